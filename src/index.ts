@@ -68,9 +68,9 @@ export { renderShadow, type Shadow } from './protocol/shadow.ts';
 export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
 export type { Lineage, Release } from './runtime/continuation.ts';
+export { lineagesOf } from './runtime/continuation.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
-export { lineagesOf } from './runtime/lineage.ts';
 export {
   type Contracted,
   defineOperation,

@@ -8,7 +8,7 @@ import type {
   Staged,
   Survey,
 } from '../contract/adapter.ts';
-import type { MarkerText } from '../contract/proof.ts';
+import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Profile, StateRead, StateReading } from '../protocol/effect.ts';
 import type { Manifest } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
@@ -97,9 +97,10 @@ export interface Candidate<Action> {
    * Writes the marker into the candidate and makes both durable in one step, which cannot succeed
    * if the occurrence already has a marker. Calls `reached('adapter:marker-written')` before that
    * step and `reached('adapter:commit-returned')` after it. `refused` only with proof that nothing
-   * became durable or ever will; everything else, and everything thrown, is `unknown`.
+   * became durable or ever will; everything else, and everything thrown, is `unknown`. The permit
+   * says until when, and with which credentials, something may be sent to a service.
    */
-  commit(marker: MarkerText): Promise<Promotion>;
+  commit(marker: MarkerText, permit: ConsumedPermit): Promise<Promotion>;
   /**
    * Gives up what the candidate holds: after `discarded` nothing of it remains. The kernel calls it
    * once, and again only if it threw. Returns what a rollback could not take back, if that is

@@ -235,10 +235,10 @@ class HeldStage<Action> implements Stage {
   }
 
   /** Never throws: what is thrown while a commit may be under way says nothing about its result. */
-  async #commit({ marker }: ConsumedPermit): Promise<Promotion> {
+  async #commit(permit: ConsumedPermit): Promise<Promotion> {
     let promotion: Promotion;
     try {
-      promotion = await this.#held.commit(marker);
+      promotion = await this.#held.commit(permit.marker, permit);
     } catch (cause) {
       promotion = { kind: 'unknown', cause };
     }

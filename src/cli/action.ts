@@ -23,12 +23,12 @@ export const ACTION_FLAGS = {
 } satisfies Flags;
 
 /** What to run: an action, or an operation that computes one. The runtime checks it later. */
-export type Order =
+export type ActionArgument =
   | { readonly kind: 'action'; readonly action: unknown }
   | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
 
 /** Reads what to run: exactly one of a statement, a file, and an operation with its input. */
-export function readOrder(args: Arguments): Order {
+export function readActionArgument(args: Arguments): ActionArgument {
   const given = ['sql', 'action', 'operation'].filter((flag) => args.has(flag));
   if (given.length !== 1)
     throw args.wrong('say what to run: one of --sql TEXT, --action FILE and --operation NAME');
@@ -50,10 +50,10 @@ export function readOrder(args: Arguments): Order {
 }
 
 /** The action to run. An operation computes it from its checked input, as it did when proposed. */
-export async function actionOf(config: RuntimeConfig, order: Order): Promise<unknown> {
-  if (order.kind === 'action') return order.action;
-  const operation = operationNamed(config, order.name);
-  return operation.action(await parseInput(operation, order.input));
+export async function actionOf(config: RuntimeConfig, argument: ActionArgument): Promise<unknown> {
+  if (argument.kind === 'action') return argument.action;
+  const operation = operationNamed(config, argument.name);
+  return operation.action(await parseInput(operation, argument.input));
 }
 
 /** The operation of the configuration with this name. */

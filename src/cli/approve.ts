@@ -17,12 +17,12 @@ const PAGE_LINES = 200;
 export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',
-  about: `Renders the proposal again from the bytes that will be signed, and refuses it if that is not the text it came
-with. You read every change, what is not compared, how often it may run and what it releases; then you confirm, and the
-license is written. Large outcomes are summarised by table and operation with samples: --full shows every line (on a
-terminal in the program that PAGER names), --page N shows one page of them, and answering "all" shows them before you
-decide. You sign all of it either way. It needs your key and nothing else, so run it on your own machine. Nothing is
-changed by signing: the license allows one execution whose outcome is exactly this, until it expires.`,
+  about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is
+not compared, how often it may run and what it releases. After you confirm, it writes the license,
+which allows one execution with exactly this outcome until it expires. Large outcomes are
+summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
+names), --page N one page. You sign all of it either way. It needs your key and nothing else, so
+run it on your own machine.`,
   positionals: ['proposal'],
   flags: {
     expires: {
@@ -111,7 +111,7 @@ function printPage(args: Arguments, proposal: Proposal, page: number, output: Ou
   const lines = renderWhole(proposal).split('\n');
   const pages = Math.ceil(lines.length / PAGE_LINES);
   if (page > pages)
-    throw args.wrong(`there is no page ${page}: it has ${pages} of ${PAGE_LINES} lines`);
+    throw args.wrong(`page ${page} does not exist: it has ${pages} of ${PAGE_LINES} lines`);
   const rendering = lines.slice((page - 1) * PAGE_LINES, page * PAGE_LINES).join('\n');
   output.document({ page, pages, rendering });
   printRendering(rendering, output);
@@ -126,7 +126,7 @@ function loadKey(file: string): ApproverKey {
     return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));
   } catch (cause) {
     if (!hasCode(cause, 'ERR_EM_NOT_FOUND')) throw cause;
-    const message = `there is no key at ${resolve(file)}; nothing was signed`;
+    const message = `no key at ${resolve(file)}; nothing was signed`;
     const next =
       'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
     throw new GuidedError('ERR_EM_NOT_FOUND', message, next, cause);

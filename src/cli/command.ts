@@ -38,7 +38,7 @@ export interface Verb {
 }
 
 /** One flag of a verb. */
-export interface Flag {
+interface Flag {
   /** What follows the flag, for example `FILE`; absent for a switch. */
   readonly value?: string;
   readonly about: string;

@@ -7,9 +7,10 @@ import { printableLine } from './output.ts';
 export const continuations: Verb = {
   name: 'continuations',
   summary: 'list work that was released and has not completed',
-  about: `Dependent work is released once, before it runs, so that it never runs twice. If its process dies or the work
-throws, the release has no completion. This lists those releases, oldest first, with their time; some may be running at
-this moment. Work is never released again: look at what it has done, and do what is missing under a new license.`,
+  about: `Dependent work is released once, before it runs, so that it never runs twice. If its
+process dies or the work throws, the release has no completion. This lists those releases, oldest
+first; some may be running at this moment. Look at what the work has done, and do what is missing
+under a new license.`,
   flags: CONFIG_FLAG,
   examples: ['effectmatch continuations', 'effectmatch continuations --json'],
   async run(args, output) {

@@ -15,9 +15,9 @@ and commits it only if the two are equal. Shipping the goods waits for that verd
 export const demo: Verb = {
   name: 'demo',
   summary: 'see five real executions, in a few seconds, with nothing to set up',
-  about: `Pays invoice 4711 on a real SQLite database in a temporary folder, five times: as approved, with a
-trigger that writes more than was approved, with a stale approval, with an approval used twice, and with a
-process that is killed right after the commit. Every verdict comes from a real execution. The demo fails if
+  about: `Pays invoice 4711 on a real SQLite database in a temporary folder, five times: as
+approved, with a trigger that writes more than was approved, with a stale approval, with an
+approval used twice, and with a process that is killed right after the commit. The demo fails if
 anything ends differently than it says, and it leaves nothing behind.`,
   examples: ['effectmatch demo', 'effectmatch demo --json'],
   async run(_args, output) {

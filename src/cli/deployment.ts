@@ -78,7 +78,7 @@ async function importConfig(file: string): Promise<{ readonly default?: unknown 
     const [, missing] = /^Cannot find package '([^']+)'/.exec(words) ?? [];
     if (missing !== undefined) {
       const wanted = missing === 'effectmatch' ? missing : 'pg libpg-query';
-      const why = `the package "${missing}" is not installed beside it`;
+      const why = `the package "${missing}" is not installed in its folder`;
       throw refuse(why, `run \`npm install ${wanted}\` in ${dirname(file)}`);
     }
     if (/import statement outside a module|Unexpected token 'export'/.test(words)) {
@@ -108,7 +108,7 @@ function findConfig(named: string | undefined): string {
 }
 
 /** A deployment's records, without its backends. */
-export interface Records extends AsyncDisposable {
+export interface DeploymentRecords extends AsyncDisposable {
   readonly config: RuntimeConfig;
   readonly ledgers: Ledgers;
   readonly sealer: Sealer;
@@ -116,14 +116,14 @@ export interface Records extends AsyncDisposable {
 }
 
 /** Opens the keyring and the store that the configuration names, and no adapter. */
-export async function openRecords(args: Arguments): Promise<Records> {
+export async function openRecords(args: Arguments): Promise<DeploymentRecords> {
   const config = await loadConfig(args);
   assertPresent(config);
   return await openOrCreateRecords(config);
 }
 
 /** The same for verbs that begin a deployment's records: they create the store, not the keyring. */
-export async function openOrCreateRecords(config: RuntimeConfig): Promise<Records> {
+export async function openOrCreateRecords(config: RuntimeConfig): Promise<DeploymentRecords> {
   assertKeyring(config);
   const keyring =
     typeof config.keyring === 'string' ? loadKeyring(config.keyring) : openKeyring(config.keyring);
@@ -172,7 +172,7 @@ export function chooseAdapterName(adapters: RuntimeConfig['adapters'], args: Arg
   throw args.wrong(
     wanted === undefined
       ? `name the adapter with --adapter: ${known}`
-      : `there is no adapter "${wanted}"; there are ${known}`,
+      : `unknown adapter "${wanted}"; there are ${known}`,
   );
 }
 

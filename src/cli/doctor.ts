@@ -18,13 +18,13 @@ import { showProgress } from './progress.ts';
 export const doctor: Verb = {
   name: 'doctor',
   summary: 'survey the boundary: every outlet, what is open, and what would close it',
-  about: `Asks each backend for every route by which an agent's operation could persist or send something, and shows
-which are observed, which are denied and which are neither. One open outlet refuses every operation on that
-backend before anything is staged. For each, the report names the object, why it is reachable and what closes
-it. No row of yours is changed; EffectMatch adds three small tables to an SQLite file when it first opens it. A live service
-(mediated or with drafts) is tried with its samples, once per configuration and credential: the store keeps the result,
-and a service that failed is tried again. The exit code is 0 when everything is closed and proven, and 2
-when operations would be refused.`,
+  about: `Lists every route by which an agent's operation could persist or send something, and
+whether it is observed, denied or open. One open outlet refuses every operation on that backend.
+For each it names the object, why it is reachable and what closes it. It changes none of your
+rows; opening an SQLite file for the first time adds three small tables to it. A live service
+(mediated or with drafts) is tried with its samples, once per configuration and credential. The
+exit code is ${EXIT.done} if everything is closed and proven, and ${EXIT.rejected} if operations
+would be refused.`,
   flags: {
     adapter: { value: 'NAME', about: 'only this adapter' },
     all: { about: 'list the outlets that are observed or denied as well' },

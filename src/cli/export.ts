@@ -9,7 +9,7 @@ import {
   terminalEntries,
 } from '../runtime/receipt.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
-import { findOccurrence, openRecords, type Records, readPrefix } from './deployment.ts';
+import { type DeploymentRecords, findOccurrence, openRecords, readPrefix } from './deployment.ts';
 import { writePrivateFile } from './files.ts';
 import { countOf, type Output } from './output.ts';
 import { showProgress } from './progress.ts';
@@ -20,11 +20,11 @@ const FORMATS = ['jsonl', 'cloudevents'] as const;
 export const exportReceipts: Verb = {
   name: 'export',
   summary: 'write signed receipts of what was decided, for people who cannot see this store',
-  about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE envelope around an in-toto
-statement. Anyone with the public key can check it with \`effectmatch verify\`, without this store, its keyring or a
-network. Give the public keys (--public-key) to that person by another channel than the receipts. A receipt shows
-the stored verdict with its differences, so keep it as confidential as the journal. A shadow is not a verdict and has no
-receipt; --shadow exports shadows.`,
+  about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE
+envelope around an in-toto statement. \`effectmatch verify\` checks it with the public key alone.
+Send the public keys (--public-key) by another channel than the receipts. A receipt shows the
+verdict with its differences, so keep it as confidential as the journal. A shadow has no receipt;
+--shadow exports shadows.`,
   flags: {
     occurrence: {
       value: 'ID',
@@ -72,7 +72,11 @@ function readRequest(args: Arguments) {
 }
 type Request = ReturnType<typeof readRequest>;
 
-async function exportEntries(records: Records, request: Request, output: Output): Promise<void> {
+async function exportEntries(
+  records: DeploymentRecords,
+  request: Request,
+  output: Output,
+): Promise<void> {
   const { file } = request;
   const what = request.shadow ? 'shadow' : 'receipt';
   const items = makeItems(records, request);
@@ -106,7 +110,7 @@ async function writeCounted(
 }
 
 async function exportKeys(
-  { keyring }: Records,
+  { keyring }: DeploymentRecords,
   { file, force }: Request,
   output: Output,
 ): Promise<void> {
@@ -121,7 +125,7 @@ async function exportKeys(
 }
 
 async function* makeItems(
-  { ledgers, keyring }: Records,
+  { ledgers, keyring }: DeploymentRecords,
   { prefix, after, format, shadow }: Request,
 ): AsyncGenerator<Envelope | CloudEvent> {
   const signer = createSigner(keyring);

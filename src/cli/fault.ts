@@ -12,14 +12,14 @@ export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchErr
 }
 
 /** A fault in the form in which every verb reports it: code, what happened, what to do. */
-export interface Fault {
+interface FaultReport {
   readonly code: ErrorCode;
   readonly message: string;
   readonly next: string;
 }
 
 /** Describes anything that was thrown. */
-export function describeFault(error: unknown): Fault {
+export function describeFault(error: unknown): FaultReport {
   if (isOurs(error)) {
     const { code, message } = error;
     const next = error instanceof GuidedError ? error.next : adviseCause(error);

@@ -31,7 +31,7 @@ export function readTextFile(file: string, next: string): string {
 }
 
 /** Whether a file may be replaced. */
-export interface Overwriting {
+interface Overwriting {
   readonly force: boolean;
 }
 
@@ -46,21 +46,24 @@ export async function writePrivateFile(
   { force }: Overwriting,
 ): Promise<number> {
   const draft = join(dirname(file), `.${basename(file)}.${randomBytes(8).toString('hex')}.tmp`);
-  const descriptor = attempt(file, () => openSync(draft, 'wx', 0o600));
   let count = 0;
   try {
+    const descriptor = openSync(draft, 'wx', 0o600);
     try {
       // The umask reduces the mode given to open; this one is exact.
-      attempt(file, () => fchmodSync(descriptor, 0o600));
+      fchmodSync(descriptor, 0o600);
       for await (const line of lines) {
-        attempt(file, () => writeFileSync(descriptor, `${line}\n`));
+        writeFileSync(descriptor, `${line}\n`);
         count += 1;
       }
-      attempt(file, () => fsyncSync(descriptor));
+      fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
-    attempt(file, () => (force ? renameSync(draft, file) : linkSync(draft, file)));
+    if (force) renameSync(draft, file);
+    else linkSync(draft, file);
+  } catch (cause) {
+    throw explain(file, cause);
   } finally {
     rmSync(draft, { force: true });
   }
@@ -72,16 +75,13 @@ export function assertFree(file: string, { force }: Overwriting): void {
   if (!force && existsSync(file)) throw taken(file);
 }
 
-/** Faults of the file system become advice; anything that the lines throw passes through. */
-function attempt<T>(file: string, step: () => T): T {
-  try {
-    return step();
-  } catch (cause) {
-    if (hasCode(cause, 'EEXIST')) throw taken(file, cause);
-    const message = `nothing was written to ${file}: ${String(cause)}`;
-    const next = 'name a file in a folder that can be written';
-    throw new GuidedError('ERR_EM_USAGE', message, next, cause);
-  }
+/** Faults of the file system become advice; anything that the lines threw stays as it is. */
+function explain(file: string, cause: unknown): unknown {
+  if (!(cause instanceof Error && 'syscall' in cause)) return cause;
+  if (hasCode(cause, 'EEXIST')) return taken(file, cause);
+  const message = `nothing was written to ${file}: ${String(cause)}`;
+  const next = 'name a file in a folder that can be written';
+  return new GuidedError('ERR_EM_USAGE', message, next, cause);
 }
 
 function taken(file: string, cause?: unknown): GuidedError<'ERR_EM_USAGE'> {

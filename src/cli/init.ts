@@ -4,13 +4,13 @@ import { dirname, relative, resolve } from 'node:path';
 import { type ApproverKey, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { createSecretFile } from '../crypto/secret-file.ts';
-import { nameSchema } from '../protocol/record.ts';
+import { isName } from '../protocol/record.ts';
 import { type Arguments, EXIT, type Verb } from './command.ts';
 import { configNameIn } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { writePrivateFile } from './files.ts';
 import { type ConfigPlan, configText, describeTable, literal } from './init/config-text.ts';
-import { inspect, readSource } from './init/inspect.ts';
+import { inspect, readAddress } from './init/inspect.ts';
 import { loginsOf, readServer } from './init/logins.ts';
 import {
   chooseRelations,
@@ -31,11 +31,11 @@ const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 export const init: Verb = {
   name: 'init',
   summary: 'look at a database and write a configuration for it',
-  about: `Reads the tables, keys, triggers, functions and foreign keys of an SQLite file or a PostgreSQL database and
-writes ${CONFIG}: the tables that operations may write, columns that a trigger sets to the time as volatile, what
-is compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The database is only
-read. On a terminal it asks; with --yes or in a script it takes what it finds. It overwrites the configuration only with
---force or after you agree, and never overwrites keys.`,
+  about: `Reads the schema of an SQLite file or a PostgreSQL database and writes ${CONFIG}: the
+tables that operations may write, columns that a trigger sets to the time as volatile, what is
+compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The
+database is only read. On a terminal it asks; with --yes or in a script it takes what it finds. It
+replaces a configuration only with --force or after you agree, and never replaces keys.`,
   optional: ['database'],
   flags: {
     approver: {
@@ -70,7 +70,7 @@ read. On a terminal it asks; with --yes or in a script it takes what it finds. I
     const asks = canAsk(output) && !args.has('yes');
     await assertReplaceable(file, args, asks);
     assertWritable(folder);
-    const source = readSource(args);
+    const source = readAddress(args);
     const server = source.kind === 'server' ? readServer(args, source.address) : undefined;
     const schema = await inspect(source);
     if (usableTables(schema).length === 0) throw nothingUsable(schema);
@@ -191,7 +191,7 @@ function answered(answer: string | undefined): string {
 function chooseName(args: Arguments, { suggestedName }: DatabaseSchema): string {
   const plain = suggestedName.replace(/[^\w.-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
   const name = args.value('name') ?? (plain === '' ? 'database' : plain);
-  if (nameSchema.safeParse(name).success) return name;
+  if (isName(name)) return name;
   const rule = 'letters, digits and . _ : / @ -, starting with a letter or digit';
   throw args.wrong(`an adapter is named by ${rule}`);
 }

@@ -44,7 +44,7 @@ export const FILTER_FLAGS = {
 } satisfies Flags;
 
 /** Which rows are wanted; an undefined field does not restrict them. */
-export type Filter = ReturnType<typeof readFilter>;
+type Filter = ReturnType<typeof readFilter>;
 
 export function readFilter(args: Arguments, nowMs: number) {
   return {
@@ -105,11 +105,10 @@ function createLookup(ledgers: Pick<Ledgers, 'holder'>): (entry: JournalEntry) =
     const { occurrence } = record;
     const claim = claims.get(occurrence) ?? readClaim(occurrence);
     claims.set(occurrence, claim);
-    return { ...(await claim), ...('task' in record && pickAbout(record)) };
+    const { task, adapter } = 'task' in record ? record : await claim;
+    return { ...(await claim), task, adapter };
   };
 }
-
-const pickAbout = ({ task, adapter }: { task: string; adapter: string }) => ({ task, adapter });
 
 /** Whether a row is wanted. */
 export type Matcher = (entry: JournalEntry) => Promise<boolean>;
@@ -133,7 +132,7 @@ export function createMatcher(ledgers: Pick<Ledgers, 'holder'>, filter: Filter):
 const PAGE = 500;
 
 /** Which rows to read: the first after a row, or else the newest. */
-export interface RowRequest {
+interface RowRequest {
   readonly limit: number;
   readonly after: number | undefined;
   readonly matches: Matcher;

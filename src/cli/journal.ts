@@ -5,7 +5,7 @@ import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { EffectMatchError } from '../errors.ts';
 import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Flags, type Verb } from './command.ts';
-import { openRecords, type Records } from './deployment.ts';
+import { type DeploymentRecords, openRecords } from './deployment.ts';
 import { GuidedError, hasCode } from './fault.ts';
 import {
   createLineWriter,
@@ -33,10 +33,10 @@ const LIST_FLAGS: Flags = {
 export const journal: Verb = {
   name: 'journal',
   summary: 'list what happened, or check that it was not altered',
-  about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every row and checkpoint and
-says whether the journal is intact. With --checkpoint it seals the rows since the last checkpoint. Keep an
-exported checkpoint on another machine: checking against it also detects a journal whose end was cut off, and a whole
-store that was restored to an earlier day.`,
+  about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every
+row and checkpoint and says whether the journal is intact. With --checkpoint it seals the rows
+since the last checkpoint. Keep an exported checkpoint on another machine: checking against it
+also detects a journal that was cut off or restored from an older copy.`,
   flags: {
     ...LIST_FLAGS,
     verify: {
@@ -157,7 +157,7 @@ async function followRows(
 }
 
 async function verify(
-  records: Records,
+  records: DeploymentRecords,
   against: string | undefined,
   output: Output,
 ): Promise<void> {
@@ -184,7 +184,7 @@ async function verify(
 }
 
 async function seal(
-  { ledgers, keyring }: Records,
+  { ledgers, keyring }: DeploymentRecords,
   { file, signed }: { readonly file: string | undefined; readonly signed: boolean },
   output: Output,
 ): Promise<void> {

@@ -9,9 +9,10 @@ import { GuidedError } from './fault.ts';
 export const keygen: Verb = {
   name: 'keygen',
   summary: 'make a key for an approver',
-  about: `Makes an Ed25519 key pair for an approver or an operator, writes it to a new file that only its owner can read,
-and prints the public key with the line for the configuration. The private key never leaves that file:
-run this where the approver works, and send only what is printed. An existing file is never overwritten.`,
+  about: `Makes an Ed25519 key pair for an approver or an operator, writes it to a new file that
+only its owner can read, and prints the public key with the line for the configuration. The
+private key stays in that file: run this where the approver works, and send only what is printed.
+An existing file is never overwritten.`,
   positionals: ['name'],
   flags: { out: { value: 'FILE', about: 'where to write the key (default: NAME.key.json)' } },
   examples: ['effectmatch keygen ap-team', 'effectmatch keygen ap-team --out ~/.ap-team.key.json'],

@@ -5,7 +5,7 @@ import { renderLicense } from '../protocol/render-license.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { ACTION_FLAGS, type Order, operationNamed, readOrder } from './action.ts';
+import { ACTION_FLAGS, type ActionArgument, operationNamed, readActionArgument } from './action.ts';
 import { adviseRehearsal } from './advice.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
@@ -19,13 +19,14 @@ import { pageThrough, printRendering } from './prompt.ts';
 export const plan: Verb = {
   name: 'plan',
   summary: 'rehearse a statement, roll it back, and show what it would do',
-  about: `Runs the action twice in a held transaction, rolls it back both times, and shows every change that it would leave
-behind, those of triggers and cascades included: + added, ~ changed, - removed. Values that the database assigns are
-shown as generated, times as now. With --out it writes the proposal that an approver signs. Large outcomes are summarised
-by table and operation with samples; --full shows every line. The proposal holds all of it either way. An operation of the
-configuration is not rehearsed: its contract computes the outcome from the input and the state it reads.`,
+  about: `Runs the action twice in a held transaction, rolls it back both times, and shows every
+change that it would leave behind, including those of triggers and cascades: + added, ~ changed, -
+removed. Values that the database assigns are shown as generated, times as now. With --out it
+writes the proposal that an approver signs. Large outcomes are summarised; --full shows every
+line, and the proposal holds all of them. An operation of the configuration is not rehearsed: its
+contract computes the outcome from the input and the state it reads.`,
   flags: {
-    adapter: { value: 'NAME', about: 'the adapter, where the configuration has several' },
+    adapter: { value: 'NAME', about: 'the adapter, if the configuration has several' },
     ...ACTION_FLAGS,
     continuations: {
       value: 'LIST',
@@ -48,7 +49,7 @@ configuration is not rehearsed: its contract computes the outcome from the input
     `effectmatch plan --operation payInvoice --input '{"invoice": 4711}' --out proposal.json`,
   ],
   async run(args, output) {
-    const order = readOrder(args);
+    const argument = readActionArgument(args);
     const named = args.value('out');
     const file = named === undefined ? undefined : resolve(named);
     const config = await loadConfig(args);
@@ -57,11 +58,11 @@ configuration is not rehearsed: its contract computes the outcome from the input
       planRevision: args.count('revision', 0) ?? 1,
     };
     const { proposal, residue } =
-      order.kind === 'operation'
-        ? await propose(config, order, request)
+      argument.kind === 'operation'
+        ? await propose(config, argument, request)
         : await rehearse(config, {
             ...request,
-            action: order.action,
+            action: argument.action,
             adapter: chooseAdapterName(config.adapters, args),
             continuations: args.value('continuations')?.split(',') ?? [],
           });
@@ -74,7 +75,7 @@ configuration is not rehearsed: its contract computes the outcome from the input
     if (full) await pageThrough(shown, output);
     else printRendering(shown, output);
     output.line();
-    explain(order, { proposal, residue }, output);
+    explain(argument, { proposal, residue }, output);
     output.line(
       named === undefined
         ? 'next: write it to a file for the approver with --out proposal.json'
@@ -91,10 +92,10 @@ interface Planned {
 }
 
 /** Says how the proposal came about and what to watch out for. */
-function explain(order: Order, { proposal, residue }: Planned, output: Output): void {
+function explain(argument: ActionArgument, { proposal, residue }: Planned, output: Output): void {
   const warn = (text: string) => output.line(output.paint('caution', text));
   output.line(
-    order.kind === 'operation'
+    argument.kind === 'operation'
       ? 'Computed by the operation from its input and the state it read: nothing was run.'
       : 'Rehearsed twice and rolled back: no data was changed.',
   );
@@ -106,7 +107,7 @@ function explain(order: Order, { proposal, residue }: Planned, output: Output): 
 /** An operation computes its outcome itself. */
 async function propose(
   config: RuntimeConfig,
-  { name, input }: Order & { readonly kind: 'operation' },
+  { name, input }: ActionArgument & { readonly kind: 'operation' },
   request: Pick<PlanRequest, 'task' | 'planRevision'>,
 ): Promise<Planned> {
   operationNamed(config, name);

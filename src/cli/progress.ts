@@ -2,13 +2,13 @@ const QUIET_MS = 1000;
 const REPAINT_MS = 250;
 
 /** Something under way. */
-export interface Progress extends Disposable {
+interface Progress extends Disposable {
   /** How far it has come. Work that never lets the event loop turn is shown by this alone. */
   at(detail: string): void;
 }
 
 /** Where progress is shown, and by which clock. */
-export interface ProgressSite {
+interface ProgressSite {
   readonly stream: { readonly isTTY?: boolean; write(text: string): unknown };
   readonly nowMs: () => number;
 }

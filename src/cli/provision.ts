@@ -14,15 +14,15 @@ export const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 export const provision: Verb = {
   name: 'provision',
   summary: 'prepare a database: roles, recorders, marker table',
-  about: `Makes or renews everything that an adapter needs inside its database: a restricted login for agent SQL, a
-trusted login, recorders on the registered tables, the marker table. It can be run again at any time, for
-example after a table was added, and changes only what is not as it should be. All of it happens in one
-transaction. It needs a superuser the first time, later a login that owns the tables and may create roles, given with
---admin or in the environment variable ${ADMIN_VARIABLE}; that login is used for nothing else.`,
+  about: `Makes or renews what an adapter needs inside its database: a restricted login for agent
+SQL, a trusted login, recorders on the registered tables, the marker table. It is one transaction
+and can be run again at any time. It needs a superuser the first time, later a login that owns the
+tables and may create roles, given with --admin or in ${ADMIN_VARIABLE}; that login is used for
+nothing else.`,
   flags: {
     adapter: {
       value: 'NAME',
-      about: 'the adapter to prepare, where the configuration has several',
+      about: 'the adapter to prepare, if the configuration has several',
     },
     admin: { value: 'URL', about: `the administrator's connection (default: ${ADMIN_VARIABLE})` },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },

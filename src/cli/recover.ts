@@ -10,10 +10,10 @@ import { showProgress } from './progress.ts';
 export const recover: Verb = {
   name: 'recover',
   summary: 'settle attempts that ended without a verdict',
-  about: `Finds every claimed occurrence without a conclusive verdict and asks the backend what became of it: the
-marker that travels in the business transaction says so. Nothing is ever run or sent again. Attempts that may
-still be alive are left alone until their lease has run out. It is safe to run this as often as you like and
-from several processes at once.`,
+  about: `Finds every claimed occurrence without a conclusive verdict and asks the backend, which
+keeps a marker of every commit. It never runs or sends anything again. Attempts that may still be
+alive are left alone until their lease has run out. It is safe to run at any time and from several
+processes at once.`,
   flags: {
     now: {
       about: 'do not wait for leases; an attempt that is still alive then loses and is refused',

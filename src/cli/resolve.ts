@@ -13,10 +13,10 @@ import { readTextFile } from './files.ts';
 export const resolve: Verb = {
   name: 'resolve',
   summary: 'record what an operator found out about an indeterminate occurrence',
-  about: `An indeterminate effect may or may not have happened, and no evidence says which. This records your decision,
-signed with your key, with the evidence that you rely on. It never sends anything again and releases nothing: what
-has to be done next is a new effect under a new license. Run \`effectmatch recover\` first; evidence that arrives
-later still counts. The \`operators\` of the configuration are those whose keys may resolve.`,
+  about: `An indeterminate effect may or may not have happened. This records your decision, signed
+with your key, with the evidence that you rely on. It sends nothing and releases nothing: what has
+to be done next needs a new license. Run \`effectmatch recover\` first; evidence that arrives
+later still counts. The configuration lists the \`operators\` who may resolve.`,
   positionals: ['occurrence'],
   flags: {
     evidence: {
@@ -55,7 +55,7 @@ later still counts. The \`operators\` of the configuration are those whose keys 
     const resolution = await resolveOccurrence(parts, signed, evidence);
     output.document({ resolution });
     output.line(`${output.paint('good', 'resolved')}  ${occurrence}  ${finding}, says ${operator}`);
-    output.line('It sent nothing and releases nothing; dependent work needs a new license.');
+    output.line('Nothing was sent and nothing is released; dependent work needs a new license.');
     return EXIT.done;
   },
 };

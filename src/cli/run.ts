@@ -4,7 +4,7 @@ import { licenseRecord } from '../protocol/license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
-import { ACTION_FLAGS, actionOf, readOrder } from './action.ts';
+import { ACTION_FLAGS, actionOf, readActionArgument } from './action.ts';
 import { adviseTerminal } from './advice.ts';
 import { CONFIG_FLAG, EXIT, exitCodeOf, type Verb } from './command.ts';
 import { assertKeyring, loadConfig, openRuntime } from './deployment.ts';
@@ -17,11 +17,12 @@ import { catchInterrupt, showProgress } from './progress.ts';
 export const run: Verb = {
   name: 'run',
   summary: 'execute an action under a license; it commits only if the outcome is the approved one',
-  about: `Uses the license once: the action runs in a held transaction, its actual changes are compared with the approved
-ones, and exactly those are committed, or nothing is. The verdict is recorded either way. A license that came from a
-rehearsal is valid only for the action that was planned. The exit code is that of the verdict: ${EXIT.done} committed,
-${EXIT.rejected} rejected and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate. Ctrl-C
-discards what is held and records that.`,
+  about: `Uses the license once: the action runs in a held transaction, its actual changes are
+compared with the approved ones, and exactly those are committed, or nothing is. The verdict is
+recorded either way. A license that came from a rehearsal is valid only for the action that was
+planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected
+and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged,
+${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
   positionals: ['license'],
   flags: { ...ACTION_FLAGS, full: { about: 'show every difference in full' }, ...CONFIG_FLAG },
   examples: [
@@ -29,7 +30,7 @@ discards what is held and records that.`,
     'effectmatch run license.json --action action.json --json',
   ],
   async run(args, output) {
-    const order = readOrder(args);
+    const argument = readActionArgument(args);
     const wanted = 'name the file that `effectmatch approve --out` wrote';
     const license = readTextFile(args.first, wanted);
     withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () =>
@@ -37,7 +38,7 @@ discards what is held and records that.`,
     );
     const config = await loadConfig(args);
     assertKeyring(config);
-    const terminal = await executeInterruptibly(config, license, await actionOf(config, order));
+    const terminal = await executeInterruptibly(config, license, await actionOf(config, argument));
     const text = renderTerminal(terminal, { full: args.has('full') });
     const next = adviseTerminal(terminal);
     output.document({ terminal, text, next });

@@ -1,6 +1,6 @@
 import { renderSeen, renderShadow, type Shadow } from '../protocol/shadow.ts';
 import type { Shadowed } from '../runtime/shadow.ts';
-import { ACTION_FLAGS, actionOf, readOrder } from './action.ts';
+import { ACTION_FLAGS, actionOf, readActionArgument } from './action.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
 import { readTextFile } from './files.ts';
@@ -15,15 +15,15 @@ import { printRendering } from './prompt.ts';
 export const shadow: Verb = {
   name: 'shadow',
   summary: 'say what `run` would decide about an action, without deciding anything',
-  about: `Runs the action once in a held transaction, always rolls it back, compares what it would leave behind with a license
-or with an unsigned proposal, and records what would have been decided. Your application keeps writing in its usual way,
-whatever this says. Without a file there is nothing to compare with, and it shows what was seen. No license is spent,
-nothing is released, and the record is not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
+  about: `Runs the action once in a held transaction, rolls it back, compares what it would leave
+behind with a license or an unsigned proposal, and records what \`run\` would have decided.
+Without a file it shows what was seen. No license is spent, nothing is released, and the record is
+not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
   optional: ['license or proposal'],
   flags: {
     adapter: {
       value: 'NAME',
-      about: 'without a file: the adapter, where the configuration has several',
+      about: 'without a file: the adapter, if the configuration has several',
     },
     ...ACTION_FLAGS,
     full: { about: 'show every difference and every change in full' },
@@ -36,11 +36,11 @@ nothing is released, and the record is not a verdict. The exit code is ${EXIT.do
     'effectmatch shadow license.json --action action.json --json',
   ],
   async run(args, output) {
-    const order = readOrder(args);
+    const argument = readActionArgument(args);
     const file = readApproval(args);
     const config = await loadConfig(args);
     assertKeyring(config);
-    const action = await actionOf(config, order);
+    const action = await actionOf(config, argument);
     const approval = file ?? {
       adapter: chooseAdapterName(config.adapters, args),
       task: args.value('task') ?? 'shadow',

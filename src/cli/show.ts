@@ -1,11 +1,9 @@
 import type { ClaimEntry, Ledgers } from '../contract/ledgers.ts';
-import type { Acknowledgement } from '../protocol/continuation.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderApproved } from '../protocol/render.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { quote } from '../protocol/render-text.ts';
-import type { Resolution } from '../protocol/resolution.ts';
 import { renderShadow, type Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { shadowEntries } from '../runtime/receipt.ts';
@@ -18,9 +16,10 @@ import { shadowTone } from './shadow.ts';
 export const show: Verb = {
   name: 'show',
   summary: 'show one occurrence: what was approved, what came of it, and why',
-  about: `An occurrence is the right to make one approved change once. This prints who used it, what was approved,
-how every attempt at it ended with its differences, and which dependent work was released. The exit code is
-that of the verdict, and ${EXIT.halted} if it was claimed and has none. Any unique beginning of the id will do.`,
+  about: `An occurrence is the right to make one approved change once. This prints who used it,
+what was approved, how every attempt at it ended with its differences, and which dependent work
+was released. The exit code is that of the verdict, and ${EXIT.halted} if it was claimed and has
+none. Any unique beginning of the id will do.`,
   positionals: ['occurrence'],
   flags: CONFIG_FLAG,
   examples: ['effectmatch show occ_1f3a', 'effectmatch show 1f3a --json'],
@@ -39,26 +38,18 @@ that of the verdict, and ${EXIT.halted} if it was claimed and has none. Any uniq
   },
 };
 
-/** What the records say about one occurrence. */
-interface History {
-  readonly occurrence: OccurrenceId;
-  /** Undefined if every attempt was refused before it could claim. */
-  readonly holder: ClaimEntry | undefined;
-  /** The verdict of the attempt that holds the claim. */
-  readonly terminal: Terminal | undefined;
-  readonly attempts: readonly Terminal[];
-  readonly acknowledgements: readonly Acknowledgement[];
-  /** What an operator decided about an indeterminate verdict. */
-  readonly resolution: Resolution | undefined;
-  /** What would have been decided; a shadow has no other records. */
-  readonly shadow: Shadow | undefined;
-}
+/**
+ * What the records say about one occurrence. Without a holder, every attempt was refused before it
+ * could claim. A shadow has no other records.
+ */
+type History = Awaited<ReturnType<typeof readHistory>>;
 
-async function readHistory(ledgers: Ledgers, occurrence: OccurrenceId): Promise<History> {
+async function readHistory(ledgers: Ledgers, occurrence: OccurrenceId) {
   const [shadow] = await Array.fromAsync(shadowEntries(ledgers, { occurrence }));
   return {
     occurrence,
     holder: await ledgers.holder(occurrence),
+    /** The verdict of the attempt that holds the claim. */
     terminal: await ledgers.terminal(occurrence),
     attempts: await ledgers.attempts(occurrence),
     acknowledgements: await ledgers.acknowledgements(occurrence),

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { EXIT, type Verb } from './command.ts';
 import { writePrivateFile } from './files.ts';
 import { literal } from './init/config-text.ts';
-import { inspect, readSource } from './init/inspect.ts';
+import { inspect, readAddress } from './init/inspect.ts';
 import { chooseRelations, type TableSchema, usableTables } from './init/schema.ts';
 import { countOf } from './output.ts';
 
@@ -12,9 +12,10 @@ const OUT = 'effectmatch.types.ts';
 export const types: Verb = {
   name: 'types',
   summary: 'write TypeScript types of the tables, for manifests that the compiler checks',
-  about: `Reads the tables of an SQLite file or a PostgreSQL database and writes a module with their types and with insert,
-update, remove, row, absent and read for them. The compiler then reports a wrong table, a wrong column or a value of the
-wrong type. The database is only read. Write it again when the schema has changed.`,
+  about: `Reads the tables of an SQLite file or a PostgreSQL database and writes a module with
+their types and with insert, update, remove, row, absent and read for them, so that the compiler
+finds wrong tables, columns and values. The database is only read. Write the module again when the
+schema has changed.`,
   optional: ['database'],
   flags: {
     force: { about: 'replace the file if there is one' },
@@ -28,7 +29,7 @@ wrong type. The database is only read. Write it again when the schema has change
   examples: ['effectmatch types books.db --force', `effectmatch types --out src/books.types.ts`],
   async run(args, output) {
     const file = resolve(args.value('out') ?? OUT);
-    const schema = await inspect(readSource(args));
+    const schema = await inspect(readAddress(args));
     const chosen = chooseRelations(args.value('relations') ?? 'all', schema);
     const tables = usableTables(schema).filter(({ name }) => chosen.includes(name));
     const text = typesText(args.value('name') ?? schema.suggestedName, tables);

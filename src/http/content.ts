@@ -66,7 +66,14 @@ export function buildContent(
   }
   const path = fillPath(fixed.path, parts.parameters, parts.query);
   try {
-    return JSON.parse(canonical({ ...fixed, path, headers, body: parts.body ?? null })) as Content;
+    return JSON.parse(
+      canonical({
+        ...fixed,
+        path,
+        headers,
+        body: parts.body ?? null,
+      }),
+    ) as Content;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : '';
     throw invalid(`operation "${operation}" cannot be requested as approved: ${why}`, { cause });

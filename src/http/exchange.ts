@@ -74,8 +74,8 @@ function connect(url: URL, { timeoutMs, ca }: ExchangeLimits): Promise<Socket | 
           port,
           // Said explicitly, because an environment variable could otherwise switch the check off.
           rejectUnauthorized: true,
-          ...(isIP(host) === 0 && { servername: host }),
-          ...(ca !== undefined && { ca }),
+          servername: isIP(host) === 0 ? host : undefined,
+          ca,
         })
       : connectPlain({ host, port });
     const fail = (why: string) => {
@@ -155,7 +155,12 @@ async function collect(response: IncomingMessage, maxBytes: number): Promise<Exc
     if (typeof value === 'string') headers[name] = value;
   }
   const status = response.statusCode ?? 0;
-  return { kind: 'response', status, headers, body: Buffer.concat(chunks) };
+  return {
+    kind: 'response',
+    status,
+    headers,
+    body: Buffer.concat(chunks),
+  };
 }
 
 function lost(why: string): Exchanged {

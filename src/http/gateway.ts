@@ -31,11 +31,11 @@ export interface ServiceOptions {
    */
   readonly credential: { readonly header: string; readonly value: string | (() => string) };
   /** Certificates to trust in place of the ones of Node.js, as PEM. */
-  readonly ca?: string;
+  readonly ca?: string | undefined;
   /** For one request, everything included; 10 s by default. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Of a response; 1 MiB by default. */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
 }
 
 const SERVICE: OptionNames<ServiceOptions> = {

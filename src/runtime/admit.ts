@@ -13,7 +13,7 @@ import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
-import { markerText } from './marker-text.ts';
+import { markerText } from './settle.ts';
 
 /**
  * Every probe that admission may fail, by name. A declared capability counts only where its probes

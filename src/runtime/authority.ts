@@ -1,6 +1,6 @@
 import { type Deadline, deadlineIn } from '../contract/clock.ts';
-import type { Standing } from '../contract/ledgers.ts';
-import type { Claim } from '../contract/proof.ts';
+import type { ClaimRequest, Standing } from '../contract/ledgers.ts';
+import type { Claim, Proof } from '../contract/proof.ts';
 import {
   digestRecord,
   digestText,
@@ -8,6 +8,7 @@ import {
   occurrenceId,
   renderingDigest,
 } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
@@ -26,18 +27,11 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
-import { withTried } from './action.ts';
-import { type Attempt, storableText } from './attempt.ts';
+import { type Attempt, type Refusal, type Refused, storableText, withTried } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
+import { occurrencesOf } from './continuation.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
 import { proveService } from './prove.ts';
-import { checkSignature, type SignedAttempt } from './signed.ts';
-
-/** Why authority was not granted: a stable reason and a sentence that says what to do. */
-export interface Refusal {
-  readonly reason: string;
-  readonly detail: string;
-}
 
 const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
 
@@ -49,17 +43,149 @@ export function openAttempt(
   deployment: Deployment,
   admitted: Admitted,
   signed: SignedLicense,
-  occurrence?: OccurrenceId,
+  chosen?: OccurrenceId,
 ): Attempt {
-  const lineage = digestRecord(licenseRecord, signed.license);
-  const { issuer, nonce } = signed.license;
+  const { license } = signed;
+  const lineage = digestRecord(licenseRecord, license);
+  const { issuer, nonce } = license;
+  const occurrence = chosen ?? occurrenceId({ issuer, nonce, license: lineage, index: 0 });
+  const execution = `exe_${deployment.ids.hex(16)}` as ExecutionId;
+  return { execution, occurrence, license, signed, lineage, admitted };
+}
+
+/** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
+export type SignedAttempt = Proof<'signed', Attempt>;
+
+/**
+ * Whether a designated issuer signed the license. Until that is known, nothing else is done with
+ * it.
+ */
+export function admitSigned(
+  deployment: Deployment,
+  attempt: Attempt,
+): { readonly kind: 'signed'; readonly attempt: SignedAttempt } | Refused {
+  const refusal = checkSignature(deployment, attempt.signed);
+  return refusal === undefined
+    ? { kind: 'signed', attempt: attempt as SignedAttempt }
+    : { kind: 'refused', refusal };
+}
+
+/** Why it does not count as signed, if so. */
+function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
+  const { issuer } = signed.license;
+  const keys = deployment.issuerKeys.get(issuer);
+  if (keys === undefined) {
+    const detail = `"${issuer}" is not a designated issuer of this deployment`;
+    return { reason: 'issuer-unknown', detail };
+  }
+  if (deployment.verifyLicense(keys, signed)) return undefined;
+  const detail = `the signature is not by a registered key of "${issuer}"`;
+  return { reason: 'signature-invalid', detail };
+}
+
+/** What an attempt needs to be granted authority. */
+interface AuthorityRequest {
+  readonly action: unknown;
+  readonly revision?: string | undefined;
+  /** The only occurrence that may be spent; the next unspent one if none is named. */
+  readonly occurrence?: OccurrenceId | undefined;
+}
+
+export type Authority =
+  /** `leased`: until when at least the lease lasts. */
+  | {
+      readonly kind: 'claimed';
+      readonly claim: Claim;
+      readonly attempt: Attempt;
+      readonly leased: Deadline;
+    }
+  | Refused;
+
+/**
+ * ValidateAndClaim: stale state and expiry fail before the claim, then the occurrence is spent
+ * durably. The only place that mints a {@link Claim}.
+ */
+export async function claimAuthority(
+  deployment: Deployment,
+  attempt: SignedAttempt,
+  request: AuthorityRequest,
+): Promise<Authority> {
+  const invalid =
+    checkTerms(deployment, attempt, request.action) ??
+    (await checkLiveState(attempt, request.revision)) ??
+    (await checkService(deployment, attempt));
+  if (invalid !== undefined) return { kind: 'refused', refusal: invalid };
+  deployment.reached('path:validated');
+
+  // Taken before the store is asked, which may keep it waiting, and after all that may take longer
+  // than a lease.
+  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
+  const result = await deployment.ledgers.claim(
+    claimRequest(deployment, attempt, request.occurrence),
+  );
+  if (result.kind === 'refused') return { kind: 'refused', refusal: result };
+  const sealed = result.claim;
+  const { occurrence } = sealed.record;
+  const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
+  deployment.reached('path:claimed');
+  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence }, leased };
+}
+
+async function checkLiveState(
+  attempt: Attempt,
+  revision: string | undefined,
+): Promise<Refusal | undefined> {
+  const reads = stateReads(attempt.signed.approved);
+  const reading = attempt.admitted.adapter.read(reads);
+  return await reading.then((rows) => checkState(attempt, rows, revision), asOpenBoundary);
+}
+
+async function checkService(
+  deployment: Deployment,
+  { admitted }: Attempt,
+): Promise<Refusal | undefined> {
+  const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
+  return proof.kind === 'unproven' ? refuse('service-unproven', proof.why) : undefined;
+}
+
+/** The binding, what is kept of A, and how the claim is made once an occurrence was chosen. */
+function claimRequest(
+  deployment: Deployment,
+  attempt: SignedAttempt,
+  only: OccurrenceId | undefined,
+): ClaimRequest {
+  const { admitted, signed, lineage, execution } = attempt;
+  const { license, approved } = signed;
+  const { issuer, nonce } = license;
+  const occurrences = occurrencesOf(license, lineage);
+  const binding = bindingRecord.parse({ version: 1, issuer, nonce, license: lineage, occurrences });
+  const bindingDigest = digestRecord(bindingRecord, binding);
+  const isDigested = approved.registration.values === 'digest';
   return {
-    execution: `exe_${deployment.ids.hex(16)}` as ExecutionId,
-    occurrence: occurrence ?? occurrenceId({ issuer, nonce, license: lineage, index: 0 }),
-    license: signed.license,
-    signed,
-    lineage,
-    admitted,
+    license,
+    binding,
+    ...(only !== undefined && { only }),
+    leaseMs: deployment.leaseMs,
+    approvedText: isDigested
+      ? canonical(redactApproved(approved, deployment.digestValue))
+      : approvedRecord.text(approved),
+    claim: (occurrence) =>
+      deployment.sealer.seal(claimRecord, {
+        version: 1,
+        occurrence,
+        execution,
+        license: lineage,
+        binding: bindingDigest,
+        approved: license.approved,
+        adapter: license.adapter,
+        identity: license.identity,
+        backend: admitted.adapter.identity.backend,
+        frame: license.frame,
+        task: license.task,
+        taskState: license.taskState,
+        continuations: license.continuations,
+        claimedAt: nowInstant(deployment),
+      }),
   };
 }
 
@@ -85,72 +211,72 @@ function checkTerms(
   attempt: Attempt,
   action: unknown,
 ): Refusal | undefined {
-  const { admitted, signed } = attempt;
-  const { license, approved } = signed;
+  const { license } = attempt.signed;
   const issuer = deployment.policy.issuers[license.issuer] as Policy['issuers'][string];
-  if (!issuer.may.includes(license.adapter)) {
-    return refuse(
-      'issuer-not-designated',
-      `"${license.issuer}" may not approve changes on "${license.adapter}"`,
-    );
+  return (
+    checkDesignation(deployment, attempt, issuer) ??
+    checkOutcome(attempt) ??
+    checkExtent(attempt, issuer) ??
+    checkPresupposed(deployment, attempt, action) ??
+    checkTime(deployment, attempt)
+  );
+}
+
+/** Whether this issuer may approve for this adapter, from this source, by this operation. */
+function checkDesignation(
+  deployment: Deployment,
+  { license }: Attempt,
+  { may, sources }: Policy['issuers'][string],
+): Refusal | undefined {
+  const { issuer, adapter, source, operation, action } = license;
+  if (!may.includes(adapter))
+    return refuse('issuer-not-designated', `"${issuer}" may not approve changes on "${adapter}"`);
+  if (!sources.includes(source))
+    return refuse('source-not-allowed', `"${issuer}" may not approve from source "${source}"`);
+  if ((source === 'contract') !== (operation !== undefined)) {
+    const detail = 'a license names an operation exactly where its source is "contract"';
+    return refuse('operation-mismatch', detail);
   }
-  if (!issuer.sources.includes(license.source)) {
-    return refuse(
-      'source-not-allowed',
-      `"${license.issuer}" may not approve from source "${license.source}"`,
-    );
+  if (operation !== undefined && deployment.operations.get(operation)?.adapter !== adapter)
+    return refuse('operation-unknown', `"${adapter}" has no operation named "${operation}" here`);
+  if (source === 'rehearsed' && action === undefined) {
+    const detail = 'a rehearsed approval is for the action that was rehearsed, and names none';
+    return refuse('action-unbound', detail);
   }
-  if ((license.source === 'contract') !== (license.operation !== undefined)) {
-    return refuse(
-      'operation-mismatch',
-      'a license names an operation exactly where its source is "contract"',
-    );
-  }
-  const { operation } = license;
-  if (
-    operation !== undefined &&
-    deployment.operations.get(operation)?.adapter !== license.adapter
-  ) {
-    return refuse(
-      'operation-unknown',
-      `"${license.adapter}" has no operation named "${operation}" here`,
-    );
-  }
-  if (license.source === 'rehearsed' && license.action === undefined) {
-    return refuse(
-      'action-unbound',
-      'a rehearsed approval is for the action that was rehearsed, and names none',
-    );
-  }
-  if (
-    digestRecord(approvedRecord, approved) !== license.approved ||
-    approved.adapter !== license.adapter
-  ) {
+  return undefined;
+}
+
+/** Whether the outcome in hand is the one that was signed, as it was rendered and registered. */
+function checkOutcome({ admitted, signed }: Attempt): Refusal | undefined {
+  const { license, approved } = signed;
+  const isSigned = digestRecord(approvedRecord, approved) === license.approved;
+  if (!isSigned || approved.adapter !== license.adapter)
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
-  }
   const unusable = findUnusable(approved);
   if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
-  if (renderingDigest(approved.salt, renderLicense(license, approved)) !== license.rendering) {
-    return refuse(
-      'rendering-mismatch',
-      'the approver signed another text than this license renders to',
-    );
+  const rendering = renderingDigest(approved.salt, renderLicense(license, approved));
+  if (rendering !== license.rendering) {
+    const detail = 'the approver signed another text than this license renders to';
+    return refuse('rendering-mismatch', detail);
   }
   if (!isRegistered(admitted, approved)) {
-    return refuse(
-      'registration-mismatch',
-      'the outcome was approved for other registered relations or columns',
-    );
+    const detail = 'the outcome was approved for other registered relations or columns';
+    return refuse('registration-mismatch', detail);
   }
-  const oversized =
-    admitted.adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
+  return undefined;
+}
+
+/** Whether the outcome is small enough to be sent, and within the issuer's limits. */
+function checkExtent(
+  { admitted, signed }: Attempt,
+  { limits = {} }: Policy['issuers'][string],
+): Refusal | undefined {
+  const { license, approved } = signed;
+  const isHeld = admitted.adapter.capability === 'PROMOTABLE';
+  const oversized = isHeld ? undefined : findOversized(approved.effects);
   if (oversized !== undefined)
     return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
-  const { limits = {} } = issuer;
-  const exceeded = findExceeded(limits, license, approved) ?? findOverlong(limits, license);
-  return (
-    exceeded ?? checkPresupposed(deployment, attempt, action) ?? checkTime(deployment, attempt)
-  );
+  return findExceeded(limits, license, approved) ?? findOverlong(limits, license);
 }
 
 /**
@@ -162,7 +288,9 @@ function findUnusable({ effects }: Approved): string | undefined {
     checkCells(effects);
     return undefined;
   } catch (error) {
-    return (error as Error).message;
+    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID')
+      return error.message;
+    throw error;
   }
 }
 
@@ -175,10 +303,8 @@ export function isRegistered(
   { registrationText }: Pick<Admitted, 'registrationText'>,
   { registration }: Pick<Approved, 'registration'>,
 ): boolean {
-  return (
-    JSON.stringify(registration) === registrationText ||
-    canonical(registration) === registrationText
-  );
+  if (JSON.stringify(registration) === registrationText) return true;
+  return canonical(registration) === registrationText;
 }
 
 /**
@@ -186,13 +312,12 @@ export function isRegistered(
  * because others take time.
  */
 export function checkTime(deployment: Deployment, attempt: Attempt): Refusal | undefined {
-  const { license } = attempt.signed;
+  const { issuer, notBefore, expiresAt } = attempt.signed.license;
   const now = nowInstant(deployment);
-  if (now < license.notBefore)
-    return refuse('not-yet-valid', `the license is valid from ${license.notBefore}`);
-  if (now >= license.expiresAt)
-    return refuse('expired', `the license expired at ${license.expiresAt}; sign a new one`);
-  const limits = deployment.policy.issuers[license.issuer]?.limits;
+  if (now < notBefore) return refuse('not-yet-valid', `the license is valid from ${notBefore}`);
+  if (now >= expiresAt)
+    return refuse('expired', `the license expired at ${expiresAt}; sign a new one`);
+  const limits = deployment.policy.issuers[issuer]?.limits;
   return limits && findUntimely(limits, deployment.clock.now());
 }
 
@@ -211,49 +336,35 @@ export function checkPresupposed(
   { admitted, signed }: Stated,
   action: unknown,
 ): Refusal | undefined {
-  const { license } = signed;
-  const { adapter } = admitted;
-  if (
-    !isSameIdentity(adapter.identity, admitted.identity) ||
-    admitted.identityDigest !== license.identity
-  ) {
-    const here = `here it is ${adapter.identity.kind}`;
-    return refuse(
-      'adapter-changed',
-      `the license was signed for another database, another version of its server or another adapter code; ${here}`,
-    );
+  const { license, approved } = signed;
+  const { identity } = admitted.adapter;
+  const isSame = isSameIdentity(identity, admitted.identity);
+  if (!isSame || admitted.identityDigest !== license.identity) {
+    const detail = `the license was signed for another database, another version of its server or another adapter code; here it is ${identity.kind}`;
+    return refuse('adapter-changed', detail);
   }
   if (deployment.policyDigest !== license.policy) {
-    return refuse(
-      'policy-changed',
-      'the issuers or their limits changed since approval; prepare and sign again',
-    );
+    const detail = 'the issuers or their limits changed since approval; prepare and sign again';
+    return refuse('policy-changed', detail);
   }
   if (admitted.frameDigest !== license.frame) {
-    return refuse(
-      'frame-changed',
-      'registration, channels or runtime code changed since approval; prepare and sign again',
-    );
+    const detail =
+      'registration, channels or runtime code changed since approval; prepare and sign again';
+    return refuse('frame-changed', detail);
   }
-  if (
-    license.action !== undefined &&
-    actionDigest(admitted, action, signed.approved.salt) !== license.action
-  ) {
-    const tried = adapter.describeAction(action);
-    const detail = withTried(admitted, 'the license is bound to another action', tried);
-    return refuse('other-action', detail);
-  }
-  return undefined;
+  if (license.action === undefined) return undefined;
+  if (actionDigest(admitted, action, approved.salt) === license.action) return undefined;
+  const tried = admitted.adapter.describeAction(action);
+  const detail = withTried(admitted, 'the license is bound to another action', tried);
+  return refuse('other-action', detail);
 }
 
 /** Whether a later plan was announced for the task since. */
 export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {
   const { task, planRevision } = license;
   if (announced === undefined || announced <= planRevision) return undefined;
-  return refuse(
-    'plan-superseded',
-    `plan revision ${announced} replaced ${planRevision} of task "${task}"`,
-  );
+  const detail = `plan revision ${announced} replaced ${planRevision} of task "${task}"`;
+  return refuse('plan-superseded', detail);
 }
 
 function isSameIdentity(now: Admitted['identity'], then: Admitted['identity']): boolean {
@@ -262,10 +373,17 @@ function isSameIdentity(now: Admitted['identity'], then: Admitted['identity']): 
 
 /** Salted with A's salt, so that it does not betray the values in the action. */
 export function actionDigest(admitted: Admitted, action: unknown, salt: string): Digest {
-  return digestValueOf('effectmatch/action/v1', {
-    action: admitted.adapter.describeAction(action),
-    salt,
-  });
+  const described = admitted.adapter.describeAction(action);
+  return digestValueOf('effectmatch/action/v1', { action: described, salt });
+}
+
+/** Digest of the declared state as it was read, and of the application's own revision of it. */
+export function taskStateDigest(
+  approved: Approved,
+  readings: readonly StateReading[],
+  revision: string | undefined,
+): Digest {
+  return digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision));
 }
 
 /** Declared state must read as it did at approval, and every precondition must hold. */
@@ -277,16 +395,9 @@ export function checkState(
   const { approved, license } = attempt.signed;
   const broken = checkRequired(approved, readings);
   if (broken !== undefined) return broken;
-  if (
-    digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision)) !==
-    license.taskState
-  ) {
-    return refuse(
-      'stale-state',
-      'the state this approval was based on has changed; prepare and sign again',
-    );
-  }
-  return undefined;
+  if (taskStateDigest(approved, readings, revision) === license.taskState) return undefined;
+  const detail = 'the state this approval was based on has changed; prepare and sign again';
+  return refuse('stale-state', detail);
 }
 
 /** Whether every precondition of an outcome holds. */
@@ -296,10 +407,8 @@ export function checkRequired(
 ): Refusal | undefined {
   const broken = brokenRequirements(approved, readings)[0];
   if (broken === undefined) return undefined;
-  return refuse(
-    'precondition-broken',
-    `${storableBroken(approved, broken)}; the approval is stale`,
-  );
+  const what = storableBroken(approved, broken);
+  return refuse('precondition-broken', `${what}; the approval is stale`);
 }
 
 /**
@@ -310,95 +419,4 @@ function storableBroken({ registration }: Approved, broken: BrokenRequirement): 
   if (registration.values === 'plain') return describeBroken(broken);
   const { target, key, row } = broken.requirement;
   return `what was required of ${target} (${Object.keys(row ?? key).join(', ')}) no longer holds`;
-}
-
-export type Authority =
-  /** `leased`: until when at least the lease lasts. */
-  | {
-      readonly kind: 'claimed';
-      readonly claim: Claim;
-      readonly attempt: Attempt;
-      readonly leased: Deadline;
-    }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
-
-/**
- * ValidateAndClaim: stale state and expiry fail before the claim, then the occurrence is spent
- * durably. The only place that mints a {@link Claim}.
- */
-export async function claimAuthority(
-  deployment: Deployment,
-  attempt: SignedAttempt,
-  request: {
-    readonly action: unknown;
-    readonly revision?: string | undefined;
-    /** The only occurrence that may be spent; the next unspent one where none is named. */
-    readonly occurrence?: OccurrenceId | undefined;
-  },
-): Promise<Authority> {
-  const { admitted, signed } = attempt;
-  const { license, approved } = signed;
-  const stale =
-    checkTerms(deployment, attempt, request.action) ??
-    (await admitted.adapter
-      .read(stateReads(approved))
-      .then((readings) => checkState(attempt, readings, request.revision), asOpenBoundary));
-  if (stale !== undefined) return { kind: 'refused', refusal: stale };
-  const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
-  if (proof.kind === 'unproven')
-    return { kind: 'refused', refusal: refuse('service-unproven', proof.why) };
-  deployment.reached('path:validated');
-
-  const { issuer, nonce } = license;
-  const occurrences = Array.from({ length: license.occurrences }, (_, index) =>
-    occurrenceId({ issuer, nonce, license: attempt.lineage, index }),
-  );
-  const binding = bindingRecord.parse({
-    version: 1,
-    issuer,
-    nonce,
-    license: attempt.lineage,
-    occurrences,
-  });
-  const bindingDigest = digestRecord(bindingRecord, binding);
-  const isDigested = approved.registration.values === 'digest';
-  // Taken before the store is asked, which may keep it waiting, and after all that may take longer
-  // than a lease.
-  const leased = deadlineIn(deployment.clock, deployment.leaseMs);
-  const result = await deployment.ledgers.claim({
-    license,
-    binding,
-    ...(request.occurrence !== undefined && { only: request.occurrence }),
-    leaseMs: deployment.leaseMs,
-    approvedText: isDigested
-      ? canonical(redactApproved(approved, deployment.digestValue))
-      : approvedRecord.text(approved),
-    claim: (occurrence) =>
-      deployment.sealer.seal(claimRecord, {
-        version: 1,
-        occurrence,
-        execution: attempt.execution,
-        license: attempt.lineage,
-        binding: bindingDigest,
-        approved: license.approved,
-        adapter: license.adapter,
-        identity: license.identity,
-        backend: admitted.adapter.identity.backend,
-        frame: license.frame,
-        task: license.task,
-        taskState: license.taskState,
-        continuations: license.continuations,
-        claimedAt: nowInstant(deployment),
-      }),
-  });
-  if (result.kind === 'refused') return { kind: 'refused', refusal: result };
-  const sealed = result.claim;
-  const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
-  deployment.reached('path:claimed');
-  return {
-    kind: 'claimed',
-    claim,
-    attempt: { ...attempt, occurrence: sealed.record.occurrence },
-    leased,
-  };
 }

@@ -5,25 +5,28 @@ import { EffectMatchError } from '../errors.ts';
 import { certificateRecord, type Outlet, unclassified } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
+import type { Refusal, Refused } from './attempt.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 
-/** What a survey amounts to, with the survey itself: a certificate holds only digests of it. */
-export type Boundary = { readonly survey: Survey } & (
-  | { readonly kind: 'certified'; readonly certificate: Certificate }
-  | { readonly kind: 'refused'; readonly outlets: readonly Outlet[] }
-);
+/** A certificate, with the survey it was made from: it holds only digests of it. */
+export type Certification =
+  | { readonly kind: 'certified'; readonly certificate: Certificate; readonly survey: Survey }
+  | Refused;
 
 /** Surveys the live backend and certifies it for this claim; one unclassified outlet refuses. */
 export async function certify(
   deployment: Deployment,
   admitted: Admitted,
   claim: Claim,
-): Promise<Boundary> {
+): Promise<Certification> {
   // A copy, because the next survey is compared with it: an adapter may hand out the same object
   // again.
   const survey = { ...(await admitted.adapter.survey()) };
   const open = unclassified(survey);
-  if (open.length > 0) return { kind: 'refused', outlets: open, survey };
+  if (open.length > 0) {
+    const refusal = { reason: 'outlet-unclassified', detail: describeOutlets(open) };
+    return { kind: 'refused', refusal };
+  }
   const outlets = await keepOutlets(deployment, survey);
   const record = {
     version: 1 as const,
@@ -37,11 +40,8 @@ export async function certify(
     enforcement: digestText('effectmatch/enforcement/v1', survey.enforcement),
   };
   const { credentials } = survey;
-  const certificate = {
-    record,
-    digest: digestRecord(certificateRecord, record),
-    credentials,
-  } as Certificate;
+  const digest = digestRecord(certificateRecord, record);
+  const certificate = { record, digest, credentials } as Certificate;
   return { kind: 'certified', certificate, survey };
 }
 
@@ -53,10 +53,8 @@ const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforceme
 export function isConfirmed({ record }: Certificate, before: Survey, now: Survey): boolean {
   if (BOUND.some((part) => before[part] !== now[part]) || unclassified(now).length > 0)
     return false;
-  return (
-    (before.outlets === now.outlets && Object.isFrozen(now.outlets)) ||
-    digestOutlets(now) === record.outlets
-  );
+  const isSameList = before.outlets === now.outlets && Object.isFrozen(now.outlets);
+  return isSameList || digestOutlets(now) === record.outlets;
 }
 
 const kept = new WeakMap<
@@ -83,7 +81,7 @@ function digestOutlets({ outlets }: Survey): Digest {
 }
 
 /** Names what keeps a boundary from being certified, and why each is reachable. */
-export function describeOutlets(outlets: readonly Outlet[]): string {
+function describeOutlets(outlets: readonly Outlet[]): string {
   return outlets.map((outlet) => `${outlet.outlet}: ${outlet.by}`).join('; ');
 }
 
@@ -91,10 +89,50 @@ export function describeOutlets(outlets: readonly Outlet[]): string {
  * An adapter that reads and casts nothing behind an open boundary says so: a refusal here. Other
  * errors stay errors.
  */
-export function asOpenBoundary(error: unknown): {
-  readonly reason: string;
-  readonly detail: string;
-} {
+export function asOpenBoundary(error: unknown): Refusal {
   if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_BOUNDARY_OPEN') throw error;
   return { reason: 'outlet-unclassified', detail: error.message };
+}
+
+const CHANGES_MAX = 12;
+
+/**
+ * What a refusal of the final gate says about a boundary that is no longer the certified one: what
+ * changed, and what is open because of it. An explanation that cannot be had does not change the
+ * refusal.
+ */
+export async function describeChange(
+  adapter: Admitted['adapter'],
+  before: Survey,
+  after: Survey,
+): Promise<string> {
+  const explained = await explain(adapter, before, after).catch(() => []);
+  const changes = explained.length > 0 ? explained : compareSurveys(before, after);
+  const listed = changes.slice(0, CHANGES_MAX);
+  const more = changes.length > listed.length ? [`and ${changes.length - listed.length} more`] : [];
+  const open = unclassified(after);
+  const opened = open.length > 0 ? `. Now open: ${describeOutlets(open)}` : '';
+  return `the backend changed while the candidate was held; certify again. Changed: ${[...listed, ...more].join('; ')}${opened}`;
+}
+
+async function explain(
+  adapter: Admitted['adapter'],
+  before: Survey,
+  after: Survey,
+): Promise<readonly string[]> {
+  return (await adapter.explainChange?.(before, after)) ?? [];
+}
+
+/** The difference that the outlets show, otherwise the part of the certificate that changed. */
+function compareSurveys(before: Survey, after: Survey): readonly string[] {
+  const dispositions = ({ outlets }: Survey) =>
+    new Map(outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition} (${by})`]));
+  const was = dispositions(before);
+  const is = dispositions(after);
+  const outlets = [...new Set([...was.keys(), ...is.keys()])]
+    .filter((outlet) => was.get(outlet) !== is.get(outlet))
+    .map((outlet) => `${outlet}: ${was.get(outlet) ?? 'not there'} → ${is.get(outlet) ?? 'gone'}`);
+  if (outlets.length > 0) return outlets;
+  const changed = BOUND.filter((part) => before[part] !== after[part]);
+  return changed.map((part) => `the backend's ${part} changed`);
 }

@@ -8,15 +8,15 @@ export const LEASE_MS = 30_000;
 const LEASE_MAX_MS = 86_400_000;
 
 const CONFIG: OptionNames<RuntimeConfig> = {
-  ...{
-    store: true,
-    keyring: true,
-    issuers: true,
-    operators: true,
-    operations: true,
-    adapters: true,
-  },
-  ...{ leaseMs: true, telemetry: true, recoverAtStart: true },
+  store: true,
+  keyring: true,
+  issuers: true,
+  operators: true,
+  operations: true,
+  adapters: true,
+  leaseMs: true,
+  telemetry: true,
+  recoverAtStart: true,
 };
 const ISSUER: OptionNames<IssuerConfig> = { key: true, may: true, sources: true, limits: true };
 const OPERATOR = { key: true } as const;
@@ -29,66 +29,59 @@ export function checkConfiguration(
   value: unknown,
   where = 'the configuration',
 ): asserts value is RuntimeConfig {
-  const wrong = (what: string) =>
-    new EffectMatchError('ERR_EM_CONFIG_INVALID', `${where}: ${what}`);
-  if (!isObject(value)) throw wrong('it is no object');
-  const {
-    store,
-    keyring,
-    issuers,
-    adapters,
-    operators = {},
-    operations = {},
-    leaseMs = LEASE_MS,
-  } = value;
-  if (!isText(store) && !(isObject(store) && typeof store.open === 'function')) {
-    throw wrong(
-      '`store` is missing; give the path of the ledger file, for example "effectmatch.db"',
-    );
-  }
-  if (!isText(keyring) && !isObject(keyring)) {
-    throw wrong(
-      '`keyring` is missing; give the path of the keyring file, or { env: "EFFECTMATCH_KEYS" }',
-    );
-  }
+  const wrong = isObject(value)
+    ? (findWrongPart(value) ?? misnamedOption(value, CONFIG) ?? findMisnamedPerson(value))
+    : 'it is not an object';
+  if (wrong !== undefined)
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `${where}: ${wrong}`);
+}
+
+function findWrongPart(config: Record<string, unknown>): string | undefined {
+  const { store, keyring, issuers, adapters, operators = {}, operations = {} } = config;
+  if (!isText(store) && !hasOpen(store))
+    return '`store` is missing; give the path of the ledger file, for example "effectmatch.db"';
+  if (!isText(keyring) && !isObject(keyring))
+    return '`keyring` is missing; give the path of the keyring file, or { env: "EFFECTMATCH_KEYS" }';
   if (!isObject(issuers))
-    throw wrong('`issuers` is missing; name who may approve, with a public key for each');
+    return '`issuers` is missing; name who may approve, with a public key for each';
   if (!isObject(operators))
-    throw wrong('`operators` must name who may resolve, with a public key for each');
-  if (!isObject(operations) || !Object.values(operations).every(isObject)) {
-    throw wrong('`operations` must name what defineOperation has made');
+    return '`operators` must name who may resolve, with a public key for each';
+  if (!isObject(operations) || !Object.values(operations).every(isObject))
+    return '`operations` must name what defineOperation has made';
+  if (!isObject(adapters)) return '`adapters` is missing; name at least one backend';
+  const stray = Object.keys(adapters).find((name) => !hasOpen(adapters[name]));
+  if (stray !== undefined)
+    return `adapter "${stray}" is not an adapter; use a factory such as sqlite({ file, relations })`;
+  const { leaseMs = LEASE_MS } = config;
+  const isLease =
+    Number.isSafeInteger(leaseMs) && Number(leaseMs) >= 1 && Number(leaseMs) <= LEASE_MAX_MS;
+  return isLease
+    ? undefined
+    : `leaseMs must be a whole number of milliseconds from 1 to ${LEASE_MAX_MS}`;
+}
+
+function findMisnamedPerson({ issuers, operators }: Record<string, unknown>): string | undefined {
+  return findMisnamed(issuers, 'issuer', ISSUER) ?? findMisnamed(operators, 'operator', OPERATOR);
+}
+
+function findMisnamed(
+  people: unknown,
+  kind: string,
+  known: Readonly<Record<string, true>>,
+): string | undefined {
+  for (const [name, person] of Object.entries(people ?? {})) {
+    const unknown = isObject(person) ? misnamedOption(person, known) : undefined;
+    if (unknown !== undefined) return `${kind} "${name}": ${unknown}`;
   }
-  if (!isObject(adapters)) throw wrong('`adapters` is missing; name at least one backend');
-  for (const [name, adapter] of Object.entries(adapters)) {
-    if (!isObject(adapter) || typeof adapter.open !== 'function') {
-      throw wrong(
-        `adapter "${name}" is not an adapter; use a factory such as sqlite({ file, relations })`,
-      );
-    }
-  }
-  if (
-    typeof leaseMs !== 'number' ||
-    !Number.isSafeInteger(leaseMs) ||
-    leaseMs < 1 ||
-    leaseMs > LEASE_MAX_MS
-  ) {
-    throw wrong(`leaseMs must be a whole number of milliseconds from 1 to ${LEASE_MAX_MS}`);
-  }
-  const misnamed = misnamedOption(value, CONFIG);
-  if (misnamed !== undefined) throw wrong(misnamed);
-  for (const [people, kind, known] of [
-    [issuers, 'issuer', ISSUER] as const,
-    [operators, 'operator', OPERATOR] as const,
-  ]) {
-    for (const [name, person] of Object.entries(people)) {
-      const unknown = isObject(person) ? misnamedOption(person, known) : undefined;
-      if (unknown !== undefined) throw wrong(`${kind} "${name}": ${unknown}`);
-    }
-  }
+  return undefined;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
+}
+
+function hasOpen(value: unknown): boolean {
+  return isObject(value) && typeof value.open === 'function';
 }
 
 function isText(value: unknown): value is string {

@@ -1,6 +1,6 @@
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
-import { digestRecord } from '../crypto/digest.ts';
+import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import {
   type Acknowledgement,
@@ -8,6 +8,7 @@ import {
   continuationOf,
   type Halt,
 } from '../protocol/continuation.ts';
+import { type License, licenseRecord, type SignedLicense } from '../protocol/license.ts';
 import { permitRecord } from '../protocol/permit.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { TerminalOf } from '../protocol/terminal.ts';
@@ -20,6 +21,30 @@ export interface Lineage {
   readonly lineage: Digest;
 }
 
+/**
+ * The occurrences that a license buys, in the order in which they are claimed, as `continuation`
+ * and `terminal` ask for them. So the holder of a license can ask what became of it without having
+ * seen a verdict: the process that executed it may have died. It says nothing about whether the
+ * license is valid or was ever used.
+ */
+export function lineagesOf({ license }: SignedLicense): readonly [Lineage, ...Lineage[]] {
+  const lineage = digestRecord(licenseRecord, license);
+  const [first, ...further] = occurrencesOf(license, lineage);
+  return [
+    { occurrence: first, lineage },
+    ...further.map((occurrence) => ({ occurrence, lineage })),
+  ];
+}
+
+/** The occurrences that a license with this digest buys, in order. */
+export function occurrencesOf(
+  { issuer, nonce, occurrences }: License,
+  lineage: Digest,
+): readonly [OccurrenceId, ...OccurrenceId[]] {
+  const nth = (index: number) => occurrenceId({ issuer, nonce, license: lineage, index });
+  return [nth(0), ...Array.from({ length: occurrences - 1 }, (_, index) => nth(index + 1))];
+}
+
 /** What became of dependent work: it ran, with this result, or it was halted, and why. */
 export type Release<T> =
   | { readonly kind: 'released'; readonly value: T }
@@ -27,7 +52,7 @@ export type Release<T> =
 
 /**
  * Runs dependent work if, and only if, the occurrence is committed, the continuation is registered
- * under the same license, the committed state is still there, and nobody was released for it
+ * under the same license, the committed state is still there, and nothing was released for it
  * before. The release is durable before the work starts: the work runs at most once, even if this
  * process dies in it.
  */
@@ -39,11 +64,8 @@ export async function release<T>(
 ): Promise<Release<T>> {
   const { ledgers } = deployment;
   const { occurrence, lineage } = from ?? {};
-  if (
-    typeof occurrence !== 'string' ||
-    typeof lineage !== 'string' ||
-    typeof continuation !== 'string'
-  ) {
+  const names = [occurrence, lineage, continuation];
+  if (!names.every((name) => typeof name === 'string')) {
     throw new EffectMatchError(
       'ERR_EM_USAGE',
       'a continuation is asked for with a terminal (or its occurrence and lineage) and a name',
@@ -75,15 +97,8 @@ export async function release<T>(
   return { kind: 'released', value };
 
   function acknowledgement(state: Acknowledgement['state']): Sealed<Acknowledgement> {
-    const at = nowInstant(deployment);
-    return deployment.sealer.seal(acknowledgementRecord, {
-      version: 1,
-      occurrence,
-      continuation,
-      lineage,
-      state,
-      at,
-    });
+    const record = { version: 1 as const, occurrence, continuation, lineage, state };
+    return deployment.sealer.seal(acknowledgementRecord, { ...record, at: nowInstant(deployment) });
   }
 }
 
@@ -102,13 +117,8 @@ export async function openContinuations(ledgers: Ledgers): Promise<readonly Open
   const open: OpenContinuation[] = [];
   for (const { occurrence, lineage, continuation, at: releasedAt } of await ledgers.uncompleted()) {
     const holder = await ledgers.holder(occurrence);
-    open.push({
-      occurrence,
-      lineage,
-      continuation,
-      task: holder?.claim.record.task ?? '',
-      releasedAt,
-    });
+    const task = holder?.claim.record.task ?? '';
+    open.push({ occurrence, lineage, continuation, task, releasedAt });
   }
   return open;
 }

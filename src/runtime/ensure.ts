@@ -9,7 +9,7 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Deployment } from './deployment.ts';
 import { type ExecuteOptions, executeSigned } from './execute.ts';
-import { recover } from './recover.ts';
+import { recoverTraced } from './recover.ts';
 
 /** What `ensure` may be told besides license and action. */
 export interface EnsureOptions extends ExecuteOptions {
@@ -92,7 +92,7 @@ async function findVerdict(deployment: Deployment, holder: ClaimEntry): Promise<
   if (recorded !== undefined && recorded.kind !== 'indeterminate')
     return { kind: 'ended', terminal: recorded };
   if (!holder.leaseExpired) return { kind: 'open', why: 'another process is executing it' };
-  const results = await recover(deployment, { license });
+  const results = await recoverTraced(deployment, { license });
   const result = results.find((recovered) => recovered.occurrence === occurrence);
   if (result?.kind === 'settled') return { kind: 'ended', terminal: result.terminal };
   const left = await deployment.ledgers.terminal(occurrence);

@@ -1,14 +1,11 @@
-import type { Claim } from '../contract/proof.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { readAction } from './action.ts';
-import { type Attempt, faultOf } from './attempt.ts';
-import { claimAuthority, openAttempt, type Refusal } from './authority.ts';
-import { type Boundary, certify, describeOutlets } from './boundary.ts';
+import { type Attempt, faultOf, type Refusal, type Refused, readAction } from './attempt.ts';
+import { admitSigned, claimAuthority, openAttempt } from './authority.ts';
+import { type Certification, certify } from './boundary.ts';
 import {
-  type Admitted,
   type AdmittedRemote,
   adapterNamed,
   type Deployment,
@@ -20,7 +17,6 @@ import type { Established } from './gate.ts';
 import { executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
-import { admitSigned } from './signed.ts';
 import { endingOf, traced } from './telemetry.ts';
 
 /** What an execution may bring besides license and action. */
@@ -39,78 +35,77 @@ export async function execute(
   deployment: Deployment,
   license: unknown,
   untrustedAction: unknown,
-  options?: ExecuteOptions,
+  options: ExecuteOptions = {},
 ): Promise<Terminal> {
   return await executeSigned(deployment, parseSignedLicense(license), untrustedAction, options);
 }
 
+/** Execution of one occurrence of a license; the next unspent one if none is named. */
+export interface OccurrenceOptions extends ExecuteOptions {
+  readonly occurrence?: OccurrenceId;
+}
+
 /**
- * The same for a license that was read. With `occurrence`, only that execution of the license is
- * claimed, and that another process has claimed it is answered without being recorded.
+ * The same for a license that was read. If the named occurrence is already spent, the refusal is
+ * returned without being recorded.
  */
 export async function executeSigned(
   deployment: Deployment,
   signed: SignedLicense,
   untrustedAction: unknown,
-  options?: ExecuteOptions & { readonly occurrence?: OccurrenceId },
+  options: OccurrenceOptions,
 ): Promise<Terminal> {
   const { adapter } = signed.license;
   const activity = {
     kind: 'execute',
     ...(deployment.adapters.has(adapter) && { adapter }),
   } as const;
-  return await traced(
-    deployment,
-    activity,
-    (own) => executeLicense(own, signed, untrustedAction, options),
-    endingOf,
-  );
+  const run = (reporting: Deployment) =>
+    executeLicense(reporting, signed, untrustedAction, options);
+  return await traced(deployment, activity, run, endingOf);
 }
 
 async function executeLicense(
   deployment: Deployment,
   signed: SignedLicense,
   untrustedAction: unknown,
-  options: ExecuteOptions & { readonly occurrence?: OccurrenceId } = {},
+  { revision, occurrence }: OccurrenceOptions,
 ): Promise<Terminal> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
-  const { revision, occurrence } = options;
   const opened = openAttempt(deployment, admitted, signed, occurrence);
-  // First of all: to read an action takes time, and anybody can present something.
+
+  // The signature comes first: reading an action takes time, and anyone can present a license.
   const presented = admitSigned(deployment, opened);
   if (presented.kind === 'refused')
-    return finishUnclaimed(deployment, opened, 'authority', presented.refusal);
+    return await finishUnclaimed(deployment, opened, 'authority', presented.refusal);
+
   const parsed = readAction(admitted, untrustedAction);
   if (parsed.kind === 'refused')
-    return finishUnclaimed(deployment, opened, 'action', parsed.refusal);
+    return await finishUnclaimed(deployment, opened, 'action', parsed.refusal);
   const { action } = parsed;
 
-  const authority = await claimAuthority(deployment, presented.attempt, {
-    action,
-    revision,
-    occurrence,
-  });
-  if (
-    authority.kind === 'refused' &&
-    occurrence !== undefined &&
-    authority.refusal.reason === 'spent'
-  )
+  const request = { action, revision, occurrence };
+  const authority = await claimAuthority(deployment, presented.attempt, request);
+  if (authority.kind === 'refused' && occurrence !== undefined && isSpent(authority))
     return rejection(deployment, opened, 'authority', authority.refusal);
   if (authority.kind === 'refused')
-    return finishUnclaimed(deployment, opened, 'authority', authority.refusal);
+    return await finishUnclaimed(deployment, opened, 'authority', authority.refusal);
+
   const { attempt, claim, leased } = authority;
-  let open = true;
+  let isOpen = true;
   try {
     using _lease = deployment.leases.keep(attempt, leased);
     const terminal = await executeClaimed(deployment, { attempt, claim, action, revision });
-    open = terminal.kind === 'indeterminate';
+    isOpen = terminal.kind === 'indeterminate';
     return terminal;
   } finally {
-    // What was thrown, or the verdict, says more than a lease that only runs out later.
-    if (open)
+    // If this fails, the lease runs out later; the error or the verdict says more.
+    if (isOpen)
       await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
   }
 }
+
+const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';
 
 /** A refusal that spends nothing. Of many the first are kept, and all are answered. */
 async function finishUnclaimed(
@@ -120,7 +115,7 @@ async function finishUnclaimed(
   refusal: Refusal,
 ): Promise<Terminal> {
   const isKept = await deployment.refusals.keeps(attempt.occurrence, refusal.reason);
-  if (isKept) return finish(deployment, rejection(deployment, attempt, at, refusal));
+  if (isKept) return await finish(deployment, rejection(deployment, attempt, at, refusal));
   const detail = `${refusal.detail.slice(0, 3900)} (not recorded: too many refusals like it were)`;
   return rejection(deployment, attempt, at, { ...refusal, detail });
 }
@@ -131,16 +126,14 @@ async function executeClaimed(
 ): Promise<Terminal> {
   const { attempt, claim } = claimed;
   const { admitted } = attempt;
-  const boundary = await closeBoundary(deployment, admitted, claim).catch((error: unknown) => ({
-    kind: 'refused' as const,
-    refusal: faultOf(admitted, error),
-  }));
+  const boundary = await closeBoundary(deployment, claimed).catch(
+    (error: unknown): Refused => ({ kind: 'refused', refusal: faultOf(admitted, error) }),
+  );
   if (boundary.kind === 'refused') {
-    // Nothing was staged or sent yet, so that nothing can have become durable.
-    return finish(
-      deployment,
-      rejection(deployment, attempt, 'boundary', boundary.refusal, { claim: claim.digest }),
-    );
+    // Nothing was staged or sent yet, so nothing can have become durable.
+    const known = { claim: claim.digest };
+    const refusal = rejection(deployment, attempt, 'boundary', boundary.refusal, known);
+    return await finish(deployment, refusal);
   }
   deployment.reached('path:certified');
 
@@ -151,21 +144,14 @@ async function executeClaimed(
     : await executeRemote(deployment, admitted as AdmittedRemote, established);
 }
 
-type Closed =
-  | Extract<Boundary, { kind: 'certified' }>
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
-
 /** Certifies, and asks whether a live service was tried with the credential that was certified. */
 async function closeBoundary(
   deployment: Deployment,
-  admitted: Admitted,
-  claim: Claim,
-): Promise<Closed> {
+  { attempt, claim }: Pick<Established, 'attempt' | 'claim'>,
+): Promise<Certification> {
+  const { admitted } = attempt;
   const boundary = await certify(deployment, admitted, claim);
-  if (boundary.kind === 'refused') {
-    const detail = describeOutlets(boundary.outlets);
-    return { kind: 'refused', refusal: { reason: 'outlet-unclassified', detail } };
-  }
+  if (boundary.kind === 'refused') return boundary;
   if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
   const detail = 'the credential changed since the service was tried, and with this one it was not';
   return { kind: 'refused', refusal: { reason: 'service-unproven', detail } };

@@ -7,16 +7,13 @@ import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
-import type { Attempt } from './attempt.ts';
-import { checkPlan, checkPresupposed, checkState, checkTime, type Refusal } from './authority.ts';
-import { isConfirmed } from './boundary.ts';
-import { describeChange } from './boundary-change.ts';
+import type { Attempt, Refusal, Refused } from './attempt.ts';
+import { checkPlan, checkPresupposed, checkState, checkTime } from './authority.ts';
+import { describeChange, isConfirmed } from './boundary.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
-import { markerText } from './marker-text.ts';
+import { markerText } from './settle.ts';
 
-export type GateResult<Permit> =
-  | { readonly kind: 'passed'; readonly permit: Permit }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
+type GateResult<Permit> = { readonly kind: 'passed'; readonly permit: Permit } | Refused;
 
 type StageBound = Extract<PermitRecord['bound'], { candidate: string }>;
 type Unconsumed<Bound> = Omit<PermitRecord, 'consumedAt' | 'bound'> & { readonly bound: Bound };

@@ -1,5 +1,5 @@
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
-import { digestRecord, digestText, renderingDigest } from '../crypto/digest.ts';
+import { digestRecord, renderingDigest } from '../crypto/digest.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
@@ -8,17 +8,12 @@ import type { StateReading } from '../protocol/effect.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { findOversized } from '../protocol/limits.ts';
-import { type Approved, approvedRecord } from '../protocol/manifest.ts';
-import { nameSchema } from '../protocol/record.ts';
+import { type Approved, approvedRecord, type Manifest } from '../protocol/manifest.ts';
+import { isName } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import {
-  brokenRequirements,
-  describeBroken,
-  stateReads,
-  taskStateText,
-} from '../protocol/state.ts';
-import { actionDigest } from './authority.ts';
-import { adapterNamed, type Deployment } from './deployment.ts';
+import { brokenRequirements, describeBroken, stateReads } from '../protocol/state.ts';
+import { actionDigest, taskStateDigest } from './authority.ts';
+import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 
 /** What an application asks to have approved. */
 export interface PrepareRequest extends ManifestDraft {
@@ -40,12 +35,21 @@ export interface PrepareRequest extends ManifestDraft {
 }
 
 const REQUEST: OptionNames<PrepareRequest> = {
-  ...{ adapter: true, task: true, planRevision: true, effects: true, requires: true, watch: true },
-  ...{ continuations: true, fieldMatch: true, action: true, revision: true, occurrences: true },
+  adapter: true,
+  task: true,
+  planRevision: true,
+  effects: true,
+  requires: true,
+  watch: true,
+  continuations: true,
+  fieldMatch: true,
+  action: true,
+  revision: true,
+  occurrences: true,
 };
 
 /** What a source of approvals adds to a request that an application wrote itself. */
-export interface Origin {
+interface Origin {
   readonly source: Source;
   /** The operation whose contract computed the effects. */
   readonly operation?: string;
@@ -66,74 +70,42 @@ export async function prepare(
   request: PrepareRequest,
   origin: Origin = { source: 'manifest' },
 ): Promise<Proposal> {
-  const unknown = misnamedOption(request, REQUEST);
-  if (unknown !== undefined)
-    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `the request: ${unknown}`);
   const {
-    continuations = [],
-    fieldMatch = [],
+    continuations,
+    fieldMatch,
     action,
     revision,
     occurrences = 1,
     ...draft
-  } = request;
-  if (!Array.isArray(continuations)) {
-    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'continuations must be a list of names');
-  }
-  const misnamed = continuations.find((name) => !nameSchema.safeParse(name).success);
-  if (misnamed !== undefined) {
-    const form =
-      'a name has 1 to 128 letters, digits and . _ : / @ -, and begins with a letter or digit';
-    throw new EffectMatchError(
-      'ERR_EM_MANIFEST_INVALID',
-      `${JSON.stringify(misnamed)} cannot name a continuation: ${form}`,
-    );
-  }
-  const stray = Array.isArray(fieldMatch)
-    ? fieldMatch.find((name) => !continuations.includes(name))
-    : 'it';
-  if (stray !== undefined) {
-    throw new EffectMatchError(
-      'ERR_EM_MANIFEST_INVALID',
-      `fieldMatch names "${stray}", which is not a continuation`,
-    );
-  }
+  } = checkRequest(request);
   const { source, operation, readings: known = [] } = origin;
   const stated = draftManifest(draft);
+  const { task, planRevision } = stated;
   const admitted = adapterNamed(deployment, stated.adapter);
-  const { adapter } = admitted;
-  const manifest = await adapter.normalise(stated);
-  const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
-  const oversized =
-    adapter.capability === 'PROMOTABLE' ? undefined : findOversized(approved.effects);
-  if (oversized !== undefined)
-    throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', `${oversized}; approve fewer`);
-  // What is derived from A alone can be derived now: nobody should sign what cannot be requested.
-  if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
+  const approved = await approve(deployment, admitted, stated);
   const reads = stateReads(approved);
-  const readings = [...(await adapter.read(reads.slice(0, reads.length - known.length))), ...known];
-  refuseBroken(approved, readings);
+  const unread = reads.slice(0, reads.length - known.length);
+  const readings = [...(await admitted.adapter.read(unread)), ...known];
+  const broken = brokenRequirements(approved, readings)[0];
+  if (broken !== undefined)
+    throw invalid(`a requirement does not hold now: ${describeBroken(broken)}`);
+  const bound = action === undefined ? undefined : admitted.adapter.parseAction(action);
   const terms = {
-    task: stated.task,
-    planRevision: stated.planRevision,
+    task,
+    planRevision,
     source,
     occurrences,
-    continuations: [...continuations],
-    ...(fieldMatch.length > 0 && { fieldMatch: [...fieldMatch] }),
+    continuations,
+    ...(fieldMatch.length > 0 && { fieldMatch }),
     ...(operation !== undefined && { operation }),
-    ...(action !== undefined && {
-      action: actionDigest(admitted, adapter.parseAction(action), approved.salt),
-    }),
+    ...(action !== undefined && { action: actionDigest(admitted, bound, approved.salt) }),
   };
   const rendering = renderLicense(terms, approved);
   const proposal = parseProposal({
     draft: {
       version: 1,
       ...terms,
-      taskState: digestText(
-        'effectmatch/task-state/v1',
-        taskStateText(approved, readings, revision),
-      ),
+      taskState: taskStateDigest(approved, readings, revision),
       adapter: stated.adapter,
       identity: admitted.identityDigest,
       approved: digestRecord(approvedRecord, approved),
@@ -144,23 +116,54 @@ export async function prepare(
     approved,
     rendering,
   });
-  const announced = await deployment.ledgers.announcePlan(stated.task, stated.planRevision);
-  if (announced > stated.planRevision) {
-    throw new EffectMatchError(
-      'ERR_EM_PLAN_SUPERSEDED',
-      `plan revision ${announced} of task "${stated.task}" was announced, and this is ${stated.planRevision}: ` +
-        'a license for it could not be used; prepare the announced revision or a later one',
-    );
-  }
+  await announce(deployment, task, planRevision);
   return proposal;
 }
 
-/** Nobody should sign what could not run even now. */
-function refuseBroken(approved: Approved, readings: readonly StateReading[]): void {
-  const broken = brokenRequirements(approved, readings)[0];
-  if (broken === undefined) return;
+function checkRequest(request: PrepareRequest) {
+  const unknown = misnamedOption(request, REQUEST);
+  if (unknown !== undefined) throw invalid(`the request: ${unknown}`);
+  const { continuations = [], fieldMatch = [] } = request;
+  if (!Array.isArray(continuations)) throw invalid('continuations must be a list of names');
+  const misnamed = continuations.find((name) => !isName(name));
+  if (misnamed !== undefined) {
+    const form =
+      'a name has 1 to 128 letters, digits and . _ : / @ -, and begins with a letter or digit';
+    throw invalid(`${JSON.stringify(misnamed)} cannot name a continuation: ${form}`);
+  }
+  const stray = Array.isArray(fieldMatch)
+    ? fieldMatch.find((name) => !continuations.includes(name))
+    : 'it';
+  if (stray !== undefined)
+    throw invalid(`fieldMatch names "${stray}", which is not a continuation`);
+  return { ...request, continuations: [...continuations], fieldMatch: [...fieldMatch] };
+}
+
+/** The outcome in the backend's own terms. What could not be requested is refused before signing. */
+async function approve(
+  deployment: Deployment,
+  { adapter }: Admitted,
+  stated: Manifest,
+): Promise<Approved> {
+  const manifest = await adapter.normalise(stated);
+  const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
+  if (adapter.capability === 'PROMOTABLE') return approved;
+  const oversized = findOversized(approved.effects);
+  if (oversized !== undefined) throw invalid(`${oversized}; approve fewer`);
+  if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
+  return approved;
+}
+
+async function announce(deployment: Deployment, task: string, planRevision: number): Promise<void> {
+  const announced = await deployment.ledgers.announcePlan(task, planRevision);
+  if (announced <= planRevision) return;
   throw new EffectMatchError(
-    'ERR_EM_MANIFEST_INVALID',
-    `a requirement does not hold now: ${describeBroken(broken)}`,
+    'ERR_EM_PLAN_SUPERSEDED',
+    `plan revision ${announced} of task "${task}" was announced, and this is ${planRevision}: ` +
+      'a license for it could not be used; prepare the announced revision or a later one',
   );
+}
+
+function invalid(message: string): EffectMatchError {
+  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', message);
 }

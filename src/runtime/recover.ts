@@ -17,6 +17,7 @@ import {
 import { commitment, recordTerminal, rejection, uncertainty } from './finish.ts';
 import { readBack, remoteTerminal } from './remote.ts';
 import { settle } from './settle.ts';
+import { traced } from './telemetry.ts';
 
 /** What recovery did about one claimed occurrence. Only `settled` has a conclusive terminal. */
 export type Recovered = { readonly occurrence: OccurrenceId; readonly task: string } & (
@@ -37,6 +38,20 @@ export interface RecoverOptions {
   readonly license?: Digest;
 }
 
+/** Recovery with its span. */
+export function recoverTraced(
+  deployment: Deployment,
+  options?: RecoverOptions,
+  isStopped?: () => boolean,
+): Promise<readonly Recovered[]> {
+  const work = (reporting: Deployment) => recover(reporting, options, isStopped);
+  return traced(deployment, { kind: 'recover' }, work, (recovered) => {
+    const results = { settled: 0, running: 0, unresolved: 0 };
+    for (const { kind } of recovered) results[kind] += 1;
+    return { kind: 'recovered', results };
+  });
+}
+
 /**
  * How many occurrences are asked about at the same time. One that waits for a deadline must not
  * hold up the others.
@@ -49,7 +64,7 @@ const CONCURRENT = 8;
  * and terminals are inserted only if absent. Once `isStopped` says so, no further occurrence is
  * looked at.
  */
-export async function recover(
+async function recover(
   deployment: Deployment,
   options: RecoverOptions = {},
   isStopped: () => boolean = () => false,

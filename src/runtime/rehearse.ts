@@ -18,7 +18,7 @@ import { explainRehearsals } from '../protocol/rehearsal.ts';
 import { renderDiff } from '../protocol/render.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
 import { stateReads } from '../protocol/state.ts';
-import { certify, describeOutlets } from './boundary.ts';
+import { certify } from './boundary.ts';
 import {
   type AdmittedPromotable,
   adapterNamed,
@@ -47,8 +47,8 @@ export interface PlanOptions {
 /**
  * Plan and approve: runs the action twice in a certified stage that is discarded each time, and
  * proposes what both runs showed, with `generated` and `now` where the backend's evidence explains
- * a value. Whoever signs it signs exactly that, for exactly this action; nothing is ever signed
- * here.
+ * a value. An approver who signs it signs exactly that, for exactly this action; nothing is ever
+ * signed here.
  */
 export async function rehearse(
   deployment: Deployment,
@@ -68,8 +68,8 @@ export async function rehearse(
   const reads = stateReads(await adapter.normalise(stated));
 
   const what = { task: stated.task, action, reads };
-  const first = demandSeen(await rehearseOnce(deployment, admitted, what));
-  const second = demandSeen(await rehearseOnce(deployment, admitted, what));
+  const first = demandComplete(await rehearseOnce(deployment, admitted, what));
+  const second = demandComplete(await rehearseOnce(deployment, admitted, what));
   const residue = joinResidue(first.evidence.residue, second.evidence.residue);
   if (residue.length > 0) options.onResidue?.(residue);
   if (canonical(first.readings) !== canonical(second.readings)) {
@@ -104,11 +104,11 @@ export async function rehearse(
 type Run = Evidence & { readonly effects: readonly Effect[] };
 
 /** What one rehearsal showed. */
-export type Glimpse =
+export type RehearsalResult =
   | { readonly kind: 'uncertified'; readonly detail: string }
   | Extract<Staged, { kind: 'failed' }>
   | {
-      readonly kind: 'seen';
+      readonly kind: 'observed';
       readonly observation: Observation;
       readonly evidence: Evidence;
       /** Declared state beneath the candidate: what the effects were made from. */
@@ -123,12 +123,11 @@ export async function rehearseOnce(
   deployment: Deployment,
   admitted: AdmittedPromotable,
   what: { readonly task: string; readonly action: unknown; readonly reads: readonly StateRead[] },
-): Promise<Glimpse> {
+): Promise<RehearsalResult> {
   const { adapter } = admitted;
   const claim = mintRehearsalClaim(deployment, admitted, what.task);
   const boundary = await certify(deployment, admitted, claim);
-  if (boundary.kind === 'refused')
-    return { kind: 'uncertified', detail: describeOutlets(boundary.outlets) };
+  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: boundary.refusal.detail };
   const proof = await proveService(provingContext(deployment, admitted.name), adapter);
   if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
   const staged = await adapter.stage(claim, boundary.certificate, what.action, what.reads);
@@ -137,7 +136,7 @@ export async function rehearseOnce(
     const evidence = await staged.stage.observe();
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);
     const readings = await staged.stage.read(what.reads);
-    return { kind: 'seen', observation, evidence, readings };
+    return { kind: 'observed', observation, evidence, readings };
   } finally {
     await staged.stage.discard();
   }
@@ -150,13 +149,16 @@ interface Rehearsed {
 }
 
 /** A plan needs everything that an execution would need. */
-function demandSeen(glimpse: Glimpse): Rehearsed {
-  if (glimpse.kind === 'uncertified')
-    throw refused(`the boundary cannot be certified: ${glimpse.detail}`);
-  if (glimpse.kind === 'failed') {
-    throw rolledBack(`the action failed (${glimpse.reason}): ${glimpse.detail}`, glimpse.residue);
+function demandComplete(rehearsal: RehearsalResult): Rehearsed {
+  if (rehearsal.kind === 'uncertified')
+    throw refused(`the boundary cannot be certified: ${rehearsal.detail}`);
+  if (rehearsal.kind === 'failed') {
+    throw rolledBack(
+      `the action failed (${rehearsal.reason}): ${rehearsal.detail}`,
+      rehearsal.residue,
+    );
   }
-  const { observation, evidence, readings } = glimpse;
+  const { observation, evidence, readings } = rehearsal;
   if (observation.kind === 'incomplete') {
     throw rolledBack(
       `what the action does could not be established: ${observation.gaps.join('; ')}`,

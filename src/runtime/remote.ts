@@ -13,10 +13,11 @@ import {
   type AttemptFacts,
   faultOf,
   observedDigest,
+  type Refusal,
+  type Refused,
   storableFault,
   storableText,
 } from './attempt.ts';
-import type { Refusal } from './authority.ts';
 import type { AdmittedRemote, Deployment } from './deployment.ts';
 import { type Consumed, commitment, divergence, finish, rejection, uncertainty } from './finish.ts';
 import { type Established, passRequestGate } from './gate.ts';
@@ -74,8 +75,7 @@ async function dispatchOnce(
   deployment.reached('path:permit-consumed');
 
   if (isOver(deployment.clock, gate.permit.deadline)) {
-    // Whoever slept that long may have been given up on by an operator, who may have paid by
-    // another license since.
+    // After that long an operator may have given this attempt up, and paid by another license.
     return reject('dispatch', {
       reason: 'not-sent',
       detail: 'the lease of the attempt had run out when the request was to be sent',
@@ -114,9 +114,7 @@ async function dispatchOnce(
   }
 }
 
-type Built =
-  | { readonly kind: 'built'; readonly request: RemoteRequest }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
+type Built = { readonly kind: 'built'; readonly request: RemoteRequest } | Refused;
 
 /** What an adapter refuses to build was never sent. Anything else that it throws is a fault. */
 function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unknown): Built {
@@ -133,9 +131,9 @@ function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unkn
 
 /**
  * What reading back showed. `refused` only with proof that nothing became durable and nothing can
- * any more.
+ * later.
  */
-export interface ReadBack {
+interface ReadBack {
   readonly outcome: Outcome;
   readonly refused?: Refusal;
 }

@@ -6,7 +6,7 @@ import { randomIds } from '../crypto/approver.ts';
 import { digestFolders } from '../crypto/code-identity.ts';
 import { digestRecord, digestText, digestValueOf } from '../crypto/digest.ts';
 import type { Envelope } from '../crypto/dsse.ts';
-import { type KeyringSource, openKeyring } from '../crypto/keyring.ts';
+import { type Keyring, type KeyringSource, openKeyring } from '../crypto/keyring.ts';
 import { createSigner } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
 import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
@@ -41,8 +41,7 @@ import { type PrepareRequest, prepare } from './prepare.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { proveService, type ServiceProof } from './prove.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
-import type { Recovered, RecoverOptions } from './recover.ts';
-import { recoverTraced, START_WAIT_MS, withinMs } from './recover-at-start.ts';
+import { type Recovered, type RecoverOptions, recoverTraced } from './recover.ts';
 import { openRefusalBound } from './refusal-bound.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
@@ -77,7 +76,7 @@ export interface RuntimeConfig {
   readonly telemetry?: Telemetry;
   /**
    * Whether interrupted attempts are settled at start; yes unless said otherwise. Opening waits a
-   * second for it at most; what takes longer goes on in the background, which is safe because
+   * second for it at most; what takes longer continues in the background, which is safe because
    * recovery may run beside everything else. `runtime.recover()` waits for it.
    */
   readonly recoverAtStart?: boolean;
@@ -173,8 +172,8 @@ export interface Runtime extends AsyncDisposable {
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
   /**
    * A signed receipt of how an attempt at an occurrence ended, made now from what is stored;
-   * undefined when there is no verdict. Whoever has a public key of `receiptKeys` can verify it
-   * without this deployment.
+   * undefined without a verdict. Anyone with a public key of `receiptKeys` can verify it without
+   * this deployment.
    */
   receipt(occurrence: OccurrenceId, options?: ReceiptOptions): Promise<Envelope | undefined>;
   /** The public keys of every key generation, newest first. */
@@ -196,31 +195,54 @@ export async function createRuntime(
   config: RuntimeConfig,
   internals: Internals = {},
 ): Promise<Runtime> {
-  const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
-  const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
   checkConfiguration(config);
-  const { leaseMs = LEASE_MS, recoverAtStart = true } = config;
   const policy = policyOf(config);
   const operations = operationsOf(config);
   const keyring = openKeyring(config.keyring);
+  const adapters = new Map<string, Admitted>();
+  const parts = { policy, operations, keyring, adapters };
+  const deployment = await openDeployment(config, internals, parts);
+  const background: Background = { isClosing: false, unwatch: () => {} };
+  const close = () => closeAll(deployment, background);
+  try {
+    for (const [name, factory] of Object.entries(config.adapters)) {
+      adapters.set(name, await admitAdapter(deployment, name, factory));
+    }
+    checkTargets(policy, adapters);
+    await beginBackground(deployment, config, background);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return methodsOf({ deployment, config, keyring, background, close });
+}
+
+/** What runs in the background while a runtime is open. */
+interface Background {
+  isClosing: boolean;
+  /** The recovery that was begun at the start. */
+  recovery?: Promise<unknown>;
+  unwatch: () => void;
+}
+
+/** Opens the store. Adapters are admitted to the deployment afterwards. */
+async function openDeployment(
+  config: RuntimeConfig,
+  internals: Internals,
+  parts: Pick<Deployment, 'policy' | 'operations' | 'adapters'> & { readonly keyring: Keyring },
+): Promise<Deployment> {
+  const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
+  const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
+  const { leaseMs = LEASE_MS, telemetry } = config;
+  const { keyring, policy, operations, adapters } = parts;
   const sealer = createSealer(keyring);
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
   const ledgers = await store.open({ sealer, digest: digestText });
-  const leases = openLeases(ledgers, leaseMs, clock);
-  const adapters = new Map<string, Admitted>();
-  let unwatch = () => {};
-  let begun: Promise<unknown> | undefined;
-  let closing = false;
-  const close = async () => {
-    closing = true;
-    quietly(unwatch);
-    leases.close();
-    for (const { adapter } of adapters.values()) await adapter.close();
-    await begun?.catch(() => {});
-    await ledgers.close();
-  };
   const digestKeyed = keyedTextDigest(keyring);
-  const deployment: Deployment = {
+  const issuerKeys = Object.entries(config.issuers).map(
+    ([name, issuer]) => [name, [issuer.key].flat()] as const,
+  );
+  return {
     ledgers,
     sealer,
     digestValue: keyedDigest(keyring),
@@ -229,61 +251,86 @@ export async function createRuntime(
     clock,
     ids,
     reached,
-    telemetry: config.telemetry,
+    telemetry,
     classify,
     verifyLicense,
     adapters,
     operations,
     policy,
     policyDigest: digestRecord(policyRecord, policy),
-    issuerKeys: new Map(
-      Object.entries(config.issuers).map(([name, issuer]) => [name, [issuer.key].flat()]),
-    ),
+    issuerKeys: new Map(issuerKeys),
     contract: digestFolders([
       new URL('../protocol/', import.meta.url),
       new URL('./', import.meta.url),
     ]),
     leaseMs,
-    leases,
+    leases: openLeases(ledgers, leaseMs, clock),
     refusals: openRefusalBound(ledgers, clock),
   };
-  try {
-    for (const [name, factory] of Object.entries(config.adapters)) {
-      adapters.set(name, await admitAdapter(deployment, name, factory));
-    }
-    checkTargets(policy, adapters);
-    if (recoverAtStart) {
-      begun = recoverTraced(deployment, {}, () => closing);
-      await withinMs(START_WAIT_MS, begun);
-    }
-    const countOrphans = async () => (await ledgers.unsettled()).length;
-    unwatch = quietly(() => config.telemetry?.watchOrphans(countOrphans)) ?? unwatch;
-  } catch (error) {
-    await close();
-    throw error;
+}
+
+/** How long opening waits for what it settles. Whatever takes longer continues afterwards. */
+const START_WAIT_MS = 1000;
+
+async function beginBackground(
+  deployment: Deployment,
+  { recoverAtStart = true, telemetry }: RuntimeConfig,
+  background: Background,
+): Promise<void> {
+  if (recoverAtStart) {
+    background.recovery = recoverTraced(deployment, {}, () => background.isClosing);
+    await withinMs(START_WAIT_MS, background.recovery);
   }
+  const countOrphans = async () => (await deployment.ledgers.unsettled()).length;
+  background.unwatch = quietly(() => telemetry?.watchOrphans(countOrphans)) ?? background.unwatch;
+}
+
+/** Waits for the work, but no longer than that. An error is left to others who wait for it. */
+async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  work.catch(() => {});
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function closeAll(deployment: Deployment, background: Background): Promise<void> {
+  background.isClosing = true;
+  quietly(background.unwatch);
+  deployment.leases.close();
+  for (const { adapter } of deployment.adapters.values()) await adapter.close();
+  await background.recovery?.catch(() => {});
+  await deployment.ledgers.close();
+}
+
+/** The runtime's methods, each one call of the function that does it. */
+function methodsOf(parts: {
+  readonly deployment: Deployment;
+  readonly config: RuntimeConfig;
+  readonly keyring: Keyring;
+  readonly background: Background;
+  readonly close: () => Promise<void>;
+}): Runtime {
+  const { deployment, config, keyring, background, close } = parts;
+  const { ledgers, sealer } = deployment;
+  const adapterOf = (name: string) => adapterNamed(deployment, name).adapter;
   return {
     prepare: (request) => prepare(deployment, request),
     propose: (operation, input, options) => propose(deployment, operation, input, options),
     plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
     ensure: (license, action, options) => ensure(deployment, license, action, options),
-    shadow: (approval, action, options) =>
-      traced(
-        deployment,
-        { kind: 'shadow' },
-        (own) => shadow(own, approval, action, options),
-        ({ record: { would } }) => ({ kind: 'shadow', would }),
-      ),
+    shadow: (approval, action, options) => shadowTraced(deployment, approval, action, options),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     continuations: () => openContinuations(ledgers),
-    survey: async (name) => await adapterNamed(deployment, name).adapter.survey(),
+    survey: async (name) => await adapterOf(name).survey(),
     prove: async (name) =>
-      await proveService(provingContext(deployment, name), adapterNamed(deployment, name).adapter, {
-        asked: true,
-      }),
+      await proveService(provingContext(deployment, name), adapterOf(name), { asked: true }),
     recover: async (options) => {
-      if (begun !== undefined) await begun.catch(() => {});
+      await background.recovery?.catch(() => {});
       return await recoverTraced(deployment, options);
     },
     resolve: (resolution, evidence) =>
@@ -308,12 +355,21 @@ function planTraced(
 ): Promise<Proposal> {
   const adapter = request?.adapter;
   const activity = { kind: 'plan', ...(deployment.adapters.has(adapter) && { adapter }) } as const;
-  return traced(
-    deployment,
-    activity,
-    (own) => rehearse(own, request, options),
-    () => ({ kind: 'done' }),
-  );
+  const plan = (reporting: Deployment) => rehearse(reporting, request, options);
+  return traced(deployment, activity, plan, () => ({ kind: 'done' }));
+}
+
+function shadowTraced(
+  deployment: Deployment,
+  approval: unknown,
+  action: unknown,
+  options?: ExecuteOptions,
+): Promise<Shadowed> {
+  const work = (reporting: Deployment) => shadow(reporting, approval, action, options);
+  return traced(deployment, { kind: 'shadow' }, work, ({ record: { would } }) => ({
+    kind: 'shadow',
+    would,
+  }));
 }
 
 /** The public keys of those who may resolve, by name. */

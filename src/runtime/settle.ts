@@ -1,14 +1,14 @@
+import type { MarkerText } from '../contract/proof.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { type ClaimRecord, claimRecord } from '../protocol/binding.ts';
 import { type CommittedMarker, type MarkerRecord, markerRecord } from '../protocol/marker.ts';
 import { type AdmittedPromotable, type Deployment, nowInstant } from './deployment.ts';
-import { markerText } from './marker-text.ts';
 
 /** What a void marker's insertion decided about a claimed attempt. */
-export type Settlement =
-  /** The attempt can never commit any more, even if its process wakes up later. */
+type Settlement =
+  /** The attempt can never commit, even if its process wakes up later. */
   | { readonly kind: 'void' }
   /** The attempt committed: its own marker, whose seal and digests agree with the claim. */
   | { readonly kind: 'committed'; readonly marker: CommittedMarker }
@@ -66,6 +66,18 @@ export async function settle(
     };
   }
   return { kind: 'committed', marker: record };
+}
+
+/** A sealed marker in the form in which adapters store it. */
+export function markerText(sealed: Sealed<MarkerRecord>): MarkerText {
+  const { record, text, seal } = sealed;
+  return {
+    occurrence: record.occurrence,
+    disposition: record.disposition,
+    text,
+    sealKey: seal.key,
+    sealMac: seal.mac,
+  };
 }
 
 /** A stored marker, with its seal checked. */

@@ -1,27 +1,52 @@
 import { digestRecord } from '../crypto/digest.ts';
+import { parseProposal } from '../crypto/proposal.ts';
+import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
-import type { Effect } from '../protocol/effect.ts';
-import { approvedRecord } from '../protocol/manifest.ts';
+import { approvedOutcome } from '../protocol/approve.ts';
+import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
+import type { Effect, StateReading } from '../protocol/effect.ts';
+import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
-import type { OccurrenceId } from '../protocol/record.ts';
+import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
-import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
+import { type Basis, type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
-import { readAction } from './action.ts';
-import { observedDigest, recordedOutcome, storableFault } from './attempt.ts';
-import type { Refusal } from './authority.ts';
-import { asOpenBoundary } from './boundary.ts';
 import {
+  type Attempt,
+  observedDigest,
+  type Refusal,
+  readAction,
+  recordedOutcome,
+  storableFault,
+} from './attempt.ts';
+import {
+  checkLicense,
+  checkPlan,
+  checkPresupposed,
+  checkRequired,
+  checkState,
+  openAttempt,
+} from './authority.ts';
+import { asOpenBoundary } from './boundary.ts';
+import { occurrencesOf } from './continuation.ts';
+import {
+  type Admitted,
   type AdmittedPromotable,
+  adapterNamed,
   type Deployment,
   isPromotable,
   nowInstant,
 } from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
-import { type Glimpse, rehearseOnce } from './rehearse.ts';
-import { type Comparison, openComparison, type ShadowDraft } from './shadow-basis.ts';
+import { type RehearsalResult, rehearseOnce } from './rehearse.ts';
 
-export type { ShadowDraft };
+/**
+ * What is said about an action that has no approval yet. Without `effects` there is nothing to
+ * compare with.
+ */
+export interface ShadowDraft extends Omit<ManifestDraft, 'effects'> {
+  readonly effects?: ManifestDraft['effects'];
+}
 
 /** What would have been decided, as it was recorded, and what the rehearsal showed. */
 export interface Shadowed {
@@ -37,9 +62,9 @@ export interface Shadowed {
 
 /**
  * Shadow mode: rehearses the action once, always discards it, compares what was seen with an
- * approval, and records what would have been decided, in a kind of its own. The application writes
- * by its own path, before or after, whatever this says. No license is spent, and there is no way
- * from here to anything durable in the backend.
+ * approval, and records what would have been decided, in a separate kind of record. The application
+ * writes by its own path, before or after, whatever this says. No license is spent, and nothing
+ * here can make anything durable in the backend.
  *
  * A backend that fails is an answer here too (`unknown`), so that adopting this cannot stop what it
  * only watches. Thrown are mistakes of the caller, and a store that cannot record.
@@ -61,9 +86,10 @@ export async function shadow(
   const judged = await judge(deployment, admitted, comparison, untrustedAction).catch(
     (error: unknown) => asUnknown(admitted, error),
   );
-  const residue = storableResidue(judged.residue ?? [], admitted.registration.values);
-  const base = {
-    version: 1 as const,
+  const { seen, would, residue = [] } = judged;
+  const storable = storableResidue(residue, admitted.registration.values);
+  const record = shadowRecord.parse({
+    version: 1,
     occurrence: `occ_${deployment.ids.hex(20)}` as OccurrenceId,
     basis,
     adapter: admitted.name,
@@ -72,20 +98,137 @@ export async function shadow(
     contract: deployment.contract,
     observer: admitted.identityDigest,
     recordedAt: nowInstant(deployment),
-    ...(residue.length > 0 && { residue }),
-  };
-  const sealed = deployment.sealer.seal(
-    shadowRecord,
-    shadowRecord.parse({ ...base, ...judged.would }),
-  );
+    ...(storable.length > 0 && { residue: storable }),
+    ...would,
+  });
+  const sealed = deployment.sealer.seal(shadowRecord, record);
   await deployment.ledgers.recordShadow(sealed);
-  return { record: sealed.record, seen: judged.seen, residue: judged.residue ?? [] };
+  return { record: sealed.record, seen, residue };
+}
+
+/** What a shadow compares with. Only `outcome` needs the backend. */
+interface Comparison {
+  /** `none`: nothing is approved, and the outcome only declares state to read. */
+  readonly basis: Basis;
+  readonly admitted: Admitted;
+  readonly task: string;
+  /** Digest of the license, where there is one. */
+  readonly license?: Digest;
+  outcome(): Promise<Approved>;
+  checkAuthority(action: unknown): Promise<Refusal | undefined>;
+  checkState(outcome: Approved, readings: readonly StateReading[]): Refusal | undefined;
+}
+
+/**
+ * Reads a signed license, a proposal or a draft, each as an object, and the first two as JSON text
+ * too.
+ */
+function openComparison(
+  deployment: Deployment,
+  approval: unknown,
+  revision: string | undefined,
+): Comparison {
+  const fields = fieldsOf(approval);
+  if ('draft' in fields && !('signature' in fields))
+    return fromProposal(deployment, approval, revision);
+  if ('signature' in fields || typeof approval === 'string')
+    return fromLicense(deployment, approval, revision);
+  return fromDraft(deployment, fields as unknown as ShadowDraft);
+}
+
+/** Only to tell the kinds apart: each is parsed strictly by its own reader afterwards. */
+function fieldsOf(approval: unknown): object {
+  if (typeof approval === 'object' && approval !== null) return approval;
+  if (typeof approval !== 'string') {
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      'a shadow needs a license, a proposal or a draft to compare with',
+    );
+  }
+  try {
+    const parsed: unknown = JSON.parse(approval);
+    return typeof parsed === 'object' && parsed !== null ? parsed : {};
+  } catch {
+    return {};
+  }
+}
+
+function fromLicense(
+  deployment: Deployment,
+  approval: unknown,
+  revision: string | undefined,
+): Comparison {
+  const signed = parseSignedLicense(approval);
+  const admitted = adapterNamed(deployment, signed.license.adapter);
+  const attempt = openAttempt(deployment, admitted, signed);
+  return {
+    basis: 'license',
+    admitted,
+    task: signed.license.task,
+    license: attempt.lineage,
+    outcome: async () => signed.approved,
+    checkAuthority: async (action) =>
+      checkLicense(deployment, attempt, action) ?? (await checkUnspent(deployment, attempt)),
+    checkState: (_, readings) => checkState(attempt, readings, revision),
+  };
+}
+
+/** Whether a claim would be refused, found out by reading: the claim itself is never tried. */
+async function checkUnspent(
+  deployment: Deployment,
+  attempt: Attempt,
+): Promise<Refusal | undefined> {
+  const { license, lineage } = attempt;
+  const superseded = checkPlan(attempt, await deployment.ledgers.standing(license.task, attempt));
+  if (superseded !== undefined) return superseded;
+  for (const occurrence of occurrencesOf(license, lineage))
+    if ((await deployment.ledgers.holder(occurrence)) === undefined) return undefined;
+  return { reason: 'spent', detail: 'every execution that this license buys has been claimed' };
+}
+
+function fromProposal(
+  deployment: Deployment,
+  approval: unknown,
+  revision: string | undefined,
+): Comparison {
+  const { draft, approved } = parseProposal(approval);
+  const admitted = adapterNamed(deployment, draft.adapter);
+  const stated = { admitted, signed: { license: draft, approved } };
+  return {
+    basis: 'proposal',
+    admitted,
+    task: draft.task,
+    outcome: async () => approved,
+    checkAuthority: async (action) => checkPresupposed(deployment, stated, action),
+    checkState: (_, readings) => checkState(stated, readings, revision),
+  };
+}
+
+/**
+ * A draft is normalised as for an approval, but no plan is announced: it must not supersede one
+ * that is in use.
+ */
+function fromDraft(deployment: Deployment, draft: ShadowDraft): Comparison {
+  const hasEffects = draft.effects !== undefined;
+  const stated = draftManifest({ ...draft, effects: hasEffects ? draft.effects : [] });
+  const admitted = adapterNamed(deployment, stated.adapter);
+  return {
+    basis: hasEffects ? 'manifest' : 'none',
+    admitted,
+    task: stated.task,
+    async outcome() {
+      const manifest = await admitted.adapter.normalise(stated);
+      return approvedOutcome(manifest, admitted.registration, deployment.ids.hex(16));
+    },
+    checkAuthority: async () => undefined,
+    checkState: checkRequired,
+  };
 }
 
 interface Judged {
   readonly would: object;
   readonly residue?: readonly Residue[] | undefined;
-  readonly seen: readonly Effect[] | undefined;
+  readonly seen?: readonly Effect[] | undefined;
 }
 
 /**
@@ -101,110 +244,86 @@ async function judge(
   const parsed = readAction(admitted, untrustedAction);
   if (parsed.kind === 'refused') return rejected('action', parsed.refusal);
   const { action } = parsed;
-  const approval = await comparison.resolve().catch(asOpenBoundary);
-  if ('reason' in approval) return rejected('boundary', approval);
-  const approved = approval.approved && {
-    approved: digestRecord(approvedRecord, approval.approved),
-  };
-  const stale = await approval.checkAuthority(action);
+  const outcome = await comparison.outcome().catch(asOpenBoundary);
+  if ('reason' in outcome) return rejected('boundary', outcome);
+  const isApproved = comparison.basis !== 'none';
+  const approved = isApproved ? { approved: digestRecord(approvedRecord, outcome) } : {};
+  const stale = await comparison.checkAuthority(action);
   if (stale !== undefined) return rejected('authority', stale, approved);
 
-  const reads = stateReads(approval.declared);
-  const glimpse = await rehearseOnce(deployment, admitted, {
-    task: comparison.task,
-    action,
-    reads,
-  });
-  if (glimpse.kind === 'uncertified') {
-    return rejected(
-      'boundary',
-      { reason: 'outlet-unclassified', detail: glimpse.detail },
-      approved,
-    );
+  const what = { task: comparison.task, action, reads: stateReads(outcome) };
+  const rehearsal = await rehearseOnce(deployment, admitted, what);
+  if (rehearsal.kind === 'uncertified') {
+    const refusal = { reason: 'outlet-unclassified', detail: rehearsal.detail };
+    return rejected('boundary', refusal, approved);
   }
-  if (glimpse.kind === 'failed')
-    return { ...rejected('stage', glimpse, approved), residue: glimpse.residue };
-  const { residue } = glimpse.evidence;
-  const moved = approval.checkState(glimpse.readings);
-  if (moved !== undefined)
-    return { ...rejected('authority', moved, approved, seenIn(glimpse)), residue };
-  const judged =
-    approval.approved === undefined
-      ? propose(deployment, admitted, glimpse)
-      : compare(deployment, admitted, glimpse, approval.approved);
-  return { ...judged, residue };
+  if (rehearsal.kind === 'failed')
+    return { ...rejected('stage', rehearsal, approved), residue: rehearsal.residue };
+
+  const { observation, evidence, readings } = rehearsal;
+  const seen = observation.kind === 'complete' ? observation.effects : undefined;
+  const moved = comparison.checkState(outcome, readings);
+  const would =
+    moved !== undefined
+      ? rejected('authority', moved, approved)
+      : isApproved
+        ? compare(deployment, admitted, rehearsal, outcome)
+        : propose(deployment, admitted, rehearsal);
+  return { ...would, seen, residue: evidence.residue };
 }
 
-type Seen = Extract<Glimpse, { kind: 'seen' }>;
-type ApprovedOutcome = ReturnType<typeof approvedRecord.parse>;
-
-function seenIn({ observation }: Seen): readonly Effect[] | undefined {
-  return observation.kind === 'complete' ? observation.effects : undefined;
-}
+type Observed = Extract<RehearsalResult, { kind: 'observed' }>;
 
 function compare(
   deployment: Deployment,
   admitted: AdmittedPromotable,
-  glimpse: Seen,
-  outcome: ApprovedOutcome,
+  { observation, evidence }: Observed,
+  approval: Approved,
 ): Judged {
-  const approved = { approved: digestRecord(approvedRecord, outcome) };
-  const found = deployment.classify(
-    prepareApproved(outcome),
-    glimpse.observation,
-    glimpse.evidence,
-  );
-  const seen = seenIn(glimpse);
+  const approved = digestRecord(approvedRecord, approval);
+  const found = deployment.classify(prepareApproved(approval), observation, evidence);
   if (found.kind === 'EXACT') {
     const observed = observedDigest(deployment, admitted, found.effects);
-    return { would: { would: 'commit', observed, ...approved }, seen };
+    return { would: { would: 'commit', observed, approved } };
   }
-  const refusal =
-    found.kind === 'DIVERGED'
-      ? { reason: 'diverged', detail: 'the outcome that was seen is not the approved one' }
-      : {
-          reason: 'incomplete',
-          detail: `the outcome could not be established: ${found.gaps.join('; ')}`,
-        };
-  const recorded = { outcome: recordedOutcome(deployment, admitted, found), ...approved };
-  return rejected('comparison', refusal, recorded, seen);
+  const outcome = recordedOutcome(deployment, admitted, found);
+  if (found.kind === 'INDETERMINATE') return incomplete(found.gaps, { outcome, approved });
+  const detail = 'the outcome that was seen is not the approved one';
+  return rejected('comparison', { reason: 'diverged', detail }, { outcome, approved });
 }
 
-/** Nobody approved anything yet: what was seen is what there would be to approve. */
-function propose(deployment: Deployment, admitted: AdmittedPromotable, glimpse: Seen): Judged {
-  const { observation } = glimpse;
-  if (observation.kind === 'incomplete') {
-    const detail = `the outcome could not be established: ${observation.gaps.join('; ')}`;
-    return rejected('comparison', { reason: 'incomplete', detail });
-  }
-  const { effects } = observation;
-  const counts = new Map<string, { target: string; op: Effect['op']; count: number }>();
-  for (const { target, op } of effects) {
-    const entry = counts.get(`${op} ${target}`) ?? { target, op, count: 0 };
-    counts.set(`${op} ${target}`, { ...entry, count: entry.count + 1 });
-  }
-  const observed = observedDigest(deployment, admitted, effects);
-  return { would: { would: 'propose', observed, seen: [...counts.values()] }, seen: effects };
-}
-
-function rejected(
-  at: string,
-  refusal: Refusal,
-  known: object = {},
-  seen?: readonly Effect[],
+/** Without an approval, what was seen is what there would be to approve. */
+function propose(
+  deployment: Deployment,
+  admitted: AdmittedPromotable,
+  { observation }: Observed,
 ): Judged {
-  const detail = refusal.detail.slice(0, 4000).toWellFormed();
-  return { would: { would: 'reject', at, reason: refusal.reason, detail, ...known }, seen };
+  if (observation.kind === 'incomplete') return incomplete(observation.gaps);
+  const { effects } = observation;
+  const counts = Map.groupBy(effects, ({ op, target }) => `${op} ${target}`);
+  const seen = [...counts.values()].flatMap((same) =>
+    same.slice(0, 1).map(({ target, op }) => ({ target, op, count: same.length })),
+  );
+  const observed = observedDigest(deployment, admitted, effects);
+  return { would: { would: 'propose', observed, seen } };
+}
+
+function incomplete(gaps: readonly string[], known: object = {}): Judged {
+  const detail = `the outcome could not be established: ${gaps.join('; ')}`;
+  return rejected('comparison', { reason: 'incomplete', detail }, known);
+}
+
+function rejected(at: string, { reason, detail }: Refusal, known: object = {}): Judged {
+  const stored = detail.slice(0, 4000).toWellFormed();
+  return { would: { would: 'reject', at, reason, detail: stored, ...known } };
 }
 
 /**
- * A fault of the backend or the approval is recorded; a broken invariant and what nobody expected
- * stay loud.
+ * A fault of the backend or the approval is recorded; a broken invariant and unexpected errors stay
+ * loud.
  */
 function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
   if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_INVARIANT') throw error;
-  return {
-    would: { would: 'unknown', code: error.code, detail: storableFault(admitted, error) },
-    seen: undefined,
-  };
+  const detail = storableFault(admitted, error);
+  return { would: { would: 'unknown', code: error.code, detail } };
 }

@@ -6,14 +6,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { ACTION_FLAGS, readOrder } from '../../src/cli/action.ts';
+import { ACTION_FLAGS, readActionArgument } from '../../src/cli/action.ts';
 import { readArguments } from '../../src/cli/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-argument-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const file = join(folder, 'action.json');
 const ask = (...argv: string[]) =>
-  readOrder(readArguments('run', argv, { flags: ACTION_FLAGS, positionals: [] }));
+  readActionArgument(readArguments('run', argv, { flags: ACTION_FLAGS, positionals: [] }));
 
 test('a number that would be rounded is refused in values, actions and inputs, and its digits are shown', () => {
   for (const number of [

@@ -11,6 +11,8 @@ const SPEC = {
     limit: { value: 'N', about: '' },
     file: { value: 'FILE', about: '' },
     force: { about: '' },
+    deep: { about: '', needs: 'file' },
+    flat: { about: '', excludes: ['deep', 'limit'] },
   },
   positionals: ['name'],
 };
@@ -54,6 +56,9 @@ const REFUSED: readonly [readonly string[], RegExp][] = [
   [['a', '--limit'], /--limit needs a value: --limit N/],
   [['a', '--limit='], /--limit needs a value/],
   [['a', '--file', '--force'], /--file needs a value/],
+  [['a', '--deep'], /--deep needs --file/],
+  [['a', '--flat', '--deep', '--file', 'b'], /--deep does not go together with --flat/],
+  [['a', '--limit', '1', '--flat'], /--limit does not go together with --flat/],
 ];
 
 for (const [argv, sentence] of REFUSED) {
@@ -76,6 +81,17 @@ test('a count is a whole number that is not too small', () => {
       text,
     );
   }
+});
+
+test('a needed flag and a choice of words are checked when they are read', () => {
+  assert.equal(parse('a', '--file', 'b').needed('file'), 'b');
+  assert.throws(() => parse('a').needed('file'), /--file is needed/);
+  assert.equal(parse('a', '--file', 'b').choice('file', ['a', 'b']), 'b');
+  assert.equal(parse('a').choice('file', ['a', 'b']), undefined);
+  assert.throws(
+    () => parse('a', '--file', 'c').choice('file', ['a', 'b']),
+    /--file takes one of a, b, not "c"/,
+  );
 });
 
 test('a suggestion is made for a slip of the finger and not for another word', () => {

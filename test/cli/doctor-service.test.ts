@@ -51,7 +51,7 @@ test('a service is tried by the first doctor, and by no later one', async () => 
   assert.deepEqual([only.code, site.service.strangers], [0, 0], only.stderr);
   const first = await site.doctor();
   assert.equal(first.code, 0, first.stderr);
-  assert.match(first.stdout, /proven {2}bank: the service was tried now, by its samples/);
+  assert.match(first.stdout, /proven {2}bank: the service was tried now, with its samples/);
   const tried = site.service.strangers;
   assert.equal(tried, 2);
   const second = await site.doctor();

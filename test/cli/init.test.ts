@@ -147,7 +147,7 @@ test('what cannot be done is refused before anything is written', async () => {
   );
   const before = readdirSync(desk.folder).sort();
   const cases: readonly (readonly [readonly string[], RegExp, RegExp])[] = [
-    [['missing.db'], /ERR_EM_NOT_FOUND: there is no database at/, /nothing was written/],
+    [['missing.db'], /ERR_EM_NOT_FOUND: no database at/, /nothing was written/],
     [
       ['letter.txt'],
       /ERR_EM_ADAPTER_UNAVAILABLE: .* cannot be read as an SQLite database/,
@@ -160,7 +160,7 @@ test('what cannot be done is refused before anything is written', async () => {
     ],
     [
       ['books.db', '--relations', 'invoce'],
-      /no table "invoce" \(did you mean "invoice"\?\)/,
+      /unknown table "invoce" \(did you mean "invoice"\?\)/,
       /the tables are/,
     ],
     [

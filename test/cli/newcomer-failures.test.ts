@@ -62,7 +62,7 @@ test('no configuration, no keyring, no key', async () => {
   rmSync(desk.path('alice.key.json'));
   assertFault(
     await desk.run(SIGN),
-    /ERR_EM_NOT_FOUND: there is no key at .*alice\.key\.json/,
+    /ERR_EM_NOT_FOUND: no key at .*alice\.key\.json/,
     /effectmatch keygen NAME/,
   );
   rmSync(desk.path('effectmatch.keys.json'));
@@ -162,7 +162,7 @@ test('a package that is not installed beside the configuration', async () => {
   rmSync(desk.path('node_modules'), { recursive: true });
   assertFault(
     await desk.run(['doctor']),
-    /the package "effectmatch" is not installed beside it/,
+    /the package "effectmatch" is not installed in its folder/,
     /npm install effectmatch/,
   );
 });
@@ -248,7 +248,7 @@ test('a wrong file, name or flag is met with what would have been right', async 
     [['provision'], /ERR_EM_USAGE: no adapter of this configuration needs/, /effectmatch doctor/],
     [
       ['doctor', '--adapter', 'boks'],
-      /ERR_EM_USAGE: there is no adapter "boks"; there are books/,
+      /ERR_EM_USAGE: unknown adapter "boks"; there are books/,
       /doctor --help/,
     ],
     [['plan', '--action', 'not.json'], /the file not\.json is not JSON/, /\{ "sql": /],

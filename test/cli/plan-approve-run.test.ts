@@ -265,7 +265,7 @@ test('a shortened outcome is read page by page, or as a whole in the pager, befo
   assert.equal(rendering, lines.slice(400, 600).join('\n'));
   const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
   assert.equal(beyond.code, 1);
-  assert.match(beyond.stderr, /there is no page \d+: it has \d+ of 200 lines/);
+  assert.match(beyond.stderr, /page \d+ does not exist: it has \d+ of 200 lines/);
   await readAllThenRefuse(desk, 'wc -l', new RegExp(`^ *${lines.length}\\r?$`, 'm'));
   // A pager that fails has shown nothing that anybody could sign.
   await readAllThenRefuse(desk, 'sh -c "exit 1"', /id=731 {2}amount: 1 -> 2/);

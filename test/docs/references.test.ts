@@ -31,6 +31,25 @@ test('links and anchors inside the project lead somewhere', () => {
   assert.ok(links > 100, `only ${links} links seen`);
 });
 
+/** Files and folders of the project that a page names between backticks; `*` matches any name. */
+function pathsOf(page: Page): readonly string[] {
+  const path = /`((?:src|test|docs|bench|examples|scripts)\/[\w./*-]+)`/g;
+  return [...proseOf(page).matchAll(path)].map(([, name = '']) => name);
+}
+
+test('files and folders that pages name exist', () => {
+  let seen = 0;
+  for (const page of pages) {
+    for (const path of pathsOf(page)) {
+      seen += 1;
+      assert.ok(globSync(path).length > 0, `${page.file} names ${path}, which does not exist`);
+    }
+  }
+  assert.ok(seen > 80, `only ${seen} paths seen`);
+  const [wrong = ''] = pathsOf(parsePage('page.md', 'Open `src/no-such-file.ts`.\n'));
+  assert.deepEqual([wrong, globSync(wrong)], ['src/no-such-file.ts', []]);
+});
+
 /** Flags by verb, as the command itself completes them. */
 function readVerbs(): ReadonlyMap<string, readonly string[]> {
   const script = call('src/cli/main.ts', 'completion', 'bash');
@@ -145,7 +164,7 @@ test('the evaluation tells figures by the name of the study that produces them',
 test('the runbook has every reason by which an attempt can be rejected', () => {
   const runbook = readFileSync('docs/runbook.md', 'utf8');
   const sources = [
-    ...globSync('src/{runtime,ledger,adapters,backend,sqlite}/**/*.ts'),
+    ...globSync('src/{runtime,ledger,adapters,backend,sqlite,http}/**/*.ts'),
     'src/protocol/limits.ts',
   ].map((file) => readFileSync(file, 'utf8'));
   const reasons = new Set(

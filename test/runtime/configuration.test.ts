@@ -21,8 +21,8 @@ const issuer = (fields: object) => ({
 });
 
 const WRONG: readonly (readonly [unknown, RegExp])[] = [
-  [undefined, /it is no object/],
-  ['effectmatch.config.ts', /it is no object/],
+  [undefined, /it is not an object/],
+  ['effectmatch.config.ts', /it is not an object/],
   [{}, /`store` is missing/],
   [{ ...usable, store: 5 }, /`store` is missing/],
   [{ ...usable, keyring: undefined }, /`keyring` is missing/],

@@ -7,7 +7,7 @@ import { digestText } from '../../src/crypto/digest.ts';
 import type { Halt } from '../../src/protocol/continuation.ts';
 import type { Digest, OccurrenceId } from '../../src/protocol/record.ts';
 import type { Lineage } from '../../src/runtime/continuation.ts';
-import { lineagesOf } from '../../src/runtime/lineage.ts';
+import { lineagesOf } from '../../src/runtime/continuation.ts';
 import { temporaryLedgers } from '../ledger/temporary.ts';
 import { overlay } from '../world/world.ts';
 import { type Deployed, deploy, interrupt, invoiceWorld, ofKind, PAY, reseal } from './deploy.ts';

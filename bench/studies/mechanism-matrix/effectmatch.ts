@@ -9,7 +9,7 @@ import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { approver, type generateApprover } from '../../../src/crypto/approver.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
-import { lineagesOf } from '../../../src/runtime/lineage.ts';
+import { lineagesOf } from '../../../src/runtime/continuation.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import { TOKEN } from './service.ts';

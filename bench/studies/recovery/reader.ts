@@ -2,7 +2,7 @@
 // work may run.
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lineagesOf } from '../../../src/runtime/lineage.ts';
+import { lineagesOf } from '../../../src/runtime/continuation.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { CONTINUATION, RELEASES, readCase } from './case-file.ts';
 

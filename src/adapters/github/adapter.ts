@@ -78,7 +78,7 @@ export async function openAdapter(
     gateway,
     context,
     registration,
-    modules: new URL('.', import.meta.url),
+    module: import.meta.url,
     configuration: FIELDS.join(' '),
     operations: {
       create: { method: 'POST', path: issues },
@@ -128,8 +128,8 @@ function openGateway(options: GithubOptions, context: AdapterContext): Gateway {
     backend: `${owner}/${repo}`,
     credential: { header: 'authorization', value },
     maxBytes: MAX_BYTES,
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(ca !== undefined && { ca }),
+    timeoutMs,
+    ca,
   };
   return new Gateway(service, context);
 }
@@ -159,7 +159,12 @@ function buildRequest(gateway: Gateway, issues: string, { effects, requires }: A
   const wanted = exactFields(effect.after);
   if (effect.op === 'insert') {
     const { state: _, ...body } = wanted;
-    const fixed = { operation: 'create', method: 'POST', path: issues, idempotency: null };
+    const fixed = {
+      operation: 'create',
+      method: 'POST',
+      path: issues,
+      idempotency: null,
+    };
     return gateway.compose(fixed, { headers: HEADERS, body });
   }
   const cell = effect.key?.number;
@@ -171,7 +176,12 @@ function buildRequest(gateway: Gateway, issues: string, { effects, requires }: A
   const changed = FIELDS.filter((field) => canonical(wanted[field]) !== canonical(current[field]));
   const body = Object.fromEntries(changed.map((field) => [field, wanted[field] ?? null]));
   const path = `${issues}/{number}`;
-  const fixed = { operation: 'change', method: 'PATCH', path, idempotency: null };
+  const fixed = {
+    operation: 'change',
+    method: 'PATCH',
+    path,
+    idempotency: null,
+  };
   return gateway.compose(fixed, { parameters: { number }, headers: HEADERS, body });
 }
 

@@ -44,7 +44,16 @@ export function readIssue(
   if (body !== null && typeof body !== 'string') return undefined;
   if (state !== 'open' && state !== 'closed') return undefined;
   if (labels === undefined || assignees === undefined) return undefined;
-  return { number, fields: { title, body: plainBody(body), state, labels, assignees } };
+  return {
+    number,
+    fields: {
+      title,
+      body: plainBody(body),
+      state,
+      labels,
+      assignees,
+    },
+  };
 }
 
 /**
@@ -87,7 +96,12 @@ export function issueSchema(registration: Registration): ManifestSchema {
 }
 
 /** What a new issue has if nothing is said. */
-const BLANK: Row = { body: null, state: 'open', labels: [], assignees: [] };
+const BLANK: Row = {
+  body: null,
+  state: 'open',
+  labels: [],
+  assignees: [],
+};
 
 /** A field's value in the form in which it is compared. */
 function storedForm(field: string, value: Value): Value {

@@ -55,7 +55,15 @@ async function completeUpdate(
   const requirement = { target, key: { number }, row: current };
   return {
     ...manifest,
-    effects: [{ op: 'update', target, key: { number: { is: number } }, after, count: 1 }],
+    effects: [
+      {
+        op: 'update',
+        target,
+        key: { number: { is: number } },
+        after,
+        count: 1,
+      },
+    ],
     requires: isWhole(required) ? manifest.requires : [...manifest.requires, requirement],
   };
 }

@@ -49,9 +49,31 @@ export async function lookUpIssue(
     return 'the fields are not as approved, and GitHub did not say that it has done the write';
   const op = creates ? 'insert' : 'update';
   return {
-    records: [{ op, target: ISSUE.name, key: { number }, before: null, after }],
-    assigned: creates ? [{ target: ISSUE.name, column: 'number', fresh: [number] }] : [],
-    channels: [{ channel: 'fields', kind: 'records', count: 1 }],
+    records: [
+      {
+        op,
+        target: ISSUE.name,
+        key: { number },
+        before: null,
+        after,
+      },
+    ],
+    assigned: creates
+      ? [
+          {
+            target: ISSUE.name,
+            column: 'number',
+            fresh: [number],
+          },
+        ]
+      : [],
+    channels: [
+      {
+        channel: 'fields',
+        kind: 'records',
+        count: 1,
+      },
+    ],
   };
 }
 

@@ -1,22 +1,34 @@
+import {
+  type Applied,
+  type Candidate,
+  type CandidateEnd,
+  type CandidateEvidence,
+  refusedPromotion,
+  stageFailed,
+} from '../../backend/candidate.ts';
+import type { StagedUnder } from '../../backend/permit-check.ts';
 import { copyAction, copyChecked } from '../../backend/plain-action.ts';
+import { promotable } from '../../backend/promotable.ts';
 import { refuseAction } from '../../contract/action-input.ts';
 import type {
   AdapterContext,
   AdapterFactory,
   PromotableAdapter,
-  PromotableProbe,
-  Staged,
+  Promotion,
 } from '../../contract/adapter.ts';
-import type { Certificate, Claim } from '../../contract/proof.ts';
-import { refused } from '../../http/errors.ts';
-import type { Gateway } from '../../http/gateway.ts';
+import type { ConsumedPermit, MarkerText } from '../../contract/proof.ts';
+import { digestValueOf } from '../../crypto/digest.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
+import { fillPath } from '../../http/content.ts';
+import { refused, unavailable } from '../../http/errors.ts';
+import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { describeService } from '../../http/remote.ts';
+import { canonical } from '../../protocol/canon.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import { DRAFT_CHANNELS, DraftStage } from './draft-stage.ts';
-import { DRAFT_OPTIONS, type DraftOptions } from './options.ts';
-import { Publications } from './publications.ts';
-import { fieldAt, openService } from './service.ts';
+import { DRAFT_OPTIONS, type DraftContent, type DraftOptions } from './options.ts';
+import { contentOf, Publications } from './publications.ts';
+import { fieldAt, normaliseRecord, openService } from './service.ts';
 
 /** What an agent wants drafted; its check has let it through. */
 export interface DraftAction {
@@ -28,115 +40,190 @@ export interface DraftAction {
  * it is as approved.
  */
 export function draftHttp(options: DraftOptions): AdapterFactory<DraftAction> {
-  return { open: async (context) => new DraftAdapter(options, context) };
+  return { open: async (context) => openDrafts(options, context) };
 }
 
-/** Reports; decides nothing. */
-class DraftAdapter implements PromotableAdapter<DraftAction> {
-  readonly capability = 'PROMOTABLE';
-  readonly channels = DRAFT_CHANNELS;
-  readonly profiles: PromotableAdapter['profiles'];
-  readonly identity: PromotableAdapter['identity'];
-  readonly registration: PromotableAdapter['registration'];
-  readonly normalise: PromotableAdapter['normalise'];
-  readonly read: PromotableAdapter['read'];
-  readonly survey: PromotableAdapter['survey'];
-  readonly markers: Publications;
-  readonly probe: PromotableProbe<DraftAction>;
-  readonly #options: DraftOptions;
-  readonly #context: AdapterContext;
-  readonly #gateway: Gateway;
-  readonly #stages = new Set<DraftStage>();
-
-  constructor(options: DraftOptions, context: AdapterContext) {
-    const service = openService(options, DRAFT_OPTIONS, context);
-    const { draft, publication, probe, targets } = options;
-    if (Object.hasOwn(targets, probe.target))
-      throw refused('the target of the probe must not be registered');
-    const { identity, survey } = describeService({
-      ...service,
-      kind: 'http-drafts',
-      capability: 'PROMOTABLE',
-      operations: {
-        draft: { method: 'POST', path: draft.create.path },
-        publish: { method: 'PUT', path: publication.path },
+function openDrafts(
+  options: DraftOptions,
+  context: AdapterContext,
+): PromotableAdapter<DraftAction> {
+  const service = openService(options, DRAFT_OPTIONS, context);
+  const { gateway, registration, profiles, normalise, read } = service;
+  const { draft, publication, probe, targets } = options;
+  if (Object.hasOwn(targets, probe.target))
+    throw refused('the target of the probe must not be registered');
+  const markers = new Publications(gateway, publication, context.reached);
+  const operations = {
+    draft: { method: 'POST', path: draft.create.path },
+    publish: { method: 'PUT', path: publication.path },
+  };
+  const capability = 'PROMOTABLE';
+  return promotable<DraftAction>(
+    {
+      ...describeService({ ...service, kind: 'http-drafts', capability, operations }),
+      registration,
+      profiles,
+      // Its content, and that the state beneath it has not moved.
+      channels: ['draft', 'base'],
+      normalise,
+      read,
+      parseAction: (untrusted) => parseDraft(untrusted, options),
+      describeAction: ({ input }) => ({ input }),
+      async hold(under) {
+        const candidate = new Draft(under, { gateway, options, markers, context, read });
+        return { kind: 'open', candidate, marker: undefined };
       },
-    });
-    this.identity = identity;
-    this.survey = survey;
-    this.registration = service.registration;
-    this.profiles = service.profiles;
-    this.normalise = service.normalise;
-    this.read = service.read;
-    this.#options = options;
-    this.#context = context;
-    this.#gateway = service.gateway;
-    this.markers = new Publications(this.#gateway, publication, context.reached);
-    this.probe = {
-      action: (token) => ({ input: probe.input(token) }),
-      target: probe.target,
-      durable: (token) => this.#isDurable(token),
-      fingerprint: (digest) => this.#gateway.keyedFingerprint(digest),
-    };
+      markers,
+      probe: {
+        action: (token) => ({ input: probe.input(token) }),
+        target: probe.target,
+        async durable(token) {
+          const found = await gateway.read('the control object of the probe', probe.path);
+          return found !== undefined && probe.durable(found.body, token);
+        },
+        fingerprint: (digest) => gateway.keyedFingerprint(digest),
+      },
+      close: async () => {},
+    },
+    context,
+  );
+}
+
+function parseDraft(untrusted: unknown, { draft }: DraftOptions): DraftAction {
+  const copy = copyAction(untrusted);
+  const { input, ...more } = isObject(copy) ? copy : {};
+  if (input === undefined || Object.keys(more).length > 0)
+    throw refuseAction('an action is { input } and nothing else');
+  return { input: copyChecked('this cannot be drafted', () => draft.input(input)) };
+}
+
+const DISCARD_TRIES = 2;
+
+interface DraftTools {
+  readonly gateway: Gateway;
+  readonly options: DraftOptions;
+  readonly markers: Publications;
+  readonly context: AdapterContext;
+  readonly read: Candidate<DraftAction>['read'];
+}
+
+/** A draft at the service: without effect until it is published. */
+class Draft implements Candidate<DraftAction> {
+  /** Not the service's id, which may be guessed from what is stored of a permit, or be too long. */
+  readonly id = `draft ${randomIds.hex(16)}`;
+  /** Not locked: that it still holds when it counts is the service's condition for publishing. */
+  readonly read: Candidate<DraftAction>['read'];
+  readonly #tools: DraftTools;
+  /** The same id under a different credential may name a different draft. */
+  readonly #warrant: Warrant;
+  #draft: string | undefined;
+
+  constructor({ certificate }: StagedUnder, tools: DraftTools) {
+    this.read = tools.read;
+    this.#tools = tools;
+    this.#warrant = { credentials: certificate.credentials };
   }
 
-  parseAction(untrusted: unknown): DraftAction {
-    const copy = copyAction(untrusted);
-    const { input, ...more } = isObject(copy) ? copy : {};
-    if (input === undefined || Object.keys(more).length > 0)
-      throw refuseAction('an action is { input } and nothing else');
+  async apply({ input }: DraftAction): Promise<Applied> {
+    if (this.#draft !== undefined) return stageFailed('drafted', 'a draft holds one action');
+    const { gateway, options } = this.#tools;
+    const { create } = options.draft;
+    const fixed = {
+      operation: 'draft',
+      method: 'POST',
+      path: create.path,
+      idempotency: null,
+    };
+    const content = gateway.compose(fixed, create.request(input));
+    const exchanged = await gateway.send(content, '', { warrant: this.#warrant });
+    if (exchanged.kind === 'not-sent') return stageFailed('not-sent', exchanged.why);
+    if (exchanged.kind === 'lost') return stageFailed('draft-unknown', exchanged.why);
+    const body = exchanged.status < 300 ? parseJson(exchanged.body) : undefined;
+    const id = body === undefined ? undefined : fieldAt(body, create.id);
+    if (typeof id !== 'string' && typeof id !== 'number')
+      return stageFailed('draft-refused', `the service answered ${exchanged.status}`);
+    this.#draft = String(id);
+    return { kind: 'done' };
+  }
+
+  async observe(): Promise<CandidateEvidence> {
+    const content = await this.#content();
+    const { records, base } = content;
     return {
-      input: copyChecked('this cannot be drafted', () => this.#options.draft.input(input)),
+      evidence: fingerprint(content),
+      records,
+      channels: [
+        {
+          channel: 'draft',
+          kind: 'records',
+          count: records.length,
+        },
+        {
+          channel: 'base',
+          kind: 'stable',
+          before: base.before,
+          after: base.now,
+        },
+      ],
+      unattributed: 0,
+      assigned: [],
     };
   }
 
-  describeAction({ input }: DraftAction): Value {
-    return { input };
+  async recheck(): Promise<string> {
+    return fingerprint(await this.#content());
   }
 
-  async stage(claim: Claim, certificate: Certificate, { input }: DraftAction): Promise<Staged> {
-    const { create } = this.#options.draft;
-    const fixed = { operation: 'draft', method: 'POST', path: create.path, idempotency: null };
-    const content = this.#gateway.compose(fixed, create.request(input));
-    this.#context.reached('adapter:stage-opened');
-    const exchanged = await this.#gateway.send(content, '', {
-      warrant: { credentials: certificate.credentials },
-    });
-    if (exchanged.kind === 'not-sent')
-      return { kind: 'failed', reason: 'not-sent', detail: exchanged.why };
-    if (exchanged.kind === 'lost')
-      return { kind: 'failed', reason: 'draft-unknown', detail: exchanged.why };
-    const body = parseJson(exchanged.body);
-    const id = exchanged.status < 300 && body !== undefined ? fieldAt(body, create.id) : undefined;
-    if (typeof id !== 'string' && typeof id !== 'number') {
-      return {
-        kind: 'failed',
-        reason: 'draft-refused',
-        detail: `the service answered ${exchanged.status}`,
-      };
+  async commit(marker: MarkerText, permit: ConsumedPermit): Promise<Promotion> {
+    const { context, markers } = this.#tools;
+    context.reached('adapter:marker-written');
+    const state = await markers.publish(this.#draft ?? '', marker, permit);
+    context.reached('adapter:commit-returned');
+    if (state.kind === 'not-sent') return refusedPromotion('not-sent', state.why);
+    if (state.kind === 'refused') return refusedPromotion('not-published', state.why);
+    if (state.kind !== 'stands') return { kind: 'unknown', cause: unavailable(state.why) };
+    if (state.published && canonical(state.marker ?? null) === canonical(marker))
+      return { kind: 'confirmed' };
+    // It belongs to another attempt only if it stood there before and can be read. Made just now,
+    // or unreadable, it is ours with a marker that the service did not keep.
+    if (state.published && (state.made || state.marker === undefined)) {
+      const cause = unavailable('the service published, and did not keep the marker');
+      return { kind: 'unknown', cause };
     }
-    const stage = new DraftStage(String(id), {
-      under: { claim, certificate },
-      gateway: this.#gateway,
-      options: this.#options,
-      publications: this.markers,
-      context: this.#context,
-      read: this.read,
-      onEnd: (ended) => this.#stages.delete(ended),
-    });
-    this.#stages.add(stage);
-    this.#context.reached('adapter:action-done');
-    return { kind: 'held', stage };
+    return refusedPromotion('marker-conflict', 'something else stands under this occurrence');
   }
 
-  async close(): Promise<void> {
-    // A draft that cannot be deleted has no effect, and what else is open has to be closed.
-    await Promise.allSettled([...this.#stages].map((stage) => stage.discard()));
+  /** Deletes the draft. If it is gone, or was published, that does nothing. */
+  async end(how: CandidateEnd): Promise<void> {
+    if (how === 'committed' || this.#draft === undefined) return;
+    const { gateway } = this.#tools;
+    // Left behind without effect: another credential may belong to a different account with
+    // different drafts.
+    if (gateway.fingerprint() !== this.#warrant.credentials) return;
+    const content = contentOf('discard', 'DELETE', this.#path(), null);
+    let why = '';
+    for (let tries = 0; tries < DISCARD_TRIES; tries += 1) {
+      const exchanged = await gateway.send(content, this.#draft, { warrant: this.#warrant });
+      const status = exchanged.kind === 'response' ? exchanged.status : undefined;
+      if (status !== undefined && (status < 300 || status === 404 || status === 410)) return;
+      why = exchanged.kind === 'response' ? `the service answered ${status}` : exchanged.why;
+    }
+    throw unavailable(`a draft could not be deleted: ${why}`);
   }
 
-  async #isDurable(token: string): Promise<boolean> {
-    const { path, durable } = this.#options.probe;
-    const found = await this.#gateway.read('the control object of the probe', path);
-    return found !== undefined && durable(found.body, token);
+  async #content(): Promise<DraftContent> {
+    const { gateway, options } = this.#tools;
+    const found = await gateway.read('the draft', this.#path(), this.#warrant);
+    if (found === undefined) throw unavailable('the draft is gone');
+    const { records, base } = options.draft.content(found.body);
+    return { records: records.map(normaliseRecord), base };
   }
+
+  #path(): string {
+    return fillPath(this.#tools.options.draft.path, { id: this.#draft ?? '' });
+  }
+}
+
+function fingerprint({ records, base }: DraftContent): string {
+  return digestValueOf('effectmatch/draft-evidence/v1', { records, base });
 }

@@ -5,6 +5,8 @@ export { type OpaqueAction, opaqueHttp } from './opaque.ts';
 export type {
   DraftContent,
   DraftOptions,
+  HttpOperation,
+  HttpOptions,
   MediatedOperation,
   MediatedOptions,
   OpaqueOperation,

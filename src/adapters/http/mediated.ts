@@ -54,7 +54,13 @@ function derived(
       `no operation has these effects, so no request can be derived from them (there are: ${known})`,
     );
   };
-  const blank = { version: 1 as const, adapter, registration, watch: [], salt: '0'.repeat(32) };
+  const blank = {
+    version: 1 as const,
+    adapter,
+    registration,
+    watch: [],
+    salt: '0'.repeat(32),
+  };
   return {
     async normalise(manifest) {
       const normalised = await normalise(manifest);
@@ -124,7 +130,12 @@ function deriveContent(gateway: Gateway, operation: NamedOperation, planned: Pla
   const { headers, body, ...parts } = request(plan);
   const condition = ifMatch && { 'if-match': versionRequired(operation, ifMatch, plan, planned) };
   return gateway.compose(
-    { operation: name, method, path, idempotency: idempotency.header.toLowerCase() },
+    {
+      operation: name,
+      method,
+      path,
+      idempotency: idempotency.header.toLowerCase(),
+    },
     {
       ...parts,
       headers: { ...headers, ...condition },
@@ -165,7 +176,14 @@ function sampleOf({ sample, ifMatch }: MediatedOperation): Planned {
 }
 
 function asApproved({ op, target, key, before, after }: PlannedEffect): ApprovedEffect {
-  return { op, target, key: cells(key), before: cells(before), after: cells(after), count: 1 };
+  return {
+    op,
+    target,
+    key: cells(key),
+    before: cells(before),
+    after: cells(after),
+    count: 1,
+  };
 }
 
 function cells(row: Row): CellRow {

@@ -44,7 +44,12 @@ function constrained({ operations }: OpaqueOptions, gateway: Gateway): RequestSo
     request(_approved, { operation, input }) {
       const { method, path, idempotency, request } = find(operation);
       const header = idempotency?.header.toLowerCase() ?? null;
-      const fixed = { operation, method, path, idempotency: header };
+      const fixed = {
+        operation,
+        method,
+        path,
+        idempotency: header,
+      };
       return gateway.compose(fixed, request(input));
     },
     // The action is not stored. With several operations recovery cannot tell which one it was, and

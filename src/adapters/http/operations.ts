@@ -3,10 +3,10 @@ import { refused } from '../../http/errors.ts';
 import { type RemoteBackend, remoteAdapter } from '../../http/remote.ts';
 import type { Target } from '../../protocol/registration.ts';
 import {
+  type HttpOperation,
   type MediatedOptions,
   OPERATION_OPTIONS,
   type OpaqueOptions,
-  type OperationBase,
 } from './options.ts';
 import { CHANNELS, placeOf, readBack } from './read-back.ts';
 import { type OpenedService, openService } from './service.ts';
@@ -27,7 +27,7 @@ export function openOperations<Action>(
   sourceOf: (service: OpenedService) => RequestSource<Action>,
 ): RemoteAdapter<Action> {
   const service = openService(options as MediatedOptions, OPERATION_OPTIONS, context, capability);
-  const operations: Readonly<Record<string, OperationBase>> = options.operations ?? {};
+  const operations: Readonly<Record<string, HttpOperation>> = options.operations ?? {};
   const { gateway, registration } = service;
   if (Object.keys(operations).length === 0) throw refused('register at least one operation');
   for (const [name, operation] of Object.entries(operations))
@@ -54,7 +54,7 @@ export function openOperations<Action>(
 /** Checks what every operation must say, however its request is made. */
 function checkOperation(
   name: string,
-  { method, path, readBack, assigns = [] }: OperationBase,
+  { method, path, readBack, assigns = [] }: HttpOperation,
   targets: readonly Target[],
 ): void {
   if (!['POST', 'PUT', 'PATCH', 'DELETE'].includes(method))

@@ -82,7 +82,7 @@ export interface ReadBackOptions {
 }
 
 /** What every operation says. */
-export interface OperationBase {
+export interface HttpOperation {
   readonly method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Under the service's URL, with `{name}` for what `parameters` fill in. */
   readonly path: string;
@@ -95,7 +95,7 @@ export interface OperationBase {
 }
 
 /** One operation of a MEDIATED service. */
-export interface MediatedOperation extends OperationBase {
+export interface MediatedOperation extends HttpOperation {
   /**
    * Which outcomes it is for: exactly these kinds of effects, so many times. No two operations have
    * the same.
@@ -129,7 +129,7 @@ export interface MediatedOperation extends OperationBase {
  * One operation of an OPAQUE service: the agent says what it wants, within what `input` lets
  * through.
  */
-export interface OpaqueOperation extends OperationBase {
+export interface OpaqueOperation extends HttpOperation {
   /**
    * Checks the agent's input completely and returns what may be used of it; throws where it may not
    * be sent.
@@ -141,7 +141,7 @@ export interface OpaqueOperation extends OperationBase {
 }
 
 /** What every service has. */
-export interface CommonOptions {
+export interface HttpOptions {
   readonly service: ServiceOptions;
   readonly targets: Readonly<Record<string, TargetOptions>>;
   /** `row-event` by default. */
@@ -152,12 +152,12 @@ export interface CommonOptions {
 export type { RequestParts, ServiceOptions };
 
 /** A service whose requests follow from approvals alone. */
-export interface MediatedOptions extends CommonOptions {
+export interface MediatedOptions extends HttpOptions {
   readonly operations: Readonly<Record<string, MediatedOperation>>;
 }
 
 /** A service whose requests are constrained, and compared afterwards. */
-export interface OpaqueOptions extends CommonOptions {
+export interface OpaqueOptions extends HttpOptions {
   readonly operations: Readonly<Record<string, OpaqueOperation>>;
 }
 
@@ -177,7 +177,7 @@ export interface DraftContent {
  * published or void, whichever came first; and it publishes only while the state is the one that
  * the draft was made on.
  */
-export interface DraftOptions extends CommonOptions {
+export interface DraftOptions extends HttpOptions {
   readonly draft: {
     /** Checks what an agent asks for, completely; throws where it may not be drafted. */
     readonly input: (untrusted: Value) => Value;
@@ -222,7 +222,7 @@ export interface DraftOptions extends CommonOptions {
   };
 }
 
-const COMMON: OptionNames<CommonOptions> = {
+const COMMON: OptionNames<HttpOptions> = {
   service: true,
   targets: true,
   profile: true,

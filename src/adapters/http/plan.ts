@@ -21,7 +21,13 @@ export function planOf(approved: readonly ApprovedEffect[]): Plan {
 }
 
 function planEffect({ op, target, key, before, after }: ApprovedEffect): PlannedEffect {
-  return Object.freeze({ op, target, key: exact(key), before: exact(before), after: exact(after) });
+  return Object.freeze({
+    op,
+    target,
+    key: exact(key),
+    before: exact(before),
+    after: exact(after),
+  });
 }
 
 function exact(cells: CellRow | undefined): Row {

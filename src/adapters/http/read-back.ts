@@ -5,7 +5,7 @@ import type { Gateway } from '../../http/gateway.ts';
 import type { ReadBackFindings } from '../../http/remote.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
-import type { OperationBase, Plan, ReadBackOptions, ReadBackResult } from './options.ts';
+import type { HttpOperation, Plan, ReadBackOptions, ReadBackResult } from './options.ts';
 import { planOf } from './plan.ts';
 import { normaliseRecord } from './service.ts';
 
@@ -23,7 +23,7 @@ export const CHANNELS = ['look-up', 'coverage'] as const;
 export async function readBack(
   gateway: Gateway,
   key: string,
-  { readBack: options, assigns = [] }: OperationBase,
+  { readBack: options, assigns = [] }: HttpOperation,
   approved: Approval,
 ): Promise<ReadBackFindings | string> {
   const { waitsMs = [], covers, witness } = options;
@@ -38,12 +38,26 @@ export async function readBack(
   const { refused, unattributed = 0 } = found;
   const records = found.records.map(normaliseRecord);
   const channels: ChannelReport[] = [
-    { channel: 'look-up', kind: 'records', count: records.length },
-    { channel: 'coverage', kind: 'touched', targets: covers },
+    {
+      channel: 'look-up',
+      kind: 'records',
+      count: records.length,
+    },
+    {
+      channel: 'coverage',
+      kind: 'touched',
+      targets: covers,
+    },
   ];
   if (witness !== undefined) channels.push(await askWitness(gateway, key, witness));
   const assigned = assignedBy(assigns, records);
-  return { records, channels, assigned, unattributed, ...(refused !== undefined && { refused }) };
+  return {
+    records,
+    channels,
+    assigned,
+    unattributed,
+    ...(refused !== undefined && { refused }),
+  };
 }
 
 const NOT_FOUND =

@@ -11,17 +11,17 @@ import { type DescribedService, readRows } from '../../http/remote.ts';
 import type { ChangeRecord, StateRead } from '../../protocol/effect.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
-import type { CommonOptions, TargetOptions } from './options.ts';
+import type { HttpOptions, TargetOptions } from './options.ts';
 
 /** What every adapter of this folder has. */
 export type OpenedService = Pick<
   DescribedService,
-  'backend' | 'gateway' | 'modules' | 'configuration'
+  'backend' | 'gateway' | 'module' | 'configuration'
 > &
   Pick<RemoteAdapter, 'registration' | 'profiles' | 'normalise' | 'read'>;
 
 /** Checks what the options say about the service and its targets, and opens its gateway. */
-export function openService<Options extends CommonOptions>(
+export function openService<Options extends HttpOptions>(
   options: Options,
   names: OptionNames<Options>,
   context: AdapterContext,
@@ -46,7 +46,7 @@ export function openService<Options extends CommonOptions>(
   return {
     backend: service.backend,
     gateway,
-    modules: new URL('.', import.meta.url),
+    module: import.meta.url,
     configuration: identifyOptions({ url: service.url, ...declared }),
     registration,
     profiles: ['row-event', 'net-state', 'relation-write'],
@@ -62,7 +62,12 @@ function targetsOf(options: Readonly<Record<string, TargetOptions>>): readonly T
     const stray = [...key, ...volatile].find((column) => !columns.includes(column));
     if (stray !== undefined)
       throw refused(`"${stray}" of target "${name}" is not among its columns`);
-    return { name, columns: [...columns], key: [...key], volatile: [...volatile] };
+    return {
+      name,
+      columns: [...columns],
+      key: [...key],
+      volatile: [...volatile],
+    };
   });
   if (targets.length === 0) throw refused('register at least one target');
   return targets;

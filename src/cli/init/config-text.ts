@@ -8,7 +8,7 @@ export interface ConfigPlan {
   readonly keyring: string;
   /** The tables to register; every other usable one is listed as left out. */
   readonly relations: readonly string[];
-  /** Absent if there is no approver yet. */
+  /** Absent until an approver is named. */
   readonly approver?: { readonly issuer: string; readonly publicKey: string };
   /** Lines of the adapter's options that say how to reach the database, as code. */
   readonly access: readonly string[];

@@ -13,7 +13,7 @@ export function inspectSqlite(file: string): DatabaseSchema {
   if (!existsSync(file)) {
     const next =
       'give the path of an existing SQLite file, or the address of a PostgreSQL database (postgres://…); nothing was written';
-    throw new GuidedError('ERR_EM_NOT_FOUND', `there is no database at ${file}`, next);
+    throw new GuidedError('ERR_EM_NOT_FOUND', `no database at ${file}`, next);
   }
   try {
     using db = openDatabase(file, { readOnly: true });

@@ -7,13 +7,13 @@ import { inspectSqlite } from './inspect-sqlite.ts';
 import type { DatabaseSchema } from './schema.ts';
 
 /** The database that the command line or the environment names. */
-export interface Source {
+interface DatabaseAddress {
   readonly kind: 'file' | 'server';
   /** The absolute path of a file, or the address of a server. */
   readonly address: string;
 }
 
-export function readSource(args: Arguments): Source {
+export function readAddress(args: Arguments): DatabaseAddress {
   const named = args.first === '' ? (process.env[ADMIN_VARIABLE] ?? '') : args.first;
   if (/^postgres(?:ql)?:/i.test(named)) return { kind: 'server', address: named };
   if (named !== '') return { kind: 'file', address: resolve(named) };
@@ -22,7 +22,7 @@ export function readSource(args: Arguments): Source {
 }
 
 /** Reads the schema of a database. The database is only read. */
-export async function inspect({ kind, address }: Source): Promise<DatabaseSchema> {
+export async function inspect({ kind, address }: DatabaseAddress): Promise<DatabaseSchema> {
   using _progress = showProgress('looking at the database');
   if (kind === 'file') return inspectSqlite(address);
   const { inspectPostgres } = await loadPostgres();

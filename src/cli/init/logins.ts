@@ -12,7 +12,7 @@ const CONTROL = 'EFFECTMATCH_CONTROL_URL';
 const EXECUTION = 'EFFECTMATCH_EXECUTION_URL';
 
 /** How a configuration reaches its database. */
-export interface Access {
+interface Access {
   /** Lines of the adapter's options, as code. */
   readonly lines: readonly string[];
   /** A file of passwords that has to be written. */
@@ -20,7 +20,7 @@ export interface Access {
 }
 
 /** The address of a PostgreSQL server with the ending of its role names, as they were given. */
-export interface Server {
+interface Server {
   readonly address: URL;
   readonly suffix: string | undefined;
 }

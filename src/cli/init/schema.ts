@@ -34,7 +34,7 @@ export interface TableSchema {
 }
 
 /** A trigger with the tables that its text writes. That is a guess: the boundary decides. */
-export interface TriggerSchema {
+interface TriggerSchema {
   readonly name: string;
   readonly writes: readonly string[];
 }
@@ -56,12 +56,12 @@ export function chooseRelations(answer: string, schema: DatabaseSchema): readonl
     const message = `table "${wrong}" cannot be registered: ${why}; nothing was written`;
     throw new GuidedError('ERR_EM_USAGE', message, 'change the table as it says, or leave it out');
   }
-  const message = `there is no table "${wrong}"${suggest(wrong, usable)}; nothing was written`;
+  const message = `unknown table "${wrong}"${suggest(wrong, usable)}; nothing was written`;
   throw new GuidedError('ERR_EM_USAGE', message, `the tables are ${usable.join(', ')}`);
 }
 
 /** A trigger on a registered table that writes to one that is not. */
-export interface StrayTrigger {
+interface StrayTrigger {
   readonly trigger: string;
   readonly on: string;
   readonly writes: string;
