@@ -30,7 +30,7 @@ import { readState } from './reading.ts';
 import { type CandidateState, readClock, readHighestRowid, takeSnapshot } from './snapshot.ts';
 import { runStatements } from './statements.ts';
 
-/** What a candidate needs of the backend that opens it. */
+/** The database as a candidate sees it. */
 export interface CandidateTools {
   readonly backend: string;
   /** How long a COMMIT may wait for readers. */
@@ -42,7 +42,7 @@ export interface CandidateTools {
   readonly reached: AdapterContext['reached'];
   /** The schema as the last survey saw it. */
   readonly catalog: SqliteCatalog;
-  /** Whether a different file is at the path now. */
+  /** Whether the path leads to a different file by now. */
   readonly isReplaced: () => boolean;
   /** Takes the connection back. One that is not clean may serve no other candidate. */
   readonly release: (connection: HoldingConnection, isClean: boolean) => void;
