@@ -17,7 +17,7 @@ import type { Residue } from '../protocol/residue.ts';
 import type { Value } from '../protocol/value.ts';
 import type { StagedUnder } from './permit-check.ts';
 
-/** Why there is no candidate, or why an action failed on it. */
+/** Why no candidate is held, or why an action failed on it. */
 export type StageFailure = Extract<Staged, { readonly kind: 'failed' }>;
 
 /** A promotion that provably made nothing durable, and why. */

@@ -32,7 +32,7 @@ export {
   plainSchema,
   type RelationShape,
 } from './manifest-schema.ts';
-export { normaliseManifest, normaliseRead } from './normalise.ts';
+export { normaliseManifest, normaliseRead, normaliseReads } from './normalise.ts';
 export { PermitCheck, type StagedUnder } from './permit-check.ts';
 export { adapterFault, promotable } from './promotable.ts';
 export {

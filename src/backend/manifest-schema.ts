@@ -68,6 +68,16 @@ export function plainSchema(registration: Registration): ManifestSchema {
   };
 }
 
+/** The refusal of an insert that leaves out a column without a constant default. */
+export function mustBeStated(where: string, computedDefault?: string) {
+  return invalid(
+    where,
+    computedDefault === undefined
+      ? 'it is NOT NULL and has no default; state its value'
+      : `its default is computed (${computedDefault}); state the value, now() for the current time, or any()`,
+  );
+}
+
 /** The column of this name; a name that is almost right is suggested. */
 export function findColumn<Column extends ColumnShape>(
   { target, columns, computed = [] }: RelationShape<Column>,

@@ -40,6 +40,16 @@ export function normaliseManifest<Column extends ColumnShape>(
   };
 }
 
+/** Reads of rows with their keys as the columns store them, in the order asked. */
+export function normaliseReads<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  reads: readonly StateRead[],
+): readonly StateRead[] {
+  return reads.map((read, index) =>
+    normaliseRead(schema, read, `read ${index + 1} of "${read.target}"`),
+  );
+}
+
 /** The same read with its key as the columns store it. */
 export function normaliseRead<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
@@ -291,7 +301,7 @@ function cellsOf({ key, before, after }: ApprovedEffect): readonly (readonly [st
   return [key, before, after].flatMap((row) => Object.entries(row ?? {}));
 }
 
-const NO_CHANGE = 'it changes no column, which is no effect here; leave it out';
+const NO_CHANGE = 'it changes no column, which has no effect here; leave it out';
 const ONLY_VOLATILE = 'all columns it names are volatile, which are not compared; leave it out';
 
 /** Only changed columns are reported, so nothing would match a column that stays the same. */

@@ -13,12 +13,12 @@ import { EffectMatchError, invariant } from '../errors.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Residue } from '../protocol/residue.ts';
 import {
+  type Applied,
   alreadyDecided,
   type Backend,
   type Candidate,
   type CandidateEnd,
   type HoldRequest,
-  type StageFailure,
 } from './candidate.ts';
 import { PermitCheck, type StagedUnder } from './permit-check.ts';
 
@@ -28,12 +28,16 @@ const MAX_DETAIL = 1000;
 /** The adapter of a backend: everything that does not depend on the engine. */
 export function promotable<Action>(
   backend: Backend<Action>,
-  { clock, reached }: Pick<AdapterContext, 'clock' | 'reached'>,
+  context: Pick<AdapterContext, 'clock' | 'reached'>,
 ): PromotableAdapter<Action> {
   const { identity, registration, profiles, channels, markers, probe } = backend;
-  const held = new Set<HeldStage<Action>>();
+  const stages = new OpenStages(backend, context);
   let known: Survey | undefined;
-  let closing: Promise<void> | undefined;
+
+  async function report<T>(work: () => Promise<T>): Promise<T> {
+    stages.assertOpen();
+    return await reporting(work);
+  }
 
   return {
     capability: 'PROMOTABLE',
@@ -49,7 +53,8 @@ export function promotable<Action>(
     },
     async stage(claim, certificate, action, reads = []) {
       const { occurrence } = claim.sealed.record;
-      return await report(() => open({ claim, certificate, occurrence, reads }, action));
+      const request = { claim, certificate, occurrence, reads };
+      return await report(() => stages.open(request, action));
     },
     markers: {
       find: (occurrence) => report(() => markers.find(occurrence)),
@@ -57,57 +62,64 @@ export function promotable<Action>(
       forget: (occurrence) => report(() => markers.forget(occurrence)),
     },
     probe: { ...probe, durable: (token) => report(() => probe.durable(token)) },
-    close() {
-      closing ??= close();
-      return closing;
-    },
+    close: () => stages.close(),
   };
+}
 
-  async function report<T>(work: () => Promise<T>): Promise<T> {
-    assertOpen();
-    return await reporting(work);
+/** The stages of one adapter that are held, from opening them to closing the adapter. */
+class OpenStages<Action> {
+  readonly #backend: Backend<Action>;
+  readonly #context: Pick<AdapterContext, 'clock' | 'reached'>;
+  readonly #held = new Set<HeldStage<Action>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(backend: Backend<Action>, context: Pick<AdapterContext, 'clock' | 'reached'>) {
+    this.#backend = backend;
+    this.#context = context;
   }
 
-  function assertOpen(): void {
-    if (closing === undefined) return;
+  assertOpen(): void {
+    if (this.#closing === undefined) return;
     throw new EffectMatchError(
       'ERR_EM_ADAPTER_UNAVAILABLE',
       'the adapter is closed; open it again',
     );
   }
 
-  async function open(request: HoldRequest, action: Action): Promise<Staged> {
-    const result = await backend.hold(request);
+  async open(request: HoldRequest, action: Action): Promise<Staged> {
+    const result = await this.#backend.hold(request);
     if (result.kind === 'failed') return storable(result);
     const { candidate, marker } = result;
-    const stage = new HeldStage(candidate, request, () => held.delete(stage));
-    const fromMs = clock.now();
-    let failure: StageFailure | undefined;
+    const stage = new HeldStage(candidate, request, () => this.#held.delete(stage));
+    const { clock, reached } = this.#context;
+    let applied: Applied;
     try {
       reached('adapter:stage-opened');
-      const applied = marker === undefined ? await candidate.apply(action) : alreadyDecided(marker);
-      if (applied.kind === 'failed') failure = applied;
-      else {
+      const fromMs = clock.now();
+      applied = marker === undefined ? await candidate.apply(action) : alreadyDecided(marker);
+      if (applied.kind === 'done') {
         // An action may take so long that the adapter was closed meanwhile.
-        assertOpen();
+        this.assertOpen();
         stage.window = { fromMs, toMs: clock.now() };
-        held.add(stage);
+        this.#held.add(stage);
         reached('adapter:action-done');
+        return { kind: 'held', stage };
       }
     } catch (error) {
       // The first error says more. The core settles whatever a failed end leaves behind.
       await stage.discard().catch(() => {});
       throw error;
     }
-    if (failure === undefined) return { kind: 'held', stage };
     const residue = await stage.end('discarded');
-    return storable(residue === undefined ? failure : { ...failure, residue });
+    return storable(residue === undefined ? applied : { ...applied, residue });
   }
 
   /** Ends every stage that is still held; the backend is closed even if one cannot be ended. */
-  async function close(): Promise<void> {
-    await Promise.allSettled([...held].map((stage) => stage.discard()));
-    await backend.close();
+  close(): Promise<void> {
+    this.#closing ??= Promise.allSettled([...this.#held].map((stage) => stage.discard())).then(() =>
+      this.#backend.close(),
+    );
+    return this.#closing;
   }
 }
 

@@ -1,5 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type PromotionRefusal, refusedPromotion } from '../backend/candidate.ts';
+import { adapterFault } from '../backend/promotable.ts';
+import type { AdapterRefusal } from '../backend/setup.ts';
 import type { Promotion } from '../contract/adapter.ts';
 import type { MarkerText } from '../contract/proof.ts';
 import type { Reached } from '../contract/steps.ts';
@@ -42,7 +44,7 @@ export async function commitHeld(db: DatabaseSync, marked: MarkedCommit): Promis
 }
 
 /**
- * The same in a transaction of its own, from BEGIN to COMMIT within one turn of the event loop, so
+ * The same in a new transaction, from BEGIN to COMMIT within one turn of the event loop, so
  * that nothing else can run inside it. It is tried again as a whole while the file is busy.
  */
 export async function commitAtOnce(db: DatabaseSync, marked: MarkedCommit): Promise<Promotion> {
@@ -112,7 +114,7 @@ function confirm(db: DatabaseSync, { reached }: MarkedCommit): Promotion {
  * Only two errors of COMMIT say that nothing became durable, because SQLite leaves the transaction
  * open with them: a violated deferred constraint, and a busy file. An I/O error or a full disk
  * proves nothing. With a write-ahead log the commit frame may have been written and only its flush
- * have failed: this process goes on as if rolled back, but a recovery that reads the log after a
+ * have failed: this process continues as if rolled back, but a recovery that reads the log after a
  * crash finds a valid commit. With a rollback journal the commit is the removal of the journal,
  * which may or may not have reached the disk. The void marker decides, because its own commit
  * writes over those frames or after them.
@@ -138,6 +140,18 @@ function rollBack(db: DatabaseSync, refusal: PromotionRefusal): Promotion {
     kind: 'unknown',
     cause: new Error(`${reason}: ${detail}; the rollback did not end it`),
   };
+}
+
+/** Why a file could not be opened as a backend. */
+export function openingFault(error: unknown, refused: AdapterRefusal): EffectMatchError {
+  switch (primaryCode(error)) {
+    case SQLITE.READONLY:
+      return refused('the file or its folder is read-only; a promotion needs write access', error);
+    case SQLITE.NOTADB:
+      return refused('the file is not a SQLite database', error);
+    default:
+      return adapterFault(error);
+  }
 }
 
 /** Our own error after waiting for a busy file. */

@@ -305,6 +305,13 @@ export function asFault<C extends ErrorCode>(
   return new EffectMatchError(code, `${what}: ${words}`, { cause: error });
 }
 
+/** Whether a row with this token is durable, as a separate connection sees it. */
+export function hasToken(file: string, table: string, token: string): boolean {
+  using independent = openDatabase(file, { readOnly: true });
+  const sql = `select 1 from main.${table} where token = ?`;
+  return independent.prepare(sql).get(token) !== undefined;
+}
+
 /** An identifier as SQL text, whatever characters it holds. */
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;

@@ -58,26 +58,18 @@ export function markerTable(options: { readonly table: string; readonly voidDead
     { busyTimeoutMs, reached, redo }: MarkerTableTools,
   ): Markers {
     const deadline = { deadlineMs: busyTimeoutMs };
-    const voidDeadline = { deadlineMs: voidDeadlineMs };
     return {
       async find(occurrence) {
         const found = await retryWhileBusy(() => findMarker(db, occurrence), deadline);
         if (found?.disposition === 'committed') await redo?.();
         return found;
       },
-      async void(marker): Promise<VoidResult> {
-        try {
-          // The journal mode, and with it what a flush takes, may have changed since it was opened.
-          await retryWhileBusy(() => pinDurability(db), voidDeadline);
-          const first = await immediate(db, () => writeFirst(db, marker, reached), voidDeadline);
-          if (first?.disposition === 'committed') await redo?.();
-          if (first !== undefined) return { kind: 'conflict', marker: first };
-        } catch (error) {
-          if (!isBusyFault(error)) throw error;
-          return { kind: 'busy', why: LOCKED };
-        }
-        reached('adapter:void-committed');
-        return { kind: 'inserted' };
+      async void(marker) {
+        const write = () => writeFirst(db, marker, reached);
+        const result = await writeVoid(db, write, { deadlineMs: voidDeadlineMs });
+        if (result.kind === 'inserted') reached('adapter:void-committed');
+        if (result.kind === 'conflict' && result.marker.disposition === 'committed') await redo?.();
+        return result;
       },
       async forget(occurrence) {
         const sql = `delete from main.${table} where occurrence = ?`;
@@ -87,6 +79,22 @@ export function markerTable(options: { readonly table: string; readonly voidDead
   }
 
   return { findMarker, insertMarker, markersOf, faultOf: adapterFault };
+}
+
+async function writeVoid(
+  db: DatabaseSync,
+  write: () => MarkerText | undefined,
+  deadline: { readonly deadlineMs: number },
+): Promise<VoidResult> {
+  try {
+    // The journal mode, and with it what a flush takes, may have changed since it was opened.
+    await retryWhileBusy(() => pinDurability(db), deadline);
+    const first = await immediate(db, write, deadline);
+    return first === undefined ? { kind: 'inserted' } : { kind: 'conflict', marker: first };
+  } catch (error) {
+    if (!isBusyFault(error)) throw error;
+    return { kind: 'busy', why: LOCKED };
+  }
 }
 
 const LOCKED = 'a writer holds the file; whether it is this attempt cannot be told from a lock';

@@ -10,10 +10,9 @@ import { type FileEntry, readCurrent, writeVersion } from './control.ts';
 import type { FolderLayout } from './layout.ts';
 import { listTree, systemCode, systemWords, type TreeItem } from './tree.ts';
 
-/** A refusal to open the adapter. */
 export const refused = refusalsOf('files');
 
-/** A folder under a name that nobody can guess. */
+/** A folder name that cannot be guessed. */
 export function newFolderName(): string {
   return randomBytes(16).toString('hex');
 }

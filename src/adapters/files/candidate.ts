@@ -32,7 +32,7 @@ import { readState } from './reading.ts';
 import { abandonStage, endStage } from './sweep.ts';
 import { listTree, removeTree, systemCode, systemWords } from './tree.ts';
 
-/** What a candidate needs of the backend that opens it. */
+/** The folder as a candidate sees it. */
 export interface FilesTools {
   readonly db: DatabaseSync;
   readonly layout: FolderLayout;
@@ -133,7 +133,7 @@ export class FilesCandidate implements Candidate<CheckedFilesAction> {
     const base = this.#held();
     const walk = this.#look();
     const window = this.#window;
-    invariant(window !== undefined, 'an action ran in the candidate');
+    invariant(window !== undefined, 'operations ran in the copy');
     const observed = { tree: this.#tree, base, named: this.#named, window };
     return observeCandidate(observed, walk, this.#describeBase(walk));
   }

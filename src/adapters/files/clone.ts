@@ -29,8 +29,8 @@ export type Cloned =
       /** The base with the stamps of now; the same object as before where none had moved. */
       readonly base: VersionEntries;
       /**
-       * Each folder of the base as it was found, by path: whoever adds, removes or permits
-       * something there moves it.
+       * Each folder of the base as it was found, by path: adding, removing or permitting something
+       * there changes it.
        */
       readonly folders: ReadonlyMap<string, string>;
     }
@@ -40,7 +40,7 @@ export type Cloned =
 const CANNOT_LINK = ['EMLINK', 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
 /**
- * Lays out a version once more: folders anew, files as further links to the same inodes, so that
+ * Lays out a version once more: folders are new, files as further links to the same inodes, so that
  * nothing is copied and nothing read. Every file is looked at on the way; only one that does not
  * look as it was promoted is hashed again.
  */
@@ -108,7 +108,7 @@ function linkOrCopy(from: string, to: string, { mode, owner }: TreeItem): void {
 }
 
 /**
- * A file of its own with the same content; shares blocks where the file system can, and is flushed.
+ * A separate file with the same content; shares blocks where the file system can, and is flushed.
  */
 export function copyFile(
   from: string,
@@ -124,7 +124,7 @@ export function copyFile(
 }
 
 /**
- * Sets the time of a new file to a full millisecond: whoever writes to it later leaves the kernel's
+ * Sets the time of a new file to a full millisecond: a later write leaves the kernel's
  * own time, with other digits behind that, even within the same tick of its clock.
  */
 export function stampTime(file: string): void {

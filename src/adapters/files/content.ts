@@ -46,8 +46,8 @@ export function normaliseContent(value: Value): Value | undefined {
 }
 
 /**
- * Digest of a regular file, read piece by piece. Follows no link and waits for nobody at the other
- * end of a pipe.
+ * Digest of a regular file, read piece by piece. Follows no link and does not wait for the
+ * other end of a pipe.
  */
 export function hashFile(file: string): string {
   const digest = createHash('sha256');

@@ -42,7 +42,7 @@ export interface CandidateWalk {
   readonly after: VersionEntries;
   /** Paths that are not what the base has there. */
   readonly changed: readonly string[];
-  /** Files with more links than they should have, and what is no file at all. */
+  /** Files with more links than they should have, and everything that is not a file. */
   readonly strays: readonly string[];
   /**
    * Files of the base that the candidate does not share: what others write to them shows nowhere
@@ -178,8 +178,8 @@ function targetOf(path: string): string {
 }
 
 /**
- * Whether an operation named this path or a folder above it. Nobody else may have changed anything
- * in the candidate.
+ * Whether an operation named this path or a folder above it. Nothing else may have changed in the
+ * candidate.
  */
 function isExplained(path: string, named: ReadonlySet<string>): boolean {
   for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {

@@ -82,7 +82,7 @@ function readRootLink({ root }: FolderLayout): string | undefined {
 
 /**
  * Makes the root show the version that counts, where it does not yet: the redo step of a promotion,
- * and of an adoption. Under the write lock, so that nobody who is late can turn the link back to an
+ * and of an adoption. Under the write lock, so that a late process cannot turn the link back to an
  * older version.
  */
 export async function showCurrent(

@@ -20,7 +20,7 @@ import { copyFile, stampTime } from './clone.ts';
 import { keepOwner, removeTree, systemCode, systemWords } from './tree.ts';
 
 /**
- * Where operations work: the candidate's tree, and a place beside it where files are made before
+ * Where operations work: the candidate's tree, and a scratch folder where files are made before
  * they are moved in.
  */
 export interface Workplace {
@@ -146,7 +146,7 @@ function writeNewFile(file: string, bytes: Uint8Array, mode: number): void {
 
 /** A file gets its new mode as a new inode, because the old one belongs to other versions too. */
 function changeMode(file: string, stats: Stats, mode: number, made: string): void {
-  if (stats.isSymbolicLink()) throw new Misfit('a symbolic link has no permissions of its own');
+  if (stats.isSymbolicLink()) throw new Misfit('a symbolic link has no permissions');
   if (stats.isDirectory()) {
     if ((mode & 0o700) !== 0o700)
       throw new Misfit(`mode ${formatMode(mode)} would keep the owner out of the folder`);

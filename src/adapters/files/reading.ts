@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
-import { normaliseRead } from '../../backend/normalise.ts';
+import { normaliseReads } from '../../backend/normalise.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
@@ -9,7 +9,7 @@ import { describeContent, describeDigest, MAX_TEXT_BYTES, readSmallFile } from '
 import type { FileEntry, VersionEntries } from './control.ts';
 import { FilesSchema } from './normalise.ts';
 
-/** The columns of an entry that are compared, beside its path. */
+/** The columns of an entry that are compared, except its path. */
 export function rowOf(tree: string, entry: FileEntry): Row {
   const { kind, mode, link } = entry;
   return {
@@ -41,12 +41,7 @@ export function readState(
   reads: readonly StateRead[],
 ): readonly StateReading[] {
   const schema = new FilesSchema('plain');
-  return reads.map((read, index) => {
-    const { target, key, columns } = normaliseRead(
-      schema,
-      read,
-      `read ${index + 1} of "${read.target}"`,
-    );
+  return normaliseReads(schema, reads).map(({ target, key, columns }) => {
     const path = String(key.path);
     const entry = entries.get(path);
     if (entry === undefined) return { target, key, row: null };

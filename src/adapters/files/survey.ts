@@ -55,7 +55,7 @@ export function surveyFolder(
   };
   return {
     backend: opened.backend,
-    executor: 'file operations of the adapter in a folder of its own per stage',
+    executor: 'file operations of the adapter in a separate folder for each stage',
     outlets: Object.freeze([observed, ...CLOSED, ...problems]),
     configuration: fingerprint([layout.root, layout.control]),
     credentials: fingerprint([identity, process.getuid?.() ?? null]),

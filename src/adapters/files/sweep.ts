@@ -13,7 +13,7 @@ const KEPT_VERSIONS = 3;
 const STAGE_LEASE_MS = 60 * 60 * 1000;
 
 /**
- * Registers a candidate before anything of it exists: a folder that nobody has registered is left
+ * Registers a candidate before anything of it exists: a folder without a registration is left
  * over.
  */
 export function registerStage(db: DatabaseSync, folder: string, nowMs: number): void {
@@ -22,7 +22,7 @@ export function registerStage(db: DatabaseSync, folder: string, nowMs: number): 
 }
 
 /**
- * Ends the registration; false where somebody else has ended it, so that the candidate must not be
+ * Ends the registration; false if it was ended before, so that the candidate must not be
  * promoted.
  */
 export function endStage(db: DatabaseSync, folder: string): boolean {
@@ -44,9 +44,9 @@ export function isRegistered(db: DatabaseSync, folder: string): boolean {
 }
 
 /**
- * Removes what no longer counts: old versions, and candidates that nobody holds any more. What to
- * remove is decided in one transaction and removed after it, so a candidate that somebody still
- * holds has lost its registration first.
+ * Removes what no longer counts: old versions, and candidates that are no longer held. What to
+ * remove is decided in one transaction and removed after it, so a candidate that a slow process
+ * still holds has lost its registration first.
  */
 export async function sweep(
   db: DatabaseSync,

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { getSystemErrorMessage } from 'node:util';
 import type { FileEntry } from './control.ts';
 
-/** Whom something belongs to. Not compared, but what is made anew is given to the same owner. */
+/** Who owns something. Not compared, but a new copy is given to the same owner. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
@@ -28,7 +28,7 @@ export interface Owner {
 export interface TreeItem {
   readonly path: string;
   readonly kind: FileEntry['kind'] | 'special';
-  /** Permission bits, the special ones included; a symbolic link has none of its own. */
+  /** Permission bits, the special ones included; a symbolic link has none. */
   readonly mode: number | null;
   readonly size: number;
   readonly link: string | null;
@@ -58,7 +58,7 @@ function listInto(found: TreeItem[], folder: string, prefix: string): void {
   for (const bytes of names) {
     const path = `${prefix}${bytes.toString('utf8')}`;
     if (!isUtf8(bytes)) {
-      const unread = { mode: null, size: 0, link: null, stamp: '', links: 0, owner: NOBODY };
+      const unread = { mode: null, size: 0, link: null, stamp: '', links: 0, owner: UNKNOWN_OWNER };
       found.push({ path, kind: 'special', ...unread, notUtf8: 'name' });
       continue;
     }
@@ -68,7 +68,7 @@ function listInto(found: TreeItem[], folder: string, prefix: string): void {
   }
 }
 
-const NOBODY: Owner = { uid: -1, gid: -1 };
+const UNKNOWN_OWNER: Owner = { uid: -1, gid: -1 };
 
 function describe(folder: string, path: string): TreeItem {
   const file = join(folder, path);
@@ -104,7 +104,7 @@ export function stampOf(stats: BigIntStats): string {
   return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
 }
 
-/** What shows that somebody wrote to something or changed its permissions. */
+/** Changes when something is written to or its permissions are changed. */
 export function describePlace({ stamp, mode }: Pick<TreeItem, 'stamp' | 'mode'>): string {
   return `${stamp}:${mode}`;
 }

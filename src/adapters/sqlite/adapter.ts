@@ -7,7 +7,7 @@ import {
   stageFailed,
 } from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
-import { adapterFault, promotable } from '../../backend/promotable.ts';
+import { promotable } from '../../backend/promotable.ts';
 import { adapterCode, identifyFile, readTimeoutOption } from '../../backend/setup.ts';
 import type {
   AdapterContext,
@@ -20,13 +20,13 @@ import type {
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
+import { openingFault } from '../../sqlite/commit.ts';
 import {
+  hasToken,
   openDatabase,
   pinDurability,
-  primaryCode,
   readPragma,
   retryWhileBusy,
-  SQLITE,
 } from '../../sqlite/connection.ts';
 import { type CheckedSqliteAction, describeAction, parseAction, probeAction } from './action.ts';
 import {
@@ -38,14 +38,12 @@ import {
 } from './admission.ts';
 import { Affinity } from './affinity.ts';
 import { type CandidateTools, REPLACED, SqliteCandidate } from './candidate.ts';
-import { type Catalog, readCatalog, refreshCatalog } from './catalog.ts';
-import { ensureControlTables, PROBE_TABLE } from './control.ts';
+import { readCatalog, refreshCatalog, type SqliteCatalog } from './catalog.ts';
+import { ensureControlTables, markersOf, PROBE_TABLE } from './control.ts';
 import { CHANNELS } from './evidence.ts';
 import { HoldingConnection } from './holding-connection.ts';
-import { markersOf } from './markers.ts';
 import { SqliteSchema } from './normalise.ts';
 import { readState } from './reading.ts';
-import { StageQueue } from './stage-queue.ts';
 import { surveyCatalog } from './survey.ts';
 
 const DEFAULT_BUSY_TIMEOUT_MS = 5000;
@@ -78,18 +76,7 @@ export async function openAdapter(
     return promotable(new SqliteBackend(opened), context);
   } catch (error) {
     db.close();
-    throw openingFault(error);
-  }
-}
-
-function openingFault(error: unknown): unknown {
-  switch (primaryCode(error)) {
-    case SQLITE.READONLY:
-      return refused('the file or its folder is read-only; a promotion needs write access', error);
-    case SQLITE.NOTADB:
-      return refused('the file is not a SQLite database', error);
-    default:
-      return adapterFault(error);
+    throw openingFault(error, refused);
   }
 }
 
@@ -99,7 +86,7 @@ interface Opened {
   readonly db: DatabaseSync;
   readonly registration: Registration;
   readonly backend: string;
-  readonly catalog: Catalog;
+  readonly catalog: SqliteCatalog;
   readonly busyTimeoutMs: number;
   readonly context: AdapterContext;
 }
@@ -122,12 +109,12 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
    * again would cost more than the candidate itself.
    */
   #kept: HoldingConnection | undefined;
-  #catalog: Catalog;
+  #catalog: SqliteCatalog;
   /** The file's version when the catalogue was read: the trusted connection counts other commits. */
   #catalogVersion: unknown;
   #isCatalogDoubtful = false;
   #survey:
-    | { readonly catalog: Catalog; readonly file: string; readonly survey: Survey }
+    | { readonly catalog: SqliteCatalog; readonly file: string; readonly survey: Survey }
     | undefined;
 
   constructor(opened: Opened) {
@@ -141,7 +128,8 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
       code: adapterCode(import.meta.url, '../../sqlite/'),
     };
     this.markers = markersOf(db, { busyTimeoutMs, reached: context.reached });
-    const durable = async (token: string) => await this.#trying(() => this.#isDurable(token));
+    const durable = (token: string) =>
+      this.#trying(() => hasToken(opened.file, PROBE_TABLE, token));
     this.probe = { action: probeAction, target: PROBE_TABLE, durable };
   }
 
@@ -227,7 +215,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   /**
    * Read again whenever any other connection has committed since; nothing else can change a schema.
    */
-  async #readCatalog(): Promise<Catalog> {
+  async #readCatalog(): Promise<SqliteCatalog> {
     const { db } = this.#opened;
     return await this.#trying(() => {
       const version = readPragma(db, 'data_version');
@@ -246,13 +234,53 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   #isReplaced(): boolean {
     return identifyFile(this.#opened.file) !== this.#opened.identity;
   }
+}
 
-  /** Asks a connection of its own, which sees only what has been committed. */
-  #isDurable(token: string): boolean {
-    using independent = openDatabase(this.#opened.file, { readOnly: true });
-    return (
-      independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`).get(token) !==
-      undefined
-    );
+/**
+ * Lets the stages of one process take the write lock in the order in which they asked. SQLite
+ * itself has no queue: every writer has to try again until it meets the moment at which the lock is
+ * free. Between processes that remains so.
+ */
+class StageQueue {
+  #taken = false;
+  readonly #waiting: (() => void)[] = [];
+
+  /**
+   * Waits up to `deadlineMs` for its turn. Returns how to end it, once; undefined when the turn did
+   * not come.
+   */
+  async take(deadlineMs: number): Promise<(() => void) | undefined> {
+    if (this.#taken && !(await this.#wait(deadlineMs))) return undefined;
+    this.#taken = true;
+    let ended = false;
+    return () => {
+      if (ended) return;
+      ended = true;
+      this.#passOn();
+    };
+  }
+
+  #wait(deadlineMs: number): Promise<boolean> {
+    if (deadlineMs <= 0) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const proceed = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.splice(this.#waiting.indexOf(proceed), 1);
+        resolve(false);
+      }, deadlineMs);
+      this.#waiting.push(proceed);
+    });
+  }
+
+  /**
+   * The turn goes straight to the next in line, so that a later stage cannot get in first.
+   */
+  #passOn(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#taken = false;
+    else next();
   }
 }

@@ -2,12 +2,12 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { checkVolatile, identifyFile, readValuesOption, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
-import type { Catalog } from './catalog.ts';
+import type { SqliteCatalog } from './catalog.ts';
 import { foldName } from './control.ts';
 import { inspectRelation } from './relation.ts';
 
 /** A relation to register: its name, or its name with the columns that are not compared. */
-export type RelationOption =
+export type SqliteRelationOption =
   | string
   | { readonly name: string; readonly volatile?: readonly string[] };
 
@@ -18,7 +18,7 @@ export interface SqliteOptions {
   /**
    * The tables that protected operations may write. Everything else in the file must stay as it is.
    */
-  readonly relations: readonly RelationOption[];
+  readonly relations: readonly SqliteRelationOption[];
   /** What journal and receipts keep of values; `plain` unless told. */
   readonly values?: 'plain' | 'digest';
   /** Sessions give net changes only, so `net-state` is the only profile. */
@@ -32,7 +32,6 @@ const OPTIONS: OptionNames<SqliteOptions> = {
 };
 const RELATION = { name: true, volatile: true } as const;
 
-/** A refusal to open the adapter. */
 export const refused = refusalsOf('sqlite');
 
 /** What can be said about options without the file. */
@@ -68,7 +67,7 @@ export function admitFile(file: string): string {
  * Checks what was registered against the schema; the first thing that cannot be protected is
  * refused with a remedy.
  */
-export function admitRegistration(options: SqliteOptions, catalog: Catalog): Registration {
+export function admitRegistration(options: SqliteOptions, catalog: SqliteCatalog): Registration {
   const profile: string = options.profile ?? 'net-state';
   if (profile !== 'net-state') {
     throw refused(
@@ -104,7 +103,7 @@ export function admitRegistration(options: SqliteOptions, catalog: Catalog): Reg
   return { profile: 'net-state', values, targets };
 }
 
-function admitRelation(catalog: Catalog, name: string, volatile: readonly string[]): Target {
+function admitRelation(catalog: SqliteCatalog, name: string, volatile: readonly string[]): Target {
   const inspection = inspectRelation(catalog, name);
   if (inspection.kind === 'unusable')
     throw refused(`relation "${name}" cannot be registered: ${inspection.why}`);

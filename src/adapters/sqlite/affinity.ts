@@ -2,7 +2,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
 import type { Value } from '../../protocol/value.ts';
 import { quoteName } from '../../sqlite/connection.ts';
-import type { Column, Relation } from './catalog.ts';
+import type { SqliteColumn, SqliteRelation } from './catalog.ts';
 import { bindValue, decodeCell, selectExact } from './value.ts';
 
 /** What a column would store for a value, or why it would not store it. */
@@ -23,7 +23,7 @@ export class Affinity {
   >();
 
   /** Stores the value in a column of this type and reads back what is there. */
-  cast(relation: Relation, column: Column, value: Value): Cast {
+  cast(relation: SqliteRelation, column: SqliteColumn, value: Value): Cast {
     const bound = bindValue(value);
     if (bound === undefined) return { kind: 'unstorable', why: describeUnbound(value) };
     const { write, read } = this.#column(relation.strict, column.type);

@@ -20,18 +20,17 @@ import { commitHeld, isBusyFault } from '../../sqlite/commit.ts';
 import { retryWhileBusy } from '../../sqlite/connection.ts';
 import { type CheckedSqliteAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
-import { type Catalog, type Relation, versionsOf } from './catalog.ts';
-import { readBackend } from './control.ts';
+import { type SqliteCatalog, type SqliteRelation, versionsOf } from './catalog.ts';
+import { findMarker, insertMarker, readBackend } from './control.ts';
 import { observeCandidate, readStanding } from './evidence.ts';
 import { FenceLog } from './fence.ts';
 import { type HoldingConnection, probeRules } from './holding-connection.ts';
-import { findMarker, insertMarker } from './markers.ts';
 import { SqliteSchema } from './normalise.ts';
 import { readState } from './reading.ts';
-import { readClock, readTop, type Snapshot, takeSnapshot } from './snapshot.ts';
+import { type CandidateState, readClock, readHighestRowid, takeSnapshot } from './snapshot.ts';
 import { runStatements } from './statements.ts';
 
-/** What a candidate needs of the backend that opens it. */
+/** The database as a candidate sees it. */
 export interface CandidateTools {
   readonly backend: string;
   /** How long a COMMIT may wait for readers. */
@@ -42,8 +41,8 @@ export interface CandidateTools {
   readonly base: DatabaseSync;
   readonly reached: AdapterContext['reached'];
   /** The schema as the last survey saw it. */
-  readonly catalog: Catalog;
-  /** Whether a different file is at the path now. */
+  readonly catalog: SqliteCatalog;
+  /** Whether the path leads to a different file by now. */
   readonly isReplaced: () => boolean;
   /** Takes the connection back. One that is not clean may serve no other candidate. */
   readonly release: (connection: HoldingConnection, isClean: boolean) => void;
@@ -71,10 +70,10 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   readonly #tools: CandidateTools;
   readonly #connection: HoldingConnection;
   readonly #log = new FenceLog();
-  readonly #tops = new Map<string, bigint>();
-  #before: Snapshot | undefined;
+  readonly #rowidsBefore = new Map<string, bigint>();
+  #before: CandidateState | undefined;
   #session: Session | undefined;
-  #relations: ReadonlyMap<string, Relation> = new Map();
+  #relations: ReadonlyMap<string, SqliteRelation> = new Map();
   #window: { readonly fromMs: number; readonly toMs: number } | undefined;
   /** What has to stand still from the end of the last action on. */
   #standing: string | undefined;
@@ -129,7 +128,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       log: this.#log,
       quotesValues: registration.values === 'plain',
       compiled: rules.isProbe ? undefined : compiled,
-      beforeRun: () => this.#noteTops(),
+      beforeRun: () => this.#noteRowids(),
     });
     fence.hold();
     if (ran.kind === 'failed') return ran;
@@ -142,11 +141,12 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
    * A relation that appears in the log for the first time has not been written yet, because what is
    * not in the log cannot be: its highest rowid is still the one beneath the candidate.
    */
-  #noteTops(): void {
+  #noteRowids(): void {
     for (const name of this.#log.written.keys()) {
-      const relation = this.#tops.has(name) ? undefined : this.#relations.get(name);
-      const top = relation === undefined ? undefined : readTop(this.#connection.db, relation);
-      if (top !== undefined) this.#tops.set(name, top);
+      const relation = this.#rowidsBefore.has(name) ? undefined : this.#relations.get(name);
+      const top =
+        relation === undefined ? undefined : readHighestRowid(this.#connection.db, relation);
+      if (top !== undefined) this.#rowidsBefore.set(name, top);
     }
   }
 
@@ -172,7 +172,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       connections: this.#connections,
       relations: this.#relations,
       log: this.#log,
-      tops: this.#tops,
+      rowidsBefore: this.#rowidsBefore,
       ...{ affinity, catalog, session, before, window },
     });
     const isClean = evidence.channels.every(

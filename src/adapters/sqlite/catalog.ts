@@ -9,7 +9,7 @@ export interface SchemaObject {
   readonly sql: string | null;
 }
 
-export interface Column {
+export interface SqliteColumn {
   readonly name: string;
   readonly type: string;
   readonly notNull: boolean;
@@ -18,7 +18,7 @@ export interface Column {
 }
 
 /** What the catalogue says about one relation. */
-export interface Relation {
+export interface SqliteRelation {
   readonly name: string;
   /** The same name, as manifests and records have it. */
   readonly target: string;
@@ -28,7 +28,7 @@ export interface Relation {
   /**
    * Stored columns in schema order. Generated ones are not among them: they follow from the others.
    */
-  readonly columns: readonly Column[];
+  readonly columns: readonly SqliteColumn[];
   readonly computed: readonly string[];
   /** Key columns in key order. */
   readonly key: readonly string[];
@@ -39,13 +39,13 @@ export interface Relation {
 }
 
 /** The schema of the main database as one connection saw it. */
-export interface Catalog {
+export interface SqliteCatalog {
   /** Everything that was read, as one text: equal texts mean an unchanged schema. */
   readonly text: string;
   readonly objects: readonly SchemaObject[];
   readonly settings: Readonly<Record<string, unknown>>;
   /** Relations by exact name. */
-  readonly relations: ReadonlyMap<string, Relation>;
+  readonly relations: ReadonlyMap<string, SqliteRelation>;
 }
 
 /** Pragmas that belong to the file and change what its content means or how durable a commit is. */
@@ -76,7 +76,7 @@ export function readVersions(db: DatabaseSync): string {
 }
 
 /** The versions that a catalogue was read with. */
-export function versionsOf(catalog: Catalog): string {
+export function versionsOf(catalog: SqliteCatalog): string {
   return VERSIONS.map((name) => `${name} ${String(catalog.settings[name])}`).join(', ');
 }
 
@@ -87,7 +87,7 @@ export function versionsOf(catalog: Catalog): string {
  * therefore what the connection it runs on has parsed, and {@link readCatalog} is called on that
  * connection, under the write lock, before its first use.
  */
-export function refreshCatalog(db: DatabaseSync, known: Catalog): Catalog {
+export function refreshCatalog(db: DatabaseSync, known: SqliteCatalog): SqliteCatalog {
   return readVersions(db) === versionsOf(known) ? known : readCatalog(db, known);
 }
 
@@ -97,7 +97,7 @@ const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_sche
  * Reads the schema fresh: one scan of `sqlite_schema` and six pragmas. The relations are described
  * again only when that text is not `known`'s, and `known` itself is returned when it is.
  */
-export function readCatalog(db: DatabaseSync, known?: Catalog): Catalog {
+export function readCatalog(db: DatabaseSync, known?: SqliteCatalog): SqliteCatalog {
   const settings = Object.fromEntries(FILE_SETTINGS.map((name) => [name, readPragma(db, name)]));
   const rows = statement(db, SCHEMA_ROWS).all();
   const text = JSON.stringify([settings, rows]);
@@ -111,7 +111,7 @@ export function readCatalog(db: DatabaseSync, known?: Catalog): Catalog {
   return { text, objects, settings, relations: describeRelations(db) };
 }
 
-function describeRelations(db: DatabaseSync): ReadonlyMap<string, Relation> {
+function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation> {
   const rows = db
     .prepare("select name, type, wr, strict from pragma_table_list where schema = 'main'")
     .all();
@@ -145,7 +145,7 @@ function describeRelations(db: DatabaseSync): ReadonlyMap<string, Relation> {
 function describeColumns(
   db: DatabaseSync,
   name: string,
-): Pick<Relation, 'columns' | 'computed' | 'key'> {
+): Pick<SqliteRelation, 'columns' | 'computed' | 'key'> {
   const rows = db.prepare(`pragma table_xinfo(${quoteName(name)})`).all();
   const stored = rows.filter((row) => row.hidden === 0);
   return {
@@ -163,7 +163,7 @@ function describeColumns(
   };
 }
 
-/** A primary key of a rowid table that needs no index of its own is the rowid itself. */
+/** A primary key of a rowid table that needs no separate index is the rowid itself. */
 function hasKeyIndex(db: DatabaseSync, name: string): boolean {
   return keyIndex(db, name) !== undefined;
 }
@@ -186,8 +186,8 @@ export function indexCollations(db: DatabaseSync, index: string): readonly strin
  * section 3.1).
  */
 export function affinityOf(
-  { strict }: Relation,
-  { type }: Column,
+  { strict }: SqliteRelation,
+  { type }: SqliteColumn,
 ): 'INTEGER' | 'TEXT' | 'BLOB' | 'REAL' | 'NUMERIC' {
   if (strict && /^any$/i.test(type)) return 'BLOB';
   if (/int/i.test(type)) return 'INTEGER';
@@ -200,7 +200,7 @@ export function affinityOf(
  * Whether a column can hold a REAL zero with either sign. Only columns without affinity keep it:
  * REAL drops the sign, INTEGER and NUMERIC make it an integer, TEXT makes it text.
  */
-export function keepsSignedZero(relation: Relation, column: Column): boolean {
+export function keepsSignedZero(relation: SqliteRelation, column: SqliteColumn): boolean {
   return (
     affinityOf(relation, column) === 'BLOB' && !(relation.strict && /^blob$/i.test(column.type))
   );

@@ -9,11 +9,11 @@ export interface TableChanges {
   readonly table: string;
   /** Per column its place in the primary key, from 1; 0 for every other column. */
   readonly keyPlaces: readonly number[];
-  readonly changes: readonly Change[];
+  readonly changes: readonly SessionChange[];
 }
 
 /** One changed row. A column is undefined where the changeset does not mention it. */
-export interface Change {
+export interface SessionChange {
   readonly op: Op;
   readonly before: readonly (Value | undefined)[];
   readonly after: readonly (Value | undefined)[];
@@ -42,7 +42,7 @@ function readTable(reader: Reader): TableChanges {
   const keyPlaces = reader.bytes(columns);
   checkKeyPlaces(reader, keyPlaces);
   const table = reader.name();
-  const changes: Change[] = [];
+  const changes: SessionChange[] = [];
   while (!reader.atEnd && reader.peek() !== TABLE) changes.push(readChange(reader, keyPlaces));
   return { table, keyPlaces, changes };
 }
@@ -56,7 +56,7 @@ function checkKeyPlaces(reader: Reader, keyPlaces: readonly number[]): void {
   if (size === 0) reader.refuse('the key flags are not a primary key');
 }
 
-function readChange(reader: Reader, keyPlaces: readonly number[]): Change {
+function readChange(reader: Reader, keyPlaces: readonly number[]): SessionChange {
   const op = OPS[reader.byte()];
   if (op === undefined) return reader.refuse('an unknown operation');
   if (reader.byte() > 1) reader.refuse('an unknown flag');

@@ -2,17 +2,18 @@ import { randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../../errors.ts';
 import { immediate, retryWhileBusy, statement } from '../../sqlite/connection.ts';
-import type { Catalog } from './catalog.ts';
+import { markerTable } from '../../sqlite/marker-table.ts';
+import type { SqliteCatalog } from './catalog.ts';
 
 /** Names that start with this belong to EffectMatch: agent SQL neither reads nor writes them. */
-export const CONTROL_PREFIX = 'effectmatch_';
-export const MARKER_TABLE = 'effectmatch_marker';
-export const META_TABLE = 'effectmatch_meta';
+const CONTROL_PREFIX = 'effectmatch_';
+const MARKER_TABLE = 'effectmatch_marker';
+const META_TABLE = 'effectmatch_meta';
 export const PROBE_TABLE = 'effectmatch_probe';
 const VERSION = '1';
 
 /**
- * Occurrences are random. With the rows in a b-tree of their own, a new marker goes behind the last
+ * Occurrences are random. With the rows in a separate b-tree, a new marker goes behind the last
  * one and its occurrence into a small index; in one b-tree by occurrence it would go between any
  * two, and every third one would split a page, which a commit has to write.
  */
@@ -22,6 +23,12 @@ const TABLES: { readonly [name: string]: string } = {
   [META_TABLE]: '(name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) strict, without rowid',
   [PROBE_TABLE]: '(token TEXT PRIMARY KEY NOT NULL) strict, without rowid',
 };
+
+/** The markers. A live stage holds the file longer than a void marker waits. */
+export const { findMarker, insertMarker, markersOf } = markerTable({
+  table: MARKER_TABLE,
+  voidDeadlineMs: 250,
+});
 
 /** Whether a table name is one of ours, in any spelling that SQLite takes for the same. */
 export function isControlName(name: string): boolean {
@@ -97,7 +104,7 @@ export function readBackend(db: DatabaseSync): unknown {
  * What is wrong with the control tables: another shape than ours, or anything attached to them. A
  * trigger on the marker table would run inside the promotion, with the fence lifted.
  */
-export function controlProblems(catalog: Catalog): readonly string[] {
+export function controlProblems(catalog: SqliteCatalog): readonly string[] {
   const problems = Object.entries(TABLES).flatMap(([name, shape]) => {
     const object = catalog.objects.find(
       (candidate) => candidate.type === 'table' && candidate.name === name,
@@ -107,7 +114,7 @@ export function controlProblems(catalog: Catalog): readonly string[] {
       : [`the table ${name} is not as this release creates it`];
   });
   for (const { type, name, table, sql } of catalog.objects) {
-    // An index without a text of its own is what a table's own definition asks for.
+    // An index without a text comes from the definition of its table.
     const ours =
       (type === 'table' && Object.hasOwn(TABLES, name)) || (type === 'index' && sql === null);
     if (!ours && (isControlName(name) || isControlName(table)))

@@ -4,19 +4,24 @@ import type { CandidateEvidence } from '../../backend/candidate.ts';
 import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Affinity } from './affinity.ts';
-import type { Catalog, Relation } from './catalog.ts';
+import type { SqliteCatalog, SqliteRelation } from './catalog.ts';
 import { decodeChangeset, type TableChanges } from './changeset.ts';
 import type { Fence, FenceLog } from './fence.ts';
-import { nameRecords, type Records, type RelationShape } from './records.ts';
-import { inspectRelation } from './relation.ts';
-import { isMisstated, restateChanges } from './restate.ts';
-import { findTurnedZero } from './signed-zero.ts';
 import {
+  findTurnedZero,
+  isMisstated,
+  type NamedRecords,
+  nameRecords,
+  restateChanges,
+  type TableShape,
+} from './records.ts';
+import { inspectRelation } from './relation.ts';
+import {
+  type CandidateState,
   type Connections,
   countChanges,
+  type RowidCounters,
   readBaseVersion,
-  type Sequence,
-  type Snapshot,
   takeSnapshot,
 } from './snapshot.ts';
 
@@ -34,7 +39,7 @@ export const CHANNELS = [
 ] as const;
 
 /** Fingerprint of everything that an observation is made from. */
-function fingerprintEvidence(changeset: Uint8Array, now: Snapshot): string {
+function fingerprintEvidence(changeset: Uint8Array, now: CandidateState): string {
   const sequence = [...now.sequence].map(([name, highest]) => [name, String(highest)]);
   const facts = [now.versions, now.settings, sequence, String(now.totalChanges), now.baseVersion];
   return hash('sha256', `${hash('sha256', changeset, 'hex')}\n${JSON.stringify(facts)}`, 'hex');
@@ -55,31 +60,31 @@ export function readStanding(connections: Connections, fence: Fence): string {
 }
 
 /** What an observation is made from. */
-export interface Observed {
+export interface HeldState {
   readonly candidate: string;
   readonly connections: Connections;
   readonly affinity: Affinity;
   /** The schema that was certified; the candidate still has its versions. */
-  readonly catalog: Catalog;
+  readonly catalog: SqliteCatalog;
   readonly session: Session;
   /** The relations that may be written, by name. */
-  readonly relations: ReadonlyMap<string, Relation>;
+  readonly relations: ReadonlyMap<string, SqliteRelation>;
   readonly log: FenceLog;
   /** The highest rowid in use of every relation that is written, before its first write. */
-  readonly tops: ReadonlyMap<string, bigint>;
-  readonly before: Snapshot;
+  readonly rowidsBefore: ReadonlyMap<string, bigint>;
+  readonly before: CandidateState;
   readonly window: Evidence['window'];
 }
 
 /** Reads the candidate: records and channels. Nothing is concluded here. */
-export function observeCandidate(observed: Observed): CandidateEvidence {
+export function observeCandidate(observed: HeldState): CandidateEvidence {
   const { candidate, connections, log, before } = observed;
   const changeset = observed.session.changeset();
   const after = takeSnapshot(connections, observed.catalog);
   const gross = after.totalChanges - before.totalChanges;
   const result = readRecords(observed, changeset, gross);
   const records = result.kind === 'records' ? result.records : [];
-  const transaction = (held: boolean, snapshot: Snapshot) =>
+  const transaction = (held: boolean, snapshot: CandidateState) =>
     held ? `${candidate} on version ${String(snapshot.baseVersion)}` : 'ended';
   const channels: ChannelReport[] = [
     result.kind === 'records'
@@ -109,7 +114,7 @@ export function observeCandidate(observed: Observed): CandidateEvidence {
  * A changeset that cannot be read leaves the channel silent: what is not known must not pass for
  * nothing.
  */
-function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): Records {
+function readRecords(observed: HeldState, changeset: Uint8Array, gross: bigint): NamedRecords {
   const { relations, connections, log } = observed;
   try {
     const stated: TableChanges[] = [];
@@ -149,13 +154,13 @@ function readRecords(observed: Observed, changeset: Uint8Array, gross: bigint): 
  * takes the row of one for the row of the other; but it names every spelling that was touched, and
  * each is looked up exactly.
  */
-function isRestated({ catalog }: Observed, relation: Relation): boolean {
+function isRestated({ catalog }: HeldState, relation: SqliteRelation): boolean {
   if (isMisstated(relation)) return true;
   const inspection = inspectRelation(catalog, relation.name);
   return inspection.kind !== 'usable' || inspection.aliasedKey;
 }
 
-function shapeOf(relation: Relation | undefined): RelationShape | undefined {
+function shapeOf(relation: SqliteRelation | undefined): TableShape | undefined {
   if (relation === undefined) return undefined;
   return {
     name: relation.name,
@@ -170,9 +175,9 @@ function shapeOf(relation: Relation | undefined): RelationShape | undefined {
  * and is reported as what differs.
  */
 function compareSequence(
-  before: Sequence,
-  after: Sequence,
-  relations: Observed['relations'],
+  before: RowidCounters,
+  after: RowidCounters,
+  relations: HeldState['relations'],
   records: readonly ChangeRecord[],
 ): ChannelReport {
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter((name) => {
@@ -182,13 +187,13 @@ function compareSequence(
     if (to === (before.get(name) ?? 0n)) return false;
     return to !== highestInserted(relations, records, name);
   });
-  const show = (sequence: Sequence) =>
+  const show = (sequence: RowidCounters) =>
     differing.map((name) => `${name} ${sequence.get(name) ?? 'none'}`).join(', ');
   return stable('sequence', show(before), show(after));
 }
 
 function highestInserted(
-  relations: Observed['relations'],
+  relations: HeldState['relations'],
   records: readonly ChangeRecord[],
   name: string,
 ): bigint | undefined {
@@ -217,8 +222,8 @@ function integerOf(value: unknown): bigint | undefined {
  * again would be used up for good, so there only rows that stayed count.
  */
 function assignedKeys(
-  observed: Observed,
-  counters: Sequence,
+  observed: HeldState,
+  counters: RowidCounters,
   records: readonly ChangeRecord[],
   gross: bigint,
 ): readonly Assigned[] {
@@ -231,7 +236,7 @@ function assignedKeys(
   const unseen = gross > accounted ? gross - accounted : 0n;
   return [...observed.relations.values()].flatMap(({ name, rowidAlias }) => {
     const steps = added.get(name);
-    const inUse = observed.tops.get(name);
+    const inUse = observed.rowidsBefore.get(name);
     if (rowidAlias === undefined || steps === undefined || inUse === undefined) return [];
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { openDatabase, pinDurability, setPragma, statement } from '../../sqlite/connection.ts';
-import { type Catalog, type Relation, readCatalog } from './catalog.ts';
+import { readCatalog, type SqliteCatalog, type SqliteRelation } from './catalog.ts';
 import { PROBE_TABLE } from './control.ts';
 import { Fence, type FenceRules } from './fence.ts';
 import { readSettings } from './snapshot.ts';
@@ -22,7 +22,7 @@ export class HoldingConnection {
   #rules: FenceRules | undefined;
   #settings: string | undefined;
   #journalMode: string | undefined;
-  #catalog: Catalog | undefined;
+  #catalog: SqliteCatalog | undefined;
 
   constructor(file: string) {
     this.db = openDatabase(file);
@@ -60,18 +60,18 @@ export class HoldingConnection {
    * what was read before the connection was opened and is read again after it has parsed is what it
    * has parsed.
    */
-  hasParsed(catalog: Catalog): boolean {
+  hasParsed(catalog: SqliteCatalog): boolean {
     this.#catalog ??= readCatalog(this.db, catalog);
     return this.#catalog === catalog && catalog.settings.journal_mode === this.#journalMode;
   }
 
   /** Whether it may serve a stage for this schema, as far as can be told without the lock. */
-  isFor(catalog: Catalog): boolean {
+  isFor(catalog: SqliteCatalog): boolean {
     return this.#catalog === catalog;
   }
 
   /** What actions may write; undefined if a registered relation is not a table. */
-  rulesFor(catalog: Catalog, registration: Registration): FenceRules | undefined {
+  rulesFor(catalog: SqliteCatalog, registration: Registration): FenceRules | undefined {
     const names = registration.targets.map((target) => target.name);
     this.#rules ??= makeRules(catalog, names, false);
     return this.#rules;
@@ -112,16 +112,16 @@ export class HoldingConnection {
 }
 
 /** What the admission probe may write. */
-export function probeRules(catalog: Catalog): FenceRules | undefined {
+export function probeRules(catalog: SqliteCatalog): FenceRules | undefined {
   return makeRules(catalog, [PROBE_TABLE], true);
 }
 
 function makeRules(
-  { relations, objects }: Catalog,
+  { relations, objects }: SqliteCatalog,
   names: readonly string[],
   isProbe: boolean,
 ): FenceRules | undefined {
-  const writable = new Map<string, Relation>();
+  const writable = new Map<string, SqliteRelation>();
   for (const name of names) {
     const relation = relations.get(name);
     if (relation?.kind !== 'table') return undefined;

@@ -5,7 +5,7 @@ import { openAdapter } from './adapter.ts';
 import type { SqliteOptions } from './admission.ts';
 
 export type { CheckedSqliteAction, SqliteAction, SqliteStatement, SqliteValue } from './action.ts';
-export type { RelationOption, SqliteOptions } from './admission.ts';
+export type { SqliteOptions, SqliteRelationOption } from './admission.ts';
 
 /**
  * Protects writes to an existing SQLite file: agent SQL runs in a held transaction behind an

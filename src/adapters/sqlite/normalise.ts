@@ -1,46 +1,46 @@
-import { invalid, type ManifestSchema } from '../../backend/manifest-schema.ts';
+import { invalid, type ManifestSchema, mustBeStated } from '../../backend/manifest-schema.ts';
 import type { Cell } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { Affinity } from './affinity.ts';
-import type { Catalog, Column, Relation } from './catalog.ts';
+import type { SqliteCatalog, SqliteColumn, SqliteRelation } from './catalog.ts';
 import { inspectRelation } from './relation.ts';
 
 /** SQLite's tables as manifests see them. */
-export class SqliteSchema implements ManifestSchema<Column> {
+export class SqliteSchema implements ManifestSchema<SqliteColumn> {
   readonly registration: Registration;
   readonly labels = {
-    assigns: (relation: Relation, { name }: Column) => name === relation.rowidAlias,
+    assigns: (relation: SqliteRelation, { name }: SqliteColumn) => name === relation.rowidAlias,
     where: 'on an INTEGER PRIMARY KEY, the only key SQLite assigns',
   };
-  readonly #catalog: Catalog;
+  readonly #catalog: SqliteCatalog;
   readonly #affinity: Affinity;
 
-  constructor(catalog: Catalog, affinity: Affinity, registration: Registration) {
+  constructor(catalog: SqliteCatalog, affinity: Affinity, registration: Registration) {
     this.#catalog = catalog;
     this.#affinity = affinity;
     this.registration = registration;
   }
 
-  registered({ target }: { readonly target: string }, where: string): Relation | undefined {
+  registered({ target }: { readonly target: string }, where: string): SqliteRelation | undefined {
     const isRegistered = this.registration.targets.some(({ name }) => name === target);
     return isRegistered ? this.readable({ target }, where) : undefined;
   }
 
   /** Any table of the file with a usable key may be read, registered or not. */
-  readable({ target }: { readonly target: string }, where: string): Relation {
+  readable({ target }: { readonly target: string }, where: string): SqliteRelation {
     const inspection = inspectRelation(this.#catalog, target);
     if (inspection.kind === 'usable') return inspection.relation;
     throw invalid(where, `"${target}" cannot be read: ${inspection.why}`);
   }
 
-  store(relation: Relation, column: Column, value: Value, where: string): Value {
+  store(relation: SqliteRelation, column: SqliteColumn, value: Value, where: string): Value {
     const cast = this.#affinity.cast(relation, column, value);
     if (cast.kind === 'unstorable') throw invalid(where, cast.why);
     return cast.value;
   }
 
-  fill(relation: Relation, column: Column, where: string): Cell {
+  fill(relation: SqliteRelation, column: SqliteColumn, where: string): Cell {
     const { name, defaultText } = column;
     if (name === relation.rowidAlias) {
       throw invalid(
@@ -49,16 +49,9 @@ export class SqliteSchema implements ManifestSchema<Column> {
       );
     }
     const text = defaultText ?? 'null';
-    if (!LITERAL.test(text)) {
-      throw invalid(
-        where,
-        `its default is computed (${text}); state the value, now() for the current time, or any()`,
-      );
-    }
+    if (!LITERAL.test(text)) throw mustBeStated(where, text);
     const value = this.store(relation, column, this.#affinity.literal(text), where);
-    if (value === null && column.notNull) {
-      throw invalid(where, 'it is NOT NULL and has no default; state its value');
-    }
+    if (value === null && column.notNull) throw mustBeStated(where);
     return { is: value };
   }
 }

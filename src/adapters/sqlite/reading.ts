@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { normaliseRead } from '../../backend/normalise.ts';
+import { normaliseReads } from '../../backend/normalise.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row } from '../../protocol/value.ts';
 import { quoteName, statement } from '../../sqlite/connection.ts';
-import type { Relation } from './catalog.ts';
+import type { SqliteRelation } from './catalog.ts';
 import type { SqliteSchema } from './normalise.ts';
 import { bindValue, decodeCell, selectExact } from './value.ts';
 
@@ -14,10 +14,9 @@ export function readState(
   schema: SqliteSchema,
   reads: readonly StateRead[],
 ): readonly StateReading[] {
-  return reads.map((read, index) => {
-    const where = `read ${index + 1} of "${read.target}"`;
-    const { target, key, columns } = normaliseRead(schema, read, where);
-    const relation = schema.readable(read, where);
+  return normaliseReads(schema, reads).map((read) => {
+    const { target, key, columns } = read;
+    const relation = schema.readable(read, target);
     const names = columns ?? relation.columns.map(({ name }) => name);
     return { target, key, row: readRow(db, relation, { key, columns: names }) };
   });
@@ -30,7 +29,7 @@ export function readState(
  */
 export function readRow(
   db: DatabaseSync,
-  relation: Relation,
+  relation: SqliteRelation,
   wanted: { readonly key: Row; readonly columns: readonly string[] },
 ): Row | null {
   const bounds = relation.key.map((name) => bindValue(wanted.key[name] ?? null));

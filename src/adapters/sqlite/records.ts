@@ -1,19 +1,28 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { invariant } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import type { Change, TableChanges } from './changeset.ts';
+import { quoteName } from '../../sqlite/connection.ts';
+import type { Affinity } from './affinity.ts';
+import { affinityOf, keepsSignedZero, type SqliteRelation } from './catalog.ts';
+import type { SessionChange, TableChanges } from './changeset.ts';
+import type { Written } from './fence.ts';
+import { readRow } from './reading.ts';
+import type { Connections } from './snapshot.ts';
+import { decodeCell, selectExact } from './value.ts';
 
 /**
  * What is needed to name the columns of a changeset: every stored column in schema order, and the
  * key in key order.
  */
-export interface RelationShape {
+export interface TableShape {
   readonly name: string;
   readonly columns: readonly string[];
   readonly key: readonly string[];
 }
 
 /** The records of a changeset, or why they cannot be told from it. */
-export type Records =
+export type NamedRecords =
   | { readonly kind: 'records'; readonly records: readonly ChangeRecord[] }
   | { readonly kind: 'unclear'; readonly why: string };
 
@@ -25,8 +34,8 @@ export type Records =
  */
 export function nameRecords(
   tables: readonly TableChanges[],
-  shapeOf: (table: string) => RelationShape | undefined,
-): Records {
+  shapeOf: (table: string) => TableShape | undefined,
+): NamedRecords {
   const records: ChangeRecord[] = [];
   for (const table of tables) {
     const shape = shapeOf(table.table);
@@ -55,21 +64,21 @@ export function nameRecords(
   return { kind: 'records', records };
 }
 
-function fits(table: TableChanges, shape: RelationShape): boolean {
+function fits(table: TableChanges, shape: TableShape): boolean {
   if (table.keyPlaces.length !== shape.columns.length) return false;
   return shape.columns.every(
     (column, index) => shape.key.indexOf(column) + 1 === table.keyPlaces[index],
   );
 }
 
-function changesKey(table: TableChanges, change: Change): boolean {
+function changesKey(table: TableChanges, change: SessionChange): boolean {
   return (
     change.op === 'update' &&
     table.keyPlaces.some((place, index) => place > 0 && change.after[index] !== undefined)
   );
 }
 
-function nameRecord(table: TableChanges, shape: RelationShape, change: Change): ChangeRecord {
+function nameRecord(table: TableChanges, shape: TableShape, change: SessionChange): ChangeRecord {
   const { op, before, after } = change;
   const { keyPlaces } = table;
   return {
@@ -83,7 +92,7 @@ function nameRecord(table: TableChanges, shape: RelationShape, change: Change): 
 
 /** The values of the key columns by name, or those of all others. */
 function pick(
-  { columns }: RelationShape,
+  { columns }: TableShape,
   image: readonly (Value | undefined)[],
   wanted: { readonly keyPlaces: readonly number[]; readonly isKey: boolean },
 ): Row {
@@ -100,4 +109,209 @@ function pick(
     }
   }
   return row;
+}
+
+/**
+ * Whether a session may state rows of this relation otherwise than they are stored. It takes a
+ * whole REAL for an INTEGER in two places: in the key of a new row, so that one row gets two
+ * entries, and in a column that was added with a whole number as its default, so that every old row
+ * seems to change.
+ */
+export function isMisstated(relation: SqliteRelation): boolean {
+  return relation.columns.some((column) => {
+    const affinity = affinityOf(relation, column);
+    const inKey = relation.rowidAlias === undefined && relation.key.includes(column.name);
+    return affinity === 'REAL' || (inKey && (affinity === 'INTEGER' || affinity === 'NUMERIC'));
+  });
+}
+
+/**
+ * The changes of a relation from the rows themselves: the session only says which keys were
+ * touched, and what is stored under each of them beneath the candidate and in it makes the record.
+ */
+export function restateChanges(
+  connections: Connections,
+  relation: SqliteRelation,
+  affinity: Affinity,
+  table: TableChanges,
+): readonly ChangeRecord[] {
+  const keys = new Map<string, Row>();
+  for (const change of table.changes) {
+    for (const stated of touchedKeys(relation, table, change)) {
+      const key = storedKey(affinity, relation, stated);
+      keys.set(JSON.stringify(relation.key.map((name) => key[name])), key);
+    }
+  }
+  const columns = relation.columns
+    .map((column) => column.name)
+    .filter((name) => !relation.key.includes(name));
+  return [...keys.values()].flatMap((key) => {
+    const before = readRow(connections.base, relation, { key, columns });
+    const after = readRow(connections.candidate, relation, { key, columns });
+    const record = compareRows(before, after);
+    return record === undefined ? [] : [{ ...record, target: relation.name, key }];
+  });
+}
+
+/** A key of the changeset as its columns store it. */
+function storedKey(affinity: Affinity, relation: SqliteRelation, stated: Row): Row {
+  const entries = relation.columns.flatMap((column): [string, Value][] => {
+    const value = stated[column.name];
+    if (value === undefined) return [];
+    const cast = affinity.cast(relation, column, value);
+    invariant(cast.kind === 'stored', 'a key that was stored can be stored');
+    return [[column.name, cast.value]];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The keys that a change names: the one it starts from, and the one it ends with. */
+function touchedKeys(
+  relation: SqliteRelation,
+  table: TableChanges,
+  change: SessionChange,
+): readonly Row[] {
+  const keyOf = (image: (index: number) => Value | undefined): Row[] => {
+    const key: { [column: string]: Value } = {};
+    for (const [index, column] of relation.columns.entries()) {
+      const value = table.keyPlaces[index] === 0 ? undefined : image(index);
+      if (value !== undefined) key[column.name] = value;
+    }
+    return Object.keys(key).length === relation.key.length ? [key] : [];
+  };
+  return [
+    ...keyOf((index) => change.before[index]),
+    ...keyOf(
+      (index) => change.after[index] ?? (change.op === 'update' ? change.before[index] : undefined),
+    ),
+  ];
+}
+
+function compareRows(
+  before: Row | null,
+  after: Row | null,
+): Pick<ChangeRecord, 'op' | 'before' | 'after'> | undefined {
+  if (before === null) return after === null ? undefined : { op: 'insert', before, after };
+  if (after === null) return { op: 'delete', before, after };
+  const changed = Object.keys(before).filter(
+    (name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]),
+  );
+  if (changed.length === 0) return undefined;
+  const pick = (row: Row): Row =>
+    Object.fromEntries(changed.map((name) => [name, row[name] ?? null]));
+  return { op: 'update', before: pick(before), after: pick(after) };
+}
+
+/** What was written, as far as it limits where a hidden change can be. */
+interface WriteFacts {
+  readonly written: Written;
+  readonly records: readonly ChangeRecord[];
+  /** Rows written in all tables, repeated writes and those of triggers counted. */
+  readonly gross: bigint;
+}
+
+/**
+ * A session compares REAL values as numbers, so a change from 0.0 to -0.0 is the one change of a
+ * stored value that it does not record. Only columns without affinity can hold both. This compares
+ * them with the committed state, which cannot move while the candidate holds the write lock, and
+ * returns the first key whose zero changed its sign.
+ */
+export function findTurnedZero(
+  connections: Connections,
+  relation: SqliteRelation,
+  facts: WriteFacts,
+): Row | undefined {
+  const columns = relation.columns
+    .filter((column) => keepsSignedZero(relation, column))
+    .map((column) => column.name);
+  if (columns.length === 0) return undefined;
+  const { written, records } = facts;
+  if (!written.inserted && !columns.some((name) => written.updated.has(name))) return undefined;
+  if (!mayHideRows(facts)) {
+    const updated = records.filter(
+      (record) => record.target === relation.name && record.op === 'update',
+    );
+    return updated
+      .map((record) => record.key ?? {})
+      .find((key) => turnsZero(connections, relation, { key, columns }));
+  }
+  return findTurnedRow(connections, relation, columns);
+}
+
+/**
+ * Every row that a session reports as inserted or updated took at least one counted write of its
+ * own. Where these are all the writes there were, no other row can have been written. Removed rows
+ * leave room for doubt, because REPLACE removes rows without counting them.
+ */
+function mayHideRows({ records, gross }: WriteFacts): boolean {
+  return records.some((record) => record.op === 'delete') || BigInt(records.length) !== gross;
+}
+
+function turnsZero(
+  connections: Connections,
+  relation: SqliteRelation,
+  wanted: { readonly key: Row; readonly columns: readonly string[] },
+): boolean {
+  const before = readRow(connections.base, relation, wanted);
+  const after = readRow(connections.candidate, relation, wanted);
+  // An updated row that is no longer there under exactly its key has a zero in the key that was
+  // turned.
+  if (before === null || after === null) return true;
+  return wanted.columns.some((name) => differ(before[name], after[name]));
+}
+
+function findTurnedRow(
+  connections: Connections,
+  relation: SqliteRelation,
+  columns: readonly string[],
+): Row | undefined {
+  const before = rowsWithZero(connections.base, relation, columns);
+  for (const [id, row] of rowsWithZero(connections.candidate, relation, columns)) {
+    const old = before.get(id);
+    if (old !== undefined && columns.some((name) => differ(old[name], row[name]))) return row;
+  }
+  return undefined;
+}
+
+/** Rows with a REAL zero in one of the columns, by their key with the sign of zeros left out. */
+function rowsWithZero(
+  db: DatabaseSync,
+  relation: SqliteRelation,
+  columns: readonly string[],
+): Map<string, Row> {
+  const names = [...relation.key, ...columns];
+  const isZero = columns.map(
+    (name) => `(typeof(${quoteName(name)}) = 'real' and ${quoteName(name)} = 0.0)`,
+  );
+  const statement = db.prepare(
+    `select ${names.map((name) => selectExact(quoteName(name))).join(', ')} from main.${quoteName(relation.name)}` +
+      ` where ${isZero.join(' or ')}`,
+  );
+  statement.setReadBigInts(true);
+  statement.setReturnArrays(true);
+  const rows = new Map<string, Row>();
+  for (const cells of statement.iterate() as Iterable<unknown>) {
+    if (!Array.isArray(cells)) continue;
+    const row = Object.fromEntries(
+      names.map((name, at) => [name, decodeCell(cells[2 * at], cells[2 * at + 1])]),
+    );
+    const key = relation.key.map((name) =>
+      isNegativeZero(row[name]) ? { $real: '0.0' } : row[name],
+    );
+    rows.set(JSON.stringify(key), row);
+  }
+  return rows;
+}
+
+/** Whether one is 0.0 and the other -0.0. */
+function differ(a: Value | undefined, b: Value | undefined): boolean {
+  return isRealZero(a) && isRealZero(b) && isNegativeZero(a) !== isNegativeZero(b);
+}
+
+function isRealZero(value: Value | undefined): boolean {
+  return isNegativeZero(value) || JSON.stringify(value) === '{"$real":"0.0"}';
+}
+
+function isNegativeZero(value: Value | undefined): boolean {
+  return JSON.stringify(value) === '{"$real":"-0.0"}';
 }

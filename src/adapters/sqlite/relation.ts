@@ -2,19 +2,19 @@ import { DatabaseSync } from 'node:sqlite';
 import { suggest } from '../../protocol/nearest.ts';
 import { quoteName } from '../../sqlite/connection.ts';
 import {
-  type Catalog,
   indexCollations,
   keepsSignedZero,
   keyIndex,
-  type Relation,
+  type SqliteCatalog,
+  type SqliteRelation,
 } from './catalog.ts';
 import { isControlName } from './control.ts';
 
 /** A relation that the changeset can speak for, or why it cannot and what would help. */
-export type Inspection =
+export type TableInspection =
   | {
       readonly kind: 'usable';
-      readonly relation: Relation;
+      readonly relation: SqliteRelation;
       /**
        * Two different keys can be equal to SQL: 'A' and 'a' under NOCASE, 1 and 1.0 without
        * affinity.
@@ -23,21 +23,21 @@ export type Inspection =
     }
   | { readonly kind: 'unusable'; readonly why: string };
 
-const inspections = new WeakMap<Catalog, Map<string, Inspection>>();
+const inspections = new WeakMap<SqliteCatalog, Map<string, TableInspection>>();
 
 /**
  * Decides whether every row of a relation, and every change of one, is identified and recorded by a
  * session.
  */
-export function inspectRelation(catalog: Catalog, name: string): Inspection {
-  const known = inspections.get(catalog) ?? new Map<string, Inspection>();
+export function inspectRelation(catalog: SqliteCatalog, name: string): TableInspection {
+  const known = inspections.get(catalog) ?? new Map<string, TableInspection>();
   inspections.set(catalog, known);
   const inspection = known.get(name) ?? inspect(catalog, name);
   known.set(name, inspection);
   return inspection;
 }
 
-function inspect(catalog: Catalog, name: string): Inspection {
+function inspect(catalog: SqliteCatalog, name: string): TableInspection {
   if (/^sqlite_/i.test(name)) return unusable('it is SQLite’s own; leave it out');
   if (isControlName(name)) return unusable('it belongs to EffectMatch; leave it out');
   const relation = catalog.relations.get(name);
@@ -62,7 +62,7 @@ function inspect(catalog: Catalog, name: string): Inspection {
   }
 }
 
-function inspectTable(catalog: Catalog, relation: Relation): Inspection {
+function inspectTable(catalog: SqliteCatalog, relation: SqliteRelation): TableInspection {
   if (
     [...relation.columns.map((column) => column.name), ...relation.computed].includes('__proto__')
   ) {
@@ -90,7 +90,7 @@ function inspectTable(catalog: Catalog, relation: Relation): Inspection {
  * one key and it may report the wrong one. The comparison is made on an empty copy of the
  * definition, which is also how an unknown collation comes out.
  */
-function inspectCollations(catalog: Catalog, relation: Relation): Inspection {
+function inspectCollations(catalog: SqliteCatalog, relation: SqliteRelation): TableInspection {
   const definition = catalog.objects.find(
     (object) => object.type === 'table' && object.name === relation.name,
   )?.sql;
@@ -125,6 +125,6 @@ function inspectCollations(catalog: Catalog, relation: Relation): Inspection {
   };
 }
 
-function unusable(why: string): Inspection {
+function unusable(why: string): TableInspection {
   return { kind: 'unusable', why };
 }

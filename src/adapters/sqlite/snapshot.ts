@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
 import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
-import { type Catalog, type Relation, readVersions, VERSIONS } from './catalog.ts';
+import { readVersions, type SqliteCatalog, type SqliteRelation, VERSIONS } from './catalog.ts';
 
 /**
  * Settings of the connection that would change what the held transaction means, and whether it has
- * objects of its own.
+ * temporary objects.
  */
 const SETTINGS = [
   'foreign_keys',
@@ -25,10 +25,10 @@ export const OBSERVED_PRAGMAS: ReadonlySet<string> = new Set([
 ]);
 
 /** Everything beside the rows that must stay as it is, at one moment of a candidate. */
-export interface Snapshot {
+export interface CandidateState {
   readonly versions: string;
   readonly settings: string;
-  readonly sequence: Sequence;
+  readonly sequence: RowidCounters;
   readonly totalChanges: bigint;
   /**
    * Moves on the trusted connection whenever any other connection commits: nothing may, while the
@@ -41,7 +41,7 @@ export interface Snapshot {
  * Highest rowid ever used, by table with AUTOINCREMENT; text where something else than one number
  * is there.
  */
-export type Sequence = ReadonlyMap<string, bigint | string>;
+export type RowidCounters = ReadonlyMap<string, bigint | string>;
 
 /** The two views of a held candidate: its own connection, and the committed state beneath it. */
 export interface Connections {
@@ -52,9 +52,9 @@ export interface Connections {
 /** `settings` are read unless the caller knows them. */
 export function takeSnapshot(
   connections: Connections,
-  catalog: Catalog,
+  catalog: SqliteCatalog,
   settings?: string,
-): Snapshot {
+): CandidateState {
   const { candidate } = connections;
   return {
     versions: readVersions(candidate),
@@ -81,8 +81,11 @@ export function readBaseVersion({ base }: Connections): unknown {
   return readPragma(base, 'data_version');
 }
 
-/** The highest rowid in use, 0 in an empty table; undefined where the rowid is no column. */
-export function readTop(db: DatabaseSync, { name, rowidAlias }: Relation): bigint | undefined {
+/** The highest rowid in use, 0 in an empty table; undefined if no column shows the rowid. */
+export function readHighestRowid(
+  db: DatabaseSync,
+  { name, rowidAlias }: SqliteRelation,
+): bigint | undefined {
   if (rowidAlias === undefined) return undefined;
   const top = statement(
     db,
@@ -105,7 +108,7 @@ export function readSettings(db: DatabaseSync): string {
   return SETTINGS.map((name) => `${name} ${String(readPragma(db, name))}`).join(', ');
 }
 
-function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
+function readSequence(db: DatabaseSync, catalog: SqliteCatalog): RowidCounters {
   if (!catalog.relations.has('sqlite_sequence')) return NONE;
   const rows = statement(db, 'select name, seq from sqlite_sequence');
   rows.setReadBigInts(true);
@@ -120,4 +123,4 @@ function readSequence(db: DatabaseSync, catalog: Catalog): Sequence {
   return sequence;
 }
 
-const NONE: Sequence = new Map();
+const NONE: RowidCounters = new Map();

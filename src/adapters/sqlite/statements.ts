@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
 import { extendedCode } from '../../sqlite/connection.ts';
-import type { CheckedSqliteAction, CheckedStatement } from './action.ts';
-import type { FenceLog, Write } from './fence.ts';
+import type { BoundStatement, CheckedSqliteAction } from './action.ts';
+import type { CompiledWrite, FenceLog } from './fence.ts';
 
 /** What became of an action: run to its end, or why not. */
 export type RunResult =
@@ -19,7 +19,7 @@ const MAX_DETAIL = 1000;
 export interface CompiledStatement {
   readonly prepared: StatementSync;
   /** What compiling it made the fence note. SQLite asks again only where it compiles again. */
-  readonly writes: readonly Write[];
+  readonly writes: readonly CompiledWrite[];
 }
 
 /** What statements are run with. */
@@ -65,7 +65,7 @@ export function runStatements(action: CheckedSqliteAction, tools: RunTools): Run
 }
 
 /** Returns what went wrong, undefined where nothing did. */
-function runStatement(statement: CheckedStatement, tools: RunTools): string | undefined {
+function runStatement(statement: BoundStatement, tools: RunTools): string | undefined {
   const { db, quotesValues } = tools;
   const { positional, named } = statement;
   try {

@@ -1,9 +1,9 @@
 import { deniedOutlets, fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
-import type { Catalog, SchemaObject } from './catalog.ts';
+import type { SchemaObject, SqliteCatalog } from './catalog.ts';
 import { controlProblems, isControlName } from './control.ts';
-import { ALLOWED_FUNCTIONS } from './functions.ts';
+import { ALLOWED_FUNCTIONS } from './fence.ts';
 import { inspectRelation } from './relation.ts';
 
 /** Routes that exist in every SQLite database and what closes them. */
@@ -44,7 +44,7 @@ export function surveyCatalog(
     readonly isReplaced: boolean;
     readonly registration: Registration;
   },
-  catalog: Catalog,
+  catalog: SqliteCatalog,
 ): Survey {
   const { backend, file, registration } = facts;
   const problems = controlProblems(catalog).map((problem) => openOutlet('control tables', problem));
@@ -69,7 +69,7 @@ export function surveyCatalog(
 }
 
 /** A registered relation is observed as long as it still is what was registered. */
-function surveyTarget(catalog: Catalog, target: Target): Outlet {
+function surveyTarget(catalog: SqliteCatalog, target: Target): Outlet {
   const outlet = `relation ${target.name}`;
   const inspection = inspectRelation(catalog, target.name);
   if (inspection.kind === 'unusable') return openOutlet(outlet, inspection.why);

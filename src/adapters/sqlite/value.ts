@@ -48,7 +48,7 @@ export function selectExact(column: string): string {
  * What is bound for a value: the parameter, and whether it is the bytes of a TEXT that cannot be
  * bound as a string.
  */
-export interface Bound {
+export interface BoundValue {
   readonly parameter: SQLInputValue;
   readonly isText: boolean;
 }
@@ -58,7 +58,7 @@ export interface Bound {
  * number is an INTEGER and any other number a REAL; undefined for what no SQLite value stands for
  * (lists, objects, decimals, digests).
  */
-export function bindValue(value: Value): Bound | undefined {
+export function bindValue(value: Value): BoundValue | undefined {
   if (value === null || typeof value === 'string') return { parameter: value, isText: false };
   if (typeof value === 'boolean') return { parameter: value ? 1n : 0n, isText: false };
   if (typeof value === 'number') return { parameter: bindNumber(value), isText: false };

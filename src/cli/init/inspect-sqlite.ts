@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, extname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { affinityOf, type Catalog, readCatalog } from '../../adapters/sqlite/catalog.ts';
+import { affinityOf, readCatalog, type SqliteCatalog } from '../../adapters/sqlite/catalog.ts';
 import { isControlName } from '../../adapters/sqlite/control.ts';
 import { inspectRelation } from '../../adapters/sqlite/relation.ts';
 import { openDatabase, quoteName } from '../../sqlite/connection.ts';
@@ -45,7 +45,7 @@ const TYPES = {
   NUMERIC: 'number | bigint | string',
 } as const;
 
-function describeTable(db: DatabaseSync, catalog: Catalog, name: string): TableSchema {
+function describeTable(db: DatabaseSync, catalog: SqliteCatalog, name: string): TableSchema {
   const inspection = inspectRelation(catalog, name);
   const relation = catalog.relations.get(name);
   const key = relation?.key ?? [];

@@ -53,7 +53,7 @@ test('net-state: it is no effect, and stating it is refused with what to do', as
   await using office = await openOffice(SCHEMA, { relations: ['setting'] });
   assertCommitted(await office.run([], SAME));
   const stated = office.run([update('setting', { name: 'theme' }, {})], SAME);
-  await assert.rejects(stated, /it changes no column, which is no effect here; leave it out/);
+  await assert.rejects(stated, /it changes no column, which has no effect here; leave it out/);
 });
 
 test('relation-write: it counts', async () => {

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { ALLOWED_FUNCTIONS } from '../../../src/adapters/sqlite/functions.ts';
+import { ALLOWED_FUNCTIONS } from '../../../src/adapters/sqlite/fence.ts';
 import { dump, freshFile, freshPath, gapsOf, held, open, stage } from './database.ts';
 
 const SCHEMA = `

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { insertMarker } from '../../../src/adapters/sqlite/markers.ts';
+import { insertMarker } from '../../../src/adapters/sqlite/control.ts';
 import type { Step } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { commitHeld } from '../../../src/sqlite/commit.ts';

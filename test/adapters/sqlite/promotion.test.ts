@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { insertMarker, markersOf } from '../../../src/adapters/sqlite/markers.ts';
+import { insertMarker, markersOf } from '../../../src/adapters/sqlite/control.ts';
 import { type Backend, promotable, refusedPromotion } from '../../../src/backend/index.ts';
 import type { Markers, Promotion } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';

@@ -1,0 +1,3 @@
+import { files } from '../../src/adapters/files/index.ts';
+
+export default (root: string) => files({ root, adopt: true });
