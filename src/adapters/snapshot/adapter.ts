@@ -25,6 +25,7 @@ import type {
   PromotableProbe,
   Survey,
 } from '../../contract/adapter.ts';
+import { codeIdentity } from '../../crypto/code-identity.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -150,8 +151,9 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     this.#opened = opened;
     this.#file = identifyFile(file);
     this.registration = layout.registration;
-    // The layout by which states compare is part of it.
-    const code = `${adapterCode(import.meta.url, '../../sqlite/')}+${fingerprint(layout.text)}`;
+    // Who the code is, and the layout by which states compare.
+    const all = fingerprint([adapterCode(import.meta.url, '../../sqlite/'), layout.text]);
+    const code = `${codeIdentity(new URL('.', import.meta.url))}+${all}`;
     this.identity = { kind: 'snapshot', backend, code };
     this.markers = markersOf(db, { busyTimeoutMs, reached });
     this.probe = {
