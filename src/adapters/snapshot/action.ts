@@ -1,3 +1,4 @@
+import { readItems } from '../../backend/action.ts';
 import { copyAction } from '../../backend/plain-action.ts';
 import { refuseAction, refuseUnknown } from '../../contract/action-input.ts';
 import { suggest } from '../../protocol/nearest.ts';
@@ -39,10 +40,11 @@ export function parseAction(input: unknown, tools: readonly string[]): CheckedSn
   const action = copyAction(input, MAX_CHARACTERS);
   if (!isObject(action)) throw refuseAction('the action must be an object with calls');
   refuseUnknown(action, ['calls'], 'the action');
-  const { calls } = action;
-  if (!Array.isArray(calls) || calls.length === 0 || calls.length > MAX_CALLS)
-    throw refuseAction(`calls must be a list of 1 to ${MAX_CALLS} calls`);
-  return { calls: calls.map((call: Value, index) => parseCall(call, `call ${index + 1}`, tools)) };
+  const limit = { name: 'call', max: MAX_CALLS };
+  const calls = readItems(action.calls, limit, (call, where) =>
+    parseCall(call as Value, where, tools),
+  );
+  return { calls };
 }
 
 function parseCall(call: Value, where: string, tools: readonly string[]): CheckedCall {
@@ -52,7 +54,7 @@ function parseCall(call: Value, where: string, tools: readonly string[]): Checke
   if (typeof tool !== 'string') throw refuseAction(`${where}: tool must be the name of a tool`);
   if (!tools.includes(tool)) {
     const known = `${suggest(tool, tools)}; there are ${tools.join(', ')}`;
-    throw refuseAction(`${where}: there is no tool "${tool}"${known}`);
+    throw refuseAction(`${where}: unknown tool "${tool}"${known}`);
   }
   if (typeof mayFail !== 'boolean') throw refuseAction(`${where}: mayFail must be true or false`);
   return { tool, args, mayFail };

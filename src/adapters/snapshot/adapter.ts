@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -11,6 +10,13 @@ import {
 } from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
 import { adapterFault, promotable } from '../../backend/promotable.ts';
+import {
+  adapterCode,
+  FILE_REPLACED,
+  fingerprint,
+  identifyFile,
+  readTimeoutOption,
+} from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -19,7 +25,7 @@ import type {
   PromotableProbe,
   Survey,
 } from '../../contract/adapter.ts';
-import { codeIdentity, digestFolders } from '../../crypto/code-identity.ts';
+import { codeIdentity } from '../../crypto/code-identity.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -46,7 +52,7 @@ import { type Document, readDocument, writeDocument } from './document.ts';
 import { admitLayout, type DocumentLayout } from './layout.ts';
 import { SnapshotSchema } from './normalise.ts';
 import { checkOptions, refused, type SnapshotOptions } from './options.ts';
-import { REPLACED, StoreConnection } from './promotion.ts';
+import { StoreConnection } from './promotion.ts';
 import { readState } from './reading.ts';
 import { surveyStore } from './survey.ts';
 import { ToolRunner } from './tools.ts';
@@ -60,18 +66,20 @@ export async function openAdapter(
   context: AdapterContext,
 ): Promise<PromotableAdapter<CheckedSnapshotAction>> {
   checkOptions(options);
-  const { busyTimeoutMs = 5000, toolTimeoutMs = 30_000, tools, toolData } = options;
+  const { tools, toolData } = options;
+  const busyTimeoutMs = readTimeoutOption(options.busyTimeoutMs ?? 5000, 'busyTimeoutMs', refused);
+  const timeoutMs = readTimeoutOption(options.toolTimeoutMs ?? 30_000, 'toolTimeoutMs', refused);
   const initial = options.initial === undefined ? undefined : readInitial(options.initial);
   const layout = admitLayout(options);
   const file = resolve(options.file);
   const exists = statSync(file, { throwIfNoEntry: false });
   if (exists !== undefined && !exists.isFile()) throw refused(`"${file}" is not a file`);
   if (exists === undefined && initial === undefined)
-    throw refused(`there is no file "${file}"; give the initial state`);
+    throw refused(`the file "${file}" does not exist; give the initial state`);
   const module = tools instanceof URL ? tools : pathToFileURL(tools);
   const runner = new ToolRunner(
     { module: module.href, data: toolData },
-    { timeoutMs: toolTimeoutMs, quotesValues: layout.registration.values === 'plain' },
+    { timeoutMs, quotesValues: layout.registration.values === 'plain' },
   );
   let db: DatabaseSync | undefined;
   try {
@@ -110,13 +118,6 @@ function openingFault(error: unknown): unknown {
   return adapterFault(error);
 }
 
-/** Device, inode and rights: a different file under the same path is a different backend. */
-function identifyFile(file: string): string {
-  const stats = statSync(file, { throwIfNoEntry: false });
-  if (stats === undefined) return 'missing';
-  return [stats.dev, stats.ino, stats.uid, stats.gid, stats.mode].join(':');
-}
-
 interface Opened {
   readonly file: string;
   readonly db: DatabaseSync;
@@ -150,7 +151,10 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     this.#opened = opened;
     this.#file = identifyFile(file);
     this.registration = layout.registration;
-    this.identity = { kind: 'snapshot', backend, code: adapterCode(layout) };
+    // Who the code is, and the layout by which states compare.
+    const all = fingerprint([adapterCode(import.meta.url, '../../sqlite/'), layout.text]);
+    const code = `${codeIdentity(new URL('.', import.meta.url))}+${all}`;
+    this.identity = { kind: 'snapshot', backend, code };
     this.markers = markersOf(db, { busyTimeoutMs, reached });
     this.probe = {
       action: (token) => ({ calls: [], token }),
@@ -197,7 +201,8 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
 
   async hold({ occurrence }: HoldRequest): Promise<HoldResult<CheckedSnapshotAction>> {
     const base = await this.#trying((db) => readBase(db, occurrence));
-    if (base.backend !== this.#opened.backend) return stageFailed(REPLACED.reason, REPLACED.detail);
+    if (base.backend !== this.#opened.backend)
+      return stageFailed(FILE_REPLACED.reason, FILE_REPLACED.detail);
     const promoted = this.#promoted;
     const { state } = promoted?.text === base.text ? promoted : readDocument(base.text);
     const candidate = new SnapshotCandidate(this.#site, { ...base, state });
@@ -222,13 +227,4 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     const found = independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`);
     return found.get(token) !== undefined;
   }
-}
-
-/** The adapter's own modules, those they stand on, and the layout by which states compare. */
-function adapterCode(layout: DocumentLayout): string {
-  const beneath = digestFolders(
-    ['../../sqlite/', '../../backend/'].map((folder) => new URL(folder, import.meta.url)),
-  );
-  const own = codeIdentity(new URL('.', import.meta.url));
-  return [own, beneath, hash('sha256', layout.text, 'hex').slice(0, 32)].join('+');
 }

@@ -18,7 +18,7 @@ import { viewDocument } from './view.ts';
 /** The channels that must answer and agree before an observation counts as complete. */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
 
-/** What a candidate needs of the backend that opens it. */
+/** Where a candidate is held and promoted. */
 export interface CandidateSite extends PromotionSite {
   readonly layout: DocumentLayout;
   readonly runner: ToolRunner;

@@ -1,4 +1,5 @@
 import { list, type RelationShape } from '../../backend/manifest-schema.ts';
+import { readValuesOption } from '../../backend/setup.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
@@ -86,9 +87,7 @@ export interface DocumentLayout extends DocumentParts {
 
 /** Checks what an application says about its state; what could not be compared is refused. */
 export function admitLayout(options: SnapshotOptions): DocumentLayout {
-  const values = options.values ?? 'plain';
-  if (values !== 'plain' && values !== 'digest')
-    throw refused(`values "${String(values)}" is neither plain nor digest`);
+  const values = readValuesOption(options.values, refused);
   const parts = admitParts(options);
   const inner = parts.collections.flatMap(({ lists }) => lists);
   const relations = [...parts.collections, ...parts.lists, ...inner];

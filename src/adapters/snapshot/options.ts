@@ -1,5 +1,5 @@
+import { type AdapterRefusal, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
-import { EffectMatchError } from '../../errors.ts';
 
 /**
  * One tool: changes the state it is given, in place. Every call gets a new copy, so nothing that a
@@ -131,14 +131,7 @@ export function checkOptions(options: SnapshotOptions): void {
   }
   if (typeof options.tools !== 'string' && !(options.tools instanceof URL))
     throw refused('tools must be the path or the URL of the module that exports them');
-  for (const name of ['toolTimeoutMs', 'busyTimeoutMs'] as const) {
-    const timeoutMs: unknown = options[name] ?? 0;
-    if (typeof timeoutMs !== 'number' || !Number.isFinite(timeoutMs) || timeoutMs < 0)
-      throw refused(`${name} must be a number from 0 on`);
-  }
 }
 
 /** Why the state cannot be registered, and what to change. */
-export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `snapshot: ${what}`, { cause });
-}
+export const refused: AdapterRefusal = refusalsOf('snapshot');

@@ -1,29 +1,20 @@
-import { hash } from 'node:crypto';
+import { deniedOutlets, fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import { type Collection, type DocumentLayout, type DocumentParts, REST_TARGET } from './layout.ts';
 
-const denied = (outlet: string, by: string): Outlet => ({ outlet, disposition: 'denied', by });
 const observed = (outlet: string, by: string): Outlet => ({ outlet, disposition: 'observed', by });
 
 /** Routes that exist for every tool and what closes them. The last is declared, not enforced. */
-const CLOSED: readonly Outlet[] = [
-  denied(
-    'references to the durable state',
+const CLOSED = deniedOutlets({
+  'references to the durable state':
     'every call works on a copy in a worker thread, which is read back as text when it ends',
-  ),
-  denied(
-    'work that a call leaves behind',
+  'work that a call leaves behind':
     'it has an old copy, and a worker that is busy with it is stopped',
-  ),
-  denied(
-    'values that are not plain JSON',
+  'values that are not plain JSON':
     'a call that leaves one in a changed state is refused; an unchanged text stays',
-  ),
-  denied(
-    'files, network, processes and memory outside the state',
+  'files, network, processes and memory outside the state':
     'declared: registered tools change only the state they get',
-  ),
-];
+});
 
 /**
  * Every route by which a tool could persist something. Depends on the layout, the file and its
@@ -47,9 +38,7 @@ export function surveyStore(facts: {
       ),
       observed(`document ${REST_TARGET}`, `difference by JSON pointer${uncompared(layout)}`),
       ...CLOSED,
-      ...problems.map(
-        (by): Outlet => ({ outlet: 'snapshot file', disposition: 'unclassified', by }),
-      ),
+      ...problems.map((problem) => openOutlet('snapshot file', problem)),
     ],
     configuration: fingerprint([layout.text, problems]),
     credentials: fingerprint(file),
@@ -69,8 +58,4 @@ function surveyCollection(collection: Collection): Outlet {
 function uncompared({ unordered }: Pick<DocumentParts, 'unordered'>): string {
   if (unordered.length === 0) return '';
   return `, compared without order: ${unordered.map((tokens) => `/${tokens.join('/')}`).join(', ')}`;
-}
-
-function fingerprint(facts: unknown): string {
-  return hash('sha256', JSON.stringify(facts), 'hex');
 }

@@ -82,7 +82,7 @@ async function runCall(
   text: string,
   args: unknown,
 ): Promise<string> {
-  if (run === undefined) throw new Error('there is no such tool');
+  if (run === undefined) throw new Error('this tool does not exist');
   const state: unknown = JSON.parse(text);
   const returned = run(state, args) as PromiseLike<unknown> | null | undefined;
   // Without a promise the call has ended: nothing it left behind may run before its copy is read.

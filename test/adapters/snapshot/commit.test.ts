@@ -193,7 +193,7 @@ test('a writer that stays refuses as busy, and only what SQLite calls busy is bu
   const promotion = await promoteState({ marker: MARKER, base, next, token: undefined }, tools);
   connection.close();
   assert.equal(promotion.kind === 'refused' && promotion.reason, 'busy');
-  await assertRefused('busy', { marker: failure(BUSY) });
+  await assertRefused('marker-failed', { marker: failure(BUSY) });
   await assertRefused('marker-failed', {
     marker: new EffectMatchError('ERR_EM_INVARIANT', 'ours'),
   });
@@ -204,7 +204,7 @@ test('a writer that stays refuses as busy, and only what SQLite calls busy is bu
 
 test('busy or a violated constraint at COMMIT refuses while the transaction is open, and proves nothing once it is over', async () => {
   await assertRefused('busy', { commit: fails(failure(BUSY)) });
-  await assertRefused('busy', { commit: fails(failure(CONSTRAINT)) });
+  await assertRefused('constraint', { commit: fails(failure(CONSTRAINT)) });
   await assertUnknown(/COMMIT failed/, { commit: runsAndFails(failure(BUSY)) }, true);
   await assertUnknown(/COMMIT failed/, { commit: runsAndFails(failure(CONSTRAINT)) }, true);
 });
@@ -283,13 +283,16 @@ test('a connection is used again only after a promotion that is known to be over
   let met: boolean | undefined;
   const stop = () => {
     queueMicrotask(() => {
-      met = first.isOpen;
+      met = first.isTransaction;
     });
     throw new EffectMatchError('ERR_EM_INVARIANT', 'stopped inside the transaction');
   };
-  await assert.rejects(promoting(stop), /stopped inside/);
+  const stopped = await promoting(stop);
+  assert.equal(stopped.kind === 'refused' && stopped.reason, 'marker-failed');
   assert.equal(met, false, 'not even the next task of the process meets the transaction');
+  first.exec('begin');
   const second = connection.open();
+  assert.ok(!first.isOpen && !second.isTransaction, 'a transaction that was left open is not met');
   assert.deepEqual(await promoting(unobserved), { kind: 'confirmed' });
   assert.equal(connection.open(), second);
   const promotion = await promoting(unobserved);
