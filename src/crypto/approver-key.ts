@@ -29,7 +29,7 @@ const SMALL_ORDER = new Set([
  * An approver's public key, checked: its one-line form, the digest that licenses name it by, and
  * the key itself.
  */
-export interface PublicKey {
+interface PublicKey {
   readonly text: string;
   readonly id: Digest;
   readonly key: KeyObject;

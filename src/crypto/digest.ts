@@ -49,7 +49,7 @@ export function digestValueOf(domain: string, value: unknown): Digest {
 }
 
 /** What an occurrence id is derived from. */
-export interface OccurrenceSource {
+interface OccurrenceSource {
   readonly issuer: string;
   readonly nonce: string;
   /** Digest of the license. */

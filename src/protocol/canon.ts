@@ -151,7 +151,7 @@ function writeArray(value: readonly unknown[], walk: Walk, depth: number): strin
  * array would leave millions of parts to the garbage collector, which copies them again and again;
  * measuring an item makes it one piece.
  */
-export function settleItem(item: string, items: number): string {
+function settleItem(item: string, items: number): string {
   if (items > LONG_ARRAY) Buffer.byteLength(item);
   return item;
 }

@@ -17,7 +17,7 @@ export interface ConstraintContext {
 /**
  * Backend evidence about the values it assigned in one column: a range, or the values themselves.
  */
-export type AssignedValues =
+type AssignedValues =
   | { readonly above: string; readonly upTo: string }
   | { readonly fresh: readonly Value[] };
 

@@ -2,7 +2,7 @@ import { limitsSchema } from './limits.ts';
 import { defineRecord, digestSchema, nameSchema } from './record.ts';
 import { choice, closed, dictionary, type Infer, list, optional } from './schema.ts';
 
-export const capabilitySchema = choice('PROMOTABLE', 'MEDIATED', 'OPAQUE');
+const capabilitySchema = choice('PROMOTABLE', 'MEDIATED', 'OPAQUE');
 /**
  * What a backend lets us control: hold before durability, own the only request path, or neither.
  */

@@ -128,7 +128,7 @@ export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefi
  * What one request may change: an adapter looks at every single effect, however short the text that
  * counts them.
  */
-export const REMOTE_EFFECTS_MAX = 10_000;
+const REMOTE_EFFECTS_MAX = 10_000;
 
 /** Whether one request is to change more than any request may; undefined where it is not. */
 export function findOversized(

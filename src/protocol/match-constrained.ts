@@ -9,7 +9,7 @@ import type { ObservedGroup } from './match-shape.ts';
  * What became of the approved effects with constraints. `matched` says how many of each observed
  * effect are used.
  */
-export type ConstrainedMatch =
+type ConstrainedMatch =
   | { readonly kind: 'perfect' | 'budget' }
   | {
       readonly kind: 'partial';

@@ -22,7 +22,7 @@ export interface Prepared {
 }
 
 /** The part of A that is compared. */
-export interface ApprovedEffects {
+interface ApprovedEffects {
   readonly registration: Registration;
   readonly effects: readonly ApprovedEffect[];
 }

@@ -7,7 +7,7 @@ import type { Value } from './value.ts';
 const SECTIONS = ['key', 'before', 'after'] as const;
 
 /** One column of one image. Labels are compared per place: the same column of the same target. */
-export interface Slot {
+interface Slot {
   readonly section: (typeof SECTIONS)[number];
   readonly column: string;
   readonly place: string;

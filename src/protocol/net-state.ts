@@ -1,6 +1,6 @@
 import { numberOf, rowText, sameValue } from './bag.ts';
 import type { Effect } from './effect.ts';
-import { findChanges, type ReadChange, type Relation } from './relation.ts';
+import { findChanges, type ReadChange, type RelationReader } from './relation.ts';
 import type { Row } from './value.ts';
 
 /**
@@ -10,7 +10,7 @@ import type { Row } from './value.ts';
  */
 export function netEffects(
   target: string,
-  relation: Relation,
+  relation: RelationReader,
   changes: readonly ReadChange[],
 ): readonly Effect[] {
   const isWhole = changes.every((change) => relation.isWhole(change));
@@ -46,7 +46,7 @@ interface Images {
  * that one write left and another one found cancels out; per key at most one row from before and
  * one from after remain. Without a key every row that remains was inserted or deleted.
  */
-function cancelRows(relation: Relation, changes: readonly ReadChange[]): readonly NetRow[] {
+function cancelRows(relation: RelationReader, changes: readonly ReadChange[]): readonly NetRow[] {
   const byKey = new Map<string | number, Images>();
   const at = (key: Row | undefined): Images => {
     const id = key === undefined ? '' : (numberOf(key) ?? rowText(key));
@@ -65,7 +65,7 @@ function cancelRows(relation: Relation, changes: readonly ReadChange[]): readonl
   return [...byKey.values()].flatMap((images) => netImages(relation, images));
 }
 
-function netImages(relation: Relation, images: Images): readonly NetRow[] {
+function netImages(relation: RelationReader, images: Images): readonly NetRow[] {
   const { key } = images;
   const isSingle = key !== undefined && images.removed.length + images.added.length <= 2;
   const { removed, added } = isSingle ? images : withoutCommon(images);
@@ -109,7 +109,7 @@ interface KeyedRow {
   folded: boolean;
 }
 
-function followRows(relation: Relation, changes: readonly ReadChange[]): readonly NetRow[] {
+function followRows(relation: RelationReader, changes: readonly ReadChange[]): readonly NetRow[] {
   const rows = new Map<string, KeyedRow>();
   for (const change of changes) {
     const { op, key } = change;
@@ -132,7 +132,7 @@ function followRows(relation: Relation, changes: readonly ReadChange[]): readonl
 }
 
 function rewrite(
-  relation: Relation,
+  relation: RelationReader,
   rows: Map<string, KeyedRow>,
   change: Omit<KeyedRow, 'folded'>,
 ): void {
@@ -151,7 +151,11 @@ function rewrite(
  * The row as it is, completed by the columns of `before`; they must continue from what is known. A
  * column seen for the first time has not changed so far, so the row also had that value at first.
  */
-function continueFrom(relation: Relation, row: KeyedRow, before: Row | undefined): Row | undefined {
+function continueFrom(
+  relation: RelationReader,
+  row: KeyedRow,
+  before: Row | undefined,
+): Row | undefined {
   const { after } = row;
   if (before === undefined) {
     if (after !== undefined) throw relation.fault('insert', 'a row with its key already exists');
@@ -169,7 +173,7 @@ function continueFrom(relation: Relation, row: KeyedRow, before: Row | undefined
   return { ...before, ...after };
 }
 
-function demandBothSides(relation: Relation, { before, after }: KeyedRow): void {
+function demandBothSides(relation: RelationReader, { before, after }: KeyedRow): void {
   if (before === undefined || after === undefined) return;
   for (const column of Object.keys({ ...before, ...after })) {
     if (Object.hasOwn(before, column) && Object.hasOwn(after, column)) continue;

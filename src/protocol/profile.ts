@@ -2,7 +2,7 @@ import { unreachable } from '../errors.ts';
 import type { ChangeRecord, Effect } from './effect.ts';
 import { netEffects } from './net-state.ts';
 import type { Registration } from './registration.ts';
-import { type Changes, findChanges, type ReadChange, Relation } from './relation.ts';
+import { type Changes, findChanges, type ReadChange, RelationReader } from './relation.ts';
 import type { Row } from './value.ts';
 
 /**
@@ -30,9 +30,9 @@ export function canonObserved(
 }
 
 /** The registered relation of a name. */
-type Relations = (name: string) => Relation | undefined;
+type Relations = (name: string) => RelationReader | undefined;
 
-const kept = new WeakMap<Registration, Map<string, Relation>>();
+const kept = new WeakMap<Registration, Map<string, RelationReader>>();
 
 /**
  * Each is prepared when a record first names it: the cost grows with what was written, not with
@@ -40,7 +40,7 @@ const kept = new WeakMap<Registration, Map<string, Relation>>();
  * observations.
  */
 function relationsOf(registration: Registration): Relations {
-  const known = kept.get(registration) ?? new Map<string, Relation>();
+  const known = kept.get(registration) ?? new Map<string, RelationReader>();
   if (known.size === 0 && Object.isFrozen(registration)) kept.set(registration, known);
   return (name) => known.get(name) ?? prepareRelation(registration, name, known);
 }
@@ -48,11 +48,11 @@ function relationsOf(registration: Registration): Relations {
 function prepareRelation(
   { targets }: Registration,
   name: string,
-  known: Map<string, Relation>,
-): Relation | undefined {
+  known: Map<string, RelationReader>,
+): RelationReader | undefined {
   const target = targets.find((candidate) => candidate.name === name);
   if (target === undefined) return undefined;
-  const relation = new Relation(target);
+  const relation = new RelationReader(target);
   known.set(name, relation);
   return relation;
 }
@@ -80,7 +80,7 @@ function listFields(relations: Relations, records: readonly ChangeRecord[]): rea
 
 function foldEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
   const unregistered: Effect[] = [];
-  const folded = new Map<string, { relation: Relation; changes: ReadChange[] }>();
+  const folded = new Map<string, { relation: RelationReader; changes: ReadChange[] }>();
   for (const record of records) {
     const { target } = record;
     const relation = relations(target);

@@ -3,7 +3,13 @@ import { satisfies, withinAssigned } from './constraint.ts';
 import type { Cell, Effect } from './effect.ts';
 import type { Assigned } from './observation.ts';
 import type { Registration } from './registration.ts';
-import { orderValues, type Row, type Value } from './value.ts';
+import { orderValues, type Value } from './value.ts';
+import {
+  isVolatileOnly,
+  type VolatileColumns,
+  volatileColumns,
+  withoutVolatile,
+} from './volatile.ts';
 
 /** What one rehearsal left, and what the backend said about it. */
 export interface Rehearsal {
@@ -21,7 +27,7 @@ export interface Pair {
   readonly second: Effect;
 }
 
-export type RehearsalPairing =
+type RehearsalPairing =
   | { readonly kind: 'paired'; readonly pairs: readonly Pair[] }
   /** Changes of one shape that one rehearsal has more of than the other. */
   | {
@@ -41,11 +47,8 @@ export function pairRehearsals(
   second: Rehearsal,
   registration: Registration,
 ): RehearsalPairing {
-  const volatile = new Map(
-    registration.targets.map((target) => [target.name, new Set(target.volatile)]),
-  );
-  const strip = (effect: Effect) =>
-    withoutColumns(registration, effect, volatile.get(effect.target) ?? new Set());
+  const volatile = volatileColumns(registration);
+  const strip = (effect: Effect) => withoutUnapproved(registration, effect, volatile);
   const ours = groupByShape(first, strip);
   const theirs = groupByShape(second, strip);
   const pairs: Pair[] = [];
@@ -86,28 +89,15 @@ function groupByShape(
 
 /**
  * Volatile columns are not approved. An update of nothing else is a write of no column where every
- * write is an effect; elsewhere it is left to the comparison, which refuses strangers.
+ * write is an effect; elsewhere it is left to the comparison, which refuses unexpected effects.
  */
-function withoutColumns(
+function withoutUnapproved(
   { profile }: Registration,
   effect: Effect,
-  columns: ReadonlySet<string>,
+  volatile: VolatileColumns,
 ): Effect | undefined {
-  if (columns.size === 0) return effect;
-  const strip = (row: Row): Row =>
-    Object.fromEntries(Object.entries(row).filter(([column]) => !columns.has(column)));
-  const { key, before, after, ...rest } = effect;
-  const stripped = {
-    ...rest,
-    ...(key !== undefined && { key }),
-    ...(before !== undefined && { before: strip(before) }),
-    ...(after !== undefined && { after: strip(after) }),
-  };
-  const isEmpty =
-    profile !== 'row-event' &&
-    effect.op === 'update' &&
-    Object.keys(stripped.after ?? {}).length === 0;
-  return isEmpty && after !== undefined && Object.keys(after).length > 0 ? undefined : stripped;
+  const isDropped = profile !== 'row-event' && isVolatileOnly(effect, volatile);
+  return isDropped ? undefined : withoutVolatile(effect, volatile);
 }
 
 interface Ranked {
@@ -177,7 +167,7 @@ export class Origins {
   }
 }
 
-export type TimeUnit = Extract<Cell, { readonly now: unknown }>['now']['unit'];
+type TimeUnit = Extract<Cell, { readonly now: unknown }>['now']['unit'];
 const UNITS: readonly TimeUnit[] = ['iso', 'ms', 's'];
 
 /** The form in which a value tells a time within the window; undefined when it does not. */

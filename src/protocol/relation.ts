@@ -25,7 +25,7 @@ type MutableRow = { [column: string]: Value };
 /**
  * Reads the records of one registered target and refuses what the registration does not explain.
  */
-export class Relation {
+export class RelationReader {
   readonly #name: string;
   readonly #key: readonly string[];
   /**

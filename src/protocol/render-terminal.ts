@@ -1,5 +1,6 @@
 import { unreachable } from '../errors.ts';
 import { type RenderOptions, renderDiff } from './render.ts';
+import { showControls } from './render-text.ts';
 import { renderResidue } from './residue.ts';
 import type { RecordedOutcome, Terminal } from './terminal.ts';
 
@@ -20,7 +21,7 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
     }
     case 'rejected': {
       const { at, reason, detail, outcome, residue = [] } = terminal;
-      const verdict = `rejected at ${at} (${reason}): ${spellOut(detail)}`;
+      const verdict = `rejected at ${at} (${reason}): ${showControls(detail)}`;
       return [verdict, ...differences(outcome, options), ...renderResidue(residue)].join('\n');
     }
     case 'diverged': {
@@ -31,7 +32,7 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
       return [`diverged: ${what}`, ...differences(terminal.outcome, options)].join('\n');
     }
     case 'indeterminate':
-      return `indeterminate: may be durable, and could not be established: ${spellOut(terminal.gap)}`;
+      return `indeterminate: may be durable, and could not be established: ${showControls(terminal.gap)}`;
     default:
       return unreachable(terminal);
   }
@@ -40,11 +41,4 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
 /** The gaps of an incomplete observation are in the reason already. */
 function differences(outcome: RecordedOutcome | undefined, options: RenderOptions): string[] {
   return outcome?.kind === 'DIVERGED' ? [renderDiff(outcome.diff, options)] : [];
-}
-
-function spellOut(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
-  );
 }

@@ -169,6 +169,14 @@ export function quote(text: string): string {
   return RIGHT_TO_LEFT.test(shown) ? `"${shown}"(rtl)` : `"${shown}"`;
 }
 
+/** A sentence with its control and formatting characters spelt out, so that none has an effect. */
+export function showControls(sentence: string): string {
+  return sentence.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  );
+}
+
 function spellOut(text: string): string {
   let shown = '';
   let marksLeft = 0;

@@ -10,7 +10,7 @@ const positionSchema = form(/^-?\d{1,20}$/, 'a whole number as text');
  * had failed. Others may have drawn from it meanwhile, so it bounds what the attempt moved.
  * Positions are left out where values are not stored.
  */
-export const residueSchema = closed({
+const residueSchema = closed({
   kind: choice('sequence'),
   name: text(1, 512),
   from: optional(nullable(positionSchema)),

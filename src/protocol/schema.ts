@@ -219,7 +219,7 @@ const NOT_OBJECT = 'must be an object';
 const anyObject: Schema<{ [key: string]: Value }> = dictionary(text(), plain);
 
 /** A field that may be absent. */
-export interface Optional<T> {
+interface Optional<T> {
   readonly optional: Schema<T>;
 }
 export function optional<T>(schema: Schema<T>): Optional<T> {
@@ -227,7 +227,7 @@ export function optional<T>(schema: Schema<T>): Optional<T> {
 }
 
 /** The fields of an object whose keys are known. */
-export type SchemaFields = { readonly [key: string]: Schema<unknown> | Optional<unknown> };
+type SchemaFields = { readonly [key: string]: Schema<unknown> | Optional<unknown> };
 
 type Flat<T> = { [K in keyof T]: T[K] };
 /** What an object with these fields is read as. */
@@ -275,7 +275,7 @@ function describeUnknown(keys: readonly string[], fields: SchemaFields): string 
 }
 
 /** What a union whose variants are told apart by one field is read as. */
-export type Variants<K extends string, V extends { readonly [tag: string]: SchemaFields }> = {
+type Variants<K extends string, V extends { readonly [tag: string]: SchemaFields }> = {
   [T in keyof V & string]: Flat<{ [key in K]: T } & Closed<V[T]>>;
 }[keyof V & string];
 

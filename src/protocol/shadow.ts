@@ -9,6 +9,7 @@ import {
   occurrenceSchema,
 } from './record.ts';
 import { type RenderOptions, renderDiff, renderObserved } from './render.ts';
+import { showControls } from './render-text.ts';
 import { renderResidue, residueListSchema } from './residue.ts';
 import { choice, closed, form, integer, list, optional, text, variants } from './schema.ts';
 import { gateSchema, outcomeSchema } from './terminal.ts';
@@ -108,18 +109,19 @@ function renderWould(shadow: Shadow, options: RenderOptions): string {
     case 'reject': {
       const { at, reason, detail, outcome } = shadow;
       const differences = outcome?.kind === 'DIVERGED' ? [renderDiff(outcome.diff, options)] : [];
-      return [`would be rejected at ${at} (${reason}): ${spellOut(detail)}`, ...differences].join(
-        '\n',
-      );
+      return [
+        `would be rejected at ${at} (${reason}): ${showControls(detail)}`,
+        ...differences,
+      ].join('\n');
     }
     case 'propose': {
       const counts = shadow.seen.map(
         ({ target, op, count }) => `${count} ${op}${count === 1 ? '' : 's'} of ${target}`,
       );
-      return `nothing is approved to compare with; seen: ${spellOut(counts.join(', ') || 'no change')}`;
+      return `nothing is approved to compare with; seen: ${showControls(counts.join(', ') || 'no change')}`;
     }
     case 'unknown':
-      return `not known, because it could not be rehearsed (${shadow.code}): ${spellOut(shadow.detail)}`;
+      return `not known, because it could not be rehearsed (${shadow.code}): ${showControls(shadow.detail)}`;
     default:
       return unreachable(shadow);
   }
@@ -133,11 +135,4 @@ export function renderSeen(effects: readonly Effect[], options: RenderOptions = 
   const lines = shown.map((effect) => `  ${renderObserved({ ...effect, count: 1 }, options)}`);
   const left = effects.length - shown.length;
   return [...lines, ...(left === 0 ? [] : [`Shortened: ${left} more were seen`])].join('\n');
-}
-
-function spellOut(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
-  );
 }

@@ -38,7 +38,7 @@ const TAG_FORMS = {
 } as const;
 
 /** The tags of {@link Value}. */
-export type Tag = keyof typeof TAG_FORMS;
+type Tag = keyof typeof TAG_FORMS;
 
 /** A tagged scalar, taken apart. */
 export interface Tagged {
@@ -269,7 +269,7 @@ function rankUnit(unit: number): number {
 }
 
 /** 0.digits × 10^scale with a sign; digits without zeros at either end, empty for zero. */
-export interface Numeric {
+interface Numeric {
   readonly sign: -1 | 0 | 1;
   readonly digits: string;
   readonly scale: number;

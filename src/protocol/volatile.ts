@@ -21,7 +21,7 @@ export function volatileColumns(registration: Registration): VolatileColumns {
 }
 
 /** Observed effects that A must account for, and those that may be left over. */
-export interface SplitEffects {
+interface SplitEffects {
   readonly required: readonly Effect[];
   readonly optional: readonly Effect[];
 }
