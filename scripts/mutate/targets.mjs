@@ -81,18 +81,8 @@ const POSTGRES_QUICK = [
 ];
 /** The files of an execution; the others are about values, names, actions and the boundary. */
 const POSTGRES_EXECUTION = [
-  ...[
-    'adapter',
-    'control',
-    'intact',
-    'locking',
-    'markers',
-    'observation',
-    'pooling',
-    'promotion',
-    'residue',
-  ],
-  ...['sessions', 'stage', 'stage-failure', 'watched'],
+  ...['adapter', 'candidate', 'control', 'failure', 'intact', 'markers', 'observation', 'pooling'],
+  ...['promotion', 'residue', 'sessions', 'watched'],
 ];
 /** Almost every test surveys a boundary; these are about what it finds. */
 const POSTGRES_BOUNDARY = [

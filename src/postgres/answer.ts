@@ -8,7 +8,7 @@ export interface Reply {
 }
 
 /** What came back before the first error, if there was one. Statements after it were not run. */
-export interface Answer {
+export interface MessageAnswer {
   readonly replies: readonly Reply[];
   readonly failure?: { readonly error: unknown };
 }

@@ -1,17 +1,17 @@
 import pg from 'pg';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
-import type { Answer, Reply, TextRow } from './answer.ts';
+import type { MessageAnswer, Reply, TextRow } from './answer.ts';
 import { Exchange } from './exchange.ts';
 import {
-  type Bound,
-  type Statement,
+  type ParameterValue,
+  type WireStatement,
   writePreparation,
   writeScript,
   writeStatements,
 } from './frames.ts';
 import type { ConnectionOptions } from './options.ts';
 
-export type { Answer, Bound, ConnectionOptions, Reply, Statement, TextRow };
+export type { ConnectionOptions, MessageAnswer, ParameterValue, Reply, TextRow, WireStatement };
 
 /**
  * SQLSTATE of an error that the server reported; undefined for a lost connection and everything
@@ -91,8 +91,8 @@ const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 
 /**
  * One session. What is asked is sent at once and answered in order. An error skips the rest of the
- * same message and nothing that was sent after it, so whoever sends several must not let a later
- * one matter after an earlier one failed.
+ * same message and nothing that was sent after it, so a caller that sends several must not use
+ * the answer to a later one after an earlier one failed.
  */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.Client;
@@ -162,7 +162,7 @@ export class Connection implements AsyncDisposable {
    * One statement over the extended protocol: text that follows the first statement is an error of
    * the server.
    */
-  async query(text: string, values: readonly Bound[] = []): Promise<Reply> {
+  async query(text: string, values: readonly ParameterValue[] = []): Promise<Reply> {
     const { replies, failure } = await this.run([{ text, values }]);
     if (failure !== undefined) throw failure.error;
     return replies[0] ?? { command: '', rows: [] };
@@ -172,18 +172,18 @@ export class Connection implements AsyncDisposable {
    * Several statements of the extended protocol as one message: the first error ends it. Never
    * throws.
    */
-  async run(statements: readonly Statement[]): Promise<Answer> {
+  async run(statements: readonly WireStatement[]): Promise<MessageAnswer> {
     return await this.#exchange(writeStatements(statements));
   }
 
-  /** Prepares statements of our own under names, for {@link run}. */
+  /** Prepares our own statements under names, for {@link run}. */
   async prepare(named: Readonly<Record<string, string>>): Promise<void> {
     const { failure } = await this.#exchange(writePreparation(named));
     if (failure !== undefined) throw failure.error;
   }
 
   /**
-   * Statements of our own over the simple protocol, one after another in one message. Never agent
+   * Our own statements over the simple protocol, one after another in one message. Never agent
    * text.
    */
   async script(text: string): Promise<readonly Reply[]> {
@@ -192,7 +192,7 @@ export class Connection implements AsyncDisposable {
     return replies;
   }
 
-  async #exchange(message: Buffer): Promise<Answer> {
+  async #exchange(message: Buffer): Promise<MessageAnswer> {
     this.#received = 0;
     const exchange = new Exchange(message);
     this.#client.query(exchange);
@@ -200,7 +200,7 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * What is sent in `send` leaves in one write: a write of its own for every message costs more
+   * What is sent in `send` leaves in one write: a separate write for every message costs more
    * than its content.
    */
   together<T>(send: () => T): T {

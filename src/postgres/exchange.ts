@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Answer, Reply, TextRow } from './answer.ts';
+import type { MessageAnswer, Reply, TextRow } from './answer.ts';
 
 /** What is used of the driver's connection. */
 interface Wire {
@@ -18,14 +18,14 @@ export class Exchange extends pg.Query {
   readonly #message: Buffer;
   readonly #replies: Reply[] = [];
   #rows: TextRow[] = [];
-  readonly answer: Promise<Answer>;
+  readonly answer: Promise<MessageAnswer>;
   /** The driver puts its own in front, in order to stop its clock. */
   callback: (error: unknown) => void;
 
   constructor(message: Buffer) {
     super('');
     this.#message = message;
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const { promise, resolve } = Promise.withResolvers<MessageAnswer>();
     this.answer = promise;
     this.callback = (error) => {
       const replies = this.#replies;

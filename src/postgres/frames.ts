@@ -2,21 +2,21 @@
  * A value of a parameter: text as the server reads it, a list of texts, or bytes in the type's
  * binary form.
  */
-export type Bound = string | readonly (string | null)[] | Uint8Array | null;
+export type ParameterValue = string | readonly (string | null)[] | Uint8Array | null;
 
 /**
  * One statement over the extended protocol: its text, or the name under which its text was
  * prepared.
  */
-export type Statement = ({ readonly text: string } | { readonly prepared: string }) & {
-  readonly values?: readonly Bound[];
+export type WireStatement = ({ readonly text: string } | { readonly prepared: string }) & {
+  readonly values?: readonly ParameterValue[];
 };
 
 /**
  * Statements as one message: parsed, bound and executed in order, and one Sync after the last. The
  * server leaves out everything between an error and the Sync.
  */
-export function writeStatements(statements: readonly Statement[]): Buffer {
+export function writeStatements(statements: readonly WireStatement[]): Buffer {
   const frames = new Frames();
   for (const statement of statements) {
     const values = statement.values ?? [];
@@ -63,7 +63,7 @@ function writeParse(frames: Frames, name: string, text: string): void {
   frames.close();
 }
 
-type Item = Exclude<Bound, readonly (string | null)[]>;
+type Item = Exclude<ParameterValue, readonly (string | null)[]>;
 
 function writeList(texts: readonly (string | null)[]): string {
   const items = texts.map((text) =>

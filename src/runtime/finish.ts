@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import type { Outcome } from '../protocol/outcome.ts';
-import { type Digest, nameSchema } from '../protocol/record.ts';
+import { type Digest, isName } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import {
   assertAssured,
@@ -95,7 +95,7 @@ export function rejection(
     ...terminalBase(deployment, attempt),
     kind: 'rejected',
     at,
-    reason: nameSchema.safeParse(refusal.reason).success ? refusal.reason : 'unnamed',
+    reason: isName(refusal.reason) ? refusal.reason : 'unnamed',
     detail: storable(refusal.detail),
     ...(known.claim && { claim: known.claim }),
     ...(known.certificate && { certificate: known.certificate }),

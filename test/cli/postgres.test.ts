@@ -57,7 +57,7 @@ test('provision prints and applies, doctor names what is open and closes it, rem
     assert.equal(printed.code, 0, printed.stderr);
     assert.match(
       printed.stdout,
-      /create trigger effectmatch_record after insert or update or delete on "public"."invoice"/,
+      /create trigger effectmatch_record\s+after insert or update or delete on "public"."invoice"/,
     );
     assert.doesNotMatch(printed.stdout, /secret'/, 'passwords are left out');
     const untouched = await db.run(`select from pg_namespace where nspname = 'effectmatch'`);

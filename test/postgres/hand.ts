@@ -1,5 +1,5 @@
 import { CALLS } from '../../src/adapters/postgres/calls.ts';
-import type { Deployment } from '../../src/adapters/postgres/secret.ts';
+import type { PostgresDeployment } from '../../src/adapters/postgres/secret.ts';
 import { readDeployment } from '../../src/adapters/postgres/secret.ts';
 import { Connection, sqlState } from '../../src/postgres/connection.ts';
 import type { ProtectedDatabase } from './protected.ts';
@@ -14,10 +14,10 @@ export class Hand implements AsyncDisposable {
   readonly session: Connection;
   /** The command tag or SQLSTATE of every statement so far. */
   readonly told: string[] = [];
-  readonly #deployment: Deployment;
+  readonly #deployment: PostgresDeployment;
   #xid = '';
 
-  private constructor(session: Connection, deployment: Deployment) {
+  private constructor(session: Connection, deployment: PostgresDeployment) {
     this.session = session;
     this.#deployment = deployment;
   }

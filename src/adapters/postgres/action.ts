@@ -1,3 +1,4 @@
+import { readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   readFields,
@@ -6,13 +7,12 @@ import {
   refuseUnknown,
   refuseValueCount,
 } from '../../contract/action-input.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
-import type { Entry } from './entry.ts';
+import type { EntryRoutine } from './entry.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
 import { isSignature, parseRoutine } from './routine-name.ts';
-import type { Gate } from './statement-gate.ts';
+import type { StatementGate } from './statement-gate.ts';
 
 /**
  * What may be bound to a parameter: the server reads its text as the parameter's type. Lists become
@@ -40,11 +40,11 @@ export type PostgresAction =
   | { readonly statements: readonly PostgresStatement[] };
 
 /** An action that was checked completely: its own copy, ready to bind. */
-export interface CheckedAction {
-  readonly statements: readonly CheckedStatement[];
+export interface CheckedPostgresAction {
+  readonly statements: readonly BoundStatement[];
 }
 
-export interface CheckedStatement {
+interface BoundStatement {
   /** One statement for the extended protocol. */
   readonly sql: string;
   readonly values: readonly (string | null)[];
@@ -54,15 +54,13 @@ export interface CheckedStatement {
 
 /** What actions are checked against. */
 export interface ActionTools {
-  readonly gate: Gate;
+  readonly gate: StatementGate;
   /** Registered entry points by target. */
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, EntryRoutine>;
 }
 
 const BIGINT_OR_REAL =
   'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
-const MAX_SQL_CHARACTERS = 1024 * 1024;
-const MAX_STATEMENTS = 1000;
 /** The protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_CHARACTERS = 64 * 1024 * 1024;
@@ -74,43 +72,15 @@ const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
  * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
  * it.
  */
-export function parseAction(tools: ActionTools, input: unknown): CheckedAction {
-  try {
-    return readAction(tools, input);
-  } catch (cause) {
-    if (cause instanceof EffectMatchError) throw cause;
-    // A proxy may throw anything it likes.
-    throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'the action is not plain data', { cause });
-  }
+export function parseAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
+  const read = (statement: Fields, where: string) => readStatement(tools, statement, where);
+  return { statements: readStatements(input, read) };
 }
 
-function readAction(tools: ActionTools, input: unknown): CheckedAction {
-  const action = readFields(input, 'the action');
-  if (!Object.hasOwn(action, 'statements'))
-    return { statements: [readStatement(tools, action, 'the action')] };
-  refuseUnknown(action, ['statements'], 'the action');
-  const { statements } = action;
-  if (!Array.isArray(statements) || statements.length === 0 || statements.length > MAX_STATEMENTS) {
-    throw refuseAction(`statements must be a list of 1 to ${MAX_STATEMENTS} statements`);
-  }
-  return {
-    statements: Array.from(statements, (statement: unknown, index) => {
-      const where = `statement ${index + 1}`;
-      return readStatement(tools, readFields(statement, where), where);
-    }),
-  };
-}
-
-function readStatement(tools: ActionTools, statement: Fields, where: string): CheckedStatement {
+function readStatement(tools: ActionTools, statement: Fields, where: string): BoundStatement {
   if (Object.hasOwn(statement, 'call')) return readCall(tools, statement, where);
   refuseUnknown(statement, ['sql', 'values'], where);
-  const { sql } = statement;
-  if (typeof sql !== 'string' || sql.trim() === '')
-    throw refuseAction(`${where}: sql must be a text with one statement`);
-  if (sql.length > MAX_SQL_CHARACTERS)
-    throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
-  if (sql.includes('\0') || !sql.isWellFormed())
-    throw refuseAction(`${where}: sql is not well-formed text`);
+  const sql = readSql(statement.sql, where);
   const values = readValues(statement.values, where);
   const finding = tools.gate.check(sql, proceduresOf(tools.entries));
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
@@ -120,10 +90,10 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Ch
   return { sql, values };
 }
 
-const procedures = new WeakMap<ReadonlyMap<string, Entry>, ReadonlySet<string>>();
+const procedures = new WeakMap<ReadonlyMap<string, EntryRoutine>, ReadonlySet<string>>();
 
 /** One set for as long as the entry points are the same ones. */
-function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> {
+function proceduresOf(entries: ReadonlyMap<string, EntryRoutine>): ReadonlySet<string> {
   const known = procedures.get(entries);
   if (known !== undefined) return known;
   const found = new Set(
@@ -133,7 +103,7 @@ function proceduresOf(entries: ReadonlyMap<string, Entry>): ReadonlySet<string> 
   return found;
 }
 
-function readCall({ entries }: ActionTools, statement: Fields, where: string): CheckedStatement {
+function readCall({ entries }: ActionTools, statement: Fields, where: string): BoundStatement {
   refuseUnknown(statement, ['call', 'values'], where);
   const [entry, ...others] = findEntries(entries, statement.call);
   if (entry === undefined) {
@@ -155,7 +125,10 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): C
 }
 
 /** The registered entry points that a call could mean. */
-function findEntries(entries: ReadonlyMap<string, Entry>, call: unknown): readonly Entry[] {
+function findEntries(
+  entries: ReadonlyMap<string, EntryRoutine>,
+  call: unknown,
+): readonly EntryRoutine[] {
   const stated = typeof call === 'string' ? parseRoutine(call) : undefined;
   if (stated === undefined) return [];
   const types = stated.signature;
@@ -168,7 +141,7 @@ function findEntries(entries: ReadonlyMap<string, Entry>, call: unknown): readon
 }
 
 /** Types are named, so that the parameters are read as the entry point declares them. */
-function writeCall(entry: Entry): string {
+function writeCall(entry: EntryRoutine): string {
   let parameter = 0;
   const list = entry.arguments.map(({ type, input }) => {
     if (!input) return `null::${type}`;
@@ -242,7 +215,7 @@ function readObjectValue(value: unknown, where: string, depth: number): string {
 }
 
 /** The action as plain data, the same for every way of writing the same statements and values. */
-export function describeAction(action: CheckedAction): Value {
+export function describeAction(action: CheckedPostgresAction): Value {
   return {
     statements: action.statements.map(({ sql, values, call }) =>
       call === undefined ? { sql, values } : { call, values },
@@ -250,19 +223,19 @@ export function describeAction(action: CheckedAction): Value {
   };
 }
 
-const probes = new WeakSet<CheckedAction>();
+const probes = new WeakSet<CheckedPostgresAction>();
 
 /**
  * The action of the admission probe. It writes to a table of the schema effectmatch, which no
  * action that {@link parseAction} returns may name.
  */
-export function probeAction(token: string): CheckedAction {
+export function probeAction(token: string): CheckedPostgresAction {
   const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;
   const action = { statements: [{ sql, values: [token] }] };
   probes.add(action);
   return action;
 }
 
-export function isProbe(action: CheckedAction): boolean {
+export function isProbe(action: CheckedPostgresAction): boolean {
   return probes.has(action);
 }

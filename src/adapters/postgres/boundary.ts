@@ -1,47 +1,47 @@
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { type Inspection, readRelations } from './catalog.ts';
+import { type RelationInspection, readRelations } from './catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
 import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
-import { demandEntries, type Entry } from './entry.ts';
+import { demandEntries, type EntryRoutine } from './entry.ts';
 import { type RandomColumn, randomColumns } from './fresh.ts';
 import { type Recorders, readRecorders } from './intact.ts';
 import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
-import type { Relation } from './relation.ts';
+import type { PostgresRelation } from './relation.ts';
 import {
-  type AskedSequences,
-  askSequences,
   type DrawableSequence,
   drawableSequences,
   listSequences,
+  positionsOf,
   type ReadableSequence,
+  type SequencePositions,
 } from './residue.ts';
 import type { RoutineName } from './routine-name.ts';
 import { markUnreadable } from './row-security.ts';
-import { demandViews, type View } from './view.ts';
+import { demandViews, type RegisteredView } from './view.ts';
 import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /**
  * Everything that was read from the catalogue at one moment and holds as long as its fingerprint
  * does.
  */
-export interface Boundary {
+export interface PostgresBoundary {
   readonly fingerprint: string;
   readonly relations: readonly RegisteredRelation[];
   /** Relations that state may be read from, by target. */
-  readonly readable: ReadonlyMap<string, Relation>;
-  readonly probe: Relation;
-  readonly views: readonly View[];
+  readonly readable: ReadonlyMap<string, PostgresRelation>;
+  readonly probe: PostgresRelation;
+  readonly views: readonly RegisteredView[];
   /** Registered entry points, by target. */
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, EntryRoutine>;
   readonly watched: Watched;
   /** The physical tables of the registered relations, by object id. */
-  readonly leaves: ReadonlyMap<string, Relation>;
+  readonly leaves: ReadonlyMap<string, PostgresRelation>;
   readonly forceConstraints: string;
   readonly recorders: Recorders;
   readonly sequences: readonly AssignedColumn[];
@@ -50,13 +50,13 @@ export interface Boundary {
   readonly readableSequences: readonly ReadableSequence[];
   /** Of these, the ones that are there for columns of registered relations. */
   readonly drawableSequences: readonly DrawableSequence[];
-  /** All together, as they are asked for. */
-  readonly asked: AskedSequences;
+  /** How the positions of all of them are asked for and compared. */
+  readonly sequencePositions: SequencePositions;
   readonly survey: PostgresSurvey;
 }
 
-/** Whose boundary it is. */
-export interface Parties {
+/** Whose boundary it is: the database, and the roles as the server calls them. */
+export interface BoundaryRoles {
   readonly backend: string;
   readonly executor: string;
   readonly owner: string;
@@ -73,14 +73,14 @@ const READS_MAX = 5;
 export async function readBoundary(
   control: Control,
   settings: Settings,
-  parties: Parties,
-  known?: Boundary,
-): Promise<Boundary> {
+  roles: BoundaryRoles,
+  known?: PostgresBoundary,
+): Promise<PostgresBoundary> {
   let fingerprint = await control.fingerprint();
   if (known?.fingerprint === fingerprint) return known;
   for (let tries = 0; tries < READS_MAX; tries += 1) {
     const boundary = await control.withConnection((connection) =>
-      readOnce(connection, settings, parties, fingerprint),
+      readOnce(connection, settings, roles, fingerprint),
     );
     // The roles that matter are known only now; their rows are part of the fingerprint from here
     // on.
@@ -98,12 +98,12 @@ export async function readBoundary(
 async function readOnce(
   connection: Connection,
   settings: Settings,
-  parties: Parties,
+  roles: BoundaryRoles,
   fingerprint: string,
-): Promise<Boundary> {
+): Promise<PostgresBoundary> {
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
   const described = await readRelations(connection, names, settings.trustedCode);
-  const found = await markUnreadable(connection, parties, described.map(usable));
+  const found = await markUnreadable(connection, roles, described.map(usable));
   const relations = settings.relations.map((option, index) => withOptions(found[index], option));
   const probe = found.at(-1);
   if (probe === undefined)
@@ -113,10 +113,10 @@ async function readOnce(
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
   const { declared: restrictions, reviews, trustedCode } = settings;
   const views = await demandViews(connection, settings.views);
-  const facts = { ...parties, relations, views, entryPoints, restrictions, reviews, trustedCode };
+  const facts = { ...roles, relations, views, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
   const sequences = relations.flatMap(assignedColumns);
-  const readableSequences = await listSequences(connection, parties.owner);
+  const readableSequences = await listSequences(connection, roles.owner);
   return {
     fingerprint,
     relations,
@@ -126,22 +126,24 @@ async function readOnce(
     entries,
     watched: await listWatched(connection),
     leaves: mapLeaves(relations),
-    forceConstraints: await readDeferrable(connection, parties.executor),
+    forceConstraints: await readDeferrable(connection, roles.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     randomColumns: relations.flatMap(randomColumns),
-    ...{ sequences, readableSequences, asked: askSequences(readableSequences) },
+    sequences,
+    readableSequences,
+    sequencePositions: positionsOf(readableSequences),
     drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }
 
-function usable(inspection: Inspection): Relation {
+function usable(inspection: RelationInspection): PostgresRelation {
   if (inspection.kind === 'usable') return inspection.relation;
   throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
 }
 
 function withOptions(
-  relation: Relation | undefined,
+  relation: PostgresRelation | undefined,
   { bulk, volatile }: RegisteredName,
 ): RegisteredRelation {
   if (relation === undefined) throw refused('a relation is missing');
@@ -151,12 +153,12 @@ function withOptions(
 async function readEntryPoints(
   connection: Connection,
   names: readonly RoutineName[],
-): Promise<ReadonlyMap<string, Entry>> {
+): Promise<ReadonlyMap<string, EntryRoutine>> {
   const entries = await demandEntries(connection, names);
   return new Map(entries.map((entry) => [entry.target, entry]));
 }
 
-function assignedColumns({ target, columns }: Relation): readonly AssignedColumn[] {
+function assignedColumns({ target, columns }: PostgresRelation): readonly AssignedColumn[] {
   return columns.flatMap(({ name, sequence }) => {
     if (sequence === undefined) return [];
     const { oid, start, increment } = sequence;

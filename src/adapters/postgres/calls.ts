@@ -1,6 +1,6 @@
 /**
  * The trusted functions as they are called on sessions of the execution login, prepared when a
- * session begins: parsing and planning these calls anew costs as much as what they do. Code of the
+ * session begins: parsing and planning these calls every time costs as much as what they do. Code of the
  * application could remove one and put its own in its place; it cannot prepare one that the server
  * does not mark as its own, and the last check at COMMIT demands that all of these are there.
  */

@@ -3,7 +3,7 @@ import { EffectMatchError, invariant } from '../../errors.ts';
 import { asFault, type Connection, describeError, sqlState } from '../../postgres/connection.ts';
 import type { Value } from '../../protocol/value.ts';
 import { queryPinned } from './formats.ts';
-import type { Column, ColumnType } from './relation.ts';
+import type { ColumnType, PostgresColumn } from './relation.ts';
 import { decoderOf, encodeValue } from './value.ts';
 
 /** One text (or constant expression of the schema) that a column's type has to read. */
@@ -17,8 +17,8 @@ interface Request {
 }
 
 /**
- * Values as columns would store them. Whoever normalises asks once to say what there is to cast,
- * lets the database cast all of it in one round trip, and asks again to learn the results.
+ * Values as columns would store them. Normalising asks once to say what there is to cast, lets the
+ * database cast all of it in one round trip, and asks again for the results.
  */
 export class CastBatch {
   readonly #requests = new Map<string, Request>();
@@ -28,7 +28,7 @@ export class CastBatch {
    * The stated value as the column stores it. Before {@link CastBatch.run} it comes back as it was
    * stated.
    */
-  value(column: Column, value: Value, where: string): Value {
+  value(column: PostgresColumn, value: Value, where: string): Value {
     if (value === null && column.notNull) throw invalid(where, 'it is NOT NULL; state a value');
     if (value === null && !column.type.domain) return null;
     const text = encodeValue(column.type, value);
@@ -40,7 +40,7 @@ export class CastBatch {
   }
 
   /** The value of a default that is a literal; null before {@link CastBatch.run}. */
-  constant(column: Column, expression: string, where: string): Value {
+  constant(column: PostgresColumn, expression: string, where: string): Value {
     if (!column.defaultBuiltIn) {
       throw invalid(
         where,
@@ -93,7 +93,7 @@ export class CastBatch {
 /**
  * Refuses a type whose values cannot be read without running code that nothing has certified yet.
  */
-function readWith({ type: { reading } }: Column, at: string): string {
+function readWith({ type: { reading } }: PostgresColumn, at: string): string {
   if (reading.kind === 'built-in') return reading.text;
   throw invalid(
     at,

@@ -1,5 +1,5 @@
 import { quoteQualified } from '../../postgres/identifier.ts';
-import type { Column, Sequence } from './relation.ts';
+import type { ColumnSequence, PostgresColumn } from './relation.ts';
 import type { TypeGraph } from './types.ts';
 
 /** A column as the catalogue query returns it. */
@@ -26,8 +26,8 @@ export interface FoundColumn {
     readonly baseSchema: string;
     readonly kind: string;
   };
-  readonly sequence: Sequence | null;
-  readonly draws: readonly Sequence[];
+  readonly sequence: ColumnSequence | null;
+  readonly draws: readonly ColumnSequence[];
 }
 
 /**
@@ -37,7 +37,7 @@ export interface FoundColumn {
 const PLAIN_NEXTVAL = /^\(?nextval\('(?:[^']|'')*'::regclass\)\)?(?:::[a-z ]+)?$/;
 
 /** The column with its sequence only where that assigns the value itself. */
-export function describeColumn(found: FoundColumn, types: TypeGraph): Column {
+export function describeColumn(found: FoundColumn, types: TypeGraph): PostgresColumn {
   const { name, notNull, identity, type } = found;
   const text = type.formatted ?? quoteQualified(type);
   const defaultText = found.generated === '' ? (found.defaultText ?? undefined) : undefined;
@@ -69,7 +69,7 @@ export function describeColumn(found: FoundColumn, types: TypeGraph): Column {
  * Who assigns the column's value when an INSERT leaves it out, so that a `generated` label has
  * evidence there.
  */
-export function assignedBy(column: Column): 'sequence' | 'uuid' | undefined {
+export function assignedBy(column: PostgresColumn): 'sequence' | 'uuid' | undefined {
   if (column.sequence !== undefined) return 'sequence';
   const isUuid = column.type.base === 'uuid' && column.type.baseSchema === 'pg_catalog';
   return isUuid && /^[^']*\(\)$/.test(column.defaultText ?? '') ? 'uuid' : undefined;

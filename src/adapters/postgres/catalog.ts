@@ -3,15 +3,15 @@ import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import { describeColumn, type FoundColumn } from './catalog-column.ts';
 import { queryPinned } from './formats.ts';
-import type { Leaf, Relation } from './relation.ts';
+import type { Leaf, PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 import { readTypes, type TypeGraph, vouchedExtensions } from './types.ts';
 
 /**
  * What became of a name: a table whose rows can be observed and read exactly, or why there is none.
  */
-export type Inspection =
-  | { readonly kind: 'usable'; readonly relation: Relation; readonly rowSecurity: boolean }
+export type RelationInspection =
+  | { readonly kind: 'usable'; readonly relation: PostgresRelation; readonly rowSecurity: boolean }
   | { readonly kind: 'unusable'; readonly target: string; readonly why: string };
 
 /**
@@ -24,7 +24,7 @@ export async function readRelations(
   connection: Connection,
   names: readonly QualifiedName[],
   trustedCode: readonly string[] = [],
-): Promise<readonly Inspection[]> {
+): Promise<readonly RelationInspection[]> {
   const vouched = vouchedExtensions(trustedCode);
   const { rows } = await queryPinned(connection, SQL.registered.get('relations'), [
     names.map(({ schema }) => schema),
@@ -65,7 +65,7 @@ interface Found {
   readonly leaves: readonly (Leaf & { readonly kind: string; readonly persistence: string })[];
 }
 
-function describeRelation(name: QualifiedName, found: Found, types: TypeGraph): Relation {
+function describeRelation(name: QualifiedName, found: Found, types: TypeGraph): PostgresRelation {
   const columns = found.columns.map((column) => describeColumn(column, types));
   const own = { ...name, oid: found.oid, columns: columns.map((column) => column.name) };
   const partitioned = found.kind === 'p';
@@ -111,7 +111,7 @@ function findFault(found: Found): string | undefined {
   if (found.parents.length > 0)
     return `it inherits from ${found.parents.join(', ')}; use partitions instead`;
   if (found.children.length > 0) {
-    return `${found.children.join(', ')} inherits from it, with rows that have columns of their own; use partitions`;
+    return `${found.children.join(', ')} inherits from it, with rows that have further columns; use partitions`;
   }
   if (found.rules.length > 0)
     return `rule "${found.rules[0]}" rewrites statements on it; use a trigger instead`;

@@ -9,24 +9,25 @@ import {
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { PINNED_SEARCH_PATH } from './formats.ts';
 import { refused } from './options.ts';
-import { type Deployment, readDeployment } from './secret.ts';
+import { type PostgresDeployment, readDeployment } from './secret.ts';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * The control login's session, opened again when it was lost. It runs queries of our own and
- * nothing else.
+ * The control login's session, opened again when it was lost. It runs our own
+ * queries and nothing else.
  */
 export class Control {
   readonly #options: ConnectionOptions;
-  #served: Pick<Deployment, 'backend' | 'major'> | undefined;
+  #served: Pick<PostgresDeployment, 'backend' | 'major'> | undefined;
   #connection: Promise<Connection> | undefined;
   /** Prepared on the session of that moment; another session needs its own. */
   #fingerprints:
     | { readonly connection: Connection; readonly prepared: Promise<Fingerprints> }
     | undefined;
   #roles: readonly string[] = [];
-  #excused = new Set<bigint>();
+  /** Transactions that were promoted through this adapter. */
+  #promoted = new Set<bigint>();
   #next: Promise<string> | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -65,7 +66,7 @@ export class Control {
   }
 
   /** Reads which database this is, and stays with it. */
-  async deployment(): Promise<Deployment> {
+  async deployment(): Promise<PostgresDeployment> {
     const deployment = await readDeployment(await this.connection());
     this.#served = deployment;
     return deployment;
@@ -85,7 +86,7 @@ export class Control {
     }
   }
 
-  /** A session of its own, for what must not share a transaction with anything else. */
+  /** A separate session, for what must not share a transaction with anything else. */
   async withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
     try {
       await using connection = await this.open('effectmatch control');
@@ -96,8 +97,8 @@ export class Control {
   }
 
   /**
-   * Makes the fingerprint cover these roles and what they are members of, also where a known name
-   * is another role now.
+   * Makes the fingerprint cover these roles and what they are members of, also if a known name now
+   * belongs to a different role.
    */
   watchRoles(roles: readonly string[]): void {
     this.#roles = roles;
@@ -105,19 +106,19 @@ export class Control {
   }
 
   /**
-   * What names a transaction that was promoted. The server counted what it wrote, up to its COMMIT,
-   * and that was registered rows alone: its end is no reason to read the configuration again. To be
-   * taken before the transaction begins: what was promoted on the server of an earlier session says
-   * nothing to a later one.
+   * Takes note of a transaction that was promoted. The server counted what it wrote, up to its
+   * COMMIT, and that was registered rows alone: its end does not make the configuration be read
+   * again. To be taken before the transaction begins: ids of an earlier session's server mean
+   * nothing on a later one.
    */
-  excuser(): (xid: string) => void {
-    const excused = this.#excused;
-    return (xid) => excused.add(BigInt(xid));
+  promotedTransactions(): (xid: string) => void {
+    const promoted = this.#promoted;
+    return (xid) => promoted.add(BigInt(xid));
   }
 
   /**
-   * What the configuration looks like now. One read serves everybody who asked before it began; who
-   * asks later gets the next one, so that no answer is older than its question.
+   * What the configuration looks like now. One read serves all callers that asked before it began;
+   * later callers get the next one, so that no answer is older than its question.
    */
   async fingerprint(): Promise<string> {
     if (this.#next !== undefined) return await this.#next;
@@ -135,11 +136,11 @@ export class Control {
     if (this.#fingerprints?.connection !== connection) {
       // Another session begins with a full reading, and may meet a server that took over and gives
       // out the same ids again.
-      this.#excused = new Set();
+      this.#promoted = new Set();
       this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
     }
     try {
-      return await (await this.#fingerprints.prepared).read(this.#excused);
+      return await (await this.#fingerprints.prepared).read(this.#promoted);
     } catch (error) {
       this.#fingerprints = undefined;
       if (sqlState(error) === INSUFFICIENT_PRIVILEGE) {
@@ -202,7 +203,7 @@ export class Control {
     return rows.filter(([ended]) => ended === 't').length;
   }
 
-  /** Removes records and stages of transactions that are over; nobody reads them any more. */
+  /** Removes records and stages of transactions that are over, which are never read again. */
   async sweep(): Promise<void> {
     const control = await this.connection();
     const isOver = 'xid < pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())';

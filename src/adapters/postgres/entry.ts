@@ -7,7 +7,7 @@ import { isSignature, type RoutineName, type Signature } from './routine-name.ts
 import { SQL } from './sql.ts';
 
 /** A function or procedure that agents may call. */
-export interface Entry extends QualifiedName {
+export interface EntryRoutine extends QualifiedName {
   readonly oid: number;
   /**
    * The name as people and records know it, with its signature where it was registered with one.
@@ -23,12 +23,12 @@ export interface Entry extends QualifiedName {
 }
 
 /** What became of a name. */
-export type EntryInspection =
-  | { readonly kind: 'usable'; readonly entry: Entry }
+type EntryInspection =
+  | { readonly kind: 'usable'; readonly entry: EntryRoutine }
   | { readonly kind: 'unusable'; readonly target: string; readonly why: string };
 
 interface Found
-  extends Omit<Entry, 'kind' | 'arguments' | 'schema' | 'name' | 'target' | 'signature'> {
+  extends Omit<EntryRoutine, 'kind' | 'arguments' | 'schema' | 'name' | 'target' | 'signature'> {
   readonly prokind: string;
   readonly variadic: boolean;
   readonly identity: string;
@@ -63,7 +63,7 @@ export async function readEntries(
 export async function demandEntries(
   connection: Connection,
   names: readonly RoutineName[],
-): Promise<readonly Entry[]> {
+): Promise<readonly EntryRoutine[]> {
   if (names.length === 0) return [];
   const entries = (await readEntries(connection, names)).map((inspection) => {
     if (inspection.kind === 'usable') return inspection.entry;

@@ -1,4 +1,4 @@
-import type { Bound, Connection, Reply } from '../../postgres/connection.ts';
+import type { Connection, ParameterValue, Reply } from '../../postgres/connection.ts';
 
 /**
  * Settings that decide how values are printed and read, and what expressions of the catalogue look
@@ -36,7 +36,7 @@ const BEGIN =
 export async function queryPinned(
   connection: Pick<Connection, 'query' | 'script'>,
   text: string,
-  values: readonly Bound[] = [],
+  values: readonly ParameterValue[] = [],
 ): Promise<Reply> {
   const parts = [
     connection.script(BEGIN),

@@ -5,11 +5,11 @@ import type { Assigned } from '../../protocol/observation.ts';
 import type { Row } from '../../protocol/value.ts';
 import { assignedBy } from './catalog-column.ts';
 import { queryPinned } from './formats.ts';
-import type { Relation } from './relation.ts';
+import type { PostgresRelation } from './relation.ts';
 
 /** A column that PostgreSQL fills with random identifiers. */
 export interface RandomColumn {
-  readonly relation: Relation;
+  readonly relation: PostgresRelation;
   readonly column: string;
   /**
    * It is the primary key: a value that was inserted was there before only if the action itself
@@ -18,7 +18,7 @@ export interface RandomColumn {
   readonly isKey: boolean;
 }
 
-export function randomColumns(relation: Relation): readonly RandomColumn[] {
+export function randomColumns(relation: PostgresRelation): readonly RandomColumn[] {
   const { columns, key } = relation;
   return columns
     .filter((column) => assignedBy(column) === 'uuid')

@@ -56,17 +56,6 @@ function expectOpening(text: string, at: number): number {
   return at + 1;
 }
 
-/** The text that reads back as these columns: what the output function would have written. */
-export function formatImage(image: Image): string {
-  return `(${image.map(formatField).join(',')})`;
-}
-
-function formatField(field: string | null): string {
-  if (field === null) return '';
-  if (field !== '' && !/[\t-\r "\\(),]/.test(field)) return field;
-  return `"${field.replaceAll('\\', '\\\\').replaceAll('"', '""')}"`;
-}
-
 /** Index of the quote that ends the field: the first one that is not doubled. */
 function findClosingQuote(text: string, from: number): number {
   let at = from;

@@ -3,15 +3,20 @@
  * @module
  */
 import type { AdapterFactory } from '../../contract/adapter.ts';
-import type { CheckedAction } from './action.ts';
+import type { CheckedPostgresAction } from './action.ts';
 import { openAdapter } from './adapter.ts';
 import type { PostgresOptions } from './options.ts';
 import { planProvisioning } from './provision/apply.ts';
 
 export type { ConnectionOptions } from '../../postgres/options.ts';
-export type { CheckedAction, PostgresAction, PostgresStatement, PostgresValue } from './action.ts';
+export type {
+  CheckedPostgresAction,
+  PostgresAction,
+  PostgresStatement,
+  PostgresValue,
+} from './action.ts';
 export type { Review } from './certify/facts.ts';
-export type { PostgresOptions, RelationOption, SessionOptions } from './options.ts';
+export type { PostgresOptions, PostgresRelationOption, SessionOptions } from './options.ts';
 export { planProvisioning } from './provision/apply.ts';
 export type { ProvisionStep } from './provision/provision.ts';
 
@@ -20,7 +25,7 @@ export type { ProvisionStep } from './provision/provision.ts';
  * transaction, recorders and the server's own counters say what it wrote, and exactly that
  * transaction commits together with its marker.
  */
-export function postgres(options: PostgresOptions): AdapterFactory<CheckedAction> {
+export function postgres(options: PostgresOptions): AdapterFactory<CheckedPostgresAction> {
   return {
     open: async (context) => await openAdapter(options, context),
     provisioning: (admin, what) => planProvisioning(admin, options, what),

@@ -8,9 +8,9 @@ const FIND =
 const INSERT =
   'insert into effectmatch.marker (occurrence, disposition, text, seal_key, seal_mac) values ($1, $2, $3, $4, $5)';
 
-export interface MarkerTools {
+interface PostgresMarkerTools {
   readonly control: () => Promise<Connection>;
-  /** A session of its own, for what must not share a transaction with anything else. */
+  /** A separate session, for what must not share a transaction with anything else. */
   readonly open: () => Promise<Connection>;
   readonly reached: AdapterContext['reached'];
   /** How long a void marker waits for a live transaction in its way. */
@@ -24,7 +24,7 @@ export interface MarkerTools {
 }
 
 /** The marker table through the control login. */
-export function markersOf(tools: MarkerTools): Markers {
+export function markersOf(tools: PostgresMarkerTools): Markers {
   return {
     find: async (occurrence) => {
       const control = await tools.control();
@@ -46,10 +46,10 @@ export function markersOf(tools: MarkerTools): Markers {
 }
 
 /**
- * A transaction of its own on a connection of its own, at READ COMMITTED; insert and look are two
+ * A separate transaction on a separate connection, at READ COMMITTED; insert and look are two
  * statements, because a single one would look with the snapshot from before it waited.
  */
-async function insertVoid(tools: MarkerTools, marker: MarkerText): Promise<VoidResult> {
+async function insertVoid(tools: PostgresMarkerTools, marker: MarkerText): Promise<VoidResult> {
   const { occurrence, disposition, text, sealKey, sealMac } = marker;
   try {
     await using connection = await tools.open();

@@ -1,47 +1,41 @@
 import { hash } from 'node:crypto';
-import type { Assigned, ChannelReport, Evidence, TargetCount } from '../../contract/adapter.ts';
+import type { CandidateEvidence } from '../../backend/candidate.ts';
+import type { Assigned, ChannelReport, TargetCount } from '../../contract/adapter.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import { type FindUsed, freshIdentifiers, type RandomColumn } from './fresh.ts';
+import type { PostgresBoundary } from './boundary.ts';
+import type { Control } from './control.ts';
+import { type FindUsed, findUsed, freshIdentifiers } from './fresh.ts';
 import { type Image, parseImages } from './image.ts';
-import type { Relation } from './relation.ts';
-import {
-  type AskedSequences,
-  type DrawableSequence,
-  describeDrawn,
-  describeMoved,
-  type Moved,
-  type ReadableSequence,
-} from './residue.ts';
+import { areRecordersIntact } from './intact.ts';
+import type { PostgresRelation } from './relation.ts';
+import { describeDrawn, describeMoved, type Moved } from './residue.ts';
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
 /**
  * What an observation is made from: the answers of `open` and `observe`, and what the survey knew.
  */
-export interface Observed {
-  readonly candidate: string;
-  readonly opened: Opened;
+interface ObservationInput {
+  readonly opened: OpenAnswer;
   readonly answer: readonly TextRow[];
-  readonly watched: Watched;
-  /** Registered relations, or the probe table during admission. */
-  readonly relations: readonly Relation[];
-  readonly leaves: ReadonlyMap<string, Relation>;
-  readonly sequences: readonly AssignedColumn[];
-  readonly randomColumns: readonly RandomColumn[];
-  readonly findUsed: FindUsed;
-  readonly readableSequences: readonly ReadableSequence[];
-  readonly drawableSequences: readonly DrawableSequence[];
-  readonly asked: AskedSequences;
-  readonly expectedSession: string;
-  /** Whether the recorders of these physical tables are in place and were so since the survey. */
-  readonly recordersIntact: (oids: readonly string[]) => Promise<boolean>;
+  readonly written: WrittenRelations;
+  readonly boundary: PostgresBoundary;
+  readonly isolation: string;
+  /** Sees what is committed, not the candidate. */
+  readonly control: Control;
+}
+
+/** Registered relations, or the probe table during admission; and their physical tables by id. */
+export interface WrittenRelations {
+  readonly relations: readonly PostgresRelation[];
+  readonly leaves: ReadonlyMap<string, PostgresRelation>;
 }
 
 /** The answer of `open`. */
-export interface Opened {
+export interface OpenAnswer {
   readonly xid: string;
   readonly atMs: number;
   readonly positions: string;
@@ -60,8 +54,8 @@ export interface AssignedColumn {
 export const CHANNELS = ['recorder', 'counters', 'relations', 'transaction', 'session'] as const;
 
 /** Reads the answer of `observe`: records and channels. Nothing is concluded here. */
-export async function readObservation(observed: Observed): Promise<Evidence> {
-  const { candidate, opened, answer, watched } = observed;
+export async function readObservation(input: ObservationInput): Promise<CandidateEvidence> {
+  const { opened, answer, written, boundary, control } = input;
   const [facts, ...rows] = answer;
   const [xid, counted, session] = facts?.[3]?.split('\n') ?? [];
   invariant(
@@ -69,30 +63,32 @@ export async function readObservation(observed: Observed): Promise<Evidence> {
     'observe answers with facts first',
   );
   const counters = readCounters(counted);
-  const result = readRecords(observed, rows);
+  const result = readRecords(written, rows);
   const records = result.kind === 'records' ? result.records : [];
-  const moved = observed.asked.compare(opened.positions, facts[4] ?? '');
+  const moved = boundary.sequencePositions.compare(opened.positions, facts[4] ?? '');
+  const find: FindUsed = async (...column) => await findUsed(await control.connection(), ...column);
+  const expectedSession = `origin on UTF8 ${input.isolation} 0 0`;
+  const touched = listTouched(written, boundary.watched, counters);
   const channels: readonly ChannelReport[] = [
     result.kind === 'records'
       ? { channel: 'recorder', kind: 'records', count: records.length }
       : { channel: 'recorder', kind: 'silent', why: result.why },
-    await reportCounters(observed, counters, rows),
-    { channel: 'relations', kind: 'touched', targets: listTouched(observed, counters) },
+    await reportCounters(input, counters, rows),
+    { channel: 'relations', kind: 'touched', targets: touched },
     { channel: 'transaction', kind: 'stable', before: opened.xid, after: xid },
-    { channel: 'session', kind: 'stable', before: observed.expectedSession, after: session },
+    { channel: 'session', kind: 'stable', before: expectedSession, after: session },
   ];
   return {
-    candidate,
-    evidence: fingerprint(watched, facts, rows),
+    evidence: fingerprint(boundary.watched, facts, rows),
     records,
     channels,
     unattributed: 0,
     assigned: [
-      ...assignedRanges(observed, moved),
-      ...(await freshIdentifiers(observed.randomColumns, records, observed.findUsed)),
+      ...assignedRanges(boundary.sequences, moved),
+      ...(await freshIdentifiers(boundary.randomColumns, records, find)),
     ],
-    drawn: describeDrawn(observed.drawableSequences, moved),
-    residue: describeMoved(observed.readableSequences, moved),
+    drawn: describeDrawn(boundary.drawableSequences, moved),
+    residue: describeMoved(boundary.readableSequences, moved),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
   };
 }
@@ -121,22 +117,23 @@ function readCounters(text: string): readonly Counter[] {
  * operations need it.
  */
 async function reportCounters(
-  observed: Observed,
+  { written, boundary, control }: ObservationInput,
   counters: readonly Counter[],
   rows: readonly TextRow[],
 ): Promise<ChannelReport> {
-  const counts = countRegistered(observed, counters);
-  const recorded = countRecorded(observed, counters, rows);
+  const counts = countRegistered(written, counters);
+  const recorded = countRecorded(boundary.watched, counters, rows);
   const report = { channel: 'counters', kind: 'gross', counts, recorded } as const;
   if (counts.reduce((sum, { count }) => sum + count, 0) <= recorded) return report;
-  const written = counters.map(({ oid }) => oid).filter((oid) => observed.leaves.has(oid));
-  return { ...report, intact: await observed.recordersIntact(written) };
+  const oids = counters.map(({ oid }) => oid).filter((oid) => written.leaves.has(oid));
+  const connection = await control.connection();
+  return { ...report, intact: await areRecordersIntact(connection, boundary.recorders, oids) };
 }
 
 const OPS = ['insert', 'update', 'delete'] as const;
 
 function countRegistered(
-  { leaves }: Observed,
+  { leaves }: WrittenRelations,
   counters: readonly Counter[],
 ): readonly TargetCount[] {
   return counters.flatMap(({ oid, counts }) => {
@@ -152,7 +149,7 @@ function countRegistered(
  * what it saw is known only from what is left.
  */
 function countRecorded(
-  { watched }: Observed,
+  watched: Watched,
   counters: readonly Counter[],
   rows: readonly TextRow[],
 ): number {
@@ -162,11 +159,12 @@ function countRecorded(
 }
 
 /**
- * Everything that was written, by target; a record that was changed or removed counts as a write of
- * a stranger.
+ * Everything that was written, by target; a record that was changed or removed counts as a write
+ * that is not ours.
  */
 function listTouched(
-  { leaves, watched }: Observed,
+  { leaves }: WrittenRelations,
+  watched: Watched,
   counters: readonly Counter[],
 ): readonly string[] {
   const touched = counters.flatMap(({ oid, counts }) => {
@@ -182,7 +180,7 @@ type Records =
 
 const OP_OF: Readonly<Record<string, Op>> = { I: 'insert', U: 'update', D: 'delete' };
 
-function readRecords({ leaves, relations }: Observed, rows: readonly TextRow[]): Records {
+function readRecords({ leaves, relations }: WrittenRelations, rows: readonly TextRow[]): Records {
   const shapes = new Map<string, Shape>();
   try {
     const records = rows.flatMap(([oid, code, images, was, became]) => {
@@ -236,7 +234,7 @@ interface Shape {
   readonly columns: readonly { readonly name: string; readonly decode: (text: string) => Value }[];
 }
 
-function shapeOf(relation: Relation, oid: string): Shape {
+function shapeOf(relation: PostgresRelation, oid: string): Shape {
   const leaf = relation.leaves.find((candidate) => String(candidate.oid) === oid);
   const names = leaf?.columns ?? relation.columns.map((column) => column.name);
   const columns = names.map((name) => {
@@ -261,7 +259,7 @@ function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
 }
 
 /** A sequence hands out what lies between its positions, to this transaction or to others. */
-function assignedRanges({ sequences }: Observed, moved: Moved): readonly Assigned[] {
+function assignedRanges(sequences: readonly AssignedColumn[], moved: Moved): readonly Assigned[] {
   return sequences.flatMap(({ target, column, oid, start, increment }) => {
     const positions = moved.get(oid);
     if (positions === undefined) return [];

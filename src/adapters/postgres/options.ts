@@ -1,5 +1,5 @@
+import { readValuesOption, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
@@ -7,7 +7,7 @@ import type { Review } from './certify/facts.ts';
 import { parseRoutine, type RoutineName } from './routine-name.ts';
 
 /** A relation to register: its name as SQL writes it, or with what is special about it. */
-export type RelationOption =
+export type PostgresRelationOption =
   | string
   | {
       readonly name: string;
@@ -25,18 +25,18 @@ export interface SessionOptions {
   readonly reuse?: boolean;
 }
 
-/** What an application says about its database. */
+/** How a PostgreSQL database is reached and what of it is protected. */
 export interface PostgresOptions {
   /** Trusted login: surveys, markers, recovery. Never runs agent SQL. */
   readonly control: ConnectionOptions;
   /** Restricted login that runs agent statements. */
   readonly execution: ConnectionOptions;
   /**
-   * The role that owns schema `effectmatch`; `effectmatch_owner` unless told. Nobody logs in as it.
+   * The role that owns schema `effectmatch`; `effectmatch_owner` unless told. No session logs in as it.
    */
   readonly owner?: string;
   /** The tables that protected operations may write. */
-  readonly relations: readonly RelationOption[];
+  readonly relations: readonly PostgresRelationOption[];
   /**
    * Views that protected operations may write through. Effects are those on the tables beneath,
    * which are registered.
@@ -57,7 +57,7 @@ export interface PostgresOptions {
   readonly sessions?: SessionOptions;
   /** How long an operation may hold its transaction, enforced by the server; 30000 unless told. */
   readonly stageTimeoutMs?: number;
-  /** How long a statement may wait for a row that somebody else holds; 2000 unless told. */
+  /** How long a statement may wait for a row that another session holds; 2000 unless told. */
   readonly lockTimeoutMs?: number;
   /**
    * Restrictions of host and network that the database cannot see, as the deployment declares them.
@@ -94,26 +94,24 @@ export interface RegisteredName extends QualifiedName {
 }
 
 const OPTIONS: OptionNames<PostgresOptions> = {
-  ...{
-    control: true,
-    execution: true,
-    owner: true,
-    relations: true,
-    reads: true,
-    entryPoints: true,
-    profile: true,
-  },
-  ...{
-    values: true,
-    isolation: true,
-    sessions: true,
-    stageTimeoutMs: true,
-    lockTimeoutMs: true,
-    declared: true,
-  },
-  ...{ reviews: true, trustedCode: true, views: true },
+  control: true,
+  execution: true,
+  owner: true,
+  relations: true,
+  reads: true,
+  entryPoints: true,
+  profile: true,
+  values: true,
+  isolation: true,
+  sessions: true,
+  stageTimeoutMs: true,
+  lockTimeoutMs: true,
+  declared: true,
+  reviews: true,
+  trustedCode: true,
+  views: true,
 };
-const RELATION: OptionNames<Exclude<RelationOption, string>> = {
+const RELATION: OptionNames<Exclude<PostgresRelationOption, string>> = {
   name: true,
   volatile: true,
   bulk: true,
@@ -125,11 +123,10 @@ const PROFILES = ['relation-write', 'row-event', 'net-state'];
 /** Checks what can be checked without the database. */
 export function readOptions(options: PostgresOptions): Settings {
   checkNames(options);
-  const { profile = 'net-state', values = 'plain', isolation = 'read committed' } = options;
+  const { profile = 'net-state', isolation = 'read committed' } = options;
+  const values = readValuesOption(options.values, refused);
   if (!PROFILES.includes(profile))
     throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
-  if (values !== 'plain' && values !== 'digest')
-    throw refused(`values "${String(values)}" is neither plain nor digest`);
   if (isolation !== 'read committed' && isolation !== 'serializable') {
     throw refused(
       `isolation "${String(isolation)}" is neither "read committed" nor "serializable"`,
@@ -145,7 +142,10 @@ export function readOptions(options: PostgresOptions): Settings {
     seen.add(id);
   }
   return {
-    ...{ relations, profile, values, isolation },
+    relations,
+    profile,
+    values,
+    isolation,
     views: (options.views ?? []).map(readName),
     reads: (options.reads ?? []).map(readName),
     entryPoints: (options.entryPoints ?? []).map(readRoutine),
@@ -165,7 +165,7 @@ function checkNames(options: PostgresOptions): void {
   if (inSessions !== undefined) throw refused(`sessions: ${inSessions}`);
 }
 
-function readRelation(option: RelationOption): RegisteredName {
+function readRelation(option: PostgresRelationOption): RegisteredName {
   const {
     name,
     volatile = [],
@@ -195,7 +195,5 @@ function readDuration(value: number, name: string): number {
   return value;
 }
 
-/** A refusal to register, in words that say what to change. */
-export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `postgres: ${what}`, { cause });
-}
+/** A refusal of options or of a relation, in words that say what to change. */
+export const refused = refusalsOf('postgres');

@@ -8,9 +8,10 @@ const TOO_MANY_CONNECTIONS = '53300';
 
 /**
  * Refuses a login that a pooler hands from server process to server process between transactions:
- * what an operation left in one of them would meet the next, and a reset would reach another one.
+ * what an operation left in one of them would meet the next operation, and a reset would reach a
+ * different process.
  * Two sessions that are open at once have two processes of the server, and each keeps its own;
- * whatever shares or changes them is no session. It proves only the bad case: a busy pooler may
+ * a pooler that shares or changes them does not give out sessions. This proves only the bad case: a busy pooler may
  * happen to give every session the same process again.
  */
 export async function demandOwnProcesses(
@@ -19,8 +20,8 @@ export async function demandOwnProcesses(
 ): Promise<void> {
   await using second = await openSecond(options);
   if (second === undefined) return;
-  // Each query is a transaction of its own. In this order a pooler gives itself away that hands out
-  // the process that was released last, as well as one that hands them out in turns.
+  // Each query is a separate transaction. In this order, a pooler that hands out the process that
+  // was released last shows, and so does one that hands them out in turns.
   const before = await readProcess(first);
   const other = await readProcess(second);
   const otherAgain = await readProcess(second);
@@ -28,7 +29,7 @@ export async function demandOwnProcesses(
   if (before === after && other === otherAgain && before !== other) return;
   throw refused(
     'the execution login is connected through a pooler that changes server processes between transactions; connect to ' +
-      'the server directly, or give both logins a pool of their own in session mode (pool_mode = session)',
+      'the server directly, or give each login its own pool in session mode (pool_mode = session)',
   );
 }
 

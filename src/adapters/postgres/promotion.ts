@@ -1,16 +1,18 @@
+import { refusedPromotion } from '../../backend/candidate.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { type Connection, sqlState } from '../../postgres/connection.ts';
-import type { Deployment } from './secret.ts';
-import { explain, type Telling } from './stage-failure.ts';
+import { explainError } from './failure.ts';
+import type { PostgresDeployment } from './secret.ts';
 
-/** What a promotion needs beside the marker. */
-export interface PromotionTools extends Telling {
+/** The transaction that is promoted, and what says what became of it. */
+interface PromotedTransaction {
   readonly session: Connection;
-  readonly deployment: Deployment;
+  readonly deployment: PostgresDeployment;
   readonly xid: string;
   /** How many rows were locked after the observation: each lock takes the number of a command. */
   readonly locks: number;
+  readonly values: 'plain' | 'digest';
   readonly reached: AdapterContext['reached'];
   /**
    * What the server says about a transaction that is over: the only proof that nothing became
@@ -24,19 +26,17 @@ export interface PromotionTools extends Telling {
  * the transaction is the one that was observed and nothing was written in it since. Only the tag
  * COMMIT counts: an aborted transaction answers COMMIT with ROLLBACK and without an error.
  */
-export async function promoteCandidate(
-  tools: PromotionTools,
+export async function promoteTransaction(
+  transaction: PromotedTransaction,
   marker: MarkerText,
 ): Promise<Promotion> {
-  const { session, deployment, xid, reached } = tools;
+  const { session, deployment, xid, reached } = transaction;
   const { occurrence, text, sealKey, sealMac } = marker;
-  const locks = String(tools.locks);
+  const locks = String(transaction.locks);
   const mac = deployment.sign('promote', xid, locks, occurrence, sealKey, sealMac, text);
+  const values = [xid, locks, occurrence, text, sealKey, sealMac, mac];
   const { replies, failure } = await session.run([
-    {
-      prepared: 'effectmatch_promote',
-      values: [xid, locks, occurrence, text, sealKey, sealMac, mac],
-    },
+    { prepared: 'effectmatch_promote', values },
     { text: 'commit' },
   ]);
   if (replies.length > 0) reached('adapter:marker-written');
@@ -45,36 +45,28 @@ export async function promoteCandidate(
     reached('adapter:commit-returned');
     return { kind: 'confirmed' };
   }
-  return await judgeFailure(tools, failure?.error ?? new Error(`COMMIT answered ${command}`));
+  return await judgeFailure(transaction, failure?.error ?? new Error(`COMMIT answered ${command}`));
 }
 
 /**
  * A refusal needs proof: the server itself must call the transaction aborted. Everything else is
  * left to the marker.
  */
-async function judgeFailure(tools: PromotionTools, cause: unknown): Promise<Promotion> {
-  // The server sends an error before it has ended the transaction; whatever it answers next, it has
-  // ended it by then.
-  await tools.session.script('rollback').catch(() => {});
-  const status = await tools.transactionStatus(tools.xid).catch(() => undefined);
-  if (status !== 'aborted') return { kind: 'unknown', cause: explain(tools, cause) };
-  return { kind: 'refused', reason: reasonOf(sqlState(cause)), detail: explain(tools, cause) };
+async function judgeFailure(transaction: PromotedTransaction, error: unknown): Promise<Promotion> {
+  const { session, xid, values, transactionStatus } = transaction;
+  // The server sends an error before it has ended the transaction; once it answers again, it has.
+  await session.script('rollback').catch(() => {});
+  const status = await transactionStatus(xid).catch(() => undefined);
+  const detail = explainError(error, values);
+  if (status !== 'aborted') return { kind: 'unknown', cause: detail };
+  return refusedPromotion(REASONS[sqlState(error) ?? ''] ?? 'commit-failed', detail);
 }
 
-function reasonOf(state: string | undefined): string {
-  switch (state) {
-    case '23505':
-      return 'marker-conflict';
-    case 'EM006':
-      return 'candidate-replaced';
-    case 'EM007':
-    case 'EM001':
-      return 'evidence-changed';
-    case '40001':
-      return 'serialization';
-    case '40P01':
-      return 'deadlock';
-    default:
-      return 'commit-failed';
-  }
-}
+const REASONS: Readonly<Record<string, string>> = {
+  '23505': 'marker-conflict',
+  EM006: 'candidate-replaced',
+  EM007: 'evidence-changed',
+  EM001: 'evidence-changed',
+  '40001': 'serialization',
+  '40P01': 'deadlock',
+};

@@ -14,23 +14,27 @@ import { suggest } from '../../protocol/nearest.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { queryPinned } from './formats.ts';
 import { parseImage } from './image.ts';
-import type { Column, Relation } from './relation.ts';
+import type { PostgresColumn, PostgresRelation } from './relation.ts';
 import { decoderOf, encodeValue } from './value.ts';
 
 /** Relations by target. */
-export type Relations = ReadonlyMap<string, Relation>;
+export type Relations = ReadonlyMap<string, PostgresRelation>;
 
 /**
  * The relation that a target names, however it is written; undefined where it is not among the
  * known ones.
  */
-export function findRelation(relations: Relations, target: string): Relation | undefined {
+export function findRelation(relations: Relations, target: string): PostgresRelation | undefined {
   const name = parseTarget(target);
   return relations.get(target) ?? (name && relations.get(nameTarget(name)));
 }
 
 /** A relation whose rows can be named by their key. */
-export function keyedRelation(relations: Relations, target: string, where: string): Relation {
+export function keyedRelation(
+  relations: Relations,
+  target: string,
+  where: string,
+): PostgresRelation {
   const relation = findRelation(relations, target);
   if (relation === undefined) {
     throw invalid(where, `"${target}" cannot be read${suggest(target, [...relations.keys()])}`);
@@ -41,38 +45,53 @@ export function keyedRelation(relations: Relations, target: string, where: strin
   return relation;
 }
 
-/** How rows that are read are kept from changing until the transaction ends. */
-export type Lock = 'none' | 'share' | 'update';
+/** Reads that lock what they read, and how to understand their answers. */
+export interface LockedReads {
+  readonly queries: readonly string[];
+  decode(images: readonly (string | null)[]): readonly StateReading[];
+}
+
+/** One query per declared row, for the trusted function that runs them and returns the rows. */
+export function lockReads(relations: Relations, reads: readonly StateRead[]): LockedReads {
+  const known = reads.map((read) => ({
+    read,
+    relation: keyedRelation(relations, read.target, 'read'),
+  }));
+  return {
+    queries: known.map(({ read, relation }) => buildLock(relation, read.key)),
+    decode: (images) =>
+      known.map(({ read, relation }, index) => decodeRead(relation, read, images[index] ?? null)),
+  };
+}
 
 /**
- * The statement that returns the image of the row with this (normalised) key, or nothing.
- * Everything in it is qualified, and the types are those beneath domains, whose checks could run
- * code of the application.
+ * The statement that takes a row share lock and returns the image of the row with this (normalised)
+ * key, or nothing. Everything in it is qualified, and the types are those beneath domains, whose
+ * checks could run code of the application.
  */
-export function buildRead(relation: Relation, key: Row, lock: Lock = 'none'): string {
+export function buildLock(relation: PostgresRelation, key: Row): string {
   const conditions = keyColumns(relation).map((column) =>
     compareKey(column, writeKey(column, key[column.name])),
   );
-  const locking = lock === 'none' ? '' : ` for ${lock}`;
-  return `select ${IMAGE} from ${quoteQualified(relation)} as t where ${conditions.join(' and ')}${locking}`;
+  return `select ${IMAGE} from ${quoteQualified(relation)} as t where ${conditions.join(' and ')} for share`;
 }
 
 const IMAGE = 'pg_catalog.concat(t.*)';
 
-function keyColumns(relation: Relation): readonly Column[] {
+function keyColumns(relation: PostgresRelation): readonly PostgresColumn[] {
   return relation.key.map((name) => findColumn(relation, name, relation.target));
 }
 
 /**
- * Types with a schema of their own may have operators that run anything, so they are compared by
+ * Types outside pg_catalog may have operators that run anything, so they are compared by
  * their text.
  */
-function comparesAsText({ type }: Column): boolean {
+function comparesAsText({ type }: PostgresColumn): boolean {
   return type.baseSchema !== 'pg_catalog' && !['e', 'r', 'm'].includes(type.kind);
 }
 
 /** A literal is read by the type's input function, never by a cast that the application defined. */
-function writeKey(column: Column, value: Value | undefined): string {
+function writeKey(column: PostgresColumn, value: Value | undefined): string {
   const text = encodeValue(column.type, value ?? null);
   if (typeof text !== 'string')
     throw invalid(`"${column.name}"`, 'a key column has a value that no row can have');
@@ -81,7 +100,7 @@ function writeKey(column: Column, value: Value | undefined): string {
   return `${quoteLiteral(text)}::${type}`;
 }
 
-function compareKey(column: Column, operand: string): string {
+function compareKey(column: PostgresColumn, operand: string): string {
   const own = `t.${quoteName(column.name)}`;
   return `${comparesAsText(column) ? `pg_catalog.concat(${own})` : own} operator(pg_catalog.=) ${operand}`;
 }
@@ -91,7 +110,7 @@ function compareKey(column: Column, operand: string): string {
  * such a row.
  */
 function buildReads(
-  relation: Relation,
+  relation: PostgresRelation,
   reads: readonly (readonly [index: number, read: StateRead])[],
 ): string {
   const columns = keyColumns(relation);
@@ -113,7 +132,7 @@ function buildReads(
  * one that was asked for.
  */
 export function decodeRead(
-  relation: Relation,
+  relation: PostgresRelation,
   read: StateRead,
   image: string | null,
 ): StateReading {
@@ -129,7 +148,7 @@ export function decodeRead(
   };
 }
 
-function rowOf(relation: Relation, image: string): Row {
+function rowOf(relation: PostgresRelation, image: string): Row {
   const fields = parseImage(image, relation.columns.length);
   return Object.fromEntries(
     relation.columns.map(({ name, type }, index) => {

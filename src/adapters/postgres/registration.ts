@@ -1,5 +1,5 @@
+import { checkVolatile } from '../../backend/setup.ts';
 import { UNUSED } from '../../protocol/drawn.ts';
-import { suggest } from '../../protocol/nearest.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { RegisteredRelation } from './certify/facts.ts';
 import { refused, type Settings } from './options.ts';
@@ -27,36 +27,18 @@ function admitSequence({ name }: ReadableSequence): Target {
   return { name, columns: [UNUSED], key: [], volatile: [] };
 }
 
-function admitRelation({
-  target,
-  columns,
-  key,
-  volatile,
-  bulk,
-  partitioned,
-}: RegisteredRelation): Target {
-  const names = columns.map((column) => column.name);
-  for (const column of volatile) {
-    if (key.includes(column)) {
-      throw refused(
-        `relation "${target}": the key column "${column}" cannot be volatile, it says which row is meant`,
-      );
-    }
-    if (!names.includes(column)) {
-      throw refused(
-        `relation "${target}" has no column "${column}"${suggest(column, names)} to be volatile`,
-      );
-    }
-  }
-  if (key.length === 0 && volatile.length > 0) {
+function admitRelation(relation: RegisteredRelation): Target {
+  const { target, key, volatile } = relation;
+  const columns = relation.columns.map(({ name }) => name);
+  const admitted = { name: target, columns, key: [...key], volatile: [...volatile] };
+  checkVolatile(admitted, refused);
+  if (key.length === 0 && volatile.length > 0)
     throw refused(
       `relation "${target}" has no primary key, so its rows compare whole; it cannot have volatile columns`,
     );
-  }
-  if (bulk && partitioned) {
+  if (relation.bulk && relation.partitioned)
     throw refused(
       `relation "${target}" is partitioned, where statement recorders miss rows that move; leave bulk out`,
     );
-  }
-  return { name: target, columns: names, key: [...key], volatile: [...volatile] };
+  return admitted;
 }

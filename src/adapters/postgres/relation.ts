@@ -1,8 +1,8 @@
 import type { QualifiedName } from '../../postgres/identifier.ts';
-import type { Reading } from './types.ts';
+import type { TypeReading } from './types.ts';
 
 /** One column as the catalogue has it. */
-export interface Column {
+export interface PostgresColumn {
   readonly name: string;
   readonly type: ColumnType;
   readonly notNull: boolean;
@@ -15,15 +15,15 @@ export interface Column {
   /** GENERATED ALWAYS or BY DEFAULT AS IDENTITY. */
   readonly identity: boolean;
   /** The sequence that assigns the column (identity or `nextval` default). */
-  readonly sequence: Sequence | undefined;
+  readonly sequence: ColumnSequence | undefined;
   /**
    * Every sequence that is there for the column: of its identity, in its default, or owned by it.
    */
-  readonly draws: readonly Sequence[];
+  readonly draws: readonly ColumnSequence[];
 }
 
 /** A sequence as the catalogue has it. */
-export interface Sequence extends QualifiedName {
+export interface ColumnSequence extends QualifiedName {
   readonly oid: number;
   readonly increment: string;
   readonly start: string;
@@ -40,7 +40,7 @@ export interface ColumnType {
    */
   readonly text: string;
   /** How an approved value is read as a value of this type. */
-  readonly reading: Reading;
+  readonly reading: TypeReading;
   /** Whether it is a domain, whose checks may run code of the application and may refuse NULL. */
   readonly domain: boolean;
   /**
@@ -58,12 +58,12 @@ export interface ColumnType {
 }
 
 /** A table, as far as observing and reading it needs. */
-export interface Relation extends QualifiedName {
+export interface PostgresRelation extends QualifiedName {
   readonly oid: number;
   /** The name in manifests, records and renderings. */
   readonly target: string;
   /** Live columns in the order of the table's row type. */
-  readonly columns: readonly Column[];
+  readonly columns: readonly PostgresColumn[];
   /** Key columns in key order: the primary key, else empty (rows compare as a multiset). */
   readonly key: readonly string[];
   /**

@@ -2,7 +2,7 @@ import { nameTarget } from '../../postgres/identifier.ts';
 import type { Drawn } from '../../protocol/drawn.ts';
 import type { Residue } from '../../protocol/residue.ts';
 import type { TextReader } from './certify/catalog.ts';
-import type { Relation } from './relation.ts';
+import type { PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 
 /** A sequence whose position the trusted functions can read. */
@@ -27,7 +27,7 @@ export async function listSequences(
 }
 
 /** Sequences whose positions are asked for, each once. */
-export interface AskedSequences {
+export interface SequencePositions {
   /** As an array literal, made once. */
   readonly oids: string;
   /**
@@ -47,7 +47,7 @@ export type Moved = ReadonlyMap<
   { readonly from: string; readonly to: string; readonly times: number }
 >;
 
-export function askSequences(sequences: readonly { readonly oid: number }[]): AskedSequences {
+export function positionsOf(sequences: readonly { readonly oid: number }[]): SequencePositions {
   const oids = [...new Set(sequences.map(({ oid }) => oid))];
   return {
     oids: `{${oids.join(',')}}`,
@@ -71,7 +71,7 @@ export function stepsOf({ start, increment }: Steps, position: string): bigint {
   return position === '' ? 0n : (BigInt(position) - start) / increment + 1n;
 }
 
-/** How a sequence goes on. */
+/** How a sequence continues. */
 export interface Steps {
   readonly start: bigint;
   readonly increment: bigint;
@@ -88,7 +88,7 @@ export interface DrawableSequence extends Steps, ReadableSequence {
  * is for.
  */
 export function drawableSequences(
-  relations: readonly Relation[],
+  relations: readonly PostgresRelation[],
   readable: readonly ReadableSequence[],
 ): readonly DrawableSequence[] {
   const uses = relations.flatMap(({ target, columns }) =>

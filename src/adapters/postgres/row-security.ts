@@ -1,7 +1,7 @@
 import type { Connection } from '../../postgres/connection.ts';
 import { quoteName } from '../../postgres/identifier.ts';
 import { queryPinned } from './formats.ts';
-import type { Relation } from './relation.ts';
+import type { PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 
 /**
@@ -12,8 +12,8 @@ import { SQL } from './sql.ts';
 export async function markUnreadable(
   connection: Connection,
   { control, owner }: { readonly control: string; readonly owner: string },
-  relations: readonly Relation[],
-): Promise<readonly Relation[]> {
+  relations: readonly PostgresRelation[],
+): Promise<readonly PostgresRelation[]> {
   const { rows } = await queryPinned(connection, SQL.registered.get('unreadable'), [
     relations.map(({ oid }) => String(oid)),
     [control, owner],

@@ -9,13 +9,13 @@ import type { CastBatch } from './cast.ts';
 import { assignedBy } from './catalog-column.ts';
 import { isLiteral, isNull } from './default.ts';
 import { findRelation, keyedRelation, type Relations } from './reading.ts';
-import type { Column, Relation } from './relation.ts';
+import type { PostgresColumn, PostgresRelation } from './relation.ts';
 
 /** PostgreSQL's tables as manifests see them. Values are cast by the database, in a batch. */
-export class PostgresSchema implements ManifestSchema<Column> {
+export class PostgresSchema implements ManifestSchema<PostgresColumn> {
   readonly registration: Registration;
   readonly labels = {
-    assigns: (_: RelationShape, column: Column, op: Op) =>
+    assigns: (_: RelationShape, column: PostgresColumn, op: Op) =>
       op === 'insert' && assignedBy(column) !== undefined,
     where: 'in an insert, on a column with an identity, sequence or uuid default',
   };
@@ -37,7 +37,7 @@ export class PostgresSchema implements ManifestSchema<Column> {
     this.#casts = casts;
   }
 
-  registered({ target }: ApprovedEffect, where: string): Relation | undefined {
+  registered({ target }: ApprovedEffect, where: string): PostgresRelation | undefined {
     const relation = findRelation(this.#relations, target);
     if (this.registration.targets.some(({ name }) => name === relation?.target)) return relation;
     const stated = parseTarget(target);
@@ -49,15 +49,15 @@ export class PostgresSchema implements ManifestSchema<Column> {
     return undefined;
   }
 
-  readable({ target }: Pick<StateRead, 'target'>, where: string): Relation {
+  readable({ target }: Pick<StateRead, 'target'>, where: string): PostgresRelation {
     return keyedRelation(this.#relations, target, where);
   }
 
-  store(_: RelationShape, column: Column, value: Value, where: string): Value {
+  store(_: RelationShape, column: PostgresColumn, value: Value, where: string): Value {
     return this.#casts.value(column, value, where);
   }
 
-  fill(relation: Relation, column: Column, where: string): Cell {
+  fill(relation: PostgresRelation, column: PostgresColumn, where: string): Cell {
     const { name, generated, defaultText, notNull, type } = column;
     // Follows from the other columns of the row, which are all compared.
     if (generated) return { any: true };
@@ -79,7 +79,7 @@ export class PostgresSchema implements ManifestSchema<Column> {
     );
   }
 
-  checkConstraint(column: Column, cell: Cell, where: string): void {
+  checkConstraint(column: PostgresColumn, cell: Cell, where: string): void {
     if (!('between' in cell) || isOrdered(column)) return;
     throw invalid(
       where,
@@ -102,7 +102,7 @@ export class PostgresSchema implements ManifestSchema<Column> {
 const ORDERED =
   /^(?:int[248]|oid|numeric|float[48]|text|varchar|bpchar|name|date|time|timestamp|timestamptz|uuid)$/;
 
-function isOrdered({ type }: Column): boolean {
+function isOrdered({ type }: PostgresColumn): boolean {
   return type.baseSchema === 'pg_catalog' && ORDERED.test(type.base);
 }
 

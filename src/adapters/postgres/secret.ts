@@ -4,7 +4,7 @@ import type { Connection } from '../../postgres/connection.ts';
 import { VERSION } from './provision/provision.ts';
 
 /** What the control login may know and agent SQL may not. */
-export interface Deployment {
+export interface PostgresDeployment {
   readonly backend: string;
   /** The server's major version. What a value means to it may change with the next one. */
   readonly major: string;
@@ -16,7 +16,7 @@ export interface Deployment {
 }
 
 /** Reads who this database is, and the secret by which its trusted functions know the runtime. */
-export async function readDeployment(control: Connection): Promise<Deployment> {
+export async function readDeployment(control: Connection): Promise<PostgresDeployment> {
   const query = `select d.backend, d.version, d.inner_pad::text, d.outer_pad::text,
       (select oid from pg_catalog.pg_database where datname = current_database()),
       current_setting('server_version_num')::integer / 10000

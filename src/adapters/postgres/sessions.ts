@@ -40,7 +40,7 @@ const PLACE = `select pg_catalog.concat_ws(' ', d.oid,
     pg_catalog.current_setting('server_version_num')::pg_catalog.int4 operator(pg_catalog./) 10000)
   from pg_catalog.pg_database as d where d.datname operator(pg_catalog.=) pg_catalog.current_database()`;
 
-/** Somebody who waits for a session; false where the wait was over before it came. */
+/** Takes the session that a caller waits for; false if the wait was over before it came. */
 type Waiting = (session: Connection | undefined) => boolean;
 
 /** The execution login's sessions. Each serves one operation at a time. */

@@ -5,7 +5,7 @@ import { nameTarget } from '../../postgres/identifier.ts';
  * What the gate makes of a text: a statement that may be tried, with its highest parameter, or what
  * it is instead.
  */
-export type Finding =
+type StatementFinding =
   | { readonly kind: 'admitted'; readonly parameters: number }
   | { readonly kind: 'refused'; readonly why: string };
 
@@ -15,15 +15,15 @@ export type Finding =
  * triggers and text that is executed inside the database are beyond any parser; the rights of the
  * execution login and the witnesses of the stage are.
  */
-export interface Gate {
+export interface StatementGate {
   /** `procedures` are the targets that a CALL may name. */
-  check(sql: string, procedures: ReadonlySet<string>): Finding;
+  check(sql: string, procedures: ReadonlySet<string>): StatementFinding;
 }
 
-let loading: Promise<Gate> | undefined;
+let loading: Promise<StatementGate> | undefined;
 
 /** Loads the parser once; from then on checks are synchronous. */
-export function loadGate(): Promise<Gate> {
+export function loadGate(): Promise<StatementGate> {
   loading ??= openGate().catch((error: unknown) => {
     loading = undefined;
     throw error;
@@ -31,7 +31,7 @@ export function loadGate(): Promise<Gate> {
   return loading;
 }
 
-async function openGate(): Promise<Gate> {
+async function openGate(): Promise<StatementGate> {
   let parser: typeof import('libpg-query');
   try {
     parser = await import('libpg-query');
@@ -53,10 +53,10 @@ const REMEMBERED_CHARACTERS_MAX = 10_000;
  * Agents send the same few texts with other values, and a finding depends on text and procedures
  * alone.
  */
-function rememberFindings(gate: Gate): Gate {
+function rememberFindings(gate: StatementGate): StatementGate {
   const known = new Map<
     string,
-    { readonly procedures: ReadonlySet<string>; readonly finding: Finding }
+    { readonly procedures: ReadonlySet<string>; readonly finding: StatementFinding }
   >();
   return {
     check(sql, procedures) {
@@ -82,7 +82,7 @@ function checkText(
   parse: (sql: string) => unknown,
   sql: string,
   procedures: ReadonlySet<string>,
-): Finding {
+): StatementFinding {
   try {
     const { stmts = [] } = parse(sql) as { readonly stmts?: readonly { readonly stmt?: Node }[] };
     const [only] = stmts;
@@ -113,7 +113,7 @@ class Walk {
   #parameters = 0;
   #why: string | undefined;
 
-  read(root: Node): Finding {
+  read(root: Node): StatementFinding {
     this.#visit(root);
     return this.#why === undefined
       ? { kind: 'admitted', parameters: this.#parameters }
@@ -207,6 +207,6 @@ function readPart(node: unknown): string {
   return String((node as { readonly String?: { readonly sval?: unknown } }).String?.sval ?? '');
 }
 
-function refused(why: string): Finding {
+function refused(why: string): StatementFinding {
   return { kind: 'refused', why };
 }

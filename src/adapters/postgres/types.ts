@@ -18,12 +18,12 @@ interface FoundType extends QualifiedName {
   readonly element: { readonly oid: number; readonly text: string } | null;
   /** Types of the application that reading a value goes through. */
   readonly parts: readonly number[];
-  /** Which code of its own the type runs when a value is read. */
+  /** Which code of the type itself runs when a value is read. */
   readonly code: string | null;
 }
 
 /** How a text can be read as a value of a type without running code of the application. */
-export type Reading =
+export type TypeReading =
   /** With the input function of this type, which may be the one beneath a domain. */
   | { readonly kind: 'built-in'; readonly text: string }
   | { readonly kind: 'code'; readonly why: string };
@@ -41,7 +41,7 @@ export class TypeGraph {
    * enforces a check when the row is written, in a stage that was certified. The same inside
    * arrays. Other types have no such form.
    */
-  readingOf(oid: number, text: string): Reading {
+  readingOf(oid: number, text: string): TypeReading {
     const why = this.codeBehind(oid);
     if (why === undefined) return { kind: 'built-in', text };
     const { base, element } = this.#types.get(oid) ?? {};

@@ -4,7 +4,7 @@ import { encodeInteger, encodeReal, isObject, readTag, type Value } from '../../
 import type { ColumnType } from './relation.ts';
 
 /** Reads what an output function wrote under the pinned formats. */
-export type Decode = (text: string) => Value;
+type Decode = (text: string) => Value;
 
 const READERS: Readonly<Record<string, Decode>> = {
   bool: readBoolean,
@@ -21,7 +21,7 @@ const READERS: Readonly<Record<string, Decode>> = {
 };
 
 /**
- * How the text of a column becomes a value. What has no form of its own (intervals, ranges, arrays,
+ * How the text of a column becomes a value. What has no special form (intervals, ranges, arrays,
  * JSON, types of the application) stays the text that the database prints: it tells stored
  * representations apart that the engine calls equal. The scale of a plain `numeric` is left out on
  * purpose; the grouping of equal operators in a `tsquery` is lost, because PostgreSQL does not
@@ -89,7 +89,7 @@ function unreadable(what: string, text: string): EffectMatchError<'ERR_EM_INVARI
 }
 
 /** A value that a column cannot be given, with what to write instead. */
-export interface Unstorable {
+interface Unstorable {
   readonly kind: 'unstorable';
   readonly why: string;
 }

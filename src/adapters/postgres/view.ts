@@ -8,7 +8,7 @@ import { SQL } from './sql.ts';
 /**
  * A view that operations may write through. What counts is what happens to the tables beneath it.
  */
-export interface View extends QualifiedName {
+export interface RegisteredView extends QualifiedName {
   readonly oid: number;
   readonly target: string;
   /** What can be done through it, as a GRANT names it. */
@@ -29,7 +29,7 @@ interface Found {
 export async function demandViews(
   connection: Connection,
   names: readonly QualifiedName[],
-): Promise<readonly View[]> {
+): Promise<readonly RegisteredView[]> {
   if (names.length === 0) return [];
   const { rows } = await queryPinned(connection, SQL.registered.get('views'), [
     names.map(({ schema }) => schema),

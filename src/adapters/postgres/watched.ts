@@ -1,6 +1,6 @@
 import type { Connection } from '../../postgres/connection.ts';
 import { nameTarget } from '../../postgres/identifier.ts';
-import type { Relation } from './relation.ts';
+import type { PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 
 /**
@@ -34,7 +34,9 @@ export async function listWatched(control: Connection): Promise<Watched> {
 }
 
 /** The target of every physical table that belongs to a registered relation. */
-export function mapLeaves(relations: readonly Relation[]): ReadonlyMap<string, Relation> {
+export function mapLeaves(
+  relations: readonly PostgresRelation[],
+): ReadonlyMap<string, PostgresRelation> {
   return new Map(
     relations.flatMap((relation) =>
       relation.leaves.map((leaf) => [String(leaf.oid), relation] as const),

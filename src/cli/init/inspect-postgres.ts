@@ -1,4 +1,4 @@
-import { type Inspection, readRelations } from '../../adapters/postgres/catalog.ts';
+import { type RelationInspection, readRelations } from '../../adapters/postgres/catalog.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { Connection, describeError } from '../../postgres/connection.ts';
 import { nameTarget, parseTarget } from '../../postgres/identifier.ts';
@@ -35,7 +35,7 @@ const nameOf = (schema?: string | null, name?: string | null) =>
 const suffixOf = (database: string) =>
   `_${database.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`.slice(0, 40);
 
-function describeTable(row: TableRow, inspection: Inspection | undefined): TableSchema {
+function describeTable(row: TableRow, inspection: RelationInspection | undefined): TableSchema {
   const relation = inspection?.kind === 'usable' ? inspection.relation : undefined;
   const { key = [], columns = [] } = relation ?? {};
   // A table without a key compares whole rows, so none of its columns can be left out.

@@ -5,7 +5,7 @@ import { approvedOutcome } from '../../protocol/approve.ts';
 import { prepareApproved } from '../../protocol/match.ts';
 import { establish } from '../../protocol/observation.ts';
 import { classify, type Outcome } from '../../protocol/outcome.ts';
-import { nameSchema } from '../../protocol/record.ts';
+import { isName } from '../../protocol/record.ts';
 import { type AdapterBench, type AdapterKit, openBench, proofsOn } from './kit.ts';
 
 /** A held candidate: what it shows, who sees it, and that it can go without a trace. */
@@ -114,10 +114,7 @@ export function candidateTests(kit: AdapterKit): void {
     const { claim, certificate } = await proofsOn(adapter, 'failing');
     const staged = await adapter.stage(claim, certificate, adapter.parseAction(specimen.failing));
     assert.ok(staged.kind === 'failed', 'the action was meant to fail');
-    assert.ok(
-      nameSchema.safeParse(staged.reason).success,
-      `"${staged.reason}" is not a name that a terminal can carry`,
-    );
+    assert.ok(isName(staged.reason), `"${staged.reason}" is not a name that a terminal can carry`);
     assert.equal(typeof staged.detail, 'string');
     await bench.assertUntouched();
     await bench.hold('next', undefined, await bench.again());

@@ -4,7 +4,7 @@ import { EffectMatchError, type ErrorCode } from '../../errors.ts';
 import { unclassified } from '../../protocol/boundary.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { insert } from '../../protocol/draft.ts';
-import { nameSchema } from '../../protocol/record.ts';
+import { isName } from '../../protocol/record.ts';
 import { type AdapterKit, openBench } from './kit.ts';
 
 /** What an adapter says about itself, its actions and its manifests, before anything runs. */
@@ -30,7 +30,7 @@ export function declarationTests(kit: AdapterKit): void {
     const { registration, profiles, channels } = bench.adapter;
     assert.ok(profiles.includes(registration.profile));
     assert.equal(new Set(channels).size, channels.length);
-    for (const channel of channels) assert.ok(nameSchema.safeParse(channel).success, channel);
+    for (const channel of channels) assert.ok(isName(channel), channel);
     canonical(registration);
   });
 

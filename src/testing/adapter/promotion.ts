@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PromotableAdapter, Promotion } from '../../contract/adapter.ts';
-import { nameSchema } from '../../protocol/record.ts';
+import { isName } from '../../protocol/record.ts';
 import { mintProofs, type Proofs } from '../proofs.ts';
 import { type AdapterBench, type AdapterKit, type HeldStage, openBench, proofsOn } from './kit.ts';
 
@@ -184,10 +184,7 @@ function assertRefused(promotion: Promotion): void {
 }
 
 function assertName(reason: string): void {
-  assert.ok(
-    nameSchema.safeParse(reason).success,
-    `"${reason}" is not a name that a terminal can carry`,
-  );
+  assert.ok(isName(reason), `"${reason}" is not a name that a terminal can carry`);
 }
 
 async function assertNothing(bench: AdapterBench, held: HeldStage): Promise<void> {

@@ -165,7 +165,7 @@ for (const [what, input, message] of [
   ['no statements', { statements: [] }, /list of 1 to 1000/],
   ['a nested list', { statements: [{ statements: [] }] }, /unknown field "statements"/],
   ['an empty text', { sql: ' ' }, /one statement/],
-  ['a NUL character', { sql: 'select 1\0' }, /well-formed/],
+  ['a NUL character', { sql: 'select 1\0' }, /sql has a NUL character/],
   ['a long text', { sql: `select ${'1'.repeat(1024 * 1024)}` }, /longer than/],
   [
     'a refused statement',

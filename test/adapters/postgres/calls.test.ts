@@ -4,10 +4,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAction } from '../../../src/adapters/postgres/action.ts';
-import type { Entry } from '../../../src/adapters/postgres/entry.ts';
+import type { EntryRoutine } from '../../../src/adapters/postgres/entry.ts';
 import { loadGate } from '../../../src/adapters/postgres/statement-gate.ts';
 
-const entry = (target: string, types: readonly string[], more: Partial<Entry> = {}): Entry => ({
+const entry = (
+  target: string,
+  types: readonly string[],
+  more: Partial<EntryRoutine> = {},
+): EntryRoutine => ({
   ...{
     schema: 'app',
     name: 'pay',
@@ -25,7 +29,7 @@ const PAY = entry('app.pay(integer)', ['integer']);
 const PAY_TEXT = entry('app.pay(text)', ['text']);
 const MOVE = entry('app.move', ['integer'], { name: 'move', kind: 'procedure' });
 
-async function parse(input: unknown, ...entries: readonly Entry[]) {
+async function parse(input: unknown, ...entries: readonly EntryRoutine[]) {
   const known = new Map(entries.map((one) => [one.target, one]));
   return parseAction({ gate: await loadGate(), entries: known }, input).statements[0];
 }

@@ -4,26 +4,26 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CastBatch } from '../../../src/adapters/postgres/cast.ts';
-import type { Column, ColumnType } from '../../../src/adapters/postgres/relation.ts';
-import type { Bound, Connection } from '../../../src/postgres/connection.ts';
+import type { ColumnType, PostgresColumn } from '../../../src/adapters/postgres/relation.ts';
+import type { Connection, ParameterValue } from '../../../src/postgres/connection.ts';
 
 const TYPE: ColumnType = {
   ...{ oid: 23, text: 'integer', domain: false, base: 'int4', baseSchema: 'pg_catalog', kind: 'b' },
   reading: { kind: 'built-in', text: 'integer' },
 };
-const column = (type: Partial<ColumnType> = {}, more: Partial<Column> = {}) =>
+const column = (type: Partial<ColumnType> = {}, more: Partial<PostgresColumn> = {}) =>
   ({
     name: 'c',
     type: { ...TYPE, ...type },
     notNull: false,
     defaultBuiltIn: true,
     ...more,
-  }) as Column;
+  }) as PostgresColumn;
 const invalid = (message: RegExp) => ({ code: 'ERR_EM_MANIFEST_INVALID', message });
 
 /** Answers every text with itself, and every constant with 42, in the form of `select n, text`. */
 function session(texts: string[] = []) {
-  const query = async (text: string, values: readonly Bound[] = []) => {
+  const query = async (text: string, values: readonly ParameterValue[] = []) => {
     texts.push(text);
     const lists = values as unknown as readonly (readonly (string | null)[])[];
     const rows: (string | null)[][] = [...text.matchAll(/select '(\d+)'::/g)].map(

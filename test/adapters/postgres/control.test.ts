@@ -34,7 +34,7 @@ for (const late of [false, true]) {
         'select pg_snapshot_xmax(pg_current_snapshot())::text, pg_backend_pid()',
       );
       const [next, pid] = rows[0] ?? [];
-      const excuse = control.excuser();
+      const excuse = control.promotedTransactions();
       if (!late) excuse(String(next));
       await db.run(`select pg_terminate_backend(${pid}, 5000)`);
       await assert.rejects(session.query('select 1'));

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { freshIdentifiers, randomColumns } from '../../../src/adapters/postgres/fresh.ts';
-import type { Relation } from '../../../src/adapters/postgres/relation.ts';
+import type { PostgresRelation } from '../../../src/adapters/postgres/relation.ts';
 import type { ChangeRecord } from '../../../src/protocol/effect.ts';
 
 const column = (
@@ -18,7 +18,7 @@ const relation = (key: readonly string[]) =>
     target: 'link',
     key,
     columns: [column('id'), column('note', 'text'), column('token')],
-  }) as unknown as Relation;
+  }) as unknown as PostgresRelation;
 const KEYED = relation(['id']);
 
 const record = (

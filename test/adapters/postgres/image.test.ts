@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatImage, parseImage, parseImages } from '../../../src/adapters/postgres/image.ts';
+import { parseImage, parseImages } from '../../../src/adapters/postgres/image.ts';
+import { formatImage } from './image-text.ts';
 
 test('property: every row of texts and NULLs reads back', () => {
   const field = fc.oneof(

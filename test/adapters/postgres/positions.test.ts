@@ -3,13 +3,13 @@
 // number of looks, in the order asked.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Relation } from '../../../src/adapters/postgres/relation.ts';
+import type { PostgresRelation } from '../../../src/adapters/postgres/relation.ts';
 import {
-  askSequences,
   describeDrawn,
   describeMoved,
   drawableSequences,
   type Moved,
+  positionsOf,
   stepsOf,
 } from '../../../src/adapters/postgres/residue.ts';
 
@@ -18,7 +18,7 @@ const moved = (...entries: readonly Movement[]): Moved =>
   new Map(entries.map(([oid, from, to, times]) => [oid, { from, to, times }]));
 
 test('a sequence moved if it stands elsewhere, or if the session turned to it', () => {
-  const asked = askSequences([{ oid: 7 }, { oid: 8 }, { oid: 7 }]);
+  const asked = positionsOf([{ oid: 7 }, { oid: 8 }, { oid: 7 }]);
   assert.equal(asked.oids, '{7,8}');
   assert.deepEqual(
     asked.compare('5:1 6:1', '5:2 6:2'),
@@ -57,7 +57,7 @@ const column = (name: string, ...oids: readonly number[]) => ({
 const RELATIONS = [
   { target: 'a', columns: [column('id', 7), column('note')] },
   { target: 'b', columns: [column('id', 8, 7)] },
-] as unknown as readonly Relation[];
+] as unknown as readonly PostgresRelation[];
 const READABLE = [
   { oid: 7, name: 'a_seq' },
   { oid: 9, name: 'free' },

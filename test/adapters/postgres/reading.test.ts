@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
-import { buildRead, decodeRead, readState } from '../../../src/adapters/postgres/reading.ts';
+import { buildLock, decodeRead, readState } from '../../../src/adapters/postgres/reading.ts';
 import type { Value } from '../../../src/protocol/value.ts';
 import { openDatabase } from './session.ts';
 
@@ -82,7 +82,7 @@ for (const [n, [type, stored, value, other]] of KEYS.entries()) {
     const relation = relations.get(`k${n}`);
     assert.ok(relation !== undefined);
     await database.control.query('set enable_seqscan = off');
-    const plan = await database.control.query(`explain ${buildRead(relation, { id: value })}`);
+    const plan = await database.control.query(`explain ${buildLock(relation, { id: value })}`);
     await database.control.query('reset enable_seqscan');
     assert.match(plan.rows.flat().join('\n'), /Index Cond/);
   });
@@ -95,7 +95,7 @@ test('a key of several columns comes in key order, and a lock is part of the sta
   const key = { a: 'x', b: 2 };
   const [reading] = await readState(database.control, relations, [{ target: 'pair', key }]);
   assert.deepEqual(reading?.row, { b: 2, a: 'x', n: 6 });
-  const locked = await database.control.query(buildRead(relation, key, 'share'));
+  const locked = await database.control.query(buildLock(relation, key));
   const image = locked.rows[0]?.[0] ?? null;
   assert.deepEqual(decodeRead(relation, { target: 'pair', key, columns: ['n'] }, image).row, {
     n: 6,

@@ -10,7 +10,11 @@ import {
   type FoundColumn,
 } from '../../../src/adapters/postgres/catalog-column.ts';
 import { keyedRelation } from '../../../src/adapters/postgres/reading.ts';
-import type { Column, ColumnType, Relation } from '../../../src/adapters/postgres/relation.ts';
+import type {
+  ColumnType,
+  PostgresColumn,
+  PostgresRelation,
+} from '../../../src/adapters/postgres/relation.ts';
 import { PostgresSchema } from '../../../src/adapters/postgres/schema.ts';
 import { TypeGraph } from '../../../src/adapters/postgres/types.ts';
 import { between, oneOf, unused } from '../../../src/protocol/draft.ts';
@@ -27,7 +31,7 @@ const TYPE: ColumnType = {
   kind: 'b',
 };
 
-function column(name: string, more: Partial<Column> = {}): Column {
+function column(name: string, more: Partial<PostgresColumn> = {}): PostgresColumn {
   const none = { defaultText: undefined, sequence: undefined, draws: [] };
   return {
     name,
@@ -43,9 +47,9 @@ function column(name: string, more: Partial<Column> = {}): Column {
 
 function relation(
   target: string,
-  columns: readonly Column[],
-  more: Partial<Relation> = {},
-): Relation {
+  columns: readonly PostgresColumn[],
+  more: Partial<PostgresRelation> = {},
+): PostgresRelation {
   const name = { schema: 'public', name: target };
   return { ...name, oid: 1, target, columns, key: ['id'], leaves: [], partitioned: false, ...more };
 }
@@ -63,8 +67,8 @@ const AUDIT = relation('audit', [column('id')]);
 
 /** Values are cast by the server; here it is only seen what would be cast. */
 const casts = {
-  value: (_: Column, value: Value) => ({ cast: value }),
-  constant: (_: Column, text: string) => ({ constant: text }),
+  value: (_: PostgresColumn, value: Value) => ({ cast: value }),
+  constant: (_: PostgresColumn, text: string) => ({ constant: text }),
 } as unknown as CastBatch;
 const target = (name: string) => ({ name, columns: [], key: [], volatile: [] });
 const schema = new PostgresSchema(
@@ -127,7 +131,7 @@ describe('relations', () => {
 });
 
 describe('columns that an insert leaves out', () => {
-  const fill = (more: Partial<Column>) => schema.fill(INVOICE, column('c', more), 'it');
+  const fill = (more: Partial<PostgresColumn>) => schema.fill(INVOICE, column('c', more), 'it');
   const type = (base: string) => ({ ...TYPE, base });
 
   test('what the server computes, assigns or fills in', () => {

@@ -8,7 +8,7 @@ import {
   normaliseManifest,
 } from '../../../src/adapters/postgres/normalise.ts';
 import { type PostgresOptions, readOptions } from '../../../src/adapters/postgres/options.ts';
-import type { Relation } from '../../../src/adapters/postgres/relation.ts';
+import type { PostgresRelation } from '../../../src/adapters/postgres/relation.ts';
 import { absent, draftManifest, row, update } from '../../../src/protocol/draft.ts';
 
 const OPTIONS: PostgresOptions = {
@@ -53,7 +53,7 @@ const INVOICE = {
     partitioned: false,
   },
   columns: [column('id'), column('amount')],
-} as unknown as Relation;
+} as unknown as PostgresRelation;
 
 function toolsOf(isolation: NormaliseTools['isolation'], asked: string[] = []): NormaliseTools {
   const target = { name: 'invoice', columns: ['id', 'amount'], key: ['id'], volatile: [] };

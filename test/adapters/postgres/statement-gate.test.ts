@@ -3,9 +3,9 @@
 // shapes and nesting.
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { type Gate, loadGate } from '../../../src/adapters/postgres/statement-gate.ts';
+import { loadGate, type StatementGate } from '../../../src/adapters/postgres/statement-gate.ts';
 
-let gate: Gate;
+let gate: StatementGate;
 before(async () => {
   gate = await loadGate();
 });

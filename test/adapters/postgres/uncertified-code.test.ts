@@ -151,6 +151,10 @@ describe('while an outlet is open', () => {
     assert.deepEqual(await leaks(), []);
   });
 
+  test('prepare refuses a manifest in which there is nothing to cast', async () => {
+    await assert.rejects(runtime.prepare({ ...TASK, effects: [] }), isOpenBoundary);
+  });
+
   test('declared state is not read, so that planning the query runs no function of an index', async () => {
     const reads = { requires: [row('plain', { id: 1 }, {})], watch: [read('keyed', { k: 'x' })] };
     await assert.rejects(runtime.plan({ ...TASK, ...reads, action: PAY }), isOpenBoundary);

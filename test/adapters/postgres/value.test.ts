@@ -6,10 +6,11 @@ import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
 import { queryPinned } from '../../../src/adapters/postgres/formats.ts';
-import { formatImage, parseImage } from '../../../src/adapters/postgres/image.ts';
+import { parseImage } from '../../../src/adapters/postgres/image.ts';
 import { decoderOf, encodeValue } from '../../../src/adapters/postgres/value.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
 import { isValue, type Value } from '../../../src/protocol/value.ts';
+import { formatImage } from './image-text.ts';
 import { openDatabase } from './session.ts';
 
 const SETUP = `

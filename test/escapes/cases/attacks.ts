@@ -300,7 +300,7 @@ const WRITES: readonly EscapeCase[] = [
       ${replaceAct("perform app.fold('x')")}`,
     action: ACT,
     approved: PAID,
-    expectation: boundary('no registered entry point'),
+    expectation: boundary('not a registered entry point'),
   },
   {
     name: 'conflict: triggers of both ways of an upsert',

@@ -68,7 +68,7 @@ export const HIDDEN_CODE: readonly EscapeCase[] = [
     setup: `${evil('evil')}; create domain app.sly as text check (app.evil() = 1); alter domain app.sly owner to {app};
       create type app.pair as (a app.sly); alter type app.pair owner to {app}`,
   }),
-  owned("perform app.ping('leak', '')", boundary('another name for a built-in'), {
+  owned("perform app.ping('leak', '')", boundary('second name for a built-in'), {
     name: 'internal: a signal under another name that calls itself immutable',
     setup: `create function app.ping(text, text) returns void language internal immutable as 'pg_notify'; revoke execute on function app.ping(text, text) from public; grant execute on function app.ping(text, text) to {app}`,
   }),

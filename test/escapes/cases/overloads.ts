@@ -30,7 +30,7 @@ export const OVERLOADS: readonly EscapeCase[] = [
   overload(
     'another that everybody may execute',
     other('more int', 'grant'),
-    boundary('no registered entry point'),
+    boundary('not a registered entry point'),
   ),
   overload('another that answers the same call', other('more int default 1'), state('42725')),
   overload('another that answers the same call, made after the approval', '', state('42725'), {

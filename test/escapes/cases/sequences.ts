@@ -104,7 +104,7 @@ export const SEQUENCES: readonly EscapeCase[] = [
   owned('alter sequence app.note_id_seq restart 1', INCOMPLETE, {
     name: 'sequence: restarted by the owner',
   }),
-  owned("perform app.put('app.note_id_seq', 1)", boundary('another name for a built-in'), {
+  owned("perform app.put('app.note_id_seq', 1)", boundary('second name for a built-in'), {
     name: 'sequence: set by a built-in under another name',
     setup: `create function app.put(regclass, bigint) returns bigint language internal as 'setval_oid'; revoke execute on function app.put(regclass, bigint) from public; grant execute on function app.put(regclass, bigint) to {app}`,
   }),

@@ -1,5 +1,5 @@
 /** A word, literal or sign of SQL or PL/pgSQL text. */
-export interface Token {
+interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'sign';
   /**
    * Words with A to Z folded to lower case; quoted identifiers and strings without their quotes.
@@ -99,7 +99,13 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
   do: 'runs an anonymous block (DO)',
 };
 
-const STATEMENT_STARTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
+const BEFORE_STATEMENTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
+
+/** Whether a statement may begin with this token. */
+export function startsStatement(tokens: readonly Token[], at: number): boolean {
+  const before = tokens[at - 1];
+  return before === undefined || (before.kind !== 'string' && BEFORE_STATEMENTS.has(before.text));
+}
 
 /**
  * Why a function body cannot be certified from its text, empty when it can. Conservative: what the
@@ -109,13 +115,11 @@ export function judgeBody(text: string): readonly string[] {
   const tokens = tokenize(text);
   const found = new Set<string>();
   for (const [index, token] of tokens.entries()) {
-    const before = tokens[index - 1];
     const next = tokens[index + 1];
     const act = next?.text === '(' ? unseenAct(token) : undefined;
     if (act !== undefined) found.add(act);
     if (token.kind !== 'word') continue;
-    const starts =
-      before === undefined || (before.kind !== 'string' && STATEMENT_STARTS.has(before.text));
+    const starts = startsStatement(tokens, index);
     const why = starts ? FORBIDDEN[token.text] : undefined;
     if (why !== undefined && !isAssignment(next)) found.add(why);
     if (starts && token.text === 'set' && next?.text === 'local' && isReading(tokens[index + 2])) {
@@ -141,7 +145,7 @@ function isReading(setting: Token | undefined): boolean {
   return setting?.text.toLowerCase() === 'standard_conforming_strings';
 }
 
-/** A variable of that name is assigned to, so it is no statement. */
+/** A variable of that name is assigned to, so it is not a statement. */
 function isAssignment(next: Token | undefined): boolean {
   return next?.kind === 'sign' && (next.text === ':' || next.text === '=');
 }

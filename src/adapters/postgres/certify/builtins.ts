@@ -123,7 +123,7 @@ export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
  * Volatile built-ins that leave nothing behind, or whose effect another privilege decides
  * (sequences).
  */
-export const HARMLESS: readonly string[] = [
+const HARMLESS: readonly string[] = [
   'amvalidate',
   'array_sample',
   'array_shuffle',

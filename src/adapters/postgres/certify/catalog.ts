@@ -1,7 +1,7 @@
-import type { Bound } from '../../../postgres/connection.ts';
+import type { ParameterValue } from '../../../postgres/connection.ts';
 import { SQL } from '../sql.ts';
 
-export interface Role {
+interface Role {
   readonly name: string;
   readonly super: boolean;
   readonly inherit: boolean;
@@ -10,16 +10,12 @@ export interface Role {
   readonly login: boolean;
   readonly replication: boolean;
   readonly bypassrls: boolean;
-  readonly connections: number;
-  readonly validUntil: string | null;
 }
 
-export interface Membership {
+interface Membership {
   readonly member: string;
   readonly role: string;
   readonly admin: boolean;
-  readonly inherit: boolean;
-  readonly set: boolean;
   readonly grantor: string;
 }
 
@@ -42,8 +38,6 @@ export interface RelationRow {
   readonly kind: string;
   readonly persistence: string;
   readonly owner: string;
-  readonly rls: boolean;
-  readonly forceRls: boolean;
   readonly partition: boolean;
   readonly extension: string | null;
   readonly parents: readonly number[];
@@ -57,8 +51,6 @@ export interface ColumnRow {
   readonly name: string;
   readonly type: string;
   readonly typeOid: number;
-  readonly generated: string;
-  readonly identity: string;
   readonly defaultText: string | null;
 }
 
@@ -84,7 +76,7 @@ export interface IndexRow {
 }
 
 /** A foreign server or a foreign-data wrapper. */
-export interface ForeignRow {
+interface ForeignRow {
   readonly oid: number;
   readonly object: string;
   readonly owner: string;
@@ -102,10 +94,8 @@ export interface TriggerRow {
   readonly type: number;
   readonly deferrable: boolean;
   readonly internal: boolean;
-  readonly cloned: boolean;
   readonly definition: string;
   readonly attributes: number;
-  readonly arguments: number;
 }
 
 export interface RuleRow {
@@ -117,7 +107,7 @@ export interface RuleRow {
   readonly definition: string;
 }
 
-export interface PolicyRow {
+interface PolicyRow {
   readonly relation: number;
   readonly oid: number;
   readonly object: string;
@@ -134,7 +124,7 @@ export interface FunctionRow {
   readonly trusted: boolean;
   readonly owner: string;
   readonly definer: boolean;
-  /** Only a trigger can call it, whoever may execute it. */
+  /** Only a trigger can call it, whatever rights a role has. */
   readonly trigger: boolean;
   readonly kind: string;
   readonly volatility: string;
@@ -170,7 +160,7 @@ export interface SettingRow {
   readonly value: string;
 }
 
-export interface CastRow {
+interface CastRow {
   readonly description: string;
   readonly source: string;
   readonly target: string;
@@ -195,7 +185,7 @@ export interface TypeRow {
 }
 
 /** Everything a survey judges, from one snapshot. */
-export interface Catalog {
+export interface SystemCatalog {
   readonly server: readonly {
     readonly major: number;
     readonly database: string;
@@ -265,7 +255,7 @@ const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
 export interface TextReader {
   query(
     text: string,
-    values?: readonly Bound[],
+    values?: readonly ParameterValue[],
   ): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>;
 }
 
@@ -276,7 +266,7 @@ export interface TextReader {
 export async function readRows<Row>(
   control: TextReader,
   query: string,
-  values: readonly Bound[] = [],
+  values: readonly ParameterValue[] = [],
 ): Promise<readonly Row[]> {
   const { rows } = await control.query(
     `select coalesce(pg_catalog.json_agg(part), '[]') from (${query}) as part`,
@@ -289,12 +279,12 @@ export async function readRows<Row>(
  * Reads the configuration in the transaction the caller opened. No application code runs: only
  * catalogues are read, and expressions come back as text.
  */
-export async function readCatalog(control: TextReader, executor: string): Promise<Catalog> {
+export async function readCatalog(control: TextReader, executor: string): Promise<SystemCatalog> {
   const parts = await Promise.all(
     SQL.catalog.names.map(async (part) => {
       const values = OF_EXECUTOR.has(part) ? [executor] : [];
       return [part, await readRows<unknown>(control, SQL.catalog.get(part), values)];
     }),
   );
-  return Object.fromEntries(parts) as Catalog;
+  return Object.fromEntries(parts) as SystemCatalog;
 }

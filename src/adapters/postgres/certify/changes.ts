@@ -1,6 +1,6 @@
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
 import { SQL } from '../sql.ts';
-import { type Catalog, readRows, type TextReader } from './catalog.ts';
+import { readRows, type SystemCatalog, type TextReader } from './catalog.ts';
 import { compareFingerprints, WITH_WATCHED } from './fingerprint.ts';
 
 /**
@@ -11,7 +11,7 @@ export type Versions = ReadonlyMap<string, string>;
 
 /** What a survey was made from. */
 interface Surveyed {
-  readonly catalog: Catalog;
+  readonly catalog: SystemCatalog;
   readonly roles: ReadonlySet<string>;
   readonly versions: Versions;
 }
@@ -69,7 +69,7 @@ const plain =
  * What each part of a catalogue is a list of, in words that tell one from the other; what explains
  * more comes first.
  */
-const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
+const NAMES: Readonly<Partial<Record<keyof SystemCatalog, Naming>>> = {
   server: () => 'the database',
   extensions: plain('extension'),
   roles: plain('role'),
@@ -109,13 +109,13 @@ const NAMES: Readonly<Partial<Record<keyof Catalog, Naming>>> = {
  * The facts of a catalogue by name. Roles of others come and go and are not part of the
  * configuration.
  */
-function listFacts(catalog: Catalog, roles: ReadonlySet<string>): ReadonlyMap<string, Fact> {
+function listFacts(catalog: SystemCatalog, roles: ReadonlySet<string>): ReadonlyMap<string, Fact> {
   const names = new Map<unknown, string>();
   for (const { oid, object } of [...catalog.relations, ...catalog.functions])
     names.set(oid, object);
   const nameOf = (oid: unknown) => names.get(oid) ?? String(oid);
   const facts = new Map<string, Fact>();
-  for (const [part, naming] of Object.entries(NAMES) as [keyof Catalog, Naming][]) {
+  for (const [part, naming] of Object.entries(NAMES) as [keyof SystemCatalog, Naming][]) {
     for (const row of catalog[part] as readonly Fact[]) {
       const role =
         part === 'roles'

@@ -1,77 +1,64 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { dangerOf } from './builtins.ts';
-import { type Catalog, readRows, type TextReader } from './catalog.ts';
-import { readByTrusted } from './constant-calls.ts';
-import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
-import type { Index } from './reach.ts';
+import { type RelationRow, readRows, type TypeRow } from './catalog.ts';
+import type { CatalogIndex } from './catalog-index.ts';
+import { isVouchedFor, type SurveyContext } from './facts.ts';
+import { readByTrusted } from './tables.ts';
 
 /**
  * Code of the application that runs where values are compared or read: operator classes of indexes,
  * and of the types beneath ranges. Trusted logins look rows up by their keys, so they would run it
  * with their own rights.
  */
-export function surveyComparisons(
-  catalog: Catalog,
-  facts: BoundaryFacts,
-  index: Index,
-  outlets: Outlets,
-): void {
-  const keys = new Map(facts.relations.map(({ oid, key }) => [oid, new Set(key)]));
-  const types = new Map(catalog.types.map((row) => [row.oid, row]));
-  for (const table of readByTrusted(catalog, facts)) {
-    const open = (what: string, called: string, fix: string) =>
-      outlets.open({
-        outlet: `comparison in ${what} of ${table.object}`,
-        object: table.object,
-        why: `It calls ${called} wherever rows are looked up, also with the rights of trusted logins`,
-        fix: [fix],
-        needs: `${quoteName(table.owner)} or a superuser`,
-      });
-    const called = (oid: number) => {
-      const row = index.function.get(oid);
-      return row === undefined || isVouchedFor(row, facts) ? undefined : row.object;
-    };
-    for (const use of catalog.uses) {
-      const by =
-        use.class === 'pg_opclass' && use.relation === table.oid ? called(use.function) : undefined;
+export function surveyComparisons(context: SurveyContext): void {
+  const { catalog, facts, index, outlets } = context;
+  const called = (oid: number) => {
+    const row = index.function.get(oid);
+    return row === undefined || isVouchedFor(row, facts) ? undefined : row.object;
+  };
+  const open = (table: RelationRow, what: string, by: string, fix: string) =>
+    outlets.openOn(table, {
+      outlet: `comparison in ${what} of ${table.object}`,
+      why: `It calls ${by} whenever rows are looked up, also with the rights of trusted logins`,
+      fix: [fix],
+    });
+  const keys = new Map(facts.relations.map(({ oid, key }) => [oid, key]));
+  for (const table of readByTrusted(context)) {
+    for (const use of index.usesOf(table.oid).filter((use) => use.class === 'pg_opclass')) {
+      const by = called(use.function);
       const found = catalog.indexes.find(({ oid }) => oid === use.object);
-      if (by !== undefined && found) open(found.object, by, `DROP INDEX ${found.object}`);
+      if (by && found) open(table, found.object, by, `DROP INDEX ${found.object}`);
     }
-    for (const column of catalog.columns.filter(({ relation }) => relation === table.oid)) {
-      if (keys.get(table.oid)?.has(column.name) === false) continue;
-      for (const oid of typesBeneath(types, column.typeOid)) {
-        const use = catalog.uses.find(
-          (row) => row.class === 'pg_type' && row.type === oid && called(row.function),
-        );
-        const name = types.get(oid)?.name;
-        if (use && name)
-          open(
-            `column ${quoteName(column.name)}`,
-            called(use.function) ?? '',
-            `DROP TYPE ${name} CASCADE`,
-          );
+    for (const column of index.columnsOf(table.oid)) {
+      if (keys.get(table.oid)?.includes(column.name) === false) continue;
+      for (const oid of typesBeneath(index, [column.typeOid])) {
+        const uses = index.usesOfType(oid).filter((use) => use.class === 'pg_type');
+        const by = uses.map((use) => called(use.function)).find((name) => name !== undefined);
+        const name = index.type.get(oid)?.name;
+        const what = `column ${quoteName(column.name)}`;
+        if (by && name) open(table, what, by, `DROP TYPE ${name} CASCADE`);
       }
     }
   }
 }
 
-/** A type and what it is made of. */
-function typesBeneath(
-  types: ReadonlyMap<number, Catalog['types'][number]>,
-  oid: number,
+/** Types and what they are made of. */
+export function typesBeneath(
+  index: CatalogIndex,
+  oids: readonly number[],
+  partsOf = ({ base, element, types }: TypeRow) => [base, element, ...types],
 ): ReadonlySet<number> {
-  const found = new Set([oid]);
-  for (const at of found) {
-    const type = types.get(at);
-    for (const part of type ? [type.base, type.element, ...type.types] : [])
-      if (part !== 0) found.add(part);
+  const found = new Set(oids);
+  for (const oid of found) {
+    const type = index.type.get(oid);
+    for (const part of type ? partsOf(type) : []) if (part !== 0) found.add(part);
   }
   return found;
 }
 
-/** Operator classes that call a volatile function of the server, for which nobody needs a right. */
-export async function surveySupport(control: TextReader, outlets: Outlets): Promise<void> {
+/** Operator classes that call a volatile function of the server, for which no right is needed. */
+export async function surveySupport({ control, outlets }: SurveyContext): Promise<void> {
   const rows = await readRows<{
     description: string;
     name: string;

@@ -1,106 +1,60 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { tokenize } from './body.ts';
-import type { Catalog, FunctionRow, RelationRow } from './catalog.ts';
-import { type BoundaryFacts, isVouchedFor, type Outlets } from './facts.ts';
-import { closeExecute, type Index } from './reach.ts';
-import { partitionsOf } from './tables.ts';
+import type { FunctionRow } from './catalog.ts';
+import { type StoredExpression, storedExpressions, usesIn } from './expressions.ts';
+import { isVouchedFor, type SurveyContext } from './facts.ts';
+import { closeExecute } from './reach.ts';
+import { readByTrusted } from './tables.ts';
+
+const PLANNED = ['index', 'statistics', 'partition key', 'check'];
 
 /**
  * Calls of application functions that are the same for every row, in indexes, checks, statistics
  * and partition keys of tables that trusted logins read. The server computes them while it plans a
- * query, with the rights of whoever asks: our own reads would run the application's code with the
- * rights of the control login and of the owner of the evidence.
+ * query, with the rights of the role that asks: our own reads would run the application's code with
+ * the rights of the control login and of the owner of the evidence.
  */
-export function surveyConstantCalls(
-  catalog: Catalog,
-  facts: BoundaryFacts,
-  index: Index,
-  outlets: Outlets,
-): void {
+export function surveyConstantCalls(context: SurveyContext): void {
+  const { catalog, facts, index, outlets } = context;
   const trusted = [facts.control, facts.owner].map(quoteName).join(', ');
-  const expressions = [
-    ...catalog.indexes.map((row) => ({ ...row, close: () => `DROP INDEX ${row.object}` })),
-    ...catalog.statistics.map((row) => ({ ...row, close: () => `DROP STATISTICS ${row.object}` })),
-    ...catalog.relations.flatMap(({ partitionKey, ...row }) =>
-      partitionKey === null
-        ? []
-        : [
-            {
-              ...{
-                oid: row.oid,
-                object: 'the partition key',
-                relation: row.oid,
-                definition: partitionKey,
-              },
-              close: (table: string) => `REVOKE ALL ON TABLE ${table} FROM ${trusted}`,
-            },
-          ],
-    ),
-    ...catalog.constraints
-      .filter(({ kind }) => kind === 'c')
-      .map((row) => ({
-        ...row,
-        close: (table: string) => `ALTER TABLE ${table} DROP CONSTRAINT ${row.object}`,
-      })),
-  ];
-  const read = readByTrusted(catalog, facts);
-  for (const { oid, object, relation, definition, close } of expressions) {
+  const read = readByTrusted(context);
+  for (const expression of storedExpressions(catalog)) {
+    const { kind, oid, object, relation, close } = expression;
     const table = index.relation.get(relation);
-    if (table === undefined || !read.has(table)) continue;
-    const columns = new Set(
-      catalog.columns.filter((row) => row.relation === relation).map(({ name }) => name),
-    );
-    const constant = catalog.uses
-      .filter(
-        (use) =>
-          use.object === oid &&
-          ['pg_class', 'pg_constraint', 'pg_statistic_ext'].includes(use.class),
-      )
-      .map((use) => index.function.get(use.function))
-      .find(
-        (row) =>
-          row !== undefined &&
-          isJudged(row, facts) &&
-          isConstantCall(definition, row.name, columns),
-      );
-    if (constant === undefined) continue;
-    // Without this use nothing but its rights would be left of the function, and they would be the
-    // next finding.
+    if (table === undefined || !read.has(table) || !PLANNED.includes(kind)) continue;
+    const called = findConstantCall(context, expression);
+    if (called === undefined) continue;
+    // Without this use only the right to the function would be left, and it would be the next
+    // finding.
     const isUsedElsewhere =
-      !index.executable.has(constant.oid) ||
-      catalog.uses.some((use) => use.function === constant.oid && use.object !== oid);
-    outlets.open({
+      !index.executable.has(called.oid) ||
+      catalog.uses.some((use) => use.function === called.oid && use.object !== oid);
+    outlets.openOn(table, {
       outlet: `constant call in ${object} of ${table.object}`,
-      object: table.object,
-      why: `It calls ${constant.object} on no column, so that planning any query on the table runs it, also with the rights of trusted logins`,
+      why: `It calls ${called.object} on no column, so that planning any query on the table runs it, also with the rights of trusted logins`,
       fix: [
-        close(table.object),
-        ...(isUsedElsewhere ? [] : closeExecute(constant, facts.executor)),
+        kind === 'partition key'
+          ? `REVOKE ALL ON TABLE ${table.object} FROM ${trusted}`
+          : close(table.object),
+        ...(isUsedElsewhere ? [] : closeExecute(called, facts.executor)),
       ],
-      needs: `${quoteName(table.owner)} or a superuser`,
     });
   }
 }
 
-function isJudged(row: FunctionRow, facts: BoundaryFacts): boolean {
-  return !isVouchedFor(row, facts) && row.volatility !== 'v';
-}
-
-/** Tables that the control login or the owner of the evidence may read, with their partitions. */
-export function readByTrusted(catalog: Catalog, facts: BoundaryFacts): ReadonlySet<RelationRow> {
-  const objects = new Set(
-    catalog.grants
-      .filter(
-        ({ kind, grantee }) =>
-          kind === 'TABLE' && (grantee === facts.control || grantee === facts.owner),
-      )
-      .map(({ object }) => object),
-  );
-  return new Set(
-    catalog.relations
-      .filter(({ object }) => objects.has(object))
-      .flatMap((row) => [row, ...partitionsOf(catalog, row)]),
-  );
+function findConstantCall(
+  { facts, index }: SurveyContext,
+  expression: StoredExpression,
+): FunctionRow | undefined {
+  const { oid, relation, text } = expression;
+  const columns = new Set(index.columnsOf(relation).map(({ name }) => name));
+  const uses = index
+    .usesBy(oid)
+    .filter((use) => use.class !== 'pg_opclass' && usesIn(expression, use));
+  return uses
+    .flatMap((use) => index.function.get(use.function) ?? [])
+    .filter((row) => row.volatility !== 'v' && !isVouchedFor(row, facts))
+    .find((row) => isConstantCall(text, row.name, columns));
 }
 
 /**

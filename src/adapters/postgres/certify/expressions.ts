@@ -1,63 +1,161 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { findUnseenAct } from './body.ts';
-import type { Catalog, TriggerRow } from './catalog.ts';
-import type { Outlets } from './facts.ts';
-import { type Index, isLive, type Reach } from './reach.ts';
+import type { IndexRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
+import type { SurveyContext } from './facts.ts';
+
+type Kind =
+  | ('default' | 'check' | 'foreign key' | 'constraint' | 'trigger' | 'rule' | 'policy')
+  | ('index' | 'statistics' | 'partition key');
+
+const CONSTRAINT_KINDS: Readonly<Record<string, Kind>> = { c: 'check', f: 'foreign key' };
+
+/** The catalogues that the object ids of expressions are of, if functions are looked up by them. */
+const CLASS_OF: Readonly<Partial<Record<Kind, string>>> = {
+  check: 'pg_constraint',
+  'foreign key': 'pg_constraint',
+  constraint: 'pg_constraint',
+  policy: 'pg_policy',
+  index: 'pg_class',
+  'partition key': 'pg_class',
+  statistics: 'pg_statistic_ext',
+};
+
+/** An expression that the schema stores, and the statement that removes it. */
+export interface StoredExpression {
+  readonly kind: Kind;
+  /** 0 for the default of a column, which has no object that is named by its id. */
+  readonly oid: number;
+  /** 0 if it belongs to a domain. */
+  readonly relation: number;
+  readonly object: string;
+  readonly what: string;
+  readonly text: string;
+  readonly close: (table: string) => string;
+}
+
+/** Every expression of the schema that the server evaluates. */
+export function storedExpressions(catalog: SystemCatalog): readonly StoredExpression[] {
+  const found: StoredExpression[] = [];
+  const add = (
+    kind: Kind,
+    { oid, relation, object }: Pick<StoredExpression, 'oid' | 'relation' | 'object'>,
+    text: string | null,
+    close: (table: string) => string,
+    what = `${kind} ${object}`,
+  ) => found.push({ kind, oid, relation, object, what, text: text ?? '', close });
+  for (const { relation, name, defaultText } of catalog.columns) {
+    const object = quoteName(name);
+    const close = (table: string) => `ALTER TABLE ${table} ALTER COLUMN ${object} DROP DEFAULT`;
+    add('default', { oid: 0, relation, object }, defaultText, close, `default of ${object}`);
+  }
+  for (const { oid, name, defaultText } of catalog.types) {
+    const close = () => `ALTER DOMAIN ${name} DROP DEFAULT`;
+    const what = `default of domain ${name}`;
+    add('default', { oid, relation: 0, object: name }, defaultText, close, what);
+  }
+  for (const row of catalog.constraints) {
+    const kind = CONSTRAINT_KINDS[row.kind] ?? 'constraint';
+    const close = (table: string) => {
+      const place = row.domain === null ? `TABLE ${table}` : `DOMAIN ${row.domain}`;
+      return `ALTER ${place} DROP CONSTRAINT ${row.object}`;
+    };
+    add(kind, row, row.definition, close, `constraint ${row.object}`);
+  }
+  for (const row of catalog.triggers.filter(isLive))
+    add(
+      'trigger',
+      row,
+      conditionOf(row) ?? '',
+      (table) => `DROP TRIGGER ${row.object} ON ${table}`,
+    );
+  for (const row of catalog.rules)
+    add('rule', row, row.definition, (table) =>
+      row.event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${row.object} ON ${table}`,
+    );
+  for (const row of catalog.policies) {
+    const text = `${row.using ?? ''} ${row.checking ?? ''}`;
+    add('policy', row, text, (table) => `DROP POLICY ${row.object} ON ${table}`);
+  }
+  for (const row of catalog.indexes)
+    add('index', row, row.definition, (table) => closeIndex(catalog, row, table));
+  for (const row of catalog.statistics)
+    add('statistics', row, row.definition, () => `DROP STATISTICS ${row.object}`);
+  for (const { oid, object, partitionKey } of catalog.relations) {
+    if (partitionKey === null) continue;
+    const row = { oid, relation: oid, object: 'the partition key' };
+    const close = (table: string) =>
+      `-- partition ${table} by columns, or by built-in functions of them`;
+    add('partition key', row, partitionKey, close, `partition key of ${object}`);
+  }
+  return found;
+}
+
+/** An index that a constraint needs goes with the constraint. */
+function closeIndex(catalog: SystemCatalog, index: IndexRow, table: string): string {
+  const constraint = catalog.constraints.find(
+    (row) =>
+      /^[xup]$/.test(row.kind) &&
+      row.relation === index.relation &&
+      index.object.endsWith(`.${row.object}`),
+  );
+  return constraint
+    ? `ALTER TABLE ${table} DROP CONSTRAINT ${constraint.object}`
+    : `DROP INDEX ${index.object}`;
+}
+
+/** Whether a use is one by this expression; an operator class is used by its index. */
+export function usesIn({ kind, oid }: StoredExpression, use: Use): boolean {
+  const owner = use.class === 'pg_opclass' ? 'pg_class' : use.class;
+  return oid === use.object && owner === CLASS_OF[kind];
+}
+
+/**
+ * Removes the expression that calls a function. Writes of such a function to registered relations
+ * could not be explained otherwise.
+ */
+export function closeUse(
+  catalog: SystemCatalog,
+  expressions: readonly StoredExpression[],
+  use: Use,
+  table: string,
+): readonly string[] {
+  switch (use.class) {
+    case 'pg_attrdef':
+      return [`ALTER TABLE ${table} ALTER COLUMN ${quoteName(use.column ?? '')} DROP DEFAULT`];
+    case 'pg_type': {
+      const type = catalog.types.find(({ oid }) => oid === use.object);
+      return [`DROP TYPE ${type?.name ?? ''} CASCADE`];
+    }
+    case 'pg_amproc':
+      return closeFamily(use);
+    case 'pg_conversion':
+      return [`DROP ${use.description.replace('conversion', 'CONVERSION')}`];
+    default: {
+      const found = expressions.find(
+        (expression) => expression.kind !== 'partition key' && usesIn(expression, use),
+      );
+      return found ? [found.close(table)] : [];
+    }
+  }
+}
+
+/** Removes the operator family that a support function or operator belongs to. */
+export function closeFamily({ description }: Use): readonly string[] {
+  const family = /of operator family (.+) for access method (\w+)/s.exec(description);
+  return family === null ? [] : [`DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`];
+}
+
+/** These are judged by the functions that they call, where maintenance or planning evaluates them. */
+const JUDGED_ELSEWHERE: readonly Kind[] = ['index', 'statistics', 'partition key'];
 
 /**
  * Expressions with effects that are not observed: those of reached relations, and of every domain.
  */
-export function surveyExpressions(
-  catalog: Catalog,
-  index: Index,
-  reach: Reach,
-  outlets: Outlets,
-): void {
-  const expressions = [
-    ...catalog.columns.map((row) => ({
-      relation: row.relation,
-      what: `default of ${quoteName(row.name)}`,
-      text: row.defaultText ?? '',
-      close: (table: string) =>
-        `ALTER TABLE ${table} ALTER COLUMN ${quoteName(row.name)} DROP DEFAULT`,
-    })),
-    ...catalog.constraints.map((row) => ({
-      relation: row.relation,
-      what: `constraint ${row.object}`,
-      text: row.definition,
-      close: (table: string) =>
-        `ALTER ${row.domain === null ? `TABLE ${table}` : `DOMAIN ${row.domain}`} DROP CONSTRAINT ${row.object}`,
-    })),
-    ...catalog.types.map((row) => ({
-      relation: 0,
-      what: `default of domain ${row.name}`,
-      text: row.defaultText ?? '',
-      close: () => `ALTER DOMAIN ${row.name} DROP DEFAULT`,
-    })),
-    ...catalog.triggers.filter(isLive).map((row) => ({
-      relation: row.relation,
-      what: `trigger ${row.object}`,
-      text: conditionOf(row) ?? '',
-      close: (table: string) => `DROP TRIGGER ${row.object} ON ${table}`,
-    })),
-    ...catalog.rules.map((row) => ({
-      relation: row.relation,
-      what: `rule ${row.object}`,
-      text: row.definition,
-      close: (table: string) =>
-        row.event === '1' ? `DROP VIEW ${table}` : `DROP RULE ${row.object} ON ${table}`,
-    })),
-    ...catalog.policies.map((row) => ({
-      relation: row.relation,
-      what: `policy ${row.object}`,
-      text: `${row.using ?? ''} ${row.checking ?? ''}`,
-      close: (table: string) => `DROP POLICY ${row.object} ON ${table}`,
-    })),
-  ];
-  for (const { relation, what, text, close } of expressions) {
+export function surveyExpressions({ catalog, index, reach, outlets }: SurveyContext): void {
+  for (const { kind, relation, what, text, close } of storedExpressions(catalog)) {
     const row = index.relation.get(relation);
     const isReached = relation === 0 || (row !== undefined && reach.relations.has(row));
-    const act = isReached ? findUnseenAct(text) : undefined;
+    const act = isReached && !JUDGED_ELSEWHERE.includes(kind) ? findUnseenAct(text) : undefined;
     if (act === undefined) continue;
     outlets.open({
       outlet: row === undefined ? what : `${what} of ${row.object}`,
@@ -67,6 +165,11 @@ export function surveyExpressions(
       needs: `${row === undefined ? 'the owner of the domain' : quoteName(row.owner)} or a superuser`,
     });
   }
+}
+
+/** Whether a trigger can fire in an ordinary session. */
+export function isLive(trigger: TriggerRow): boolean {
+  return trigger.enabled === 'O' || trigger.enabled === 'A';
 }
 
 /** The condition of a trigger, which is evaluated with the rights of the writing role. */

@@ -1,16 +1,20 @@
+import { quoteName } from '../../../postgres/identifier.ts';
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
-import type { Relation } from '../relation.ts';
+import type { PostgresRelation } from '../relation.ts';
 import { TRUSTED_EXTENSIONS } from './builtins.ts';
+import type { SystemCatalog, TextReader } from './catalog.ts';
+import type { CatalogIndex } from './catalog-index.ts';
+import type { Reach } from './reach.ts';
 
 /** A table under observation and how its writes are recorded. */
-export interface RegisteredRelation extends Relation {
+export interface RegisteredRelation extends PostgresRelation {
   /** Recorded per statement with transition tables instead of per row. */
   readonly bulk: boolean;
   readonly volatile: readonly string[];
 }
 
 /** A function or procedure that agents may call. The object id decides; the name is for people. */
-export interface EntryPoint {
+interface EntryPoint {
   readonly oid: number;
   readonly name: string;
 }
@@ -31,7 +35,7 @@ export interface BoundaryFacts {
   readonly backend: string;
   /** The login that runs agent SQL. */
   readonly executor: string;
-  /** The role that owns schema `effectmatch` and that nobody logs in as. */
+  /** The role that owns schema `effectmatch`; no session logs in as it. */
   readonly owner: string;
   /** The trusted login that surveys. */
   readonly control: string;
@@ -43,8 +47,8 @@ export interface BoundaryFacts {
   readonly restrictions: readonly string[];
   readonly reviews?: readonly Review[];
   /**
-   * Extensions and preloaded libraries with native code that the deployment vouches for beside the
-   * built-in list.
+   * Extensions and preloaded libraries with native code that the deployment vouches for, besides
+   * the built-in list.
    */
   readonly trustedCode?: readonly string[];
 }
@@ -110,13 +114,35 @@ export class Outlets {
 
   /**
    * A route that is open: it refuses certification until its statements were applied. One finding
-   * per outlet is enough.
+   * per outlet and reason is enough.
    */
   open(problem: Problem): void {
-    if (this.problems.some(({ outlet, why }) => outlet === problem.outlet && why === problem.why))
-      return;
+    const { outlet, why, needs, fix } = problem;
+    if (this.problems.some((known) => known.outlet === outlet && known.why === why)) return;
     this.problems.push(problem);
-    const by = `${problem.why}. Close it (${problem.needs}): ${problem.fix.join('; ')}`;
-    this.listed.push({ outlet: problem.outlet, disposition: 'unclassified', by });
+    const by = `${why}. Close it (${needs}): ${fix.join('; ')}`;
+    this.listed.push({ outlet, disposition: 'unclassified', by });
   }
+
+  /** An open route through one object, which its owner can close. */
+  openOn({ object, owner }: OwnedObject, problem: Omit<Problem, 'object' | 'needs'>): void {
+    this.open({ ...problem, object, needs: `${quoteName(owner)} or a superuser` });
+  }
+}
+
+/** An object as SQL names it, and its owner. */
+interface OwnedObject {
+  readonly object: string;
+  readonly owner: string;
+}
+
+/** What every part of a survey works with. */
+export interface SurveyContext {
+  /** The trusted session, for questions that the catalogue does not answer. */
+  readonly control: TextReader;
+  readonly catalog: SystemCatalog;
+  readonly facts: BoundaryFacts;
+  readonly index: CatalogIndex;
+  readonly reach: Reach;
+  readonly outlets: Outlets;
 }

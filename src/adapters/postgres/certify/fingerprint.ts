@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { invariant } from '../../../errors.ts';
-import type { Connection, Statement, TextRow } from '../../../postgres/connection.ts';
+import type { Connection, TextRow, WireStatement } from '../../../postgres/connection.ts';
 import type { Survey } from '../../../protocol/boundary.ts';
 import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { SQL } from '../sql.ts';
@@ -41,7 +41,7 @@ export async function prepareFingerprint(
   const oids = `{${closure.map(({ oid }) => oid).join(',')}}`;
   await control.query('DEALLOCATE ALL');
   await control.prepare({ effectmatch_fingerprint: FINGERPRINT, effectmatch_moment: MOMENT });
-  const ask = async (statement: Statement): Promise<TextRow | undefined> => {
+  const ask = async (statement: WireStatement): Promise<TextRow | undefined> => {
     const { replies, failure } = await control.run([statement]);
     if (failure !== undefined) throw failure.error;
     return replies[0]?.rows[0];

@@ -1,49 +1,156 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { readRows, type TextReader } from './catalog.ts';
-import type { BoundaryFacts, Outlets } from './facts.ts';
-import type { Index, Reach } from './reach.ts';
+import type { SurveyContext } from './facts.ts';
+import { isTrustedExtension } from './functions.ts';
+import type { Route } from './reach.ts';
+
+/** Something that a role may use through its own rights. */
+interface Usable {
+  readonly role: string;
+  readonly kind: string;
+  readonly oid: number;
+}
+
+/** Functions, foreign tables, servers and wrappers that these roles may use; never superusers. */
+export async function readUsable(
+  control: TextReader,
+  roles: readonly string[],
+): Promise<readonly Usable[]> {
+  return await readRows<Usable>(control, SQL.rights.get('usable_by'), [roles]);
+}
+
+/** Native code, foreign tables and servers within the rights of a role whose rights are lent. */
+export async function surveyLentCode(context: SurveyContext): Promise<void> {
+  const { control, catalog, facts, reach, outlets } = context;
+  const roles = [facts.executor, ...reach.principals.keys()];
+  for (const usable of await readUsable(control, roles)) {
+    const route = reach.principals.get(usable.role);
+    if (usable.kind === 'foreign table') openForeignTable(context, usable, route);
+    else if (route === undefined) continue;
+    else if (usable.kind === 'function') openNative(context, usable, route);
+    else openForeignServer(context, usable, route);
+  }
+  for (const { name, version } of catalog.extensions) {
+    const isOpen = outlets.problems.some(({ object }) =>
+      catalog.functions.some((row) => row.extension === name && row.object === object),
+    );
+    if (!isOpen && !isTrustedExtension(name, facts))
+      outlets.denied(
+        `extension ${quoteName(name)} ${version}`,
+        'no role that an execution can act as may execute its functions',
+      );
+  }
+}
+
+function openForeignTable(
+  { index, outlets }: SurveyContext,
+  { role, oid }: Usable,
+  route: Route | undefined,
+): void {
+  const row = index.relation.get(oid);
+  if (row === undefined) return;
+  const via = route ? `, whose rights are lent by ${route.by}` : '';
+  const fix =
+    row.owner === role
+      ? `DROP FOREIGN TABLE ${row.object}`
+      : `REVOKE ALL ON TABLE ${row.object} FROM PUBLIC, ${quoteName(role)}`;
+  outlets.openOn(row, {
+    outlet: `foreign table ${row.object}`,
+    why: `${quoteName(role)}${via} may use it: its rows are on another server and do not roll back with ours`,
+    fix: [fix],
+  });
+}
+
+function openNative(
+  { facts, index, outlets }: SurveyContext,
+  { role, oid }: Usable,
+  route: Route,
+): void {
+  const row = index.function.get(oid);
+  if (row === undefined || isTrustedExtension(row.extension, facts)) return;
+  if (['sql', 'plpgsql', 'internal'].includes(row.language)) return;
+  outlets.openOn(row, {
+    outlet: `function ${row.object}`,
+    why: `${quoteName(role)} may execute this ${row.language} function, and its rights are lent by ${route.by}`,
+    fix: [`REVOKE EXECUTE ON ROUTINE ${row.object} FROM PUBLIC, ${quoteName(role)}`],
+  });
+}
+
+/**
+ * A role that may use a server can make a table of it in a function, and what is sent there does
+ * not roll back with ours.
+ */
+function openForeignServer(
+  { catalog, facts, outlets }: SurveyContext,
+  { role, kind, oid }: Usable,
+  route: Route,
+): void {
+  const rows = kind === 'foreign server' ? catalog.servers : catalog.wrappers;
+  const found = rows.find((row) => row.oid === oid);
+  if (found === undefined) return;
+  const name = kind.toUpperCase();
+  const superuser = catalog.roles.find((row) => row.super)?.name ?? facts.owner;
+  const owner = `ALTER ${name.replace('FOREIGN SERVER', 'SERVER')} ${found.object} OWNER TO ${quoteName(superuser)}`;
+  outlets.open({
+    outlet: `${kind} ${found.object}`,
+    object: found.object,
+    why: `${quoteName(role)} may use it, and its rights are lent by ${route.by}: what is sent to another server does not roll back with ours`,
+    fix: [
+      ...(found.owner === role ? [owner] : []),
+      `REVOKE USAGE ON ${name} ${found.object} FROM PUBLIC, ${quoteName(role)}`,
+    ],
+    needs: 'superuser',
+  });
+}
 
 /**
  * Tables of other servers behind views and parents. Reading one can make the other server write or
  * run a program, and what it wrote becomes durable with our commit or before it.
  */
-export async function surveyForeignBeneath(
-  control: TextReader,
-  {
-    facts,
-    index,
-    reach,
-    outlets,
-  }: { facts: BoundaryFacts; index: Index; reach: Reach; outlets: Outlets },
-): Promise<void> {
+export async function surveyForeignBeneath(context: SurveyContext): Promise<void> {
+  const { control, facts, index, reach, outlets } = context;
   const roles = [facts.executor, ...reach.principals.keys()];
-  const rows = await readRows<{ role: string; root: number; oid: number }>(
-    control,
-    SQL.rights.get('foreign_beneath'),
-    [roles],
-  );
+  const query = SQL.rights.get('foreign_beneath');
+  const rows = await readRows<{ role: string; root: number; oid: number }>(control, query, [roles]);
   for (const { role, root, oid } of rows) {
     const [above, foreign] = [index.relation.get(root), index.relation.get(oid)];
-    // Partitions of registered tables are judged with those, and what a role owns is judged by
-    // itself.
-    if (
-      above === undefined ||
-      foreign === undefined ||
-      index.registered.has(root) ||
-      foreign.owner === role
-    )
-      continue;
+    if (above === undefined || foreign === undefined) continue;
+    // Partitions of registered tables, and what a role owns, are judged elsewhere.
+    if (index.registered.has(root) || foreign.owner === role) continue;
     const route = reach.principals.get(role);
-    outlets.open({
+    const via = route ? `, whose rights are lent by ${route.by},` : '';
+    const fix =
+      above.owner === role
+        ? `DROP FOREIGN TABLE ${foreign.object} CASCADE`
+        : `REVOKE ALL ON TABLE ${above.object} FROM PUBLIC, ${quoteName(role)}`;
+    outlets.openOn(above, {
       outlet: `foreign table ${foreign.object} beneath ${above.object}`,
-      object: above.object,
-      why: `${quoteName(role)}${route ? `, whose rights are lent by ${route.by},` : ''} reads it through ${above.object}: what that makes the other server do does not roll back with ours`,
-      fix:
-        above.owner === role
-          ? [`DROP FOREIGN TABLE ${foreign.object} CASCADE`]
-          : [`REVOKE ALL ON TABLE ${above.object} FROM PUBLIC, ${quoteName(role)}`],
-      needs: `${quoteName(above.owner)} or a superuser`,
+      why: `${quoteName(role)}${via} reads it through ${above.object}: what that makes the other server do does not roll back with ours`,
+      fix: [fix],
     });
   }
+}
+
+/** Foreign servers that the execution login could log in to. */
+export function surveyServers({ catalog, facts, outlets }: SurveyContext): void {
+  for (const { object, wrapper, owner } of catalog.servers) {
+    const users = catalog.mappings.filter(({ server }) => server === object);
+    const reached = users.filter(({ user }) => [facts.executor, 'public', '', null].includes(user));
+    for (const { user } of reached) {
+      const login = user === facts.executor ? quoteName(user) : 'PUBLIC';
+      outlets.openOn(
+        { object, owner },
+        {
+          outlet: `user mapping of ${login} on ${object}`,
+          why: `${quoteName(facts.executor)} can log in to another server with it`,
+          fix: [`DROP USER MAPPING FOR ${login} SERVER ${object}`],
+        },
+      );
+    }
+    if (reached.length > 0) continue;
+    const why = 'no user mapping and no foreign table within reach';
+    outlets.denied(`foreign server ${object} (${wrapper})`, why);
+  }
+  if (catalog.servers.length === 0) outlets.denied('foreign servers', 'none');
 }

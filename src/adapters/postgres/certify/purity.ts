@@ -1,14 +1,12 @@
 import { quoteName } from '../../../postgres/identifier.ts';
-import { judgeBody, namesIn, tokenize } from './body.ts';
+import { judgeBody, namesIn, startsStatement, tokenize } from './body.ts';
 import { dangerOf } from './builtins.ts';
-import type { Catalog, FunctionRow, RelationRow } from './catalog.ts';
-import { type BoundaryFacts, isVouchedFor } from './facts.ts';
-import { digestFunction } from './functions.ts';
-import type { Index } from './reach.ts';
+import type { FunctionRow, RelationRow, SystemCatalog } from './catalog.ts';
+import type { CatalogIndex } from './catalog-index.ts';
+import { type BoundaryFacts, isVouchedFor, type SurveyContext } from './facts.ts';
+import { digestFunction, reviewerOf } from './functions.ts';
 
-/**
- * Statements that write, wherever they stand in a text; and those that do where a statement begins.
- */
+/** Words that write anywhere in a text; and those that do where a statement begins. */
 const WRITES = new Set(['insert', 'update', 'delete', 'merge', 'truncate', 'execute', 'explain']);
 const COMMANDS = new Set(
   (
@@ -16,7 +14,6 @@ const COMMANDS = new Set(
     'reassign checkpoint'
   ).split(' '),
 );
-const STARTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
 
 /**
  * Says of functions, and of all they lead to, why they may do more than read and compute. Texts are
@@ -24,26 +21,18 @@ const STARTS = new Set(['begin', 'then', 'else', 'loop', ';', '>', 'atomic']);
  * arguments. What cannot be judged is not pure.
  */
 export class Purity {
-  readonly #catalog: Catalog;
+  readonly #catalog: SystemCatalog;
   readonly #facts: BoundaryFacts;
-  readonly #index: Index;
+  readonly #index: CatalogIndex;
   readonly #volatile: ReadonlySet<string>;
-  readonly #functions: ReadonlyMap<string, readonly FunctionRow[]>;
-  readonly #relations: ReadonlyMap<string, readonly RelationRow[]>;
-  readonly #types: ReadonlyMap<string, Catalog['types']>;
-  readonly #columns: ReadonlyMap<number, Catalog['columns']>;
   readonly #seen = new Set<unknown>();
 
   /** `volatile` are the names of the server's own volatile functions. */
-  constructor(catalog: Catalog, facts: BoundaryFacts, index: Index, volatile: ReadonlySet<string>) {
+  constructor({ catalog, facts, index }: SurveyContext, volatile: ReadonlySet<string>) {
     this.#catalog = catalog;
     this.#facts = facts;
     this.#index = index;
     this.#volatile = volatile;
-    this.#functions = Map.groupBy(catalog.functions, (row) => row.name);
-    this.#relations = Map.groupBy(catalog.relations, (row) => row.name);
-    this.#types = Map.groupBy(catalog.types, (row) => row.short);
-    this.#columns = Map.groupBy(catalog.columns, (row) => row.relation);
   }
 
   /**
@@ -53,20 +42,11 @@ export class Purity {
   ofFunction(row: FunctionRow): string | undefined {
     return this.#once(row, () => {
       if (row.schema === 'effectmatch' || isVouchedFor(row, this.#facts)) return undefined;
-      const digest = digestFunction(row);
-      if (
-        this.#facts.reviews?.some(
-          (known) => known.function === row.object && known.digest === digest,
-        )
-      ) {
-        return undefined;
-      }
+      if (reviewerOf(row, this.#facts) !== undefined) return undefined;
       const own = this.#judgeOwn(row);
       if (own !== undefined)
-        return `${row.object} ${own} (or have it read and declare its digest ${digest})`;
-      const inner = this.#catalog.uses.filter(
-        (use) => use.class === 'pg_proc' && use.object === row.oid,
-      );
+        return `${row.object} ${own} (or have it read and declare its digest ${digestFunction(row)})`;
+      const inner = this.#index.usesBy(row.oid).filter((use) => use.class === 'pg_proc');
       return (
         this.ofFunctions(inner.map((use) => use.function)) ??
         first(row.types, (type) => this.ofType(type)) ??
@@ -89,13 +69,13 @@ export class Purity {
    * parts.
    */
   ofType(oid: number): string | undefined {
-    const type = this.#catalog.types.find((row) => row.oid === oid);
+    const type = this.#index.type.get(oid);
     if (type === undefined) return undefined;
     return this.#once(type, () => {
-      const uses = this.#catalog.uses.filter((use) => use.type === oid);
+      const uses = this.#index.usesOfType(oid);
       const checks = this.#catalog.constraints.filter((row) => row.type === oid);
       // The row of a table is a type as well.
-      const fields = (this.#columns.get(type.relation) ?? []).map((row) => row.typeOid);
+      const fields = this.#index.columnsOf(type.relation).map((row) => row.typeOid);
       const parts = [type.base, type.element, ...type.types, ...fields];
       return (
         this.ofFunctions(uses.map((use) => use.function)) ??
@@ -117,7 +97,7 @@ export class Purity {
     const isOwn = (name: string) =>
       name === own?.name && tokenize(definition).filter(({ text }) => text === name).length === 1;
     const types = [...namesIn(definition)].flatMap((name) =>
-      isOwn(name) ? [] : (this.#types.get(name) ?? []),
+      isOwn(name) ? [] : this.#index.typesNamed(name),
     );
     const danger = first(callsIn(definition), (name) => this.#dangerOf(name));
     return (
@@ -136,25 +116,21 @@ export class Purity {
     return this.#once(row, () => {
       if (row.kind === 'f') return `${row.object} is a foreign table`;
       // Defaults are evaluated by writes, and queries are judged as such.
-      const uses = this.#catalog.uses.filter((use) => use.relation === row.oid);
-      const called = uses.filter((use) => !['pg_attrdef', 'pg_rewrite'].includes(use.class));
-      const children = this.#catalog.relations.filter(({ parents }) => parents.includes(row.oid));
+      const called = this.#index
+        .usesOf(row.oid)
+        .filter((use) => !['pg_attrdef', 'pg_rewrite'].includes(use.class));
       return (
         this.ofFunctions(called.map((use) => use.function)) ??
         (row.kind === 'v' ? this.ofQuery(row) : undefined) ??
-        first(children, (child) => this.ofRelation(child))
+        first(this.#index.childrenOf(row.oid), (child) => this.ofRelation(child))
       );
     });
   }
 
   /** Why running the query of a view or materialized view may do more than read. */
   ofQuery(view: RelationRow): string | undefined {
-    const rules = this.#catalog.rules.filter(
-      (rule) => rule.relation === view.oid && rule.event === '1',
-    );
-    const uses = this.#catalog.uses.filter(
-      (use) => use.class === 'pg_rewrite' && use.relation === view.oid,
-    );
+    const rules = this.#index.rulesOf(view.oid).filter((rule) => rule.event === '1');
+    const uses = this.#index.usesOf(view.oid).filter((use) => use.class === 'pg_rewrite');
     return (
       this.ofFunctions(uses.map((use) => use.function)) ??
       first(rules, ({ definition }) => {
@@ -193,7 +169,7 @@ export class Purity {
   /** Everything that a body calls or names, and what can run in any text without being named. */
   #ofBody(text: string): string | undefined {
     const calls = first(callsIn(text), (name) =>
-      first(this.#functions.get(name) ?? [], (row) => this.ofFunction(row)),
+      first(this.#index.functionsNamed(name), (row) => this.ofFunction(row)),
     );
     return calls ?? this.#ofNames(text) ?? this.#ofOperators(text) ?? this.#ofCasts();
   }
@@ -212,10 +188,10 @@ export class Purity {
   /** The relations and types that a text names. */
   #ofNames(text: string, self?: RelationRow): string | undefined {
     return first(namesIn(text), (name) => {
-      const relations = (this.#relations.get(name) ?? []).filter((row) => row !== self);
+      const relations = this.#index.relationsNamed(name).filter((row) => row !== self);
       return (
         first(relations, (row) => this.ofRelation(row)) ??
-        first(this.#types.get(name) ?? [], ({ oid }) => this.ofType(oid))
+        first(this.#index.typesNamed(name), ({ oid }) => this.ofType(oid))
       );
     });
   }
@@ -226,9 +202,8 @@ export class Purity {
   }
 
   /**
-   * Everything is judged once for each question. What leads back to itself adds nothing; whatever
-   * is found goes straight to whoever asked, so no answer about a part is kept for the next
-   * question.
+   * Everything is judged once for each question. What leads back to itself adds nothing. A finding
+   * ends the question at once, so no answer about a part is kept for the next question.
    */
   #once(what: unknown, judge: () => string | undefined): string | undefined {
     if (this.#seen.has(what)) return undefined;
@@ -263,11 +238,8 @@ function findWrite(text: string, language: string): string | undefined {
   const tokens = tokenize(text);
   const found = tokens.find(({ kind, text: word }, at) => {
     if (kind !== 'word') return false;
-    const before = tokens[at - 1];
-    const starts = before === undefined || (before.kind !== 'string' && STARTS.has(before.text));
-    return (
-      WRITES.has(word) || (word === 'into' && language === 'sql') || (starts && COMMANDS.has(word))
-    );
+    if (WRITES.has(word) || (word === 'into' && language === 'sql')) return true;
+    return startsStatement(tokens, at) && COMMANDS.has(word);
   });
   return found && `may write (${found.text.toUpperCase()})`;
 }

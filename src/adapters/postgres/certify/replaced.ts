@@ -1,8 +1,8 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { DANGEROUS } from './builtins.ts';
-import { readRows, type TextReader } from './catalog.ts';
-import type { Outlets } from './facts.ts';
+import { readRows } from './catalog.ts';
+import type { SurveyContext } from './facts.ts';
 
 /**
  * Digests (MD5, as the server computes it) of the few built-ins of PostgreSQL 15 and 17 that are
@@ -18,15 +18,17 @@ const SQL_TEXTS: readonly string[] = [
 ];
 
 /**
- * Built-ins that somebody replaced or gave rights. Nothing else in the survey would look at them:
- * what the server came with is judged by its name. `roles` are all that an execution, or our own
+ * Built-ins that were replaced or given rights. Nothing else in the survey would look at them: what
+ * the server came with is judged by its name. Asked for all roles that an execution, or our own
  * functions, run as.
  */
-export async function surveyReplaced(
-  control: TextReader,
-  roles: readonly string[],
-  outlets: Outlets,
-): Promise<void> {
+export async function surveyReplaced({
+  control,
+  facts,
+  reach,
+  outlets,
+}: SurveyContext): Promise<void> {
+  const roles = [facts.executor, facts.control, facts.owner, ...reach.principals.keys()];
   const rows = await readRows<{
     object: string;
     definer: boolean;
@@ -37,23 +39,25 @@ export async function surveyReplaced(
     Object.values(DANGEROUS).flat(),
     SQL_TEXTS,
   ]);
-  for (const { object, definer, configured, roles: callers } of rows) {
-    const fix = definer
-      ? `ALTER ROUTINE ${object} SECURITY INVOKER`
-      : configured
-        ? `ALTER ROUTINE ${object} RESET ALL`
-        : `REVOKE EXECUTE ON ROUTINE ${object} FROM PUBLIC, ${callers.map(quoteName).join(', ')}`;
-    outlets.open({
-      outlet: `built-in ${object}`,
-      object,
-      why: definer
-        ? 'It is SECURITY DEFINER, with the rights of a superuser, and the server came with it otherwise'
-        : configured
-          ? 'It runs with settings of its own, and the server came with it otherwise'
-          : `It is not the one that the server came with, and ${callers.map(quoteName).join(', ')} may execute it`,
-      fix: [fix],
-      needs: 'superuser',
-    });
+  for (const { object, definer, configured, roles: able } of rows) {
+    const callers = able.map(quoteName).join(', ');
+    const open = (why: string, fix: string) =>
+      outlets.open({ outlet: `built-in ${object}`, object, why, fix: [fix], needs: 'superuser' });
+    if (definer)
+      open(
+        'It is SECURITY DEFINER, with the rights of a superuser, and the server came with it otherwise',
+        `ALTER ROUTINE ${object} SECURITY INVOKER`,
+      );
+    else if (configured)
+      open(
+        'It has its own settings, and the server came with it otherwise',
+        `ALTER ROUTINE ${object} RESET ALL`,
+      );
+    else
+      open(
+        `It is not the one that the server came with, and ${callers} may execute it`,
+        `REVOKE EXECUTE ON ROUTINE ${object} FROM PUBLIC, ${callers}`,
+      );
   }
   if (rows.length === 0)
     outlets.denied(

@@ -1,26 +1,71 @@
 import { hash } from 'node:crypto';
-import { type Catalog, readCatalog, type TextReader } from './catalog.ts';
+import { surveyAttached } from './attached.ts';
+import { readCatalog, type SystemCatalog, type TextReader } from './catalog.ts';
+import { indexCatalog } from './catalog-index.ts';
 import { keepSurveyed, readVersions } from './changes.ts';
 import { surveyComparisons, surveySupport } from './comparisons.ts';
 import { surveyConstantCalls } from './constant-calls.ts';
 import { surveyDelayed } from './delayed.ts';
-import { type BoundaryFacts, Outlets, type PostgresSurvey } from './facts.ts';
-import { surveyForeignBeneath } from './foreign.ts';
-import { readUsable, surveyFunctions, surveyLentCode } from './functions.ts';
-import { surveyGuards, surveyStrangers } from './guards.ts';
-import { surveyObjects, surveySettings } from './objects.ts';
+import { surveyExpressions } from './expressions.ts';
+import { type BoundaryFacts, Outlets, type PostgresSurvey, type SurveyContext } from './facts.ts';
+import { readUsable, surveyForeignBeneath, surveyLentCode, surveyServers } from './foreign.ts';
+import { surveyFunctions } from './functions.ts';
+import { surveyEvidenceTables, surveyGuards } from './guards.ts';
+import { surveyCasts, surveyChannels, surveyEventTriggers, surveyOperators } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
-import { computeReach, type Index } from './reach.ts';
+import { computeReach } from './reach.ts';
 import { surveyReplaced } from './replaced.ts';
-import { surveyExecutor, surveyRights, surveyTrustedRoles } from './roles.ts';
+import { surveyBuiltins, surveyExecutor, surveyLentRights, surveyTrustedRoles } from './roles.ts';
 import { surveySequences } from './sequences.ts';
-import { surveyAttached, surveyRegistered } from './tables.ts';
+import { surveySettings } from './settings.ts';
+import { surveyRegistered } from './tables.ts';
 import { surveyViews } from './views.ts';
 
 /**
+ * Every kind of outlet that agent SQL could reach, in the order of the report.
+ *
+ * To add an outlet:
+ * 1. If the catalogue parts do not show it yet, add a statement to `../sql/catalog.sql` and its row
+ *    to {@link SystemCatalog} in `catalog.ts`. What the statement reads must be watched: add the rows to
+ *    `watched` in `../sql/fingerprint.sql`, or a change of them would not be noticed.
+ * 2. Write a function that calls `outlets.denied`, `outlets.observed` or `outlets.open` (see
+ *    {@link Outlets} in `facts.ts`) for each object of the kind, and list it here.
+ * 3. Add a case to `test/adapters/postgres/certify/openings.ts`, which opens the outlet on a real
+ *    server and checks that the `fix` statements close it, and one to `test/escapes/cases`.
+ */
+const OUTLETS: readonly ((context: SurveyContext) => void | Promise<void>)[] = [
+  surveyExecutor,
+  surveyTrustedRoles,
+  surveyGuards,
+  surveyEvidenceTables,
+  surveyRegistered,
+  surveyViews,
+  surveySequences,
+  surveyExpressions,
+  surveyAttached,
+  surveyConstantCalls,
+  surveyComparisons,
+  surveySupport,
+  surveyPrivileges,
+  surveyFunctions,
+  surveyLentRights,
+  surveyBuiltins,
+  surveyReplaced,
+  surveyForeignBeneath,
+  surveyDelayed,
+  surveyLentCode,
+  surveySettings,
+  surveyEventTriggers,
+  surveyServers,
+  surveyChannels,
+  surveyCasts,
+  surveyOperators,
+];
+
+/**
  * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could
- * reach. The caller may keep the result as long as {@link readFingerprint} returns the same text.
- * Runs no application code.
+ * reach. The caller may keep the result as long as the fingerprint of the configuration is the
+ * same. Runs no application code.
  */
 export async function surveyBoundary(
   control: TextReader,
@@ -38,70 +83,32 @@ export async function surveyBoundary(
 
 async function classify(
   control: TextReader,
-  catalog: Catalog,
+  catalog: SystemCatalog,
   facts: BoundaryFacts,
 ): Promise<PostgresSurvey> {
+  const { executor, owner } = facts;
   const outlets = new Outlets();
-  const isKnown = catalog.roles.some(({ name }) => name === facts.executor);
-  const callable = isKnown ? await readUsable(control, [facts.executor]) : [];
-  const index: Index = {
-    relation: new Map(catalog.relations.map((row) => [row.oid, row])),
-    function: new Map(catalog.functions.map((row) => [row.oid, row])),
-    registered: new Set(
-      facts.relations.flatMap(({ oid, leaves }) => [oid, ...leaves.map((leaf) => leaf.oid)]),
-    ),
-    views: new Set((facts.views ?? []).map(({ oid }) => oid)),
-    executable: new Set(callable.filter(({ kind }) => kind === 'function').map(({ oid }) => oid)),
-  };
+  const usable = await readUsable(control, [executor]);
+  const functions = usable.filter(({ kind }) => kind === 'function');
+  const index = indexCatalog(catalog, facts, new Set(functions.map(({ oid }) => oid)));
   const reach = computeReach(catalog, facts, index);
-  surveyExecutor(catalog, facts, outlets);
-  surveyTrustedRoles(catalog, facts, outlets);
-  surveyGuards(catalog, facts, outlets);
-  surveyStrangers(catalog, index, outlets);
-  surveyRegistered(catalog, facts, index, outlets);
-  surveyViews(catalog, facts, index, outlets);
-  await surveySequences(control, facts, outlets);
-  surveyAttached(catalog, facts, index, reach, outlets);
-  surveyConstantCalls(catalog, facts, index, outlets);
-  surveyComparisons(catalog, facts, index, outlets);
-  await surveySupport(control, outlets);
-  surveyPrivileges(catalog, facts, index, outlets);
-  surveyFunctions(catalog, facts, index, reach, outlets);
-  await surveyRights(control, { catalog, facts, reach, outlets });
-  const callers = [facts.executor, facts.control, facts.owner, ...reach.principals.keys()];
-  await surveyReplaced(control, callers, outlets);
-  const lent = await readUsable(control, [...reach.principals.keys()]);
-  await surveyForeignBeneath(control, { facts, index, reach, outlets });
-  await surveyDelayed(control, { catalog, facts, index, reach }, outlets);
-  surveyLentCode({ catalog, facts, index, reach, outlets }, [...callable, ...lent]);
-  surveySettings(catalog, facts, reach, outlets);
-  surveyObjects(catalog, facts, index, outlets);
-  const reviews = (facts.reviews ?? []).map(
-    (review) => `${review.function} ${review.digest} read by ${review.by}`,
-  );
-  const declared = [
-    ...facts.restrictions,
-    ...reviews,
-    ...(facts.trustedCode ?? []).map((name) => `code of ${name}`),
-  ];
-  const roles = closureOf(catalog, [
-    facts.executor,
-    facts.owner,
-    facts.control,
-    ...reach.principals.keys(),
-  ]);
+  const context = { control, catalog, facts, index, reach, outlets };
+  for (const survey of OUTLETS) await survey(context);
+  const ours = [executor, owner, facts.control];
+  const roles = closureOf(catalog, [...ours, ...reach.principals.keys()]);
   const listed = Object.freeze(outlets.listed);
   keepSurveyed(listed, { catalog, roles, versions: await readVersions(control, [...roles]) });
+  const declared = listDeclared(facts);
   return {
     backend: facts.backend,
-    executor: facts.executor,
+    executor,
     outlets: listed,
     problems: outlets.problems,
     declared,
     roles: [...roles],
     configuration: digest(contentOf(catalog, roles)),
     credentials: digest([
-      [facts.executor, facts.owner, facts.control],
+      ours,
       catalog.roles.filter(({ name }) => roles.has(name)),
       catalog.memberships.filter(({ member }) => roles.has(member)),
     ]),
@@ -109,8 +116,14 @@ async function classify(
   };
 }
 
+/** What the deployment says and the server cannot confirm. */
+function listDeclared({ restrictions, reviews = [], trustedCode = [] }: BoundaryFacts) {
+  const read = reviews.map((review) => `${review.function} ${review.digest} read by ${review.by}`);
+  return [...restrictions, ...read, ...trustedCode.map((name) => `code of ${name}`)];
+}
+
 /** These roles and every role that they are a member of, directly or not. */
-function closureOf(catalog: Catalog, roles: readonly string[]): ReadonlySet<string> {
+function closureOf(catalog: SystemCatalog, roles: readonly string[]): ReadonlySet<string> {
   const closure = new Set(roles);
   for (const member of closure) {
     for (const edge of catalog.memberships) if (edge.member === member) closure.add(edge.role);
@@ -122,7 +135,7 @@ function closureOf(catalog: Catalog, roles: readonly string[]): ReadonlySet<stri
  * The configuration without object ids, which differ between two servers that are set up alike, and
  * without the roles of other applications on the server.
  */
-function contentOf(catalog: Catalog, roles: ReadonlySet<string>): unknown {
+function contentOf(catalog: SystemCatalog, roles: ReadonlySet<string>): unknown {
   const names = new Map<number, string>();
   for (const { oid, object } of [...catalog.relations, ...catalog.functions])
     names.set(oid, object);

@@ -1,8 +1,9 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { tokenize } from './body.ts';
-import type { Catalog, RelationRow } from './catalog.ts';
-import type { BoundaryFacts, Outlets } from './facts.ts';
-import { type Index, isLive } from './reach.ts';
+import type { RelationRow } from './catalog.ts';
+import { isLive } from './expressions.ts';
+import type { SurveyContext } from './facts.ts';
+import { grantedTo } from './privileges.ts';
 
 const INSTEAD_OF = 64;
 /** Bits of the events, as triggers have them and as views that can be written through have them. */
@@ -19,85 +20,68 @@ type Event = keyof typeof EVENTS;
  * and to nothing else: functions and triggers run with the rights of the execution login. So its
  * owner is not among those whose rights code runs with.
  */
-export function surveyViews(
-  catalog: Catalog,
-  facts: BoundaryFacts,
-  index: Index,
-  outlets: Outlets,
-): void {
+export function surveyViews(context: SurveyContext): void {
+  const { facts, index, outlets } = context;
   for (const oid of index.views) {
     const row = index.relation.get(oid);
     if (row === undefined) continue;
-    const events = grantedEvents(catalog, facts, row);
-    const strays = new Set(events.flatMap((event) => strayOf(catalog, index, row, event) ?? []));
+    const events = grantedEvents(context, row);
+    const targets = new Set(events.flatMap((event) => unrecordedTarget(context, row, event) ?? []));
     const outlet = `view ${row.object}`;
     if (events.length === 0)
       outlets.denied(outlet, 'registered, but the execution login may not write through it');
-    else if (strays.size === 0)
+    else if (targets.size === 0)
       outlets.observed(
         outlet,
         `${events.join(', ')} through it end in registered tables, or in triggers judged below`,
       );
-    for (const stray of strays) {
-      outlets.open({
+    for (const target of targets) {
+      outlets.openOn(row, {
         outlet,
-        object: row.object,
-        why: `Writes through it go to ${stray}, which is not registered; name it in relations, or leave the view out`,
+        why: `Writes through it go to ${target}, which is not registered; name it in relations, or leave the view out`,
         fix: [
           `REVOKE INSERT, UPDATE, DELETE ON TABLE ${row.object} FROM PUBLIC, ${quoteName(facts.executor)}`,
         ],
-        needs: `${quoteName(row.owner)} or a superuser`,
       });
     }
   }
 }
 
 function grantedEvents(
-  catalog: Catalog,
-  { executor }: BoundaryFacts,
+  { catalog, facts }: SurveyContext,
   { object }: RelationRow,
 ): readonly Event[] {
-  const held = catalog.grants.filter(
-    (grant) =>
-      (grant.grantee === '' || grant.grantee === executor) &&
-      (grant.kind === 'TABLE' ? grant.object === object : grant.object.startsWith(`${object}(`)),
+  const held = grantedTo(catalog, facts.executor).filter((grant) =>
+    grant.kind === 'TABLE' ? grant.object === object : grant.object.startsWith(`${object}(`),
   );
   return (Object.keys(EVENTS) as Event[]).filter((event) =>
     held.some(({ privilege }) => privilege === event),
   );
 }
 
-/**
- * Where a write through the view goes that is recorded nowhere; undefined where there is no such
- * place.
- */
-function strayOf(
-  catalog: Catalog,
-  index: Index,
+/** Where a write through the view goes that is recorded nowhere; undefined if there is no such place. */
+function unrecordedTarget(
+  context: SurveyContext,
   view: RelationRow,
   event: Event,
 ): string | undefined {
+  const { catalog, index } = context;
   if (index.registered.has(view.oid)) return undefined;
   if (view.kind !== 'v') return view.object;
   if (!(view.writes & EVENTS[event].write)) return undefined;
-  const isTriggered = catalog.triggers.some(
-    (trigger) =>
-      trigger.relation === view.oid &&
-      isLive(trigger) &&
-      trigger.type & INSTEAD_OF &&
-      trigger.type & EVENTS[event].trigger,
-  );
+  const isTriggered = index
+    .triggersOf(view.oid)
+    .filter(isLive)
+    .some(({ type }) => type & INSTEAD_OF && type & EVENTS[event].trigger);
   if (isTriggered) return undefined;
-  const definition = catalog.rules.find(
-    ({ relation, event: on }) => relation === view.oid && on === '1',
-  )?.definition;
-  const named = definition === undefined ? undefined : sourceOf(definition);
+  const query = index.rulesOf(view.oid).find((rule) => rule.event === '1');
+  const named = query && sourceOf(query.definition);
   if (named === undefined) return view.object;
   const source = catalog.relations.find(
     ({ schema, name }) => schema === named.schema && name === named.name,
   );
   if (source === undefined) return `${named.schema}.${named.name}`;
-  return strayOf(catalog, index, source, event);
+  return unrecordedTarget(context, source, event);
 }
 
 /**

@@ -2,10 +2,10 @@ import type { LeftOut, Provisioning } from '../../../contract/adapter.ts';
 import { invariant } from '../../../errors.ts';
 import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
-import { readRelations } from '../catalog.ts';
+import { type RelationInspection, readRelations } from '../catalog.ts';
 import { demandEntries } from '../entry.ts';
 import { PINNED_SEARCH_PATH } from '../formats.ts';
-import { type PostgresOptions, readOptions, refused } from '../options.ts';
+import { type PostgresOptions, type RegisteredName, readOptions, refused } from '../options.ts';
 import { demandViews } from '../view.ts';
 import {
   type ProvisionPlan,
@@ -55,64 +55,68 @@ async function readPlan(
   what: 'provision' | 'remove',
 ): Promise<ProvisionPlan> {
   const settings = readOptions(options);
-  const [control, execution] = [
-    connectionTarget(options.control),
-    connectionTarget(options.execution),
-  ];
-  if (
-    control.user === undefined ||
-    execution.user === undefined ||
-    control.user === execution.user
-  ) {
+  const { database, control, execution } = await readLogins(connection, options);
+  const inspections = await readRelations(connection, [...settings.relations, ...settings.reads]);
+  const relations = settings.relations.map((registered, index) =>
+    planRelation(registered, inspections[index]),
+  );
+  const isRemoval = what === 'remove';
+  const entries = isRemoval ? [] : await demandEntries(connection, settings.entryPoints);
+  const entryPoints = entries.map(({ schema, name, arguments: list }) => ({
+    schema,
+    name,
+    inputs: list.filter(({ input }) => input).map(({ type }) => type),
+  }));
+  const views = isRemoval ? [] : await demandViews(connection, settings.views);
+  const owner = options.owner ?? DEFAULT_OWNER;
+  return {
+    database,
+    relations,
+    views,
+    reads: settings.reads,
+    entryPoints,
+    rowSecurity: inspections.some((found) => found.kind === 'usable' && found.rowSecurity),
+    roles: { owner, control: control.user, execution: execution.user },
+    passwords: { control: control.password, execution: execution.password },
+  };
+}
+
+/** The two logins, which must be different and lead to the database of the administrator. */
+async function readLogins(connection: Connection, options: PostgresOptions) {
+  const control = connectionTarget(options.control);
+  const execution = connectionTarget(options.execution);
+  const [user, other] = [control.user, execution.user];
+  if (user === undefined || other === undefined || user === other)
     throw refused('control and execution must be two different logins');
-  }
   const { rows } = await connection.query('select pg_catalog.current_database()');
   const database = String(rows[0]?.[0]);
-  if (control.database !== database || execution.database !== database) {
+  if (control.database !== database || execution.database !== database)
     throw refused(
       `control and execution must connect to "${database}", the database that is provisioned`,
     );
-  }
-  const inspections = await readRelations(connection, [...settings.relations, ...settings.reads]);
-  const relations = settings.relations.map((registered, index) => {
-    const inspection = inspections[index];
-    invariant(inspection !== undefined, 'every name is inspected');
-    if (inspection.kind === 'unusable') {
-      throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
-    }
-    const sequences = inspection.relation.columns.flatMap(({ sequence, draws, identity }) =>
-      draws.map(({ oid, schema, name }) => ({
-        schema,
-        name,
-        byDefault: oid === sequence?.oid && !identity,
-      })),
-    );
-    return {
-      schema: registered.schema,
-      name: registered.name,
-      bulk: registered.bulk,
-      partitioned: inspection.relation.partitioned,
-      sequences,
-    };
-  });
-  const entries = what === 'remove' ? [] : await demandEntries(connection, settings.entryPoints);
-  const entryPoints = entries.map(({ schema, name, arguments: list }) => ({
-    ...{ schema, name },
-    inputs: list.filter(({ input }) => input).map(({ type }) => type),
-  }));
-  const views = what === 'remove' ? [] : await demandViews(connection, settings.views);
   return {
-    ...{ database, relations, views, reads: settings.reads, entryPoints },
-    rowSecurity: inspections.some(
-      (inspection) => inspection.kind === 'usable' && inspection.rowSecurity,
-    ),
-    roles: {
-      owner: options.owner ?? DEFAULT_OWNER,
-      control: control.user,
-      execution: execution.user,
-    },
-    passwords: { control: control.password, execution: execution.password },
+    database,
+    control: { user, password: control.password },
+    execution: { user: other, password: execution.password },
   };
+}
+
+function planRelation(
+  { schema, name, bulk }: RegisteredName,
+  inspection: RelationInspection | undefined,
+): ProvisionPlan['relations'][number] {
+  invariant(inspection !== undefined, 'every name is inspected');
+  if (inspection.kind === 'unusable')
+    throw refused(`relation "${inspection.target}" cannot be registered: ${inspection.why}`);
+  const { columns, partitioned } = inspection.relation;
+  const sequences = columns.flatMap(({ sequence, draws, identity }) =>
+    draws.map((drawn) => ({
+      schema: drawn.schema,
+      name: drawn.name,
+      byDefault: drawn.oid === sequence?.oid && !identity,
+    })),
+  );
+  return { schema, name, bulk, partitioned, sequences };
 }
 
 async function applySteps(

@@ -1,7 +1,7 @@
 import { SQL } from '../sql.ts';
 
 /** One function of the schema `effectmatch`, as provisioning makes it. */
-export interface TrustedFunction {
+interface TrustedFunction {
   /** The statement that creates or replaces it. */
   readonly create: string;
   readonly body: string;

@@ -10,7 +10,7 @@ export const VERSION = 2;
 export const PROBE_TABLE = { schema: 'effectmatch', name: 'probe' } as const;
 
 /** The three roles of a deployment. They are cluster-wide; one set may serve several databases. */
-export interface RoleNames {
+interface RoleNames {
   /** Owns schema `effectmatch` and its functions; no session logs in as it. */
   readonly owner: string;
   /** Trusted login: surveys, markers, recovery. Never runs agent SQL or application code. */
@@ -33,12 +33,12 @@ export interface ProvisionStep {
  * A sequence that fills a column. A default draws from it with the rights of the inserting role, an
  * identity does not.
  */
-export interface DrawnSequence extends QualifiedName {
+interface DrawnSequence extends QualifiedName {
   readonly byDefault: boolean;
 }
 
 /** A function or procedure; the types of its inputs tell it from others of its name. */
-export interface ProvisionedRoutine extends QualifiedName {
+interface ProvisionedRoutine extends QualifiedName {
   readonly inputs?: readonly string[];
 }
 

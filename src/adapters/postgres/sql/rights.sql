@@ -213,8 +213,8 @@ order by
   r.rolname collate "C";
 
 -- name: usable_by
--- Functions, foreign tables, servers, wrappers and sequences that one of these roles may use through
--- its own rights.
+-- Functions, foreign tables, servers and wrappers that one of these roles may use through its own
+-- rights.
 select
   r.rolname::text as role,
   'function' as kind,
@@ -270,20 +270,7 @@ from
 where
   r.rolname = any ($1)
   and not r.rolsuper
-  and has_foreign_data_wrapper_privilege(r.oid, w.oid, 'USAGE')
-union all
-select
-  r.rolname::text,
-  'sequence',
-  c.oid::int8
-from
-  pg_class c
-  cross join pg_roles r
-where
-  c.relkind = 'S'
-  and r.rolname = any ($1)
-  and not r.rolsuper
-  and has_sequence_privilege(r.oid, c.oid, 'UPDATE');
+  and has_foreign_data_wrapper_privilege(r.oid, w.oid, 'USAGE');
 
 -- name: volatile_builtins
 -- Functions that the server came with and that may do more than compute, by name.

@@ -4,14 +4,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type {
-  Catalog,
   ConstraintRow,
   FunctionRow,
   RelationRow,
+  SystemCatalog,
 } from '../../../../src/adapters/postgres/certify/catalog.ts';
+import { indexCatalog } from '../../../../src/adapters/postgres/certify/catalog-index.ts';
 import { surveyDelayed } from '../../../../src/adapters/postgres/certify/delayed.ts';
 import { type BoundaryFacts, Outlets } from '../../../../src/adapters/postgres/certify/facts.ts';
-import type { Index, Reach } from '../../../../src/adapters/postgres/certify/reach.ts';
+import type { Reach } from '../../../../src/adapters/postgres/certify/reach.ts';
 import { catalogOf, fn, index, operator, relation, rule, type, use } from './rows.ts';
 
 /** Writes somewhere, so that whatever maintenance calls it is a finding. */
@@ -25,26 +26,21 @@ interface Place {
 }
 
 /** What is found in a catalogue in which operations reach the table. */
-async function surveyOf(parts: Partial<Catalog>, { facts = {}, executable = [] }: Place = {}) {
+async function surveyOf(
+  parts: Partial<SystemCatalog>,
+  { facts = {}, executable = [] }: Place = {},
+) {
   const catalog = catalogOf({
     ...parts,
     functions: [WRITER, ...(parts.functions ?? [])],
     relations: [TABLE, OTHER, ...(parts.relations ?? [])],
   });
-  const known = {
-    relation: new Map(catalog.relations.map((row) => [row.oid, row])),
-    function: new Map(catalog.functions.map((row) => [row.oid, row])),
-    executable: new Set(executable.map(({ oid }) => oid)),
-  };
   const reach = { relations: new Map([[TABLE, {}]]) } as unknown as Reach;
   const outlets = new Outlets();
   const control = { query: async () => ({ rows: [['[{"name":"nextval"},{"name":"random"}]']] }) };
-  const given = { executor: 'exec', ...facts } as BoundaryFacts;
-  await surveyDelayed(
-    control,
-    { catalog, facts: given, index: known as unknown as Index, reach },
-    outlets,
-  );
+  const given = { executor: 'exec', relations: [], ...facts } as unknown as BoundaryFacts;
+  const known = indexCatalog(catalog, given, new Set(executable.map(({ oid }) => oid)));
+  await surveyDelayed({ control, catalog, facts: given, index: known, reach, outlets });
   return outlets;
 }
 
@@ -258,7 +254,11 @@ describe('materialized views', () => {
   const stored = relation('m', 'm');
   const calls = (called: FunctionRow) => use(called, { class: 'pg_rewrite', relation: stored.oid });
   /** A view that calls what writes, with this query. */
-  const viewOf = (query: string, parts: Partial<Catalog> = {}, view: RelationRow = stored) => ({
+  const viewOf = (
+    query: string,
+    parts: Partial<SystemCatalog> = {},
+    view: RelationRow = stored,
+  ) => ({
     ...parts,
     relations: [view, ...(parts.relations ?? [])],
     rules: [rule(view, query), ...(parts.rules ?? [])],
@@ -311,7 +311,7 @@ describe('materialized views', () => {
   const back = relation('back', 'v');
   const step = fn('step', '', { sqlBody: 'select g()' });
   const domain = type('d');
-  const WAYS: Readonly<Record<string, Partial<Catalog>>> = {
+  const WAYS: Readonly<Record<string, Partial<SystemCatalog>>> = {
     'a view': {
       relations: [through, back],
       rules: [rule(through, 'SELECT a FROM app.back'), rule(back, 'SELECT a FROM app.v, app.t')],
@@ -328,7 +328,7 @@ describe('materialized views', () => {
     },
     'a cast': {
       functions: [reader],
-      casts: [{ function: reader.oid } as Catalog['casts'][number]],
+      casts: [{ function: reader.oid } as SystemCatalog['casts'][number]],
     },
     'a check of a domain': {
       functions: [reader],
@@ -346,7 +346,7 @@ describe('materialized views', () => {
   }
 
   test('what is not named, called or used by it leads nowhere', async () => {
-    const parts: Partial<Catalog> = {
+    const parts: Partial<SystemCatalog> = {
       functions: [reader, fn('h', 'select 1')],
       relations: [through],
       rules: [rule(through, 'SELECT a FROM app.t')],
@@ -362,12 +362,12 @@ describe('materialized views', () => {
   });
 
   test('views and functions that lead back to themselves, and functions of the server, lead nowhere', async () => {
-    const parts: Partial<Catalog> = {
+    const parts: Partial<SystemCatalog> = {
       functions: [fn('f', 'select h()'), fn('h', 'select f()')],
       relations: [through, back],
       rules: [rule(through, 'SELECT a FROM app.back'), rule(back, 'SELECT a FROM app.v')],
       operators: [operator('###', 42)],
-      casts: [{ function: 42 } as Catalog['casts'][number]],
+      casts: [{ function: 42 } as SystemCatalog['casts'][number]],
     };
     assert.deepEqual(await problemsOf(viewOf('SELECT w(a ### f(b)) FROM app.v', parts)), []);
   });

@@ -4,15 +4,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type {
-  Catalog,
   FunctionRow,
   RelationRow,
+  SystemCatalog,
   TypeRow,
 } from '../../../../src/adapters/postgres/certify/catalog.ts';
-import type { BoundaryFacts } from '../../../../src/adapters/postgres/certify/facts.ts';
+import { indexCatalog } from '../../../../src/adapters/postgres/certify/catalog-index.ts';
+import type {
+  BoundaryFacts,
+  SurveyContext,
+} from '../../../../src/adapters/postgres/certify/facts.ts';
 import { digestFunction } from '../../../../src/adapters/postgres/certify/functions.ts';
 import { Purity } from '../../../../src/adapters/postgres/certify/purity.ts';
-import type { Index } from '../../../../src/adapters/postgres/certify/reach.ts';
 import { catalogOf, check, column, fn, operator, relation, rule, type, use } from './rows.ts';
 
 const VOLATILE = ['nextval', 'random', 'pg_notify', 'from_a_later_release'];
@@ -20,26 +23,23 @@ const VOLATILE = ['nextval', 'random', 'pg_notify', 'from_a_later_release'];
 const WRITER = fn('w', 'insert into t values (1) returning 1');
 const WRITES = /^app\.w\(\) may write \(INSERT\) /;
 
-function purityOf(parts: Partial<Catalog>, facts: Partial<BoundaryFacts> = {}): Purity {
+function purityOf(parts: Partial<SystemCatalog>, facts: Partial<BoundaryFacts> = {}): Purity {
   const catalog = catalogOf(parts);
-  const functions = new Map(catalog.functions.map((row) => [row.oid, row]));
-  return new Purity(
-    catalog,
-    facts as BoundaryFacts,
-    { function: functions } as unknown as Index,
-    new Set(VOLATILE),
-  );
+  const given = { relations: [], ...facts } as unknown as BoundaryFacts;
+  const index = indexCatalog(catalog, given, new Set());
+  const context = { catalog, facts: given, index } as unknown as SurveyContext;
+  return new Purity(context, new Set(VOLATILE));
 }
 
 const judge = (
   row: FunctionRow,
-  parts: Partial<Catalog> = {},
+  parts: Partial<SystemCatalog> = {},
   facts: Partial<BoundaryFacts> = {},
 ) =>
   purityOf({ ...parts, functions: [row, WRITER, ...(parts.functions ?? [])] }, facts).ofFunction(
     row,
   );
-const body = (source: string, language = 'sql', parts: Partial<Catalog> = {}) =>
+const body = (source: string, language = 'sql', parts: Partial<SystemCatalog> = {}) =>
   judge(fn('f', source, { language }), parts);
 
 function assertWhy(why: string | undefined, pattern: RegExp): void {
@@ -215,7 +215,7 @@ describe('what a function leads to', () => {
   });
 
   test('casts of the application, which no text names', () => {
-    const cast = { function: WRITER.oid } as Catalog['casts'][number];
+    const cast = { function: WRITER.oid } as SystemCatalog['casts'][number];
     assertWhy(body('select 1', 'sql', { casts: [{ ...cast, function: 0 }, cast] }), WRITES);
   });
 
@@ -237,7 +237,7 @@ describe('types', () => {
   const table = relation('pair', 'c');
   const strict = type('strict');
   const bad = { uses: [use(WRITER, { type: strict.oid })] };
-  const judgeType = (row: TypeRow, parts: Partial<Catalog> = bad) =>
+  const judgeType = (row: TypeRow, parts: Partial<SystemCatalog> = bad) =>
     purityOf({ functions: [WRITER], types: [row, strict], relations: [table], ...parts }).ofType(
       row.oid,
     );
@@ -295,7 +295,7 @@ describe('stored expressions', () => {
 });
 
 describe('relations', () => {
-  const judgeRelation = (row: RelationRow, parts: Partial<Catalog> = {}) =>
+  const judgeRelation = (row: RelationRow, parts: Partial<SystemCatalog> = {}) =>
     purityOf({
       functions: [WRITER],
       ...parts,
@@ -338,7 +338,7 @@ describe('relations', () => {
 describe('queries of views', () => {
   const stored = relation('m', 'm');
   const far = relation('far', 'f');
-  const judgeQuery = (parts: Partial<Catalog>) =>
+  const judgeQuery = (parts: Partial<SystemCatalog>) =>
     purityOf({ functions: [WRITER], relations: [stored, far], ...parts }).ofQuery(stored);
   const definedAs = (definition: string, event?: string) => ({
     rules: [rule(stored, definition, event)],

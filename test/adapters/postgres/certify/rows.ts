@@ -1,9 +1,9 @@
 import type {
-  Catalog,
   ConstraintRow,
   FunctionRow,
   IndexRow,
   RelationRow,
+  SystemCatalog,
   TriggerRow,
   TypeRow,
   Use,
@@ -104,7 +104,7 @@ export const check = ({ oid }: TypeRow, definition: string) =>
   ({ type: oid, definition }) as ConstraintRow;
 /** A column of a relation. */
 export const column = ({ oid }: RelationRow, { oid: typeOid }: TypeRow) =>
-  ({ relation: oid, name: 'c', typeOid }) as Catalog['columns'][number];
+  ({ relation: oid, name: 'c', typeOid }) as SystemCatalog['columns'][number];
 /** An operator of the application. */
 export const operator = (name: string, called: number, builtin: string | null = null) => ({
   ...{
@@ -131,7 +131,7 @@ export const trigger = ({ oid: relation }: RelationRow, type: number, enabled = 
   ({ relation, oid: nextOid(), type, enabled }) as TriggerRow;
 
 /** A catalogue with these parts and nothing else. */
-export function catalogOf(parts: Partial<Catalog>): Catalog {
+export function catalogOf(parts: Partial<SystemCatalog>): SystemCatalog {
   const empty = {
     ...{
       server: [],

@@ -4,12 +4,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type {
-  Catalog,
   Grant,
   RelationRow,
+  SystemCatalog,
 } from '../../../../src/adapters/postgres/certify/catalog.ts';
-import { type BoundaryFacts, Outlets } from '../../../../src/adapters/postgres/certify/facts.ts';
-import type { Index } from '../../../../src/adapters/postgres/certify/reach.ts';
+import { indexCatalog } from '../../../../src/adapters/postgres/certify/catalog-index.ts';
+import {
+  type BoundaryFacts,
+  Outlets,
+  type SurveyContext,
+} from '../../../../src/adapters/postgres/certify/facts.ts';
 import { surveyViews } from '../../../../src/adapters/postgres/certify/views.ts';
 import { catalogOf, relation, rule, trigger } from './rows.ts';
 
@@ -37,19 +41,17 @@ const grant = (privilege: string, more: Partial<Grant> = {}): Grant => ({
 });
 
 /** What is said about the view where the table is registered. */
-function surveyOf(parts: Partial<Catalog>, views: readonly RelationRow[] = [VIEW]): Outlets {
+function surveyOf(parts: Partial<SystemCatalog>, views: readonly RelationRow[] = [VIEW]): Outlets {
   const catalog = catalogOf({
     grants: [grant('UPDATE')],
     relations: [TABLE, HIDDEN, VIEW],
     ...parts,
   });
-  const index = {
-    views: new Set(views.map(({ oid }) => oid)),
-    relation: new Map(catalog.relations.map((row) => [row.oid, row])),
-    registered: new Set([TABLE.oid]),
-  };
+  const relations = [{ oid: TABLE.oid, leaves: [] }];
+  const facts = { executor: 'exec', relations, views } as unknown as BoundaryFacts;
+  const index = indexCatalog(catalog, facts, new Set());
   const outlets = new Outlets();
-  surveyViews(catalog, { executor: 'exec' } as BoundaryFacts, index as unknown as Index, outlets);
+  surveyViews({ catalog, facts, index, outlets } as unknown as SurveyContext);
   return outlets;
 }
 

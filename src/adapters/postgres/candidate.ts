@@ -1,0 +1,290 @@
+import {
+  type Applied,
+  alreadyDecided,
+  type Candidate,
+  type CandidateEnd,
+  type CandidateEvidence,
+  type HoldRequest,
+} from '../../backend/candidate.ts';
+import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
+import type { MarkerText } from '../../contract/proof.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
+import { invariant } from '../../errors.ts';
+import type { Connection, MessageAnswer, Reply, WireStatement } from '../../postgres/connection.ts';
+import { canonical } from '../../protocol/canon.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { OccurrenceId } from '../../protocol/record.ts';
+import type { Residue } from '../../protocol/residue.ts';
+import { type CheckedPostgresAction, isProbe } from './action.ts';
+import type { PostgresBoundary } from './boundary.ts';
+import { CALLS } from './calls.ts';
+import type { Control } from './control.ts';
+import { describeFailure } from './failure.ts';
+import { type OpenAnswer, readObservation, type WrittenRelations } from './observation.ts';
+import type { Settings } from './options.ts';
+import { promoteTransaction } from './promotion.ts';
+import { type LockedReads, lockReads } from './reading.ts';
+import { describeMoved } from './residue.ts';
+import type { PostgresDeployment } from './secret.ts';
+import { isReset } from './sessions.ts';
+import { mapLeaves } from './watched.ts';
+
+/** The session that a candidate holds, and the database around it. */
+export interface PostgresCandidateTools {
+  readonly session: Connection;
+  readonly deployment: PostgresDeployment;
+  readonly settings: Settings;
+  /** The configuration as the last survey saw it. */
+  readonly boundary: PostgresBoundary;
+  readonly control: Control;
+  readonly reached: AdapterContext['reached'];
+  /** Declared state as it is committed beneath the candidate. */
+  readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
+  /** Takes the session back; `inDoubt` if its transaction may still be open. */
+  readonly release: (inDoubt: boolean, reset?: Promise<boolean>) => Promise<void>;
+}
+
+/** What a transaction is known to hold: nothing yet, an open stage, or a sealed observation. */
+interface Held {
+  readonly opened: OpenAnswer;
+  /** The answer of `observe`; undefined if the action failed before it. */
+  readonly answer?: Reply['rows'];
+  readonly written: WrittenRelations;
+}
+
+/**
+ * A transaction with the writes of one action in it, sealed by its observation. The first message
+ * opens it, locks declared state, runs the action and observes it: the server leaves out whatever
+ * follows an error. Were the transaction over, the recorders would refuse every write outside a
+ * stage.
+ */
+export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
+  // What is stored of a permit must not be guessable: transactions can be counted.
+  readonly id: string;
+  readonly #tools: PostgresCandidateTools;
+  readonly #occurrence: OccurrenceId;
+  readonly #locked: LockedReads;
+  readonly #noteOwn: (xid: string) => void;
+  #held: Held | undefined;
+  #readings: readonly StateReading[] = [];
+  #evidence: CandidateEvidence | undefined;
+  /** Rows locked after the observation. */
+  #locks = 0;
+  #resetting: Promise<boolean> | undefined;
+
+  constructor(tools: PostgresCandidateTools, { occurrence }: HoldRequest, locked: LockedReads) {
+    this.id = `postgresql:${tools.deployment.backend}:${randomIds.hex(16)}`;
+    this.#tools = tools;
+    this.#occurrence = occurrence;
+    this.#locked = locked;
+    this.#noteOwn = tools.control.promotedTransactions();
+  }
+
+  /** May be called once: its observation seals the transaction against further writes. */
+  async apply(action: CheckedPostgresAction): Promise<Applied> {
+    invariant(this.#held === undefined, 'a candidate of PostgreSQL holds one action');
+    const { looked, ran } = await this.#send(action);
+    const { replies, failure } = ran;
+    const failed = (error: unknown, what: string) =>
+      describeFailure(error, what, this.#tools.settings.values);
+    const [, open, ...done] = replies;
+    const unopened = looked?.failure ?? (open === undefined ? failure : undefined);
+    if (open === undefined || unopened !== undefined)
+      return failed(unopened?.error, 'the stage could not be opened');
+    const { marker, ...opened } = readOpened(open);
+    const disposition = looked === undefined ? marker : (looked.replies[0]?.rows[0]?.[0] ?? null);
+    if (disposition !== null)
+      return alreadyDecided({ disposition: disposition === 'committed' ? disposition : 'void' });
+    const written = this.#writtenBy(action);
+    this.#held = { opened, written };
+    const locks = this.#locked.queries.length === 0 ? 0 : 1;
+    if (done.length < locks) return failed(failure?.error, 'declared state could not be locked');
+    const statements = done.length - locks;
+    if (statements < action.statements.length)
+      return failed(failure?.error, `statement ${statements + 1} failed`);
+    const answer = done.at(-1)?.rows;
+    if (failure !== undefined || answer === undefined)
+      return failed(
+        failure?.error,
+        'a deferred constraint failed, or the outcome could not be observed',
+      );
+    this.#held = { opened, written, answer };
+    if (locks > 0)
+      this.#readings = this.#locked.decode((done[0]?.rows ?? []).map(([image]) => image ?? null));
+    return { kind: 'done' };
+  }
+
+  /** Everything from BEGIN to the observation in one write. */
+  async #send(
+    action: CheckedPostgresAction,
+  ): Promise<{ looked: MessageAnswer | undefined; ran: MessageAnswer }> {
+    const { session, settings, boundary } = this.#tools;
+    const { queries } = this.#locked;
+    const { forceConstraints, watched, sequencePositions } = boundary;
+    const statements: WireStatement[] = [{ text: BEGIN[settings.isolation] }, this.#openCall()];
+    if (queries.length > 0) statements.push(this.#lockRows(queries));
+    for (const { sql, values } of action.statements) statements.push({ text: sql, values });
+    if (forceConstraints !== '') statements.push({ text: forceConstraints });
+    const oids = [watched.oids, sequencePositions.oids];
+    statements.push({ prepared: 'effectmatch_observe', values: oids });
+    const { looking, running } = session.together(() => ({
+      looking: settings.isolation === 'serializable' ? this.#findMarker() : undefined,
+      running: session.run(statements),
+    }));
+    return { looked: await looking, ran: await running };
+  }
+
+  /**
+   * In a separate transaction: a serializable one would fail with every other that writes a marker
+   * meanwhile.
+   */
+  #findMarker(): Promise<MessageAnswer> {
+    const text = 'select effectmatch.find_marker($1)';
+    return this.#tools.session.run([{ text, values: [this.#occurrence] }]);
+  }
+
+  #openCall(): WireStatement & { readonly prepared: string } {
+    const { stageTimeoutMs, lockTimeoutMs } = this.#tools.settings;
+    const { oids } = this.#tools.boundary.sequencePositions;
+    const values = [this.#occurrence, oids, String(stageTimeoutMs), String(lockTimeoutMs)];
+    return { prepared: 'effectmatch_open', values };
+  }
+
+  /** Row share locks on declared state, taken by a trusted function that returns the rows. */
+  #lockRows(queries: readonly string[]): WireStatement {
+    const mac = this.#tools.deployment.sign('reads', this.#occurrence, ...queries);
+    return {
+      text: 'select * from effectmatch.read_rows($1, $2, $3)',
+      values: [this.#occurrence, queries, mac],
+    };
+  }
+
+  #writtenBy(action: CheckedPostgresAction): WrittenRelations {
+    const { probe, relations, leaves } = this.#tools.boundary;
+    return isProbe(action)
+      ? { relations: [probe], leaves: mapLeaves([probe]) }
+      : { relations, leaves };
+  }
+
+  /**
+   * Declared state as it was locked before the action ran. What was not declared then is locked now
+   * and read beneath the candidate: rows that the action itself wrote are protected by its own
+   * locks.
+   */
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    const known = new Map(this.#readings.map((reading) => [readingId(reading), reading]));
+    const found = reads.map((read) => known.get(readingId(read)));
+    if (found.every((reading) => reading !== undefined))
+      return found.map((reading, index) => narrow(reading, reads[index]?.columns));
+    const { session, boundary, readCommitted } = this.#tools;
+    const { queries } = lockReads(boundary.readable, reads);
+    this.#locks += queries.length;
+    const { failure } = await session.run([this.#lockRows(queries)]);
+    if (failure !== undefined) throw failure.error;
+    return await readCommitted(reads);
+  }
+
+  async observe(): Promise<CandidateEvidence> {
+    this.#evidence ??= await this.#readEvidence();
+    return this.#evidence;
+  }
+
+  async #readEvidence(): Promise<CandidateEvidence> {
+    const { boundary, settings, control } = this.#tools;
+    const { opened, written, answer } = this.#held ?? {};
+    invariant(opened && written && answer, 'the action was observed');
+    const { isolation } = settings;
+    return await readObservation({ opened, written, answer, boundary, isolation, control });
+  }
+
+  /**
+   * The observation sealed the stage, and promotion demands inside the backend, in the step that
+   * commits, that it is the same transaction and nothing was written in it since: the facts stated
+   * here are the condition of that step.
+   */
+  async recheck(): Promise<string> {
+    return (await this.observe()).evidence;
+  }
+
+  async commit(marker: MarkerText): Promise<Promotion> {
+    const { session, deployment, settings, control, reached } = this.#tools;
+    const xid = this.#held?.opened.xid;
+    invariant(xid !== undefined, 'the transaction was opened');
+    const transaction = {
+      session,
+      deployment,
+      xid,
+      reached,
+      locks: this.#locks,
+      values: settings.values,
+      transactionStatus: (id: string) => control.transactionStatus(id),
+    };
+    // The reset travels with the COMMIT. If that fails, the session is rolled back and reset again.
+    const { promoting, resetting } = session.together(() => ({
+      promoting: promoteTransaction(transaction, marker),
+      resetting: isReset(session).catch(() => false),
+    }));
+    const promotion = await promoting;
+    this.#resetting = resetting;
+    if (promotion.kind === 'confirmed') this.#noteOwn(xid);
+    return promotion;
+  }
+
+  /** Gives the session back. One in doubt is closed before anything else happens. */
+  async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
+    const { release } = this.#tools;
+    if (how === 'unknown') await release(true);
+    // Nothing waits for the reset of a session that is fine.
+    else if (how === 'committed') void release(false, this.#resetting);
+    // A refused COMMIT was rolled back when it was judged.
+    else if (this.#resetting !== undefined) void release(false);
+    else return await this.#rollBack();
+    return undefined;
+  }
+
+  /**
+   * Nothing of a candidate remains once its transaction is rolled back, or gone with its session.
+   * Sequences that a failed action drew from have moved, and are looked at once more.
+   */
+  async #rollBack(): Promise<readonly Residue[] | undefined> {
+    const { session, release } = this.#tools;
+    const { failure } = await session.run([{ text: 'rollback' }]);
+    const isFailed = this.#held !== undefined && this.#held.answer === undefined;
+    const looked = failure === undefined && isFailed ? await this.#lookAtSequences() : undefined;
+    await release(failure !== undefined || looked?.failure !== undefined);
+    const { opened } = this.#held ?? {};
+    if (looked === undefined || looked.failure !== undefined || !opened) return undefined;
+    const { sequencePositions, readableSequences } = this.#tools.boundary;
+    const now = looked.replies[1]?.rows[0]?.[3] ?? '';
+    return describeMoved(readableSequences, sequencePositions.compare(opened.positions, now));
+  }
+
+  async #lookAtSequences(): Promise<MessageAnswer | undefined> {
+    const { session, settings, boundary } = this.#tools;
+    if (boundary.readableSequences.length === 0) return undefined;
+    // By its text: no COMMIT follows that would find a replaced prepared call.
+    const look = { text: CALLS.effectmatch_open, values: this.#openCall().values ?? [] };
+    return await session.run([{ text: BEGIN[settings.isolation] }, look, { text: 'rollback' }]);
+  }
+}
+
+const BEGIN = {
+  'read committed': 'begin isolation level read committed read write',
+  serializable: 'begin isolation level serializable read write',
+} as const;
+
+function readOpened({ rows }: Reply): OpenAnswer & { readonly marker: string | null } {
+  const [xid, atMs, marker, positions] = rows[0] ?? [];
+  invariant(xid != null && atMs != null, 'open answers with the transaction and the time');
+  return { xid, atMs: Number(atMs), positions: positions ?? '', marker: marker ?? null };
+}
+
+function readingId({ target, key }: StateRead | StateReading): string {
+  return canonical([target, key]);
+}
+
+function narrow(reading: StateReading, columns: readonly string[] | undefined): StateReading {
+  const { row } = reading;
+  if (columns === undefined || row === null) return reading;
+  return { ...reading, row: Object.fromEntries(columns.map((name) => [name, row[name] ?? null])) };
+}

@@ -1,0 +1,47 @@
+import type { SystemCatalog } from './catalog.ts';
+import type { BoundaryFacts } from './facts.ts';
+
+/** The rows of a catalogue by id, by name, and by what they are attached to. */
+export type CatalogIndex = ReturnType<typeof indexCatalog>;
+
+/** `executable` are the functions that the execution login may call. */
+export function indexCatalog(
+  catalog: SystemCatalog,
+  facts: BoundaryFacts,
+  executable: ReadonlySet<number>,
+) {
+  const { relations, functions, types, uses } = catalog;
+  const inherited = relations.flatMap((child) =>
+    child.parents.map((parent) => ({ parent, child })),
+  );
+  const childrenOf = groupRows(inherited, ({ parent }) => parent);
+  const registered = facts.relations.flatMap(({ oid, leaves }) => [
+    oid,
+    ...leaves.map((leaf) => leaf.oid),
+  ]);
+  return {
+    executable,
+    registered: new Set(registered),
+    /** Registered views. */
+    views: new Set((facts.views ?? []).map(({ oid }) => oid)),
+    relation: new Map(relations.map((row) => [row.oid, row])),
+    function: new Map(functions.map((row) => [row.oid, row])),
+    type: new Map(types.map((row) => [row.oid, row])),
+    relationsNamed: groupRows(relations, (row) => row.name),
+    functionsNamed: groupRows(functions, (row) => row.name),
+    typesNamed: groupRows(types, (row) => row.short),
+    columnsOf: groupRows(catalog.columns, (row) => row.relation),
+    triggersOf: groupRows(catalog.triggers, (row) => row.relation),
+    rulesOf: groupRows(catalog.rules, (row) => row.relation),
+    childrenOf: (oid: number) => childrenOf(oid).map(({ child }) => child),
+    usesOf: groupRows(uses, (use) => use.relation),
+    usesOfType: groupRows(uses, (use) => use.type),
+    usesBy: groupRows(uses, (use) => use.object),
+  };
+}
+
+/** Rows by a key; an empty list for a key that no row has. */
+function groupRows<Row, Key>(rows: readonly Row[], keyOf: (row: Row) => Key) {
+  const groups = Map.groupBy(rows, keyOf);
+  return (key: Key): readonly Row[] => groups.get(key) ?? [];
+}

@@ -1,0 +1,40 @@
+import { type StageFailure, stageFailed } from '../../backend/candidate.ts';
+import { describeError, sqlState } from '../../postgres/connection.ts';
+
+/** Why a stage failed, by the state that the server reports; an error without one lost the server. */
+const REASONS: Readonly<Record<string, string>> = {
+  '57P01': 'unavailable',
+  '57P02': 'unavailable',
+  '57P03': 'unavailable',
+  '55P03': 'busy',
+  '40001': 'serialization',
+  '40P01': 'deadlock',
+  '42501': 'denied',
+  '57014': 'timeout',
+  '25P03': 'timeout',
+  '25P04': 'timeout',
+};
+
+/** Reasons of whole classes of states; EM is our own. */
+const CLASSES: Readonly<Record<string, string>> = { '23': 'constraint', EM: 'denied' };
+
+export function describeFailure(
+  error: unknown,
+  what: string,
+  values: 'plain' | 'digest',
+): StageFailure {
+  const state = sqlState(error);
+  const known = state === undefined ? 'unavailable' : REASONS[state];
+  const reason = known ?? CLASSES[state?.slice(0, 2) ?? ''] ?? 'action-failed';
+  return stageFailed(reason, `${what}: ${explainError(error, values)}`);
+}
+
+/**
+ * Messages of the server may quote values of the statement; where values are private, only the
+ * state is told. That holds for our own states too: any trigger can raise them, with any words.
+ */
+export function explainError(error: unknown, values: 'plain' | 'digest'): string {
+  const state = sqlState(error);
+  if (state === undefined || values === 'plain') return describeError(error);
+  return `the database refused it [${state}]`;
+}
