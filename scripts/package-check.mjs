@@ -89,7 +89,7 @@ function checkImports() {
       seen.add(name);
     }
   }
-  if (files.length < 50 || !seen.has('zod'))
+  if (files.length < 50 || !seen.has('pg'))
     fail(`only ${files.length} files and ${[...seen]} seen: is dist built?`);
   return files.length;
 }
@@ -241,7 +241,7 @@ try {
     `tarball: ${kilobytes(packed.size)}, unpacked ${kilobytes(packed.unpackedSize)}, ${modules} files in dist`,
   );
   console.log(
-    `dependencies: ${Object.keys(manifest.dependencies).length} direct, ${installed} installed with it`,
+    `dependencies: ${Object.keys(manifest.dependencies ?? {}).length} direct, ${installed} installed with it`,
   );
 } catch (error) {
   console.error(`package check: ${error.message}`);

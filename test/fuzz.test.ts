@@ -4,13 +4,12 @@
 // test/fuzz/soak.ts makes a longer one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chooseSeed } from './crash/chance.ts';
 import { runCampaign } from './fuzz/campaign.ts';
 import { damageValue } from './fuzz/damage-value.ts';
-import { diceOf } from './fuzz/dice.ts';
 import { plainText } from './fuzz/oracle.ts';
 import { openSubjects, type Subject } from './fuzz/subjects.ts';
 import { countWork } from './fuzz/work.ts';
+import { chooseSeed, randomOf } from './random.ts';
 import { recordKinds, vectors } from './vectors/load.ts';
 
 const ROUNDS = 55;
@@ -53,7 +52,7 @@ test('the work on an object is proportional to its size, whatever is wrong with 
     const records = vectors.filter((vector) => vector.kind === name).map(({ record }) => record);
     for (let round = 0; round < 200; round += 1) {
       const label = `${seed}/effort/${name}/${round}`;
-      const { looks, nodes } = countWork(damageValue(records, diceOf(label)), kind.parse);
+      const { looks, nodes } = countWork(damageValue(records, randomOf(label)), kind.parse);
       // A cycle has few nodes, and is followed down to the deepest level that canonical text
       // allows. Through the root, every level has all of them again.
       const most = 60 * (nodes + 64) + DEEPEST * nodes;

@@ -99,7 +99,7 @@ test('proofs are minted only where their step is decided', () => {
     Certificate: ['src/runtime/boundary.ts', 'src/runtime/admit.ts'],
     ConsumedPermit: ['src/runtime/gate.ts', 'src/runtime/admit.ts'],
     RequestPermit: ['src/runtime/gate.ts'],
-    SignedAttempt: ['src/runtime/signed.ts'],
+    SignedAttempt: ['src/runtime/authority.ts'],
   };
   for (const [proof, places] of Object.entries(minting)) {
     const pattern = new RegExp(`\\bas (?:unknown as )?${proof}\\b`);

@@ -1,10 +1,11 @@
-// A third party's adapter, whole. Elsewhere the last three imports are 'effectmatch/backend',
-// '…/contract', '…/protocol'.
+// A complete adapter, as a third party would write it. Outside this repository the last three
+// imports are 'effectmatch/backend', 'effectmatch/contract' and 'effectmatch/protocol'.
 import { hash, randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
 import {
   type Backend,
   type Candidate,
+  deniedOutlets,
   normaliseManifest,
   plainSchema,
   promotable,
@@ -46,24 +47,16 @@ type State = ReturnType<typeof replay>;
 const ENTRY = { name: 'entry', columns: ['key', 'value'], key: ['key'], volatile: [] };
 const REGISTRATION: Registration = { profile: 'net-state', values: 'plain', targets: [ENTRY] };
 const PROBE = 'effectmatch-probe:'; // begins the keys that admission tries, which no action can name
-const OUTLETS = Object.freeze([
-  {
-    outlet: 'the file',
-    disposition: 'observed' as const,
-    by: 'the texts to set, beside the entries beneath them',
-  },
-  {
-    outlet: 'anything else',
-    disposition: 'denied' as const,
-    by: 'actions are data, so no code of an agent runs',
-  },
-]);
-const RIGHTS = {
+const SURVEY = {
+  outlets: [
+    { outlet: 'the file', disposition: 'observed', by: 'the texts to set and those beneath them' },
+    ...deniedOutlets({ 'anything else': 'actions are data, so no code of an agent runs' }),
+  ],
   executor: 'this process',
   configuration: '1',
   credentials: 'of the process',
   enforcement: 'none',
-};
+} as const;
 const sha256 = (text: string): string => hash('sha256', text);
 
 /**
@@ -103,7 +96,7 @@ function parseAction(input: unknown): KvAction {
       ([key, text]) => !key.startsWith(PROBE) && typeof text === 'string',
     );
     if (texts && entries.length > 0 && Object.keys(unknown).length === 0) return { set };
-  } catch {} // refused below, like everything else that is no action
+  } catch {} // refused below, like everything else that is not an action
   throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'an action is { set: { key: text, … } }');
 }
 
@@ -223,7 +216,7 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
         read: async (reads) => readEntries(store.read(), reads),
         parseAction,
         describeAction: ({ set }) => ({ set }),
-        survey: async () => ({ backend: store.id, outlets: OUTLETS, ...RIGHTS }),
+        survey: async () => ({ backend: store.id, ...SURVEY }),
         async hold({ occurrence }) {
           const base = store.read();
           const candidate = candidateOn(store, base);

@@ -4,7 +4,7 @@ import { dirname, relative, resolve } from 'node:path';
 import { type ApproverKey, loadApproverKey, saveApproverKey } from '../crypto/approver.ts';
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { createSecretFile } from '../crypto/secret-file.ts';
-import { nameSchema } from '../protocol/record.ts';
+import { isName } from '../protocol/record.ts';
 import { type Arguments, EXIT, type Verb } from './command.ts';
 import { configNameIn } from './deployment.ts';
 import { GuidedError } from './fault.ts';
@@ -191,7 +191,7 @@ function answered(answer: string | undefined): string {
 function chooseName(args: Arguments, { suggestedName }: DatabaseSchema): string {
   const plain = suggestedName.replace(/[^\w.-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
   const name = args.value('name') ?? (plain === '' ? 'database' : plain);
-  if (nameSchema.safeParse(name).success) return name;
+  if (isName(name)) return name;
   const rule = 'letters, digits and . _ : / @ -, starting with a letter or digit';
   throw args.wrong(`an adapter is named by ${rule}`);
 }

@@ -22,7 +22,7 @@ export function readFields(input: unknown, where: string): Fields {
   );
 }
 
-/** Closed: a field that nobody knows is refused by name. */
+/** Closed: an unknown field is refused by name. */
 export function refuseUnknown(object: object, known: readonly string[], where: string): void {
   const unknown = Object.keys(object).find((name) => !known.includes(name));
   if (unknown === undefined) return;
@@ -30,7 +30,7 @@ export function refuseUnknown(object: object, known: readonly string[], where: s
 }
 
 /**
- * Refuses integers that may have been rounded, wherever they stand in an action. `instead` says
+ * Refuses integers that may have been rounded, anywhere in an action. `instead` says
  * what to write.
  */
 export function refuseRounded(value: unknown, where: string, instead: string): void {

@@ -162,7 +162,7 @@ export interface Stage extends AsyncDisposable {
   recheck(): Promise<CandidateFacts>;
   /**
    * Writes the permit's marker inside the candidate and makes both durable in one commit. `refused`
-   * only with proof that nothing became durable and nothing can any more; everything else that is
+   * only with proof that nothing became durable and nothing can later; everything else that is
    * not `confirmed` is `unknown`, and so is whatever it throws.
    */
   promote(permit: ConsumedPermit): Promise<Promotion>;

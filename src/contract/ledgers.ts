@@ -63,7 +63,7 @@ export interface Ledgers {
   /** Who holds the occurrence, whatever became of it. */
   holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined>;
   /**
-   * Claims without a conclusive terminal (none, or `indeterminate`) that nobody resolved, oldest
+   * Claims without a conclusive terminal (none, or `indeterminate`) or a resolution, oldest
    * first.
    */
   unsettled(options?: { readonly includeLeased?: boolean }): Promise<readonly ClaimEntry[]>;
@@ -117,7 +117,7 @@ export interface Ledgers {
   /**
    * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked.
    * `occurrence` narrows them; a ledger that cannot do that quickly may leave it out of account, so
-   * whoever asks for it filters as well.
+   * callers filter as well.
    */
   journal(options?: {
     readonly afterSeq?: number;
@@ -195,14 +195,13 @@ export interface ClaimEntry {
   readonly license: License;
   readonly approvedText: string;
   /**
-   * Milliseconds since the epoch on the store's clock; 0 once the claim is settled and nobody waits
-   * for it.
+   * Milliseconds since the epoch on the store's clock; 0 once the claim is settled.
    */
   readonly leaseUntilMs: number;
   readonly leaseExpired: boolean;
 }
 
-/** Who won the permit of a remote path: the execution that consumed it, or whoever made it void. */
+/** Who won the permit of a remote path: the execution that consumed it, or recovery, which made it void. */
 export type PermitState =
   | { readonly kind: 'consumed'; readonly permit: Sealed<PermitRecord> }
   | { readonly kind: 'void' };

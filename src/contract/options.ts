@@ -6,9 +6,9 @@ import { suggest } from '../protocol/nearest.ts';
 export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>>;
 
 /**
- * What is wrong with the names in options; undefined where nothing is. Options are closed: one that
- * is misspelt would be passed over, and what it should restrict would be open. So would what is
- * inherited, wherever options are copied.
+ * What is wrong with the names in options; undefined if nothing is. Unknown options are rejected: a
+ * misspelt restriction would be ignored silently. So would an inherited one, when options are
+ * copied.
  */
 export function misnamedOption(
   options: unknown,
@@ -23,7 +23,7 @@ export function misnamedOption(
   return `unknown option "${unknown}"${suggest(unknown, names)}; there are ${names.join(', ')}`;
 }
 
-/** The same for a list of relations, each a name or options of its own. */
+/** The same for a list of relations, each a name or an object of options. */
 export function misnamedRelation(
   relations: unknown,
   known: Readonly<Record<string, true>>,

@@ -30,7 +30,7 @@ export interface Sealer {
    */
   check<T>(kind: RecordKind<T>, sealed: Sealed<T>): Sealed<T>;
   /**
-   * A keyed digest of a text that is no record, such as the place of a row in a journal, under the
+   * A keyed digest of a text that is not a record, such as the place of a row in a journal, under the
    * key generation named. Throws `ERR_EM_KEY_UNKNOWN`. Compare it with what is stored in constant
    * time where an attacker can try.
    */

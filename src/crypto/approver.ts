@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { z } from 'zod';
 import { type IdSource, instant, systemClock, type WallClock } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import { nameSchema } from '../protocol/record.ts';
+import { isName, nameSchema } from '../protocol/record.ts';
+import { choice, closed, readOnce, text } from '../protocol/schema.ts';
 import { formatPrivateKey, keyId, parsePrivateKey } from './approver-key.ts';
 import { parseDuration } from './duration.ts';
 import { parseProposal } from './proposal.ts';
@@ -34,11 +34,11 @@ export interface ApproverKey {
   readonly privateKey: string;
 }
 
-const keyFileSchema = z.strictObject({
-  version: z.literal(1),
+const keyFileSchema = closed({
+  version: choice(1),
   issuer: nameSchema,
-  publicKey: z.string(),
-  privateKey: z.string(),
+  publicKey: text(),
+  privateKey: text(),
 });
 
 /** A fresh Ed25519 key pair for an issuer. */
@@ -80,7 +80,7 @@ export interface SignOptions {
   readonly nonce?: string;
 }
 
-/** Somebody who signs licenses with a private key of their own. */
+/** A person or program that signs licenses with its private key. */
 export interface Approver {
   readonly issuer: string;
   readonly publicKey: string;
@@ -147,10 +147,10 @@ function parseKeyFile(file: string, text: string): ApproverKey {
   } catch {
     throw invalidKeyFile(file, 'it is not JSON');
   }
-  const result = keyFileSchema.safeParse(content);
-  if (!result.success)
+  const found = readOnce(keyFileSchema, content, 1);
+  if (!('copy' in found))
     throw invalidKeyFile(file, 'it needs exactly version, issuer, publicKey and privateKey');
-  const { issuer, publicKey, privateKey } = result.data;
+  const { issuer, publicKey, privateKey } = found.copy;
   if (!belongTogether(publicKey, privateKey)) {
     throw invalidKeyFile(file, 'its two keys are not an Ed25519 key pair');
   }
@@ -181,7 +181,7 @@ function checkTime(ms: number): number {
 }
 
 function checkIssuer(issuer: string): void {
-  if (!nameSchema.safeParse(issuer).success) {
+  if (!isName(issuer)) {
     throw new EffectMatchError(
       'ERR_EM_CONFIG_INVALID',
       'an issuer is named by 1 to 128 letters, digits and . _ : / @ -, starting with a letter or digit',

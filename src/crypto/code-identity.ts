@@ -35,7 +35,7 @@ export function digestFolders(folders: readonly URL[]): Digest {
 }
 
 /**
- * Relative names with forward slashes. Dependencies of a package are packages of their own and are
+ * Relative names with forward slashes. Dependencies of a package are separate packages and are
  * left out.
  */
 function listModules(root: URL, prefix: string): string[] {

@@ -1,6 +1,6 @@
 import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
-import { z } from 'zod';
 import { EffectMatchError } from '../errors.ts';
+import { choice, closed, list, readOnce, text } from '../protocol/schema.ts';
 import { decodeBase64url } from './base64url.ts';
 import { createSecretFile, readSecretFile, reviseSecretFile } from './secret-file.ts';
 
@@ -19,9 +19,9 @@ const GENERATION_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 const SECRET_BYTES = 32;
 const MAX_GENERATIONS = 64;
 const SALT = 'effectmatch/keyring/v1';
-const fileSchema = z.strictObject({
-  version: z.literal(1),
-  keys: z.array(z.strictObject({ id: z.string(), secret: z.string() })),
+const fileSchema = closed({
+  version: choice(1),
+  keys: list(closed({ id: text(), secret: text() })),
 });
 
 /**
@@ -78,7 +78,7 @@ export class Keyring {
     return key;
   }
 
-  /** A source that cannot be read any more leaves the id unknown, which refuses the record. */
+  /** A source that can no longer be read leaves the id unknown, which refuses the record. */
   #find(id: string): Buffer | undefined {
     if (this.#reread === undefined || !GENERATION_ID.test(id)) return undefined;
     let found: Generation | undefined;
@@ -161,7 +161,7 @@ function openOrCreate(file: string): Keyring {
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_NOT_FOUND') throw error;
   }
-  // Another process may create it at the same moment: whoever was first, its keys are the ones to
+  // Another process may create it at the same moment: the keys of the first one are the ones to
   // use.
   createSecretFile(file, formatFile([freshGeneration()]));
   return loadKeyring(file);
@@ -182,10 +182,10 @@ function parseFile(text: string): readonly Generation[] {
   } catch {
     throw invalidKeyring('it is not JSON');
   }
-  const result = fileSchema.safeParse(content);
-  if (!result.success)
+  const found = readOnce(fileSchema, content, MAX_GENERATIONS * 4);
+  if (!('copy' in found))
     throw invalidKeyring('it is not of the form {"version":1,"keys":[{"id","secret"}]}');
-  return result.data.keys.map(({ id, secret }) => ({ id, secret: decodeSecret(secret) }));
+  return found.copy.keys.map(({ id, secret }) => ({ id, secret: decodeSecret(secret) }));
 }
 
 function formatFile(generations: readonly Generation[]): string {

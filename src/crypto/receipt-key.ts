@@ -29,7 +29,7 @@ export function signingKey(keyring: Keyring): { readonly keyid: Digest; readonly
 }
 
 /**
- * The public halves of all generations, newest first: whoever has these can verify every receipt,
+ * The public halves of all generations, newest first: a holder can verify every receipt,
  * old or new.
  */
 export function receiptKeys(

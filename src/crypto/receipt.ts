@@ -24,7 +24,7 @@ export interface Signer {
   /** A terminal as it is stored, and the number of the journal row that holds it. */
   receipt(terminal: Terminal, position: number): Envelope;
   checkpoint(checkpoint: Checkpoint): Envelope;
-  /** A shadow as it is stored, with its row. It says of itself that it is no verdict. */
+  /** A shadow as it is stored, with its row. It says that it is not a verdict. */
   shadow(shadow: Shadow, position: number): Envelope;
 }
 

@@ -81,7 +81,7 @@ function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
 
 /**
  * Stands for values that must not be stored: equal values of one column have equal digests, and
- * without the key nobody can find a value by trying candidates. Target and column are part of it,
+ * without the key a value cannot be found by trying candidates. Target and column are part of it,
  * so equal values in different columns do not show that they are equal. Digests of different key
  * generations cannot be compared.
  */

@@ -17,7 +17,7 @@ export function signLicense(key: KeyObject, license: License): string {
 
 /**
  * Whether one of these public keys, the one that the license itself names, signed this license. A
- * signature that is not exactly 64 bytes in canonical base64url is no signature. It covers the
+ * signature that is not exactly 64 bytes in canonical base64url is refused. It covers the
  * license alone: that `approved` is the outcome whose digest the license carries is a comparison of
  * its own.
  */

@@ -1,9 +1,8 @@
+import { refusalsOf } from '../backend/setup.ts';
 import { EffectMatchError } from '../errors.ts';
 
 /** The adapter cannot be used with these options. */
-export function refused(why: string): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `http: ${why}`);
-}
+export const refused = refusalsOf('http');
 
 /** The service did not do what it must do for the adapter to work. */
 export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {

@@ -1,4 +1,5 @@
 import { copyAction } from '../backend/plain-action.ts';
+import { adapterCode, deniedOutlets } from '../backend/setup.ts';
 import { refuseAction } from '../contract/action-input.ts';
 import type {
   AdapterContext,
@@ -11,7 +12,6 @@ import type {
   Survey,
 } from '../contract/adapter.ts';
 import type { RequestPermit } from '../contract/proof.ts';
-import { codeIdentity, digestFolders } from '../crypto/code-identity.ts';
 import { digestValueOf, requestDigest } from '../crypto/digest.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
@@ -28,8 +28,8 @@ export interface DescribedService {
   readonly backend: string;
   readonly capability: string;
   readonly gateway: Gateway;
-  /** The folder of the adapter's own modules. */
-  readonly modules: URL;
+  /** The adapter's `import.meta.url`. */
+  readonly module: string;
   /** Everything that may be requested. */
   readonly operations: Readonly<Record<string, { readonly method: string; readonly path: string }>>;
   /** Identifies everything else that decides what is sent and what is believed. */
@@ -40,9 +40,8 @@ export interface DescribedService {
 export function describeService(
   service: DescribedService,
 ): Pick<RemoteAdapter, 'identity' | 'survey'> {
-  const { kind, backend, capability, gateway, modules, configuration } = service;
-  const beneath = ['.', '../backend/'].map((folder) => new URL(folder, import.meta.url));
-  const code = [codeIdentity(modules), digestFolders(beneath), configuration].join('+');
+  const { kind, backend, capability, gateway, module, configuration } = service;
+  const code = adapterCode(module, new URL('.', import.meta.url).href);
   // The same frozen list every time, so that the core digests it once.
   const outlets = outletsOf(service);
   const fixed = {
@@ -53,7 +52,7 @@ export function describeService(
     enforcement: 'the agent holds no credential of this service',
   };
   return {
-    identity: { kind, backend, code },
+    identity: { kind, backend, code: `${code}+${configuration}` },
     survey: async (): Promise<Survey> => ({ ...fixed, credentials: gateway.fingerprint() }),
   };
 }
@@ -63,23 +62,16 @@ export function describeService(
  * credential.
  */
 function outletsOf({ gateway, operations }: DescribedService): readonly Outlet[] {
-  const outlets: Outlet[] = Object.entries(operations).map(([name, { method, path }]) => ({
+  const requests = Object.entries(operations).map(([name, { method, path }]) => ({
     outlet: `operation ${name}: ${method} ${gateway.host}${path}`,
-    disposition: 'observed',
+    disposition: 'observed' as const,
     by: 'its own read-back, after it was sent once',
   }));
-  outlets.push({
-    outlet: 'other requests to the service',
-    disposition: 'denied',
-    by: 'the gateway alone has the credential',
+  const denied = deniedOutlets({
+    'other requests to the service': 'the gateway alone has the credential',
+    'other hosts': 'one registered host; no redirect is followed',
   });
-  outlets.push({
-    outlet: 'other hosts',
-    disposition: 'denied',
-    by: 'one registered host; no redirect is followed',
-  });
-  for (const outlet of outlets) Object.freeze(outlet);
-  return Object.freeze(outlets);
+  return Object.freeze([...requests, ...denied].map((outlet) => Object.freeze(outlet)));
 }
 
 /** What a read-back found. Attributed to the request unless `unattributed` says otherwise. */

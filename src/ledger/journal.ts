@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { JournalEntry, LedgerContext } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -8,6 +7,7 @@ import { markerRecord, type VoidMarker } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import { type Digest, defineRecord, digestSchema, type RecordKind } from '../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
+import { choice, closed } from '../protocol/schema.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 
@@ -165,7 +165,7 @@ export const documentRecord = defineRecord(
   'document',
   1,
   1024,
-  z.strictObject({ version: z.literal(1), digest: digestSchema, text: digestSchema }),
+  closed({ version: choice(1), digest: digestSchema, text: digestSchema }),
 );
 
 /** The label of the digest that the record above carries. */

@@ -92,7 +92,7 @@ export interface Known {
   readonly settlement: Terminal | undefined;
 }
 
-export type Recording =
+type Recording =
   | { readonly kind: 'stored'; readonly terminal: Terminal }
   /** `settles`: the claim has found its conclusive end and leaves the list of unsettled ones. */
   | { readonly kind: 'insert'; readonly slot: string; readonly settles: boolean };

@@ -52,7 +52,7 @@ function refuseUnchanged(
   if (Object.keys({ ...before, ...after }).length > 0) return;
   throw new EffectMatchError(
     'ERR_EM_MANIFEST_INVALID',
-    `update "${target}": it changes no column, which is no effect under ${profile}; leave the effect out`,
+    `update "${target}": it changes no column, so nothing would be observed under ${profile}; leave the effect out`,
   );
 }
 

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   defineRecord,
   digestSchema,
@@ -9,6 +8,7 @@ import {
   nonceSchema,
   occurrenceSchema,
 } from './record.ts';
+import { choice, closed, list, text } from './schema.ts';
 
 /**
  * B_A: one per (issuer, nonce). The occurrence ids are derived, so every store arrives at the same
@@ -18,12 +18,12 @@ export const bindingRecord = defineRecord(
   'binding',
   1,
   256 * 1024,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     issuer: nameSchema,
     nonce: nonceSchema,
     license: digestSchema,
-    occurrences: z.array(occurrenceSchema).min(1).max(1000),
+    occurrences: list(occurrenceSchema, 1, 1000),
   }),
 );
 /** B_A: the occurrences that one signed license buys. */
@@ -34,8 +34,8 @@ export const claimRecord = defineRecord(
   'claim',
   1,
   64 * 1024,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     occurrence: occurrenceSchema,
     execution: executionSchema,
     license: digestSchema,
@@ -44,11 +44,11 @@ export const claimRecord = defineRecord(
     adapter: nameSchema,
     identity: digestSchema,
     /** The backend instance: recovery must not settle this claim against another database. */
-    backend: z.string().min(1).max(256),
+    backend: text(1, 256),
     frame: digestSchema,
     task: labelSchema,
     taskState: digestSchema,
-    continuations: z.array(nameSchema).max(64),
+    continuations: list(nameSchema, 0, 64),
     claimedAt: instantSchema,
   }),
 );

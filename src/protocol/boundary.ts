@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
+import { choice, closed, text } from './schema.ts';
 
 /** One reachable route by which an execution could persist or send something. */
 export interface Outlet {
@@ -55,12 +55,12 @@ export const certificateRecord = defineRecord(
   'certificate',
   1,
   64 * 1024,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     occurrence: occurrenceSchema,
     identity: digestSchema,
-    backend: z.string().min(1).max(256),
-    executor: z.string().min(1).max(256),
+    backend: text(1, 256),
+    executor: text(1, 256),
     outlets: digestSchema,
     configuration: digestSchema,
     credentials: digestSchema,

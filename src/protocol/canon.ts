@@ -86,7 +86,7 @@ function writeOnce(value: object, walk: Walk, depth: number): string {
   return text;
 }
 
-/** Refused before it is made: an engine has its own limit for strings and an error of its own. */
+/** Refused before it is made: an engine has its own limit and error for long strings. */
 function join(text: string, more: string, walk: Walk, depth: number): string {
   if (text.length + more.length > MAX_LENGTH)
     return refuse(walk, depth, `more than ${MAX_LENGTH} characters`);
@@ -130,7 +130,7 @@ function writeNumber(value: number, walk: Walk, depth: number): string {
 
 function writeArray(value: readonly unknown[], walk: Walk, depth: number): string {
   if (Object.getPrototypeOf(value) !== Array.prototype)
-    return refuse(walk, depth, 'an array of a class of its own');
+    return refuse(walk, depth, 'an array of another class');
   // Holes and named properties both make these differ, or leave an index without a descriptor.
   const length = value.length;
   if (Object.keys(value).length !== length)

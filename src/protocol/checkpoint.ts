@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { defineRecord, digestSchema, instantSchema } from './record.ts';
+import { choice, closed, integer } from './schema.ts';
 
 /**
  * Covers journal rows 1..throughSeq: a chain over their digests, in order, continued from the one
@@ -9,10 +9,10 @@ export const checkpointRecord = defineRecord(
   'checkpoint',
   1,
   4096,
-  z.strictObject({
-    version: z.literal(1),
-    throughSeq: z.int().min(1),
-    rows: z.int().min(1),
+  closed({
+    version: choice(1),
+    throughSeq: integer(1),
+    rows: integer(1),
     chain: digestSchema,
     at: instantSchema,
   }),

@@ -101,7 +101,7 @@ function matchesWhole(source: string, text: string, { budget }: ConstraintContex
 }
 
 /**
- * The texts of a value that is no scalar are made once: the list can be long, and the agent chooses
+ * The text of an object or list is made once: the list can be long, and the agent chooses
  * the value.
  */
 function isOneOf(allowed: readonly Value[], value: Value, { budget }: ConstraintContext): boolean {

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { unreachable } from '../errors.ts';
 import {
   defineRecord,
@@ -7,6 +6,7 @@ import {
   nameSchema,
   occurrenceSchema,
 } from './record.ts';
+import { choice, closed } from './schema.ts';
 import type { Terminal, TerminalOf } from './terminal.ts';
 
 /**
@@ -17,12 +17,12 @@ export const acknowledgementRecord = defineRecord(
   'acknowledgement',
   1,
   4096,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     occurrence: occurrenceSchema,
     continuation: nameSchema,
     lineage: digestSchema,
-    state: z.enum(['released', 'completed']),
+    state: choice('released', 'completed'),
     at: instantSchema,
   }),
 );

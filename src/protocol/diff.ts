@@ -25,7 +25,7 @@ export interface Diff {
 
 /**
  * The difference as people read it: what is missing and what is extra about one row is one altered
- * row, first where the operation is the same, then where it is another one. The order does not
+ * row, first where the operation is the same, then where it differs. The order does not
  * depend on that of the arguments.
  */
 export function diffOf(missing: readonly ApprovedEffect[], extra: readonly CountedEffect[]): Diff {

@@ -34,7 +34,7 @@ export interface Change {
   readonly [changeBrand]: { readonly before: Cell; readonly after: Cell };
 }
 
-/** The backend assigns the value; the same label stands for the same value wherever it is used. */
+/** The backend assigns the value; the same label stands for the same value everywhere. */
 export function generated(label: string): Constraint {
   if (typeof label !== 'string' || label === '' || label.length > 128) {
     throw refuse('generated needs a label of 1 to 128 characters');

@@ -1,30 +1,30 @@
-import { z } from 'zod';
+import { checked, choice, closed, form, type Infer, list, optional } from './schema.ts';
 
 export const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 export type Day = (typeof DAYS)[number];
 
-const timeSchema = z.string().regex(/^(?:(?:[01]\d|2[0-3]):[0-5]\d|24:00)$/);
+const timeSchema = form(/^(?:(?:[01]\d|2[0-3]):[0-5]\d|24:00)$/, 'a time from 00:00 to 24:00');
 
 /**
  * A daily window on the clocks of one place, `from` included, `to` not. One that ends before it
  * begins goes over midnight and belongs to the day on which it begins.
  */
-export const windowSchema = z
-  .strictObject({
+export const windowSchema = checked(
+  closed({
     from: timeSchema,
     to: timeSchema,
     /**
-     * A name of the time zone database, such as `Europe/Berlin`; there is no default, because
+     * A name of the time zone database, such as `Europe/Berlin`; without a default, because
      * servers disagree on it.
      */
-    zone: z.string().regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/),
+    zone: form(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, 'a time zone such as Europe/Berlin'),
     /** Every day when absent. */
-    days: z.array(z.enum(DAYS)).min(1).max(7).exactOptional(),
-  })
-  .refine(({ from, to }) => from !== to, {
-    error: 'from and to are the same; a whole day is 00:00 to 24:00',
-  });
-export type Window = z.infer<typeof windowSchema>;
+    days: optional(list(choice(...DAYS), 1, 7)),
+  }),
+  ({ from, to }) => from !== to,
+  'from and to are the same; a whole day is 00:00 to 24:00',
+);
+export type Window = Infer<typeof windowSchema>;
 
 /** Day and minute on the clocks of a zone. */
 interface LocalTime {

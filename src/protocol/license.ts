@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { sourceSchema } from './frame.ts';
 import type { approvedRecord } from './manifest.ts';
 import {
@@ -9,6 +8,7 @@ import {
   nameSchema,
   nonceSchema,
 } from './record.ts';
+import { choice, closed, integer, list, optional } from './schema.ts';
 
 /**
  * License L: what an approver signs. It names A, the state it was read in, and the frame it
@@ -18,18 +18,18 @@ export const licenseRecord = defineRecord(
   'license',
   1,
   64 * 1024,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     issuer: nameSchema,
     /** Digest of the approver's public key. */
     key: digestSchema,
     nonce: nonceSchema,
     source: sourceSchema,
     /** The operation whose contract computed A; present exactly where the source is `contract`. */
-    operation: nameSchema.exactOptional(),
+    operation: optional(nameSchema),
     task: labelSchema,
     taskState: digestSchema,
-    planRevision: z.int().min(0),
+    planRevision: integer(0),
     adapter: nameSchema,
     identity: digestSchema,
     approved: digestSchema,
@@ -40,15 +40,15 @@ export const licenseRecord = defineRecord(
      * Digest of the only action or request this license is for; absent: any action with this
      * outcome.
      */
-    action: digestSchema.exactOptional(),
+    action: optional(digestSchema),
     notBefore: instantSchema,
     expiresAt: instantSchema,
-    occurrences: z.int().min(1).max(1000),
-    continuations: z.array(nameSchema).max(64),
+    occurrences: integer(1, 1000),
+    continuations: list(nameSchema, 0, 64),
     /**
      * Those of them that a mere match of registered fields releases too; absent where none does.
      */
-    fieldMatch: z.array(nameSchema).min(1).max(64).exactOptional(),
+    fieldMatch: optional(list(nameSchema, 1, 64)),
   }),
 );
 /** What an approver signs: which outcome, for which task and deployment, how often, until when. */

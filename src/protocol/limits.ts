@@ -1,59 +1,71 @@
-import { z } from 'zod';
 import type { ApprovedEffect, Cell, Op } from './effect.ts';
 import { describeWindow, isWithin as isInWindow, localTime, windowSchema } from './hours.ts';
 import type { License } from './license.ts';
 import type { Approved } from './manifest.ts';
 import { nameSchema } from './record.ts';
 import { quote } from './render-text.ts';
+import {
+  choice,
+  closed,
+  dictionary,
+  form,
+  type Infer,
+  integer,
+  list,
+  optional,
+  text,
+} from './schema.ts';
 import { orderValues, readTag, type Value } from './value.ts';
 
 export const OPS: readonly Op[] = ['insert', 'update', 'delete'];
 
-const targetSchema = z.string().min(1).max(512);
-const decimalSchema = z
-  .string()
-  .max(100)
-  .regex(/^-?(?:0|[1-9]\d*)(?:\.\d+)?$/);
+const targetSchema = text(1, 512);
+const decimalSchema = form(
+  /^(?=.{1,100}$)-?(?:0|[1-9]\d*)(?:\.\d+)?$/,
+  'a decimal number as text, of at most 100 characters',
+);
 
 /** How far an issuer's approvals may go. What is absent is not limited. */
-export const limitsSchema = z.strictObject({
+export const limitsSchema = closed({
   /**
    * The only operations whose contracts this issuer may sign; an approval without an operation is
    * then refused.
    */
-  operations: z.array(nameSchema).max(1000).exactOptional(),
+  operations: optional(list(nameSchema, 0, 1000)),
   /** The only relations that may change, and how. */
-  relations: z
-    .array(
-      z.strictObject({
+  relations: optional(
+    list(
+      closed({
         name: targetSchema,
-        ops: z.array(z.enum(['insert', 'update', 'delete'])).min(1),
+        ops: list(choice('insert', 'update', 'delete'), 1),
       }),
-    )
-    .max(10_000)
-    .exactOptional(),
+      0,
+      10_000,
+    ),
+  ),
   /** How many changes one license may buy, over all its occurrences. */
-  maxEffects: z.int().min(0).exactOptional(),
-  /** The same by relation; relations that are not named here have no limit of their own. */
-  maxRows: z.record(targetSchema, z.int().min(0)).exactOptional(),
+  maxEffects: optional(integer(0)),
+  /** The same by relation; relations that are not named here are limited by `maxEffects` alone. */
+  maxRows: optional(dictionary(targetSchema, integer(0))),
   /** The largest number that may be written to a column, as decimal text. */
-  amounts: z
-    .array(
-      z.strictObject({
+  amounts: optional(
+    list(
+      closed({
         target: targetSchema,
-        column: z.string().min(1).max(256),
+        column: text(1, 256),
         max: decimalSchema,
       }),
-    )
-    .max(1000)
-    .exactOptional(),
+      0,
+      1000,
+    ),
+  ),
   /** When this issuer's approvals may be executed: in any of these windows. */
-  hours: z.array(windowSchema).min(1).max(64).exactOptional(),
+  hours: optional(list(windowSchema, 1, 64)),
   /** For how long a license of this issuer may be valid. */
-  maxLifetimeMs: z.int().min(1).exactOptional(),
+  maxLifetimeMs: optional(integer(1)),
 });
 /** How far an issuer's approvals may go, every limit spelt out. */
-export type Limits = z.infer<typeof limitsSchema>;
+export type Limits = Infer<typeof limitsSchema>;
 
 /** The reasons by which a terminal names the limit that was exceeded. */
 export const LIMIT_REASONS = [
@@ -97,7 +109,7 @@ export function findExceeded(
 
 /**
  * Whether an approval of this issuer may be executed at this moment. It is about the execution, on
- * the clock of whoever executes: when something was signed is only what the approver's own machine
+ * the clock of the executing machine: when something was signed is only what the approver's own machine
  * says.
  */
 export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefined {
@@ -142,7 +154,7 @@ export function findOverlong(
   { notBefore, expiresAt }: Pick<License, 'notBefore' | 'expiresAt'>,
 ): Exceeded | undefined {
   if (maxLifetimeMs === undefined) return undefined;
-  // A time that cannot be read is no lifetime, and is not within the limit.
+  // A time that cannot be read is not within the limit.
   if (Date.parse(expiresAt) - Date.parse(notBefore) - EARLY_MS <= maxLifetimeMs) return undefined;
   return {
     reason: 'limit-lifetime',

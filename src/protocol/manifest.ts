@@ -1,63 +1,71 @@
-import { z } from 'zod';
 import type { ApprovedEffect, Cell, Requirement, StateRead } from './effect.ts';
 import { defineRecord, labelSchema, nameSchema } from './record.ts';
 import type { Registration } from './registration.ts';
-import { plainSchema } from './value.ts';
+import {
+  choice,
+  closed,
+  dictionary,
+  form,
+  integer,
+  list,
+  nullable,
+  oneField,
+  optional,
+  pair,
+  plain,
+  type Schema,
+  text,
+} from './schema.ts';
 
-const columnSchema = z.string().min(1).max(256);
-const targetSchema = z.string().min(1).max(512);
-const rowSchema = z.record(columnSchema, plainSchema);
+const columnSchema = text(1, 256);
+const targetSchema = text(1, 512);
+const rowSchema = dictionary(columnSchema, plain);
 
-const cellSchema = z.union([
-  z.strictObject({ is: plainSchema }),
-  z.strictObject({ generated: z.string().min(1).max(128) }),
-  z.strictObject({ oneOf: z.array(plainSchema).min(1).max(1000) }),
-  z.strictObject({ between: z.tuple([plainSchema, plainSchema]) }),
-  z.strictObject({ matches: z.string().min(1).max(256) }),
-  z.strictObject({ any: z.literal(true) }),
-  z.strictObject({
-    now: z.strictObject({
-      withinMs: z.int().min(0).max(86_400_000),
-      unit: z.enum(['iso', 's', 'ms']),
-    }),
-  }),
-]) as unknown as z.ZodType<Cell>;
+const cellSchema: Schema<Cell> = oneField({
+  is: plain,
+  generated: text(1, 128),
+  oneOf: list(plain, 1, 1000),
+  between: pair(plain),
+  matches: text(1, 256),
+  any: choice(true),
+  now: closed({ withinMs: integer(0, 86_400_000), unit: choice('iso', 's', 'ms') }),
+});
 
-const approvedEffectSchema = z.strictObject({
-  op: z.enum(['insert', 'update', 'delete']),
+const approvedEffectSchema: Schema<ApprovedEffect> = closed({
+  op: choice('insert', 'update', 'delete'),
   target: targetSchema,
-  key: z.record(columnSchema, cellSchema).exactOptional(),
-  before: z.record(columnSchema, cellSchema).exactOptional(),
-  after: z.record(columnSchema, cellSchema).exactOptional(),
-  count: z.int().min(1).max(10_000_000),
-}) as unknown as z.ZodType<ApprovedEffect>;
+  key: optional(dictionary(columnSchema, cellSchema)),
+  before: optional(dictionary(columnSchema, cellSchema)),
+  after: optional(dictionary(columnSchema, cellSchema)),
+  count: integer(1, 10_000_000),
+});
 
-const requirementSchema = z.strictObject({
+const requirementSchema: Schema<Requirement> = closed({
   target: targetSchema,
   key: rowSchema,
-  row: rowSchema.nullable(),
-}) as unknown as z.ZodType<Requirement>;
+  row: nullable(rowSchema),
+});
 
-const stateReadSchema = z.strictObject({
+const stateReadSchema: Schema<StateRead> = closed({
   target: targetSchema,
   key: rowSchema,
-  columns: z.array(columnSchema).min(1).max(1000).exactOptional(),
-}) as unknown as z.ZodType<StateRead>;
+  columns: optional(list(columnSchema, 1, 1000)),
+});
 
-const effectsSchema = z.array(approvedEffectSchema).max(1_000_000);
-const requiresSchema = z.array(requirementSchema).max(10_000);
-const watchSchema = z.array(stateReadSchema).max(10_000);
+const effectsSchema = list(approvedEffectSchema, 0, 1_000_000);
+const requiresSchema = list(requirementSchema, 0, 10_000);
+const watchSchema = list(stateReadSchema, 0, 10_000);
 
 /** Manifest M: what the application or approver states, before the backend has normalised it. */
 export const manifestRecord = defineRecord(
   'manifest',
   1,
   256 * 1024 * 1024,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     adapter: nameSchema,
     task: labelSchema,
-    planRevision: z.int().min(0),
+    planRevision: integer(0),
     effects: effectsSchema,
     requires: requiresSchema,
     watch: watchSchema,
@@ -66,21 +74,21 @@ export const manifestRecord = defineRecord(
 /** M: what an application states should come out. */
 export type Manifest = ReturnType<typeof manifestRecord.parse>;
 
-const registrationSchema = z.strictObject({
-  profile: z.enum(['relation-write', 'row-event', 'net-state', 'registered-fields']),
-  values: z.enum(['plain', 'digest']),
-  targets: z
-    .array(
-      z.strictObject({
-        name: targetSchema,
-        columns: z.array(columnSchema).max(2000),
-        key: z.array(columnSchema).max(64),
-        volatile: z.array(columnSchema).max(2000),
-      }),
-    )
-    .max(10_000),
-  capability: z.enum(['MEDIATED', 'OPAQUE']).exactOptional(),
-}) as unknown as z.ZodType<Registration>;
+const registrationSchema: Schema<Registration> = closed({
+  profile: choice('relation-write', 'row-event', 'net-state', 'registered-fields'),
+  values: choice('plain', 'digest'),
+  targets: list(
+    closed({
+      name: targetSchema,
+      columns: list(columnSchema, 0, 2000),
+      key: list(columnSchema, 0, 64),
+      volatile: list(columnSchema, 0, 2000),
+    }),
+    0,
+    10_000,
+  ),
+  capability: optional(choice('MEDIATED', 'OPAQUE')),
+});
 
 /**
  * Approved outcome A = canon_p(M). Carries the registration so that it renders and compares without
@@ -90,14 +98,14 @@ export const approvedRecord = defineRecord(
   'approved',
   1,
   256 * 1024 * 1024,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     adapter: nameSchema,
     registration: registrationSchema,
     effects: effectsSchema,
     requires: requiresSchema,
     watch: watchSchema,
-    salt: z.string().regex(/^[0-9a-f]{32}$/),
+    salt: form(/^[0-9a-f]{32}$/, '32 hex digits'),
   }),
 );
 /** A, the approved outcome: normalised effects, requirements, and what is registered. */

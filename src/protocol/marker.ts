@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   defineRecord,
   digestSchema,
@@ -6,20 +5,20 @@ import {
   instantSchema,
   occurrenceSchema,
 } from './record.ts';
+import { choice, variants } from './schema.ts';
 
 /**
  * What decides an occurrence inside the backend. `committed` travels in the business transaction
  * and consumes the permit; `void` is written by recovery and means that the attempt can never
- * commit any more.
+ * commit.
  */
 export const markerRecord = defineRecord(
   'marker',
   1,
   16 * 1024,
-  z.discriminatedUnion('disposition', [
-    z.strictObject({
-      version: z.literal(1),
-      disposition: z.literal('committed'),
+  variants('disposition', {
+    committed: {
+      version: choice(1),
       occurrence: occurrenceSchema,
       execution: executionSchema,
       approved: digestSchema,
@@ -28,15 +27,14 @@ export const markerRecord = defineRecord(
       claim: digestSchema,
       permit: digestSchema,
       consumedAt: instantSchema,
-    }),
-    z.strictObject({
-      version: z.literal(1),
-      disposition: z.literal('void'),
+    },
+    void: {
+      version: choice(1),
       occurrence: occurrenceSchema,
       execution: executionSchema,
       voidedAt: instantSchema,
-    }),
-  ]),
+    },
+  }),
 );
 /** The row that decides an occurrence in its backend: committed, or void. */
 export type MarkerRecord = ReturnType<typeof markerRecord.parse>;

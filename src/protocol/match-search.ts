@@ -49,7 +49,7 @@ export class LabelSearch {
   /**
    * Works out label values that hold in every match there can be, which decides usual approvals in
    * time linear in their size. Cells with backend evidence speak first: where things contradict
-   * each other, the origin of a value is right. A contradiction is no error here: it leaves the
+   * each other, the origin of a value is right. A contradiction does not stop it: it leaves the
    * effects concerned without candidates.
    */
   deduce(): void {

@@ -1,4 +1,4 @@
-/** " (did you mean …?)" for a name that nobody knows, or nothing where no known name is close. */
+/** " (did you mean …?)" for an unknown name, or nothing where no known name is close. */
 export function suggest(name: string, known: readonly string[]): string {
   const near = known
     .map((candidate) => ({

@@ -1,149 +1,181 @@
-import { rowText, sameValue } from './bag.ts';
+import { numberOf, rowText, sameValue } from './bag.ts';
 import type { Effect } from './effect.ts';
-import { type Change, findChanges, type Relation } from './relation.ts';
+import { findChanges, type ReadChange, type Relation } from './relation.ts';
 import type { Row } from './value.ts';
 
-interface Place {
-  readonly relation: Relation;
-  readonly target: string;
-  readonly key: Row;
+/**
+ * The difference that writes make to one relation, between the first and the last state. Whole rows
+ * cancel out in whatever order they are reported; what is known only by its changed columns is
+ * followed in the order in which it happened.
+ */
+export function netEffects(
+  target: string,
+  relation: Relation,
+  changes: readonly ReadChange[],
+): readonly Effect[] {
+  const isWhole = changes.every((change) => relation.isWhole(change));
+  const rows = isWhole ? cancelRows(relation, changes) : followRows(relation, changes);
+  return rows.flatMap((row) => effectOf(target, row) ?? []);
 }
 
-/** One key's row as it was at first and as it is now; null where there was or is no such row. */
-interface KeyedRow extends Place {
-  was: Row | null;
-  is: Row | null;
+/** What stands under a key at first and at last; undefined where the row does not exist. */
+interface NetRow {
+  /** Absent in relations without a key. */
+  readonly key: Row | undefined;
+  readonly before: Row | undefined;
+  readonly after: Row | undefined;
+}
+
+function effectOf(target: string, { key, before, after }: NetRow): Effect | undefined {
+  const named = key === undefined ? { target } : { target, key };
+  if (before === undefined) return after && { op: 'insert', ...named, after };
+  if (after === undefined) return { op: 'delete', ...named, before };
+  const changes = findChanges(before, after);
+  return changes && { op: 'update', ...named, before: changes.before, after: changes.after };
+}
+
+/** The images that writes under one key found and left. */
+interface Images {
+  readonly key: Row | undefined;
+  readonly removed: Row[];
+  readonly added: Row[];
+}
+
+/**
+ * Triggers record a nested write before the outer one, so order means nothing here. Every image
+ * that one write left and another one found cancels out; per key at most one row from before and
+ * one from after remain. Without a key every row that remains was inserted or deleted.
+ */
+function cancelRows(relation: Relation, changes: readonly ReadChange[]): readonly NetRow[] {
+  const byKey = new Map<string | number, Images>();
+  const at = (key: Row | undefined): Images => {
+    const id = key === undefined ? '' : (numberOf(key) ?? rowText(key));
+    const known = byKey.get(id);
+    if (known !== undefined) return known;
+    const images = { key, removed: [], added: [] };
+    byKey.set(id, images);
+    return images;
+  };
+  for (const change of changes) {
+    const { op, key } = change;
+    if (op !== 'insert') at(key).removed.push(change.before);
+    if (op === 'insert') at(key).added.push(change.after);
+    if (op === 'update') at(change.newKey ?? key).added.push(change.after);
+  }
+  return [...byKey.values()].flatMap((images) => netImages(relation, images));
+}
+
+function netImages(relation: Relation, images: Images): readonly NetRow[] {
+  const { key } = images;
+  const isSingle = key !== undefined && images.removed.length + images.added.length <= 2;
+  const { removed, added } = isSingle ? images : withoutCommon(images);
+  if (key === undefined) {
+    return [
+      ...removed.map((before) => ({ key, before, after: undefined })),
+      ...added.map((after) => ({ key, before: undefined, after })),
+    ];
+  }
+  if (removed.length > 1 || added.length > 1)
+    throw relation.fault('series of writes', 'they do not follow from each other');
+  // Not by index: what is on the prototype of lists would stand in for the element of an empty one.
+  return [{ key, before: removed.at(0), after: added.at(0) }];
+}
+
+function withoutCommon({ removed, added }: Images): Pick<Images, 'removed' | 'added'> {
+  const surplus = new Map<string, { readonly row: Row; count: number }>();
+  const tally = (row: Row, by: number) => {
+    const id = rowText(row);
+    const known = surplus.get(id);
+    if (known === undefined) surplus.set(id, { row, count: by });
+    else known.count += by;
+  };
+  for (const row of added) tally(row, 1);
+  for (const row of removed) tally(row, -1);
+  const left = (sign: 1 | -1) =>
+    [...surplus.values()].flatMap(({ row, count }) =>
+      Array.from({ length: Math.max(0, sign * count) }, () => row),
+    );
+  return { removed: left(-1), added: left(1) };
+}
+
+/** One key's row as it was at first and as it is now. */
+interface KeyedRow {
+  readonly key: Row;
+  before: Row | undefined;
+  after: Row | undefined;
   /**
    * Whether several records were folded into it; a single one has the same columns on both sides.
    */
   folded: boolean;
 }
 
-/** How many more (or, below zero, fewer) of this row there are than at first. */
-interface LooseRow {
-  readonly target: string;
-  readonly row: Row;
-  surplus: number;
+function followRows(relation: Relation, changes: readonly ReadChange[]): readonly NetRow[] {
+  const rows = new Map<string, KeyedRow>();
+  for (const change of changes) {
+    const { op, key } = change;
+    if (key === undefined) throw relation.fault(op, 'it has no key');
+    const before = op === 'insert' ? undefined : change.before;
+    const after = op === 'delete' ? undefined : change.after;
+    if (op !== 'update' || change.newKey === undefined) {
+      rewrite(relation, rows, { key, before, after });
+      continue;
+    }
+    // A row that changes its key disappears under one key and appears under another, whole.
+    const whole = { ...rows.get(rowText(key))?.after, ...before };
+    relation.demandWhole('update of a key', whole);
+    rewrite(relation, rows, { key, before: whole, after: undefined });
+    const moved = { ...whole, ...after };
+    rewrite(relation, rows, { key: change.newKey, before: undefined, after: moved });
+  }
+  for (const row of rows.values()) if (row.folded) demandBothSides(relation, row);
+  return [...rows.values()];
 }
 
-/**
- * Folds writes, in the order in which they happened, into the difference between the first and the
- * last state. A row is followed by its key; rows of relations without a key are counted.
- */
-export class NetState {
-  readonly #keyed = new Map<string, KeyedRow>();
-  readonly #loose = new Map<string, LooseRow>();
-
-  apply(relation: Relation, change: Change): void {
-    const { target, key } = change;
-    if (key === undefined) {
-      this.#count(relation, change);
-    } else if (change.op === 'update' && change.newKey !== undefined) {
-      this.#move({ relation, target, key }, change.newKey, change);
-    } else {
-      const before = change.op === 'insert' ? null : change.before;
-      const after = change.op === 'delete' ? null : change.after;
-      this.#rewrite({ relation, target, key }, before, after);
-    }
+function rewrite(
+  relation: Relation,
+  rows: Map<string, KeyedRow>,
+  change: Omit<KeyedRow, 'folded'>,
+): void {
+  const id = rowText(change.key);
+  const row = rows.get(id);
+  if (row === undefined) {
+    rows.set(id, { ...change, folded: false });
+    return;
   }
-
-  /** The net effects so far. */
-  effects(): readonly Effect[] {
-    const effects: Effect[] = [];
-    for (const row of this.#keyed.values()) {
-      const effect = netEffect(row);
-      if (effect !== undefined) effects.push(effect);
-    }
-    for (const { target, row, surplus } of this.#loose.values()) {
-      const effect: Effect =
-        surplus > 0 ? { op: 'insert', target, after: row } : { op: 'delete', target, before: row };
-      for (let copies = Math.abs(surplus); copies > 0; copies -= 1) effects.push(effect);
-    }
-    return effects;
-  }
-
-  /** The row with this key becomes another one; null where there is none before or after. */
-  #rewrite(place: Place, before: Row | null, after: Row | null): void {
-    const id = rowId(place.target, place.key);
-    const row = this.#keyed.get(id);
-    if (row === undefined) {
-      const { relation, target, key } = place;
-      this.#keyed.set(id, { relation, target, key, was: before, is: after, folded: false });
-    } else {
-      row.folded = true;
-      const rest = continueFrom(row, before);
-      row.is = after === null ? null : { ...rest, ...after };
-    }
-  }
-
-  /** A row that changes its key disappears under one key and appears under another, whole. */
-  #move(
-    place: Place,
-    newKey: Row,
-    { before, after }: { readonly before: Row; readonly after: Row },
-  ): void {
-    const known = this.#keyed.get(rowId(place.target, place.key));
-    const whole = { ...known?.is, ...before };
-    place.relation.demandWhole('update of a key', whole);
-    this.#rewrite(place, whole, null);
-    this.#rewrite({ ...place, key: newKey }, null, { ...whole, ...after });
-  }
-
-  #count(relation: Relation, change: Change): void {
-    if (change.op !== 'insert') {
-      relation.demandWhole(change.op, change.before);
-      this.#tally(change.target, change.before, -1);
-    }
-    if (change.op !== 'delete') {
-      relation.demandWhole(change.op, change.after);
-      this.#tally(change.target, change.after, 1);
-    }
-  }
-
-  #tally(target: string, row: Row, by: number): void {
-    const id = rowId(target, row);
-    const loose = this.#loose.get(id);
-    if (loose === undefined) this.#loose.set(id, { target, row, surplus: by });
-    else loose.surplus += by;
-  }
-}
-
-function rowId(target: string, row: Row): string {
-  return `${target.length}:${target}${rowText(row)}`;
+  row.folded = true;
+  const rest = continueFrom(relation, row, change.before);
+  row.after = change.after && { ...rest, ...change.after };
 }
 
 /**
  * The row as it is, completed by the columns of `before`; they must continue from what is known. A
  * column seen for the first time has not changed so far, so the row also had that value at first.
  */
-function continueFrom(row: KeyedRow, before: Row | null): Row | null {
-  const { relation, is } = row;
-  if (before === null) {
-    if (is !== null) throw relation.fault('insert', 'a row with its key already exists');
-    return null;
+function continueFrom(relation: Relation, row: KeyedRow, before: Row | undefined): Row | undefined {
+  const { after } = row;
+  if (before === undefined) {
+    if (after !== undefined) throw relation.fault('insert', 'a row with its key already exists');
+    return undefined;
   }
-  if (is === null) throw relation.fault('write', 'no row with its key exists any more');
+  if (after === undefined) throw relation.fault('write', 'the row with its key was deleted');
   for (const column of Object.keys(before)) {
-    if (!Object.hasOwn(is, column) || sameValue(is[column], before[column])) continue;
+    if (!Object.hasOwn(after, column) || sameValue(after[column], before[column])) continue;
     throw relation.fault(
       'write',
       `column ${JSON.stringify(column)} is not what the record before left`,
     );
   }
-  if (row.was !== null) row.was = { ...before, ...row.was };
-  return { ...before, ...is };
+  row.before &&= { ...before, ...row.before };
+  return { ...before, ...after };
 }
 
-function netEffect({ relation, target, key, was, is, folded }: KeyedRow): Effect | undefined {
-  if (was === null) return is === null ? undefined : { op: 'insert', target, key, after: is };
-  if (is === null) return { op: 'delete', target, key, before: was };
-  for (const column of folded ? Object.keys({ ...was, ...is }) : []) {
-    if (Object.hasOwn(was, column) && Object.hasOwn(is, column)) continue;
+function demandBothSides(relation: Relation, { before, after }: KeyedRow): void {
+  if (before === undefined || after === undefined) return;
+  for (const column of Object.keys({ ...before, ...after })) {
+    if (Object.hasOwn(before, column) && Object.hasOwn(after, column)) continue;
     throw relation.fault(
       'rewrite of a row',
       `column ${JSON.stringify(column)} is not reported on both sides`,
     );
   }
-  const changes = findChanges(was, is);
-  return changes && { op: 'update', target, key, before: changes.before, after: changes.after };
 }

@@ -236,7 +236,7 @@ function findDisagreements(
  */
 function findOddCount(channel: string, counts: readonly TargetCount[]): string[] | undefined {
   const odd = counts.find(({ count }) => !Number.isSafeInteger(count) || count < 0);
-  return odd && [`${nameOf(channel)} counted what is no number of writes on ${quote(odd.target)}.`];
+  return odd && [`${nameOf(channel)} reported an invalid write count for ${quote(odd.target)}.`];
 }
 
 function findMiscounts(channel: string, counts: readonly TargetCount[], tally: Tally): string[] {

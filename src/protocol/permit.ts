@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   defineRecord,
   digestSchema,
@@ -6,6 +5,7 @@ import {
   instantSchema,
   occurrenceSchema,
 } from './record.ts';
+import { choice, closed, either, text } from './schema.ts';
 
 /**
  * B_G: this candidate or request, this A, this E, this certificate, this claim. One use, at t_g.
@@ -14,26 +14,26 @@ export const permitRecord = defineRecord(
   'permit',
   1,
   64 * 1024,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     occurrence: occurrenceSchema,
     execution: executionSchema,
     claim: digestSchema,
     certificate: digestSchema,
     approved: digestSchema,
-    bound: z.union([
+    bound: either(
       /**
        * PROMOTABLE: the held candidate, what was observed in it, and the adapter's fingerprint of
        * its evidence.
        */
-      z.strictObject({
-        candidate: z.string().min(1).max(256),
+      closed({
+        candidate: text(1, 256),
         observed: digestSchema,
-        evidence: z.string().max(256),
+        evidence: text(0, 256),
       }),
       /** MEDIATED and OPAQUE: the request. */
-      z.strictObject({ request: digestSchema }),
-    ]),
+      closed({ request: digestSchema }),
+    ),
     consumedAt: instantSchema,
   }),
 );

@@ -1,9 +1,8 @@
 import { unreachable } from '../errors.ts';
 import type { ChangeRecord, Effect } from './effect.ts';
-import { netRows } from './net-rows.ts';
-import { NetState } from './net-state.ts';
+import { netEffects } from './net-state.ts';
 import type { Registration } from './registration.ts';
-import { type Change, type Changes, findChanges, Relation } from './relation.ts';
+import { type Changes, findChanges, type ReadChange, Relation } from './relation.ts';
 import type { Row } from './value.ts';
 
 /**
@@ -80,38 +79,24 @@ function listFields(relations: Relations, records: readonly ChangeRecord[]): rea
 }
 
 function foldEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
-  const strangers: Effect[] = [];
-  const changes = new Map<string, Change[]>();
+  const unregistered: Effect[] = [];
+  const folded = new Map<string, { relation: Relation; changes: ReadChange[] }>();
   for (const record of records) {
-    const relation = relations(record.target);
+    const { target } = record;
+    const relation = relations(target);
     if (relation === undefined) {
-      strangers.push(asReported(record));
+      unregistered.push(asReported(record));
       continue;
     }
-    const known = changes.get(record.target);
     const change = relation.read(record);
-    if (known === undefined) changes.set(record.target, [change]);
-    else known.push(change);
+    const known = folded.get(target);
+    if (known === undefined) folded.set(target, { relation, changes: [change] });
+    else known.changes.push(change);
   }
-  const effects = [...changes].map(([target, list]) => netChanges(target, relations(target), list));
-  return strangers.concat(...effects);
-}
-
-/**
- * Whole rows of a keyed relation fold in any order; what is known only by its changed columns, in
- * the order reported.
- */
-function netChanges(
-  target: string,
-  relation: Relation | undefined,
-  changes: readonly Change[],
-): readonly Effect[] {
-  if (relation === undefined) return [];
-  const keyed = changes.every((change) => change.key !== undefined && relation.isWhole(change));
-  if (keyed) return netRows(target, relation, changes);
-  const net = new NetState();
-  for (const change of changes) net.apply(relation, change);
-  return net.effects();
+  const effects = [...folded].map(([target, { relation, changes }]) =>
+    netEffects(target, relation, changes),
+  );
+  return unregistered.concat(...effects);
 }
 
 function asReported({ op, target, key, before, after }: ChangeRecord): Effect {
@@ -119,7 +104,7 @@ function asReported({ op, target, key, before, after }: ChangeRecord): Effect {
 }
 
 /** One write as one effect, even an update that changes nothing: it did happen. */
-function eventOf(change: Change): Effect {
+function eventOf(change: ReadChange): Effect {
   const { op, target, key } = change;
   const named = key === undefined ? { op, target } : { op, target, key };
   switch (change.op) {

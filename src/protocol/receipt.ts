@@ -1,6 +1,6 @@
-import { z } from 'zod';
 import { checkpointRecord } from './checkpoint.ts';
 import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
+import { choice, closed, form, integer, list, type Schema, variants } from './schema.ts';
 import { shadowRecord } from './shadow.ts';
 import { terminalRecord } from './terminal.ts';
 
@@ -10,7 +10,7 @@ export const STATEMENT_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
 export const RECEIPT_TYPE = 'urn:effectmatch:receipt:v1';
 export const CHECKPOINT_TYPE = 'urn:effectmatch:checkpoint:v1';
-/** A type of its own: whoever looks for receipts never takes a shadow for one. */
+/** A separate type, so that a shadow is never taken for a receipt. */
 export const SHADOW_TYPE = 'urn:effectmatch:shadow:v1';
 
 /** Room for the fields around a terminal, so that whatever could be recorded can be receipted. */
@@ -25,22 +25,22 @@ export const receiptRecord = defineRecord(
   'receipt',
   1,
   terminalRecord.maxBytes + AROUND_BYTES,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     terminal: terminalRecord.schema,
     /** Digest of the terminal, as other records name it. */
     digest: digestSchema,
     /** Digest of the license. */
     lineage: digestSchema,
     /** Number of the journal row that holds the terminal. */
-    position: z.int().min(1),
+    position: integer(1),
   }),
 );
 /** A terminal with its digest, its lineage and its place in the journal, as a receipt states it. */
 export type Receipt = ReturnType<typeof receiptRecord.parse>;
 
-const subjectOf = <N extends z.ZodType<string>>(name: N) =>
-  z.array(z.strictObject({ name, digest: z.strictObject({ sha256: digestSchema }) })).length(1);
+const subjectOf = <T extends string>(name: Schema<T>) =>
+  list(closed({ name, digest: closed({ sha256: digestSchema }) }), 1, 1);
 
 /**
  * An in-toto statement about one terminal, one checkpoint or one shadow. The subject is named so
@@ -51,26 +51,23 @@ export const statementRecord = defineRecord(
   'statement',
   1,
   receiptRecord.maxBytes + AROUND_BYTES,
-  z.discriminatedUnion('predicateType', [
-    z.strictObject({
-      _type: z.literal(STATEMENT_TYPE),
+  variants('predicateType', {
+    [RECEIPT_TYPE]: {
+      _type: choice(STATEMENT_TYPE),
       subject: subjectOf(occurrenceSchema),
-      predicateType: z.literal(RECEIPT_TYPE),
       predicate: receiptRecord.schema,
-    }),
-    z.strictObject({
-      _type: z.literal(STATEMENT_TYPE),
-      subject: subjectOf(z.string().regex(/^checkpoint-[1-9]\d{0,15}$/)),
-      predicateType: z.literal(CHECKPOINT_TYPE),
+    },
+    [CHECKPOINT_TYPE]: {
+      _type: choice(STATEMENT_TYPE),
+      subject: subjectOf(form(/^checkpoint-[1-9]\d{0,15}$/, 'the name of a checkpoint')),
       predicate: checkpointRecord.schema,
-    }),
-    z.strictObject({
-      _type: z.literal(STATEMENT_TYPE),
+    },
+    [SHADOW_TYPE]: {
+      _type: choice(STATEMENT_TYPE),
       subject: subjectOf(occurrenceSchema),
-      predicateType: z.literal(SHADOW_TYPE),
-      predicate: z.strictObject({ shadow: shadowRecord.schema, position: z.int().min(1) }),
-    }),
-  ]),
+      predicate: closed({ shadow: shadowRecord.schema, position: integer(1) }),
+    },
+  }),
 );
 /** An in-toto statement about a terminal or a checkpoint: what an envelope carries. */
 export type Statement = ReturnType<typeof statementRecord.parse>;

@@ -1,8 +1,15 @@
-import { z } from 'zod';
 import { EffectMatchError } from '../errors.ts';
 import { canonical, KEPT_AFTER } from './canon.ts';
-import { compileReader, type Read } from './compile-reader.ts';
-import { DIGEST, EXECUTION, INSTANT, NAME, NONCE, OCCURRENCE } from './patterns.ts';
+import {
+  accepts,
+  checked,
+  form,
+  type Read,
+  readOnce,
+  type Schema,
+  type SchemaRefusal,
+  text,
+} from './schema.ts';
 
 /** Lower-case hex SHA-256 over a domain label and canonical text. */
 export type Digest = string & { readonly __digest: never };
@@ -14,24 +21,45 @@ export type OccurrenceId = string & { readonly __occurrence: never };
 /** One attempt at an occurrence. */
 export type ExecutionId = string & { readonly __execution: never };
 
-export const digestSchema = z.string().regex(DIGEST) as unknown as z.ZodType<Digest>;
-export const occurrenceSchema = z.string().regex(OCCURRENCE) as unknown as z.ZodType<OccurrenceId>;
-export const executionSchema = z.string().regex(EXECUTION) as unknown as z.ZodType<ExecutionId>;
+export const digestSchema: Schema<Digest> = form(
+  /^[0-9a-f]{64}$/,
+  'a SHA-256 digest in lower-case hex',
+);
+export const occurrenceSchema: Schema<OccurrenceId> = form(
+  /^occ_[0-9a-f]{40}$/,
+  'an occurrence id: occ_ and 40 hex digits',
+);
+export const executionSchema: Schema<ExecutionId> = form(
+  /^exe_[0-9a-f]{32}$/,
+  'an execution id: exe_ and 32 hex digits',
+);
 /** Names that people choose: issuers, adapters, continuations. */
-export const nameSchema = z.string().regex(NAME);
-/** Free text that people choose, such as a task id; no control characters. */
-export const labelSchema = z
-  .string()
-  .min(1)
-  .max(256)
-  .regex(/^\P{Cc}+$/u);
+export const nameSchema = form(
+  /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/,
+  'a name of at most 128 letters, digits and . _ : / @ -, which begins with a letter or digit',
+);
+export function isName(value: unknown): boolean {
+  return accepts(nameSchema, value);
+}
+/** Free text that people choose, such as a task id. */
+export const labelSchema = checked(
+  text(1, 256),
+  (label) => /^\P{Cc}+$/u.test(label),
+  'must not have control characters',
+);
 /** Chosen by an approver, once per license. */
-export const nonceSchema = z.string().regex(NONCE);
+export const nonceSchema = form(
+  /^[A-Za-z0-9_-]{16,64}$/,
+  'a nonce of 16 to 64 letters, digits, - and _',
+);
 /**
  * ISO 8601 in UTC with milliseconds, the only form records carry; compares as text in order of
  * time.
  */
-export const instantSchema = z.string().regex(INSTANT);
+export const instantSchema = form(
+  /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/,
+  'a time in UTC such as 2026-01-31T10:00:00.000Z',
+);
 
 /**
  * A record kind: closed schema, version, size limit, and the domain label of its digests and seals.
@@ -45,13 +73,13 @@ export interface RecordKind<T> {
    * For records that carry one of this kind inside. Text and size are then checked with the outer
    * record.
    */
-  readonly schema: z.ZodType<T>;
+  readonly schema: Schema<T>;
   /**
    * Checks unknown input completely; unknown fields, wrong types and oversize are refused. What it
-   * returns is a frozen copy of its own.
+   * returns is a frozen copy.
    */
   parse(input: unknown): T;
-  /** The same, with the canonical text for whoever keeps both together. */
+  /** The same, with the canonical text, for callers that keep both together. */
   read(input: unknown): { readonly record: T; readonly text: string };
   /** Parses canonical text; text that is not its own canonical form is refused. */
   parseText(text: string): T;
@@ -65,97 +93,67 @@ export interface RecordKind<T> {
  */
 const KEPT_CHARACTERS_MAX = 1 << 20;
 
-export function defineRecord<S extends z.ZodType>(
+/** Defines a record kind and how it is read. */
+export function defineRecord<T extends object>(
   kind: string,
   version: number,
   maxBytes: number,
-  schema: S,
-): RecordKind<z.infer<S>> {
-  type T = z.infer<S>;
-  const compiled = compileReader(schema);
-  /**
-   * A record and its text, where one pass over the input finds nothing to refuse; else the steps
-   * below say what it is.
-   */
-  const readOnce = (input: unknown, maxObjects: number): Read | undefined => {
-    const found = compiled?.(input, maxObjects);
-    return found !== undefined && fits(found.text, maxBytes) ? found : undefined;
-  };
-  const demandFits = (text: string): void => {
-    if (fits(text, maxBytes)) return;
-    const bytes = Buffer.byteLength(text);
-    throw new EffectMatchError(
-      'ERR_EM_RECORD_TOO_LARGE',
-      `${kind}: ${bytes} bytes, at most ${maxBytes}`,
-    );
-  };
-  const checked = (input: unknown, text: string): T => {
-    demandFits(text);
-    const result = schema.safeParse(input);
-    if (!result.success) throw invalid(kind, result.error);
-    return result.data;
-  };
+  schema: Schema<T>,
+): RecordKind<T> {
   // Records that were checked here and cannot have changed since, with their texts: each is frozen
   // through and through and shares nothing with what it was made from. So a record is checked once,
   // however often it is digested.
   const known = new WeakMap<object, string | undefined>();
-  const keep = (own: T, text: string): T => {
-    if (typeof own === 'object' && own !== null)
-      known.set(own, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
-    return own;
+  const keep = ({ copy, text }: Read<T>): T => {
+    known.set(copy, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
+    return copy;
   };
-  const isKnown = (input: unknown): input is T & object =>
+  const isKnown = (input: unknown): input is T =>
     typeof input === 'object' && input !== null && known.has(input);
-  /**
-   * For data that was just read from its canonical text, so that nobody else holds it and no object
-   * stands in it twice.
-   */
-  const parseOwn = (input: unknown, text: string): T => {
-    const found = readOnce(input, Number.POSITIVE_INFINITY);
-    return keep(found === undefined ? freezeDeep(checked(input, text)) : (found.copy as T), text);
-  };
-  const read = (input: unknown): { readonly record: T; readonly text: string } => {
-    if (isKnown(input)) return { record: input, text: known.get(input) ?? canonical(input) };
-    const found = readOnce(input, KEPT_AFTER);
-    if (found !== undefined) return { record: found.copy as T, text: found.text };
+  const read = (input: unknown): Read<T> => {
+    if (isKnown(input)) return { copy: input, text: known.get(input) ?? canonical(input) };
+    const found = readOnce(schema, input, KEPT_AFTER);
+    if ('text' in found && fits(found.text, maxBytes)) return found;
+    // The text says what is wrong with data that is not plain, and how large it is.
     const text = canonical(input);
-    // Before it is read: the text of a small graph can be long, and what is read from it is many
-    // times larger.
-    demandFits(text);
-    return { record: parseOwn(JSON.parse(text), text), text };
+    demandFits(kind, text, maxBytes);
+    return accept(kind, readOnce(schema, JSON.parse(text), Number.POSITIVE_INFINITY));
   };
   return {
     kind,
     version,
     maxBytes,
     domain: `effectmatch/${kind}/v${version}`,
-    schema: schema as unknown as z.ZodType<T>,
-    parse(input) {
-      if (isKnown(input)) return input;
-      const { record, text } = read(input);
-      return keep(record, text);
+    schema,
+    parse: (input) => (isKnown(input) ? input : keep(read(input))),
+    read(input) {
+      const { copy, text } = read(input);
+      return { record: copy, text };
     },
-    read,
     parseText(text) {
-      if (!fits(text, maxBytes)) {
-        throw new EffectMatchError(
-          'ERR_EM_RECORD_TOO_LARGE',
-          `${kind}: more than ${maxBytes} bytes`,
-        );
-      }
+      demandFits(kind, text, maxBytes);
       const input = parseJson(kind, text);
-      const found = readOnce(input, Number.POSITIVE_INFINITY);
-      if (found?.text === text) return keep(found.copy as T, text);
-      if (canonical(input) !== text) {
-        throw new EffectMatchError(
-          'ERR_EM_RECORD_INVALID',
-          `${kind}: the text is not in canonical form`,
-        );
-      }
-      return parseOwn(input, text);
+      const found = readOnce(schema, input, Number.POSITIVE_INFINITY);
+      const isCanonical = 'text' in found ? found.text === text : canonical(input) === text;
+      if (!isCanonical) throw invalid(kind, 'the text is not in canonical form');
+      return keep(accept(kind, found));
     },
     text: (record) => read(record).text,
   };
+}
+
+function accept<T>(kind: string, found: Read<T> | SchemaRefusal): Read<T> {
+  if ('text' in found) return found;
+  const where = found.path.length > 0 ? ` at ${found.path.join('.')}` : '';
+  throw invalid(`${kind}${where}`, found.why);
+}
+
+function demandFits(kind: string, text: string, maxBytes: number): void {
+  if (fits(text, maxBytes)) return;
+  throw new EffectMatchError(
+    'ERR_EM_RECORD_TOO_LARGE',
+    `${kind}: ${Buffer.byteLength(text)} bytes, at most ${maxBytes}`,
+  );
 }
 
 /**
@@ -177,18 +175,10 @@ function parseJson(kind: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${kind}: not JSON`, { cause });
+    throw invalid(kind, 'not JSON', { cause });
   }
 }
 
-function invalid(kind: string, error: z.ZodError): EffectMatchError {
-  const issue = error.issues[0];
-  const where = issue && issue.path.length > 0 ? ` at ${issue.path.join('.')}` : '';
-  return new EffectMatchError(
-    'ERR_EM_RECORD_INVALID',
-    `${kind}${where}: ${issue?.message ?? 'invalid'}`,
-    {
-      cause: error,
-    },
-  );
+function invalid(what: string, why: string, options?: ErrorOptions): EffectMatchError {
+  return new EffectMatchError('ERR_EM_RECORD_INVALID', `${what}: ${why}`, options);
 }

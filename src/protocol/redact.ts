@@ -16,7 +16,7 @@ export function redactApproved(approved: Approved, digestValue: DigestValue): Ap
   const digest: MapValue = digesting(digestValue);
   return {
     ...approved,
-    // The digests of A and of the task state stay in the journal; with the salt beside them they
+    // The digests of A and of the task state stay in the journal; with the salt next to them they
     // could be tried out.
     salt: '0'.repeat(approved.salt.length),
     effects: approved.effects.map((effect) => mapApproved(effect, digest)),
@@ -79,7 +79,7 @@ export function boundDiff(diff: Diff, maxEntries: number): Diff {
 /** What becomes of one value of one column. */
 type MapValue = (value: Value, target: string, column: string) => Value;
 
-/** A value that was left out is no secret, and its digest would say nothing. */
+/** An omitted value tells nothing, and its digest would say nothing either. */
 function digesting(digestValue: DigestValue): MapValue {
   return (value, target, column) =>
     readTag(value)?.tag === '$omitted' ? value : { $digest: digestValue(target, column, value) };

@@ -21,7 +21,7 @@ export interface Pair {
   readonly second: Effect;
 }
 
-export type Pairing =
+export type RehearsalPairing =
   | { readonly kind: 'paired'; readonly pairs: readonly Pair[] }
   /** Changes of one shape that one rehearsal has more of than the other. */
   | {
@@ -40,7 +40,7 @@ export function pairRehearsals(
   first: Rehearsal,
   second: Rehearsal,
   registration: Registration,
-): Pairing {
+): RehearsalPairing {
   const volatile = new Map(
     registration.targets.map((target) => [target.name, new Set(target.volatile)]),
   );

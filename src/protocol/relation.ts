@@ -5,7 +5,7 @@ import type { Target } from './registration.ts';
 import type { Row, Value } from './value.ts';
 
 /** A record that agrees with the registration, with the key columns taken out of its images. */
-export type Change = { readonly target: string; readonly key: Row | undefined } & (
+export type ReadChange = { readonly target: string; readonly key: Row | undefined } & (
   | { readonly op: 'insert'; readonly after: Row }
   | { readonly op: 'delete'; readonly before: Row }
   /**
@@ -51,7 +51,7 @@ export class Relation {
   }
 
   /** Checks a record completely. A row that was inserted or deleted must be there whole. */
-  read(record: ChangeRecord): Change {
+  read(record: ChangeRecord): ReadChange {
     const { target, op } = record;
     switch (op) {
       case 'insert': {
@@ -94,14 +94,20 @@ export class Relation {
   }
 
   /**
-   * Whether a change is known by whole rows, volatile columns included, so that it can be folded in
-   * any order.
+   * Whether a change is known by whole rows, so that it can be folded in any order. Rows without a
+   * key must be: nothing else says which row is meant, and a volatile column may then be unknown.
    */
-  isWhole(change: Change): boolean {
-    return (
-      (change.op === 'insert' || this.#hasAll(change.before)) &&
-      (change.op === 'delete' || this.#hasAll(change.after))
-    );
+  isWhole(change: ReadChange): boolean {
+    const { op, key } = change;
+    if (key !== undefined) {
+      return (
+        (op === 'insert' || this.#hasAll(change.before)) &&
+        (op === 'delete' || this.#hasAll(change.after))
+      );
+    }
+    if (op !== 'insert') this.demandWhole(op, change.before);
+    if (op !== 'delete') this.demandWhole(op, change.after);
+    return true;
   }
 
   #hasAll(row: Row): boolean {

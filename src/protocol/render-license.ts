@@ -3,7 +3,7 @@ import type { Approved } from './manifest.ts';
 import { renderApproved } from './render.ts';
 import { quote, type RenderOptions } from './render-text.ts';
 
-/** What a license says beside A, as far as whoever proposes it decides it. */
+/** What a license says in addition to A and is decided by the proposal. */
 export type Terms = Pick<
   License,
   | 'task'
@@ -18,7 +18,7 @@ export type Terms = Pick<
 
 /**
  * Everything that an approver signs, as text: the outcome, and what the license does with it. A
- * license binds this text, so nobody between the proposal and the signature can add executions or
+ * license binds this text, so nothing between the proposal and the signature can add executions or
  * dependent work without showing it.
  */
 export function renderLicense(

@@ -20,7 +20,7 @@ const HEAD = 120;
 const TAIL = 40;
 
 /**
- * Characters that do not show, move what stands beside them, or surround it; blanks other than the
+ * Characters that do not show, move their neighbours, or surround it; blanks other than the
  * space included.
  */
 const HIDDEN =

@@ -1,8 +1,8 @@
-import { z } from 'zod';
 import { canonicalBytes } from './canon-size.ts';
 import { quote } from './render-text.ts';
+import { choice, closed, form, type Infer, list, nullable, optional, text } from './schema.ts';
 
-const positionSchema = z.string().regex(/^-?\d{1,20}$/);
+const positionSchema = form(/^-?\d{1,20}$/, 'a whole number as text');
 
 /**
  * What an attempt leaves even where it was rolled back. A sequence does not roll back: it stood at
@@ -10,17 +10,17 @@ const positionSchema = z.string().regex(/^-?\d{1,20}$/);
  * had failed. Others may have drawn from it meanwhile, so it bounds what the attempt moved.
  * Positions are left out where values are not stored.
  */
-export const residueSchema = z.strictObject({
-  kind: z.literal('sequence'),
-  name: z.string().min(1).max(512),
-  from: positionSchema.nullable().exactOptional(),
-  to: positionSchema.exactOptional(),
+export const residueSchema = closed({
+  kind: choice('sequence'),
+  name: text(1, 512),
+  from: optional(nullable(positionSchema)),
+  to: optional(positionSchema),
 });
 /** One thing that no rollback takes back. */
-export type Residue = z.infer<typeof residueSchema>;
+export type Residue = Infer<typeof residueSchema>;
 
 /** The list as records keep it, beside what they claim. */
-export const residueListSchema = z.array(residueSchema).min(1).max(1000);
+export const residueListSchema = list(residueSchema, 1, 1000);
 
 /** One line for each thing that was left behind by a rollback, or moved with a commit. */
 export function renderResidue(

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   defineRecord,
   digestSchema,
@@ -7,6 +6,7 @@ import {
   nameSchema,
   occurrenceSchema,
 } from './record.ts';
+import { choice, closed, form } from './schema.ts';
 
 /** What an operator found out about an effect that no evidence channel could establish. */
 export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as const;
@@ -15,21 +15,21 @@ export type Finding = (typeof FINDINGS)[number];
 
 /**
  * An operator's signed decision about an occurrence that is `indeterminate`. It closes the question
- * for people: it is no terminal, releases nothing and sends nothing. Whatever has to be done next
+ * for people: it is not a terminal, releases nothing and sends nothing. Whatever has to be done next
  * is a new effect under a new license.
  */
 export const resolutionRecord = defineRecord(
   'resolution',
   1,
   4096,
-  z.strictObject({
-    version: z.literal(1),
+  closed({
+    version: choice(1),
     occurrence: occurrenceSchema,
     /** The attempt that holds the claim. */
     execution: executionSchema,
     /** Digest of the license. */
     lineage: digestSchema,
-    finding: z.enum(FINDINGS),
+    finding: choice(...FINDINGS),
     /** Digest of what the operator relies on. */
     evidence: digestSchema,
     operator: nameSchema,
@@ -37,7 +37,7 @@ export const resolutionRecord = defineRecord(
     key: digestSchema,
     at: instantSchema,
     /** Ed25519 over the domain label and the canonical text of everything else, base64url. */
-    signature: z.string().regex(/^[A-Za-z0-9_-]{86}$/),
+    signature: form(/^[A-Za-z0-9_-]{86}$/, 'a signature of 86 base64url characters'),
   }),
 );
 /** An operator's signed decision about an indeterminate occurrence. It releases nothing. */

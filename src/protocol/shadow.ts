@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { unreachable } from '../errors.ts';
 import type { Effect } from './effect.ts';
 import {
@@ -11,6 +10,7 @@ import {
 } from './record.ts';
 import { type RenderOptions, renderDiff, renderObserved } from './render.ts';
 import { renderResidue, residueListSchema } from './residue.ts';
+import { choice, closed, form, integer, list, optional, text, variants } from './schema.ts';
 import { gateSchema, outcomeSchema } from './terminal.ts';
 
 /**
@@ -22,31 +22,31 @@ export const BASES = ['license', 'proposal', 'manifest', 'none'] as const;
 export type Basis = (typeof BASES)[number];
 
 const shadowed = {
-  version: z.literal(1),
+  version: choice(1),
   /**
    * Drawn for this shadow and derived from no license, so that nothing that asks about the
    * occurrences of a license can ever find it.
    */
   occurrence: occurrenceSchema,
-  basis: z.enum(BASES),
+  basis: choice(...BASES),
   /** Digest of the license, where there was one. It stays unspent. */
-  license: digestSchema.exactOptional(),
+  license: optional(digestSchema),
   adapter: nameSchema,
   task: labelSchema,
   /** Digest of the outcome that was compared with. */
-  approved: digestSchema.exactOptional(),
+  approved: optional(digestSchema),
   /** Digests of the runtime code (contract) and of the adapter with its observer. */
   contract: digestSchema,
   observer: digestSchema,
   recordedAt: instantSchema,
   /** What the rollback of the rehearsal did not take back. */
-  residue: residueListSchema.exactOptional(),
+  residue: optional(residueListSchema),
 };
 
-const seenSchema = z.strictObject({
-  target: z.string().min(1).max(512),
-  op: z.enum(['insert', 'update', 'delete']),
-  count: z.int().min(1),
+const seenSchema = closed({
+  target: text(1, 512),
+  op: choice('insert', 'update', 'delete'),
+  count: integer(1),
 });
 
 /**
@@ -58,34 +58,31 @@ export const shadowRecord = defineRecord(
   'shadow',
   1,
   1024 * 1024,
-  z.discriminatedUnion('would', [
+  variants('would', {
     /** The outcome is the one compared with, and no gate that was looked at would have refused. */
-    z.strictObject({ ...shadowed, would: z.literal('commit'), observed: digestSchema }),
-    z.strictObject({
+    commit: { ...shadowed, observed: digestSchema },
+    reject: {
       ...shadowed,
-      would: z.literal('reject'),
       at: gateSchema,
       reason: nameSchema,
-      detail: z.string().max(4000),
-      outcome: outcomeSchema.exactOptional(),
-    }),
-    /** There was nothing to compare with: how many changes were seen, for somebody to approve. */
-    z.strictObject({
+      detail: text(0, 4000),
+      outcome: optional(outcomeSchema),
+    },
+    /** There was nothing to compare with: how many changes were seen, for a person to approve. */
+    propose: {
       ...shadowed,
-      would: z.literal('propose'),
       observed: digestSchema,
-      seen: z.array(seenSchema).max(10_000),
-    }),
+      seen: list(seenSchema, 0, 10_000),
+    },
     /** The rehearsal itself failed, so that nothing can be said. */
-    z.strictObject({
+    unknown: {
       ...shadowed,
-      would: z.literal('unknown'),
-      code: z.string().regex(/^ERR_EM_[A-Z_]{1,64}$/),
-      detail: z.string().max(4000),
-    }),
-  ]),
+      code: form(/^ERR_EM_[A-Z_]{1,64}$/, 'an error code'),
+      detail: text(0, 4000),
+    },
+  }),
 );
-/** What would have been decided, as it is recorded. It is no verdict. */
+/** What would have been decided, as it is recorded. It is not a verdict. */
 export type Shadow = ReturnType<typeof shadowRecord.parse>;
 export type ShadowOf<W extends Shadow['would']> = Extract<Shadow, { would: W }>;
 

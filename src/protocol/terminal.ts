@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { invariant } from '../errors.ts';
 import type { Diff } from './diff.ts';
 import {
@@ -11,10 +10,21 @@ import {
   occurrenceSchema,
 } from './record.ts';
 import { residueListSchema } from './residue.ts';
-import { plainSchema } from './value.ts';
+import {
+  choice,
+  closed,
+  type Infer,
+  integer,
+  list,
+  optional,
+  plain,
+  type Schema,
+  text,
+  variants,
+} from './schema.ts';
 
 /** Where an attempt was refused. */
-export const gateSchema = z.enum([
+export const gateSchema = choice(
   'action',
   'authority',
   'boundary',
@@ -24,11 +34,11 @@ export const gateSchema = z.enum([
   'promotion',
   'dispatch',
   'recovery',
-]);
-export type Gate = z.infer<typeof gateSchema>;
+);
+export type Gate = Infer<typeof gateSchema>;
 
 const attempt = {
-  version: z.literal(1),
+  version: choice(1),
   occurrence: occurrenceSchema,
   execution: executionSchema,
   /** Authority lineage: digest of the license under which the attempt ran. */
@@ -42,31 +52,30 @@ const attempt = {
   recordedAt: instantSchema,
 };
 
-const diffSchema = z.strictObject({
-  extra: z.array(plainSchema),
-  missing: z.array(plainSchema),
-  altered: z.array(plainSchema),
+const diffSchema = closed({
+  extra: list(plain),
+  missing: list(plain),
+  altered: list(plain),
   /** Effects left out because the diff was too large to store. */
-  omitted: z.int().min(0),
-}) as unknown as z.ZodType<Diff>;
+  omitted: integer(0),
+}) as Schema<unknown> as Schema<Diff>;
 
 /** An outcome in the form in which records keep it. */
-export const outcomeSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('EXACT'), observed: digestSchema }),
-  z.strictObject({ kind: z.literal('DIVERGED'), observed: digestSchema, diff: diffSchema }),
-  z.strictObject({
-    kind: z.literal('INDETERMINATE'),
-    gaps: z.array(z.string().max(1000)).min(1).max(64),
-  }),
-]);
+export const outcomeSchema = variants('kind', {
+  EXACT: { observed: digestSchema },
+  DIVERGED: { observed: digestSchema, diff: diffSchema },
+  INDETERMINATE: {
+    gaps: list(text(0, 1000), 1, 64),
+  },
+});
 /** An outcome as it is stored: what E was is kept as a digest, what differed as a diff. */
-export type RecordedOutcome = z.infer<typeof outcomeSchema>;
+export type RecordedOutcome = Infer<typeof outcomeSchema>;
 
 /**
  * Present where registered fields were compared as they were read back: who wrote them is then not
  * claimed.
  */
-const fieldsOnly = { match: z.literal('registered-fields').exactOptional() };
+const fieldsOnly = { match: optional(choice('registered-fields')) };
 
 /**
  * How one attempt ended. An outcome says whether E matched A; a terminal says what became of it.
@@ -75,10 +84,9 @@ export const terminalRecord = defineRecord(
   'terminal',
   1,
   1024 * 1024,
-  z.discriminatedUnion('kind', [
-    z.strictObject({
+  variants('kind', {
+    committed: {
       ...attempt,
-      kind: z.literal('committed'),
       claim: digestSchema,
       claimedAt: instantSchema,
       certificate: digestSchema,
@@ -86,56 +94,53 @@ export const terminalRecord = defineRecord(
       consumedAt: instantSchema,
       observed: digestSchema,
       /** True when recovery rebuilt this verdict from the marker. */
-      reconciled: z.boolean(),
+      reconciled: choice(true, false),
       /**
        * Sequences that moved while it ran; not known to recovery, and beside the claim of this
        * verdict.
        */
-      residue: residueListSchema.exactOptional(),
+      residue: optional(residueListSchema),
       ...fieldsOnly,
-    }),
-    z.strictObject({
+    },
+    rejected: {
       ...attempt,
-      kind: z.literal('rejected'),
       at: gateSchema,
       reason: nameSchema,
-      detail: z.string().max(4000),
-      claim: digestSchema.exactOptional(),
-      certificate: digestSchema.exactOptional(),
-      outcome: outcomeSchema.exactOptional(),
+      detail: text(0, 4000),
+      claim: optional(digestSchema),
+      certificate: optional(digestSchema),
+      outcome: optional(outcomeSchema),
       /**
        * What the rollback did not take back. Beside the claim of this verdict, which is about
        * everything that is compared: two writers agree whatever they know of it.
        */
-      residue: residueListSchema.exactOptional(),
-    }),
-    z.strictObject({
+      residue: optional(residueListSchema),
+    },
+    diverged: {
       ...attempt,
-      kind: z.literal('diverged'),
       claim: digestSchema,
       certificate: digestSchema,
       permit: digestSchema,
       consumedAt: instantSchema,
       outcome: outcomeSchema,
       ...fieldsOnly,
-    }),
-    z.strictObject({
+    },
+    indeterminate: {
       ...attempt,
-      kind: z.literal('indeterminate'),
-      gap: z.string().min(1).max(4000),
+      gap: text(1, 4000),
       claim: digestSchema,
-      certificate: digestSchema.exactOptional(),
+      certificate: optional(digestSchema),
       /** Both or none: without them nothing was promoted or sent under this claim. */
-      permit: digestSchema.exactOptional(),
-      consumedAt: instantSchema.exactOptional(),
-    }),
-  ]),
+      permit: optional(digestSchema),
+      consumedAt: optional(instantSchema),
+    },
+  }),
 );
 /** The recorded end of one attempt: committed, rejected, diverged or indeterminate. */
 export type Terminal = ReturnType<typeof terminalRecord.parse>;
 export type TerminalOf<K extends Terminal['kind']> = Extract<Terminal, { kind: K }>;
 
-/** Same verdict, whoever wrote it: everything but the time of writing and how it was found out. */
+/** Same verdict from any writer: everything but the time of writing and how it was found out. */
 export function agrees(a: Terminal, b: Terminal): boolean {
   if (a.kind !== b.kind || a.occurrence !== b.occurrence || a.execution !== b.execution)
     return false;
@@ -178,7 +183,7 @@ export function findUnassured(terminal: Terminal): string | undefined {
 }
 
 /**
- * The same for terminals of our own, where a broken rule is a bug. Called before insert and after
+ * The same for terminals that this runtime writes, where a broken rule is a bug. Called before insert and after
  * select.
  */
 export function assertAssured(terminal: Terminal): void {

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { EffectMatchError } from '../errors.ts';
 
 /**
@@ -75,13 +74,6 @@ export function copyValue(value: Value): Value {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copyValue(inner)]));
 }
-
-/**
- * Any plain data in a record: `canonical`, which every record passes, has refused everything else.
- * Copied, because whoever handed it over may still hold it, and must not be able to change what was
- * checked before it is compared.
- */
-export const plainSchema = z.custom<Value>((value) => value !== undefined).overwrite(copyValue);
 
 /**
  * Whether something is a {@link Value} through and through: plain JSON in which every single `$` is

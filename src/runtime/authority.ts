@@ -1,6 +1,6 @@
 import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { ClaimRequest, Standing } from '../contract/ledgers.ts';
-import type { Claim } from '../contract/proof.ts';
+import type { Claim, Proof } from '../contract/proof.ts';
 import {
   digestRecord,
   digestText,
@@ -27,13 +27,11 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
-import { withTried } from './action.ts';
-import { type Attempt, type Refusal, type Refused, storableText } from './attempt.ts';
+import { type Attempt, type Refusal, type Refused, storableText, withTried } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { occurrencesOf } from './continuation.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
 import { proveService } from './prove.ts';
-import { checkSignature, type SignedAttempt } from './signed.ts';
 
 const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
 
@@ -55,8 +53,38 @@ export function openAttempt(
   return { execution, occurrence, license, signed, lineage, admitted };
 }
 
+/** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
+export type SignedAttempt = Proof<'signed', Attempt>;
+
+/**
+ * Whether a designated issuer signed the license. Until that is known, nothing else is done with
+ * it.
+ */
+export function admitSigned(
+  deployment: Deployment,
+  attempt: Attempt,
+): { readonly kind: 'signed'; readonly attempt: SignedAttempt } | Refused {
+  const refusal = checkSignature(deployment, attempt.signed);
+  return refusal === undefined
+    ? { kind: 'signed', attempt: attempt as SignedAttempt }
+    : { kind: 'refused', refusal };
+}
+
+/** Why it does not count as signed, if so. */
+function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
+  const { issuer } = signed.license;
+  const keys = deployment.issuerKeys.get(issuer);
+  if (keys === undefined) {
+    const detail = `"${issuer}" is not a designated issuer of this deployment`;
+    return { reason: 'issuer-unknown', detail };
+  }
+  if (deployment.verifyLicense(keys, signed)) return undefined;
+  const detail = `the signature is not by a registered key of "${issuer}"`;
+  return { reason: 'signature-invalid', detail };
+}
+
 /** What an attempt needs to be granted authority. */
-export interface AuthorityRequest {
+interface AuthorityRequest {
   readonly action: unknown;
   readonly revision?: string | undefined;
   /** The only occurrence that may be spent; the next unspent one if none is named. */

@@ -23,8 +23,8 @@ export interface Admitted<A extends Adapter = Adapter> {
   readonly frame: Frame;
   readonly frameDigest: Digest;
   /**
-   * What the adapter had registered when it was admitted, as frozen data of our own and as
-   * canonical text.
+   * What the adapter had registered when it was admitted, as a frozen copy and as canonical
+   * text.
    */
   readonly registration: Registration;
   readonly registrationText: string;

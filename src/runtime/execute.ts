@@ -2,9 +2,8 @@ import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { readAction } from './action.ts';
-import { type Attempt, faultOf, type Refusal, type Refused } from './attempt.ts';
-import { claimAuthority, openAttempt } from './authority.ts';
+import { type Attempt, faultOf, type Refusal, type Refused, readAction } from './attempt.ts';
+import { admitSigned, claimAuthority, openAttempt } from './authority.ts';
 import { type Certification, certify } from './boundary.ts';
 import {
   type AdmittedRemote,
@@ -18,7 +17,6 @@ import type { Established } from './gate.ts';
 import { executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
-import { admitSigned } from './signed.ts';
 import { endingOf, traced } from './telemetry.ts';
 
 /** What an execution may bring besides license and action. */

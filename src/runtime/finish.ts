@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import type { Outcome } from '../protocol/outcome.ts';
-import { type Digest, nameSchema } from '../protocol/record.ts';
+import { type Digest, isName } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import {
   assertAssured,
@@ -29,8 +29,8 @@ export async function finish(
 
 /**
  * Records a terminal and returns what stands. "Not established" contradicts no verdict: where
- * another worker has found one meanwhile, that one stands, and it is no conflict to have known
- * less. Two workers that both found the approved outcome under one permit agree, even if they saw
+ * another worker has found one meanwhile, that one stands: having known less does not
+ * conflict. Two workers that both found the approved outcome under one permit agree, even if they saw
  * different values where the approval allows several.
  */
 export async function recordTerminal(
@@ -82,7 +82,7 @@ export interface Seen {
   readonly residue?: readonly Residue[] | undefined;
 }
 
-/** Only ever built where nothing became durable and nothing can any more. */
+/** Only ever built where nothing became durable and nothing can later. */
 export function rejection(
   deployment: Deployment,
   attempt: AttemptFacts,
@@ -95,7 +95,7 @@ export function rejection(
     ...terminalBase(deployment, attempt),
     kind: 'rejected',
     at,
-    reason: nameSchema.safeParse(refusal.reason).success ? refusal.reason : 'unnamed',
+    reason: isName(refusal.reason) ? refusal.reason : 'unnamed',
     detail: storable(refusal.detail),
     ...(known.claim && { claim: known.claim }),
     ...(known.certificate && { certificate: known.certificate }),

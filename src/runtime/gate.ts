@@ -13,7 +13,7 @@ import { describeChange, isConfirmed } from './boundary.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import { markerText } from './settle.ts';
 
-export type GateResult<Permit> = { readonly kind: 'passed'; readonly permit: Permit } | Refused;
+type GateResult<Permit> = { readonly kind: 'passed'; readonly permit: Permit } | Refused;
 
 type StageBound = Extract<PermitRecord['bound'], { candidate: string }>;
 type Unconsumed<Bound> = Omit<PermitRecord, 'consumedAt' | 'bound'> & { readonly bound: Bound };

@@ -1,7 +1,7 @@
 import { digestValueOf } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { ApprovedEffect, Requirement, StateRead } from '../protocol/effect.ts';
-import { type Digest, nameSchema } from '../protocol/record.ts';
+import { type Digest, isName } from '../protocol/record.ts';
 import type { Row } from '../protocol/value.ts';
 
 /**
@@ -66,7 +66,7 @@ const FIELDS = ['name', 'adapter', 'input', 'version', 'reads', 'approve', 'acti
 /** Checks an operation contract and freezes it. Give it to the configuration under its own name. */
 export function defineOperation<Input>(operation: Operation<Input>): Operation<Input> {
   const { name, adapter, input, version, bindAction } = operation;
-  if (!nameSchema.safeParse(name).success) {
+  if (!isName(name)) {
     throw invalid('an operation', 'needs a name of 1 to 128 letters, digits and . _ : / @ -');
   }
   const unknown = Object.keys(operation).find((field) => !FIELDS.includes(field));

@@ -9,7 +9,7 @@ import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { findOversized } from '../protocol/limits.ts';
 import { type Approved, approvedRecord, type Manifest } from '../protocol/manifest.ts';
-import { nameSchema } from '../protocol/record.ts';
+import { isName } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { brokenRequirements, describeBroken, stateReads } from '../protocol/state.ts';
 import { actionDigest, taskStateDigest } from './authority.ts';
@@ -49,7 +49,7 @@ const REQUEST: OptionNames<PrepareRequest> = {
 };
 
 /** What a source of approvals adds to a request that an application wrote itself. */
-export interface Origin {
+interface Origin {
   readonly source: Source;
   /** The operation whose contract computed the effects. */
   readonly operation?: string;
@@ -125,7 +125,7 @@ function checkRequest(request: PrepareRequest) {
   if (unknown !== undefined) throw invalid(`the request: ${unknown}`);
   const { continuations = [], fieldMatch = [] } = request;
   if (!Array.isArray(continuations)) throw invalid('continuations must be a list of names');
-  const misnamed = continuations.find((name) => !nameSchema.safeParse(name).success);
+  const misnamed = continuations.find((name) => !isName(name));
   if (misnamed !== undefined) {
     const form =
       'a name has 1 to 128 letters, digits and . _ : / @ -, and begins with a letter or digit';

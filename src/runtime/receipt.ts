@@ -43,7 +43,7 @@ export function terminalEntries(ledgers: Ledgers, which: Which): AsyncGenerator<
   return entriesOf(ledgers, 'terminal', which) as AsyncGenerator<TerminalEntry>;
 }
 
-/** The same for shadows, which are no verdicts and have no receipts. */
+/** The same for shadows, which have no receipts because they are not verdicts. */
 export function shadowEntries(ledgers: Ledgers, which: Which): AsyncGenerator<ShadowEntry> {
   return entriesOf(ledgers, 'shadow', which) as AsyncGenerator<ShadowEntry>;
 }

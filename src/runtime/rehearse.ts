@@ -104,7 +104,7 @@ export async function rehearse(
 type Run = Evidence & { readonly effects: readonly Effect[] };
 
 /** What one rehearsal showed. */
-export type Rehearsal =
+export type RehearsalResult =
   | { readonly kind: 'uncertified'; readonly detail: string }
   | Extract<Staged, { kind: 'failed' }>
   | {
@@ -123,7 +123,7 @@ export async function rehearseOnce(
   deployment: Deployment,
   admitted: AdmittedPromotable,
   what: { readonly task: string; readonly action: unknown; readonly reads: readonly StateRead[] },
-): Promise<Rehearsal> {
+): Promise<RehearsalResult> {
   const { adapter } = admitted;
   const claim = mintRehearsalClaim(deployment, admitted, what.task);
   const boundary = await certify(deployment, admitted, claim);
@@ -149,7 +149,7 @@ interface Rehearsed {
 }
 
 /** A plan needs everything that an execution would need. */
-function demandComplete(rehearsal: Rehearsal): Rehearsed {
+function demandComplete(rehearsal: RehearsalResult): Rehearsed {
   if (rehearsal.kind === 'uncertified')
     throw refused(`the boundary cannot be certified: ${rehearsal.detail}`);
   if (rehearsal.kind === 'failed') {

@@ -75,8 +75,7 @@ async function dispatchOnce(
   deployment.reached('path:permit-consumed');
 
   if (isOver(deployment.clock, gate.permit.deadline)) {
-    // Whoever slept that long may have been given up on by an operator, who may have paid by
-    // another license since.
+    // After that long an operator may have given this attempt up, and paid by another license.
     return reject('dispatch', {
       reason: 'not-sent',
       detail: 'the lease of the attempt had run out when the request was to be sent',
@@ -132,9 +131,9 @@ function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unkn
 
 /**
  * What reading back showed. `refused` only with proof that nothing became durable and nothing can
- * any more.
+ * later.
  */
-export interface ReadBack {
+interface ReadBack {
   readonly outcome: Outcome;
   readonly refused?: Refusal;
 }

@@ -36,7 +36,7 @@ export async function resolveOccurrence(
     throw refuse('the evidence is not the one that was signed for');
   const holder = await ledgers.holder(resolution.occurrence);
   if (holder === undefined)
-    throw refuse('nobody has claimed this occurrence, so there is nothing to resolve');
+    throw refuse('this occurrence was never claimed, so there is nothing to resolve');
   // Also where recovery has found nothing before: until its lease has run out, an attempt that
   // lives may still send.
   if (!holder.leaseExpired) {

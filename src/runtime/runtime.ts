@@ -217,7 +217,7 @@ export async function createRuntime(
   return methodsOf({ deployment, config, keyring, background, close });
 }
 
-/** What goes on while a runtime is open. */
+/** What runs in the background while a runtime is open. */
 interface Background {
   isClosing: boolean;
   /** The recovery that was begun at the start. */

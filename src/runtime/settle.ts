@@ -7,7 +7,7 @@ import { type CommittedMarker, type MarkerRecord, markerRecord } from '../protoc
 import { type AdmittedPromotable, type Deployment, nowInstant } from './deployment.ts';
 
 /** What a void marker's insertion decided about a claimed attempt. */
-export type Settlement =
+type Settlement =
   /** The attempt can never commit, even if its process wakes up later. */
   | { readonly kind: 'void' }
   /** The attempt committed: its own marker, whose seal and digests agree with the claim. */

@@ -11,11 +11,11 @@ import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import { type Basis, type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { stateReads } from '../protocol/state.ts';
-import { readAction } from './action.ts';
 import {
   type Attempt,
   observedDigest,
   type Refusal,
+  readAction,
   recordedOutcome,
   storableFault,
 } from './attempt.ts';
@@ -38,7 +38,7 @@ import {
   nowInstant,
 } from './deployment.ts';
 import type { ExecuteOptions } from './execute.ts';
-import { type Rehearsal, rehearseOnce } from './rehearse.ts';
+import { type RehearsalResult, rehearseOnce } from './rehearse.ts';
 
 /**
  * What is said about an action that has no approval yet. Without `effects` there is nothing to
@@ -272,7 +272,7 @@ async function judge(
   return { ...would, seen, residue: evidence.residue };
 }
 
-type Observed = Extract<Rehearsal, { kind: 'observed' }>;
+type Observed = Extract<RehearsalResult, { kind: 'observed' }>;
 
 function compare(
   deployment: Deployment,
@@ -292,7 +292,7 @@ function compare(
   return rejected('comparison', { reason: 'diverged', detail }, { outcome, approved });
 }
 
-/** There is no approval yet: what was seen is what there would be to approve. */
+/** Without an approval, what was seen is what there would be to approve. */
 function propose(
   deployment: Deployment,
   admitted: AdmittedPromotable,

@@ -79,8 +79,8 @@ export async function traced<T>(
 }
 
 /**
- * Runs what telemetry brought, which may also fail after it returned: a rejection that nobody
- * handles ends the process.
+ * Runs what telemetry brought, which may also fail after it returned: an unhandled
+ * rejection ends the process.
  */
 export function quietly<T>(report: () => T): T | undefined {
   try {

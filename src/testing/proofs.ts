@@ -19,7 +19,7 @@ import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 
 /**
  * The proofs that one attempt would hold, made without a runtime, for tests of one port. Everything
- * in them is well-formed and sealed, but nobody approved, claimed or certified anything.
+ * in them is well-formed and sealed, but nothing was approved, claimed or certified.
  */
 export interface Proofs {
   readonly occurrence: OccurrenceId;
@@ -40,7 +40,7 @@ const sealer = createSealer(new Keyring([{ id: 'testing', secret }]));
 
 /**
  * Mints the proofs of an attempt at the occurrence of that name. The same name is the same
- * occurrence in every process; another `execution` is another attempt at it. `credentials` is what
+ * occurrence in every process; another `execution` makes a second attempt at it. `credentials` is what
  * a survey says about them: adapters that send requests compare it.
  */
 export function mintProofs(

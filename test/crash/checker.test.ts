@@ -1,20 +1,20 @@
-// Goal: the checker of the crash tests complains when a world is wrong; one that never complains
-// would prove nothing. Method: build a sound world with real processes, falsify one thing in its
+// Goal: the checker of the crash tests complains when an installation is wrong; one that never complains
+// would prove nothing. Method: build a sound installation with real processes, falsify one thing in its
 // files by hand, and expect the complaint.
 import assert from 'node:assert/strict';
 import { appendFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { STEPS } from '../../src/contract/steps.ts';
+import { randomOf } from '../random.ts';
 import { OPERATION_KINDS } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
-import { chanceOf } from './chance.ts';
 import { readFacts } from './facts.ts';
+import { createTemplate, type Installation, type Template } from './installation.ts';
 import { Pool } from './pool.ts';
 import { Scene } from './scene.ts';
 import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS, REMOTE_STEPS } from './steps.ts';
 import { findViolations } from './violations.ts';
-import { createTemplate, type Template, type World } from './world.ts';
 
 let pool: Pool;
 const templates: Template[] = [];
@@ -26,20 +26,22 @@ before(async () => {
 
 after(async () => {
   await pool.close();
+  for (const installation of sound.values()) await installation[Symbol.asyncDispose]();
   for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
-/** A world in which every operation has run and every committed one was released. */
-async function withSoundWorld(
+/** An installation in which every operation has run and every committed one was released. */
+async function withSoundInstallation(
   template: Template,
-  use: (world: World, verify: () => Promise<string>) => Promise<void>,
+  use: (installation: Installation, verify: () => Promise<string>) => Promise<void>,
 ) {
-  await using world = await template.copy();
-  await using scene = new Scene(pool, world);
-  for (const operation of world.operations) await scene.execute(operation);
-  await scene.releaseTwice(...world.operations);
-  assert.deepEqual([...scene.violations, ...(await complaints(world))], []);
-  await use(world, async () => {
+  const original = sound.get(template) ?? (await makeSound(template));
+  const isInFolder = template.backend.outside === undefined;
+  if (isInFolder) sound.set(template, original);
+  await using installation = isInFolder ? original.copy() : original;
+  await using scene = new Scene(pool, installation);
+  assert.deepEqual(await complaints(installation), []);
+  await use(installation, async () => {
     const child = await scene.fresh();
     const answer = await child.call('verify', {});
     await scene.done(child);
@@ -47,9 +49,24 @@ async function withSoundWorld(
   });
 }
 
-async function complaints(world: World): Promise<readonly string[]> {
-  const released = world.operations.map((operation) => operation.n);
-  return findViolations(world, await readFacts(world), { stage: 'settled', released });
+/** The first one of each template, to be copied. */
+const sound = new Map<Template, Installation>();
+
+async function makeSound(template: Template): Promise<Installation> {
+  const installation = await template.copy();
+  await using scene = new Scene(pool, installation);
+  for (const operation of installation.operations) await scene.execute(operation);
+  await scene.releaseTwice(...installation.operations);
+  assert.deepEqual([...scene.violations, ...(await complaints(installation))], []);
+  return installation;
+}
+
+async function complaints(installation: Installation): Promise<readonly string[]> {
+  const released = installation.operations.map((operation) => operation.n);
+  return findViolations(installation, await readFacts(installation), {
+    stage: 'settled',
+    released,
+  });
 }
 
 function alter(file: string, sql: string): void {
@@ -68,15 +85,15 @@ function alter(file: string, sql: string): void {
   }
 }
 
-const terminalOf = (world: World, kind: 'append' | 'surprise') =>
-  `kind = 'terminal' and slot like 'terminal:%' and text like '%"task":"op-${world.operationOf(kind).n}"%'`;
+const terminalOf = (installation: Installation, kind: 'append' | 'surprise') =>
+  `kind = 'terminal' and slot like 'terminal:%' and text like '%"task":"op-${installation.operationOf(kind).n}"%'`;
 
 test('a changed, lost or added business row is noticed, for every kind of operation on every backend', async () => {
   for (const template of templates) {
     for (const kind of OPERATION_KINDS) {
-      await withSoundWorld(template, async (world) => {
-        await world.backend.falsify(world.folder, world.operationOf(kind));
-        assert.match((await complaints(world)).join('\n'), /durable state: /);
+      await withSoundInstallation(template, async (installation) => {
+        await installation.backend.falsify(installation.folder, installation.operationOf(kind));
+        assert.match((await complaints(installation)).join('\n'), /durable state: /);
       });
     }
   }
@@ -85,73 +102,81 @@ test('a changed, lost or added business row is noticed, for every kind of operat
 /** One falsification of the ledger or of a log, and the complaint that must follow. */
 const FALSIFICATIONS: readonly {
   readonly name: string;
-  readonly falsify: (world: World) => void | Promise<void>;
+  readonly falsify: (installation: Installation) => void | Promise<void>;
   readonly complaint: RegExp;
   readonly journal: 'intact' | 'tampered';
 }[] = [
   {
     name: 'a committed verdict turned into a rejected one',
-    falsify: (world) =>
+    falsify: (installation) =>
       alter(
-        world.site.ledger,
-        `update journal set text = replace(text, '"kind":"committed"', '"kind":"rejected"') where ${terminalOf(world, 'append')} and text like '%"kind":"committed"%'`,
+        installation.site.ledger,
+        `update journal set text = replace(text, '"kind":"committed"', '"kind":"rejected"') where ${terminalOf(installation, 'append')} and text like '%"kind":"committed"%'`,
       ),
     complaint: /its marker says committed, but no journal does/,
     journal: 'tampered',
   },
   {
     name: 'a rejected verdict turned into a committed one',
-    falsify: (world) =>
+    falsify: (installation) =>
       alter(
-        world.site.ledger,
-        `update journal set text = replace(text, '"kind":"rejected"', '"kind":"committed"') where ${terminalOf(world, 'surprise')} and text not like '%"reason":"spent"%'`,
+        installation.site.ledger,
+        `update journal set text = replace(text, '"kind":"rejected"', '"kind":"committed"') where ${terminalOf(installation, 'surprise')} and text not like '%"reason":"spent"%'`,
       ),
     complaint: /committed, although its outcome is not the approved one/,
     journal: 'tampered',
   },
   {
     name: 'a lost verdict',
-    falsify: (world) =>
-      alter(world.site.ledger, `delete from journal where ${terminalOf(world, 'surprise')}`),
+    falsify: (installation) =>
+      alter(
+        installation.site.ledger,
+        `delete from journal where ${terminalOf(installation, 'surprise')}`,
+      ),
     complaint: /claimed, but without a verdict/,
     journal: 'tampered',
   },
   {
     name: 'a second verdict for the same attempt',
-    falsify: (world) =>
+    falsify: (installation) =>
       alter(
-        world.site.ledger,
-        `insert into journal (kind, occurrence, slot, text, seal_key, seal_mac, digest) select kind, occurrence, 'settlement:x', text, seal_key, seal_mac, digest from journal where ${terminalOf(world, 'append')} and text like '%"kind":"committed"%'`,
+        installation.site.ledger,
+        `insert into journal (kind, occurrence, slot, text, seal_key, seal_mac, digest) select kind, occurrence, 'settlement:x', text, seal_key, seal_mac, digest from journal where ${terminalOf(installation, 'append')} and text like '%"kind":"committed"%'`,
       ),
     complaint: /2 verdicts for one attempt/,
     journal: 'tampered',
   },
   {
     name: 'a replay that says committed without the claim',
-    falsify: (world) =>
+    falsify: (installation) =>
       alter(
-        world.site.ledger,
-        `update journal set text = replace(text, '"kind":"rejected"', '"kind":"committed"') where ${terminalOf(world, 'append')} and text like '%"reason":"spent"%'`,
+        installation.site.ledger,
+        `update journal set text = replace(text, '"kind":"rejected"', '"kind":"committed"') where ${terminalOf(installation, 'append')} and text like '%"reason":"spent"%'`,
       ),
     complaint: /committed without holding the claim/,
     journal: 'tampered',
   },
   {
     name: 'a lost marker',
-    falsify: (world) =>
-      world.backend.loseMarker(world.folder, world.operationOf('append').occurrence),
+    falsify: (installation) =>
+      installation.backend.loseMarker(
+        installation.folder,
+        installation.operationOf('append').occurrence,
+      ),
     complaint: /committed, but the marker does not say so/,
     journal: 'intact',
   },
   {
     name: 'work that ran twice',
-    falsify: (world) => appendFileSync(world.releases, `${world.operationOf('append').n}\n`),
+    falsify: (installation) =>
+      appendFileSync(installation.releases, `${installation.operationOf('append').n}\n`),
     complaint: /its dependent work ran 2 times/,
     journal: 'intact',
   },
   {
     name: 'work that ran for a rejected operation',
-    falsify: (world) => appendFileSync(world.releases, `${world.operationOf('failing').n}\n`),
+    falsify: (installation) =>
+      appendFileSync(installation.releases, `${installation.operationOf('failing').n}\n`),
     complaint: /its dependent work ran without a committed verdict/,
     journal: 'intact',
   },
@@ -161,9 +186,9 @@ for (const { name, falsify, complaint, journal } of FALSIFICATIONS) {
   test(`${name} is noticed`, async () => {
     const template = templates[0];
     assert.ok(template);
-    await withSoundWorld(template, async (world, verify) => {
-      await falsify(world);
-      assert.match((await complaints(world)).join('\n'), complaint);
+    await withSoundInstallation(template, async (installation, verify) => {
+      await falsify(installation);
+      assert.match((await complaints(installation)).join('\n'), complaint);
       assert.equal(await verify(), journal);
     });
   });
@@ -172,17 +197,17 @@ for (const { name, falsify, complaint, journal } of FALSIFICATIONS) {
 test('a missing release is noticed', async () => {
   const template = templates[0];
   assert.ok(template);
-  await using world = await template.copy();
-  await using scene = new Scene(pool, world);
-  await scene.execute(world.operationOf('append'));
-  assert.match((await complaints(world)).join('\n'), /committed, but nobody was released/);
+  await using installation = await template.copy();
+  await using scene = new Scene(pool, installation);
+  await scene.execute(installation.operationOf('append'));
+  assert.match((await complaints(installation)).join('\n'), /committed, but nobody was released/);
 });
 
 test('the step lists divide all steps among them, and choices repeat with their seed', () => {
   const lists = [...EXECUTION_STEPS, ...RECOVERY_STEPS, ...RELEASE_STEPS, ...REMOTE_STEPS];
   assert.deepEqual(lists.toSorted(), STEPS.toSorted());
   const draw = (label: string) => {
-    const chance = chanceOf(label);
+    const chance = randomOf(label);
     return Array.from({ length: 8 }, () => chance.below(1000));
   };
   assert.deepEqual(draw('a/1'), draw('a/1'));

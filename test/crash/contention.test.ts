@@ -9,10 +9,10 @@ import type { OperationKind } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
 import type { Operation, Site } from './commands.ts';
 import { readFacts } from './facts.ts';
+import { createTemplate, type Installation, type Template, taskOf } from './installation.ts';
 import { type Child, Pool } from './pool.ts';
 import { Scene } from './scene.ts';
 import { findViolations } from './violations.ts';
-import { createTemplate, taskOf, type World } from './world.ts';
 
 const CONTENDERS = 8;
 const ROUNDS = 200;
@@ -24,21 +24,28 @@ before(() => {
 after(() => pool.close());
 
 /**
- * A world of its own with this many operations. `append` matches however often it runs: only the
+ * A separate installation with this many operations. `append` matches however often it runs: only the
  * marker is in the way.
  */
-async function withWorld(
+async function withInstallation(
   backend: (typeof BACKENDS)[number],
   count: number,
-  use: (scene: Scene, world: World) => Promise<void>,
+  use: (scene: Scene, installation: Installation) => Promise<void>,
 ): Promise<void> {
   await using template = await createTemplate(
     backend,
     Array.from({ length: count }, (): OperationKind => 'append'),
   );
-  await using world = await template.copy();
-  await using scene = new Scene(pool, world);
-  await use(scene, world);
+  await withCopy(template, use);
+}
+
+async function withCopy(
+  template: Template,
+  use: (scene: Scene, installation: Installation) => Promise<void>,
+): Promise<void> {
+  await using installation = await template.copy();
+  await using scene = new Scene(pool, installation);
+  await use(scene, installation);
 }
 
 /** All processes have the operation before any of them starts. */
@@ -56,9 +63,9 @@ const kindsOf = (terminals: readonly Terminal[]) =>
 for (const backend of BACKENDS) {
   const rounds = Math.ceil(ROUNDS / BACKENDS.length);
   test(`${CONTENDERS} processes race one license ${rounds} times on ${backend.name}: one effect, seven refusals, each time`, async () => {
-    await withWorld(backend, rounds, async (scene, world) => {
+    await withInstallation(backend, rounds, async (scene, installation) => {
       const children = await Promise.all(Array.from({ length: CONTENDERS }, () => scene.fresh()));
-      for (const operation of world.operations) {
+      for (const operation of installation.operations) {
         const terminals = await fireTogether(children, operation);
         assert.deepEqual(kindsOf(terminals), [
           'committed',
@@ -75,17 +82,17 @@ for (const backend of BACKENDS) {
           'a refused replay never shadows the attempt that holds the claim',
         );
       }
-      const { releases } = world;
-      for (const operation of world.operations.slice(0, 20)) {
+      const { releases } = installation;
+      for (const operation of installation.operations.slice(0, 20)) {
         const asked = await Promise.all(
           children.map((child) => child.ask('release', { operation, releases })),
         );
         assert.equal(asked.filter((result) => result.kind === 'released').length, 1);
       }
-      const facts = await readFacts(world);
-      const released = world.operations.slice(0, 20).map((operation) => operation.n);
-      assert.deepEqual(findViolations(world, facts, { stage: 'settled', released }), []);
-      for (const operation of world.operations) {
+      const facts = await readFacts(installation);
+      const released = installation.operations.slice(0, 20).map((operation) => operation.n);
+      assert.deepEqual(findViolations(installation, facts, { stage: 'settled', released }), []);
+      for (const operation of installation.operations) {
         const ends = (facts.journals[0] ?? []).filter(
           (line) => line.kind === 'terminal' && line.record.task === taskOf(operation),
         );
@@ -109,24 +116,28 @@ const MACHINES = [
 for (const { keyring, ownKeyring } of MACHINES) {
   test(`one license on two machines with separate ledgers and ${keyring} has one effect, in 50 rounds`, async () => {
     for (const backend of BACKENDS) {
-      await withWorld(backend, Math.ceil(50 / BACKENDS.length), async (scene, world) => {
-        const site = world.secondSite('second', { ownKeyring });
-        const [here, there] = await Promise.all([scene.fresh(), scene.fresh({ site })]);
-        for (const operation of world.operations) {
-          const together = operation.n % 2 === 0;
-          const pair = operation.n % 4 < 2 ? [here, there] : [there, here];
-          const terminals = together
-            ? await fireTogether(pair, operation)
-            : await fireInTurn(pair, operation);
-          assert.deepEqual(
-            kindsOf(terminals),
-            ['committed', 'rejected'],
-            JSON.stringify(terminals),
-          );
-          if (!together) assert.equal(terminals[0]?.kind, 'committed');
-        }
-        await expectSound(world, [here, there], [world.site, site]);
-      });
+      await withInstallation(
+        backend,
+        Math.ceil(50 / BACKENDS.length),
+        async (scene, installation) => {
+          const site = installation.secondSite('second', { ownKeyring });
+          const [here, there] = await Promise.all([scene.fresh(), scene.fresh({ site })]);
+          for (const operation of installation.operations) {
+            const together = operation.n % 2 === 0;
+            const pair = operation.n % 4 < 2 ? [here, there] : [there, here];
+            const terminals = together
+              ? await fireTogether(pair, operation)
+              : await fireInTurn(pair, operation);
+            assert.deepEqual(
+              kindsOf(terminals),
+              ['committed', 'rejected'],
+              JSON.stringify(terminals),
+            );
+            if (!together) assert.equal(terminals[0]?.kind, 'committed');
+          }
+          await expectSound(installation, [here, there], [installation.site, site]);
+        },
+      );
     }
   });
 }
@@ -145,13 +156,13 @@ async function fireInTurn(
  * durable state.
  */
 async function expectSound(
-  world: World,
+  installation: Installation,
   children: readonly Child[],
   sites: readonly Site[],
 ): Promise<void> {
-  const { releases } = world;
+  const { releases } = installation;
   for (const child of children) assert.deepEqual(await child.ask('recover', {}), []);
-  for (const operation of world.operations) {
+  for (const operation of installation.operations) {
     const asked = await Promise.all(
       children.map((child) => child.ask('release', { operation, releases })),
     );
@@ -159,19 +170,19 @@ async function expectSound(
   }
   for (const child of children) assert.equal((await child.ask('verify', {})).kind, 'intact');
   const facts = await readFacts(
-    world,
+    installation,
     sites.map((site) => site.ledger),
   );
-  const released = world.operations.map((operation) => operation.n);
-  assert.deepEqual(findViolations(world, facts, { stage: 'settled', released }), []);
+  const released = installation.operations.map((operation) => operation.n);
+  assert.deepEqual(findViolations(installation, facts, { stage: 'settled', released }), []);
 }
 
 test('a machine that died with its claim is recovered as rejected when another machine has committed', async () => {
   for (const backend of BACKENDS) {
-    await withWorld(backend, 2, async (scene, world) => {
-      const [operation, voided] = world.operations;
+    await withInstallation(backend, 2, async (scene, installation) => {
+      const [operation, voided] = installation.operations;
       assert.ok(operation && voided);
-      const site = world.secondSite('second', { ownKeyring: false });
+      const site = installation.secondSite('second', { ownKeyring: false });
       const there = await scene.fresh({ site });
       await scene.dieAt('path:gate-passed', 'execute', { operation });
       assert.equal((await there.ask('execute', { operation })).kind, 'committed');
@@ -190,29 +201,30 @@ test('a machine that died with its claim is recovered as rejected when another m
         'rejected',
         'the void marker holds everywhere',
       );
-      const facts = await readFacts(world, [world.site.ledger, site.ledger]);
-      assert.deepEqual(findViolations(world, facts, { stage: 'settled' }), []);
+      const facts = await readFacts(installation, [installation.site.ledger, site.ledger]);
+      assert.deepEqual(findViolations(installation, facts, { stage: 'settled' }), []);
     });
   }
 });
 
 test('a ledger restored from before the claim cannot buy a second effect', async () => {
   for (const backend of BACKENDS) {
+    await using template = await createTemplate(backend, ['append']);
     for (const died of [
       undefined,
       'adapter:commit-returned',
       'path:promoted',
       'path:terminal-recorded',
     ] as const) {
-      await withWorld(backend, 1, async (scene, world) => {
-        const operation = world.operationOf('append');
-        const { releases } = world;
-        const backup = world.saveLedger('backup');
+      await withCopy(template, async (scene, installation) => {
+        const operation = installation.operationOf('append');
+        const { releases } = installation;
+        const backup = installation.saveLedger('backup');
         if (died === undefined) await scene.execute(operation);
         else await scene.dieAt(died, 'execute', { operation });
         await scene.recoverTwice();
-        const original = world.saveLedger('original');
-        copyFileSync(backup, world.site.ledger);
+        const original = installation.saveLedger('original');
+        copyFileSync(backup, installation.site.ledger);
 
         const restored = await scene.fresh();
         assert.deepEqual(await restored.ask('recover', {}), []);
@@ -221,9 +233,9 @@ test('a ledger restored from before the claim cannot buy a second effect', async
         const released = await restored.ask('release', { operation, releases });
         assert.equal(released.kind, 'halted');
         await scene.done(restored);
-        const facts = await readFacts(world, [original, world.site.ledger]);
+        const facts = await readFacts(installation, [original, installation.site.ledger]);
         assert.deepEqual(
-          [...scene.violations, ...findViolations(world, facts, { stage: 'settled' })],
+          [...scene.violations, ...findViolations(installation, facts, { stage: 'settled' })],
           [],
         );
       });

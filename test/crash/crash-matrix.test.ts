@@ -4,15 +4,15 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { STEPS, type Step } from '../../src/contract/steps.ts';
+import { chooseSeed, randomOf } from '../random.ts';
 import { OPERATION_KINDS, type OperationKind, WORLD_KINDS } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
-import { chanceOf, chooseSeed } from './chance.ts';
+import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
 import { type KillPlan, runKillCase, runStartCase, runStreamCase } from './scenario.ts';
 import type { CaseResult } from './scene.ts';
 import { RECOVERY_STEPS, RELEASE_STEPS, REMOTE_STEPS } from './steps.ts';
-import { createTemplate, type Template, type World } from './world.ts';
 
 const LANES = 3;
 const seed = chooseSeed();
@@ -37,22 +37,22 @@ after(async () => {
   for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
-/** A case and the world that it begins in. */
+/** A case and the installation that it begins in. */
 interface Placed<T> {
   readonly item: T;
   readonly template: Template;
 }
 
-/** Runs cases on copies of their templates and fails with the first world that is not sound. */
+/** Runs cases on copies of their templates and fails with the first installation that is not sound. */
 async function runAll<T>(
   cases: readonly Placed<T>[],
-  run: (world: World, item: T) => Promise<CaseResult>,
+  run: (installation: Installation, item: T) => Promise<CaseResult>,
 ): Promise<number> {
   let died = 0;
   await runLanes(cases, LANES, async ({ item, template }) => {
-    await using world = await template.copy();
-    const result = await run(world, item);
-    const where = `${world.backend.name}, seed ${seed}, case ${JSON.stringify(item)}`;
+    await using installation = await template.copy();
+    const result = await run(installation, item);
+    const where = `${installation.backend.name}, seed ${seed}, case ${JSON.stringify(item)}`;
     assert.deepEqual(result.violations, [], where);
     for (const step of result.died) deaths.set(step, (deaths.get(step) ?? 0) + 1);
     died += result.kills;
@@ -78,10 +78,10 @@ function onEveryBackend<T>(cases: readonly T[]): readonly Placed<T>[] {
 async function stepsOf(kind: OperationKind): Promise<readonly Step[]> {
   const template = templates[0];
   assert.ok(template);
-  await using world = await template.copy();
+  await using installation = await template.copy();
   const child = await pool.take();
-  await child.ask('open', { site: world.site });
-  await child.ask('execute', { operation: world.operationOf(kind) });
+  await child.ask('open', { site: installation.site });
+  await child.ask('execute', { operation: installation.operationOf(kind) });
   const steps = await child.ask('steps', {});
   await pool.give(child);
   return steps;
@@ -98,7 +98,7 @@ test('a process killed at any step of an execution leaves the approved outcome o
     ({ item, template }) =>
       !(template.backend.slow && (item.kind === 'derive' || item.kind === 'bulk')),
   );
-  const died = await runAll(placed, (world, plan) => runKillCase(pool, world, plan));
+  const died = await runAll(placed, (installation, plan) => runKillCase(pool, installation, plan));
   assert.equal(died, placed.length);
 });
 
@@ -128,7 +128,7 @@ test('a recovery killed at any of its steps is finished by the next one', async 
       release: [],
     });
   }
-  await runAll(inTurn(cases), (world, plan) => runKillCase(pool, world, plan));
+  await runAll(inTurn(cases), (installation, plan) => runKillCase(pool, installation, plan));
 });
 
 test('dependent work runs at most once, whoever dies while releasing it', async () => {
@@ -143,17 +143,23 @@ test('dependent work runs at most once, whoever dies while releasing it', async 
     });
     cases.push({ kind: 'append', execute: 'path:staged', recover: [], release: [step] });
   }
-  await runAll(onEveryBackend(cases), (world, plan) => runKillCase(pool, world, plan));
+  await runAll(onEveryBackend(cases), (installation, plan) =>
+    runKillCase(pool, installation, plan),
+  );
 });
 
 test('a stream of operations cut off at random moments loses and repeats nothing', async () => {
   const cases = Array.from({ length: 20 }, (_, index) => `${seed}/stream/${index}`);
-  await runAll(inTurn(cases), (world, label) => runStreamCase(pool, world, chanceOf(label)));
+  await runAll(inTurn(cases), (installation, label) =>
+    runStreamCase(pool, installation, randomOf(label)),
+  );
 });
 
 test('a process killed while it starts does not keep the next one from working', async () => {
   const cases = Array.from({ length: 12 }, (_, index) => `${seed}/start/${index}`);
-  await runAll(inTurn(cases), (world, label) => runStartCase(pool, world, chanceOf(label)));
+  await runAll(inTurn(cases), (installation, label) =>
+    runStartCase(pool, installation, randomOf(label)),
+  );
 });
 
 test('every step was died at, except those of the remote path, in at least 500 real kills', () => {

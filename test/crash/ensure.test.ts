@@ -6,10 +6,10 @@ import { after, before, test } from 'node:test';
 import type { Step } from '../../src/contract/steps.ts';
 import type { Ensured } from '../../src/runtime/ensure.ts';
 import { BACKENDS } from './backends/index.ts';
+import { createTemplate, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
 import { Scene } from './scene.ts';
-import { createTemplate, type Template } from './world.ts';
 
 const LANES = 3;
 const CALLERS = 3;
@@ -30,10 +30,10 @@ after(async () => {
 
 /** The steps that an undisturbed `ensure` takes. */
 async function stepsOf(template: Template): Promise<readonly Step[]> {
-  await using world = await template.copy();
+  await using installation = await template.copy();
   const child = await pool.take();
-  await child.ask('open', { site: world.site });
-  await child.ask('ensure', { operation: world.operationOf('append') });
+  await child.ask('open', { site: installation.site });
+  await child.ask('ensure', { operation: installation.operationOf('append') });
   const steps = await child.ask('steps', {});
   await pool.give(child);
   return steps;
@@ -41,17 +41,17 @@ async function stepsOf(template: Template): Promise<readonly Step[]> {
 
 /** Kills one process at the step, then has three ask for the verdict at once. */
 async function ensureAfterDeath(template: Template, step: Step): Promise<void> {
-  await using world = await template.copy();
-  await using scene = new Scene(pool, world);
-  const operation = world.operationOf('append');
-  const site = { ...world.site, leaseMs: LEASE_MS };
+  await using installation = await template.copy();
+  await using scene = new Scene(pool, installation);
+  const operation = installation.operationOf('append');
+  const site = { ...installation.site, leaseMs: LEASE_MS };
   assert.ok(await scene.dieAt(step, 'ensure', { operation }, site), `nobody died at ${step}`);
   const callers = await Promise.all(
-    Array.from({ length: CALLERS }, () => scene.fresh({ site: world.site })),
+    Array.from({ length: CALLERS }, () => scene.fresh({ site: installation.site })),
   );
   const answers = await Promise.all(callers.map((child) => child.ask('ensure', { operation })));
   const verdicts = new Set(answers.map(verdictOf));
-  const where = `${world.backend.name}, killed at ${step}`;
+  const where = `${installation.backend.name}, killed at ${step}`;
   assert.equal(verdicts.size, 1, `${where}: ${[...verdicts].join('\n')}`);
   await scene.done(...callers);
   await scene.compare({ stage: 'settled' });

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { StoredMarker } from './backends/backend.ts';
-import type { World } from './world.ts';
+import type { Installation } from './installation.ts';
 
 /** One journal row, as SQL returns it, with its text as plain JSON. */
 export interface JournalLine {
@@ -31,16 +31,16 @@ export interface Facts {
   readonly releases: readonly number[];
 }
 
-/** Reads everything that a verdict about a world depends on. */
+/** Reads everything that a verdict about an installation depends on. */
 export async function readFacts(
-  world: World,
-  ledgers: readonly string[] = [world.site.ledger],
+  installation: Installation,
+  ledgers: readonly string[] = [installation.site.ledger],
 ): Promise<Facts> {
   return {
     journals: ledgers.map(readJournal),
-    markers: await world.backend.readMarkers(world.folder),
-    state: await world.backend.readState(world.folder),
-    releases: readLines(world.releases).map(Number),
+    markers: await installation.backend.readMarkers(installation.folder),
+    state: await installation.backend.readState(installation.folder),
+    releases: readLines(installation.releases).map(Number),
   };
 }
 

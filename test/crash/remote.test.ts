@@ -9,10 +9,10 @@ import type { Step } from '../../src/contract/steps.ts';
 import { PAYMENTS, REMOTE_BACKENDS, readService } from './backends/http.ts';
 import type { Operation } from './commands.ts';
 import { readLines } from './facts.ts';
+import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { type Child, Pool } from './pool.ts';
 import { RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
-import { createTemplate, type Template, type World } from './world.ts';
 
 /**
  * Before the claim, before the permit, after the permit, after the effect: what recovery can find
@@ -52,28 +52,28 @@ after(async () => {
 /** One case per backend, each on a copy of its own. */
 async function onEveryBackend(play: (scene: RemoteScene) => Promise<void>): Promise<void> {
   await runLanes(templates, 2, async (template) => {
-    await using world = await template.copy();
-    await using scene = new RemoteScene(world);
+    await using installation = await template.copy();
+    await using scene = new RemoteScene(installation);
     await play(scene);
   });
 }
 
 /** One operation on one account, and the processes that have to do with it. */
 class RemoteScene implements AsyncDisposable {
-  readonly world: World;
+  readonly installation: Installation;
   readonly operation: Operation;
   readonly #lent: Child[] = [];
   #pair: Promise<readonly [Child, Child]> | undefined;
 
-  constructor(world: World) {
-    this.world = world;
-    this.operation = world.operationOf('append');
+  constructor(installation: Installation) {
+    this.installation = installation;
+    this.operation = installation.operationOf('append');
   }
 
   async fresh(): Promise<Child> {
     const child = await pool.take();
     this.#lent.push(child);
-    await child.ask('open', { site: this.world.site });
+    await child.ask('open', { site: this.installation.site });
     return child;
   }
 
@@ -84,21 +84,21 @@ class RemoteScene implements AsyncDisposable {
   }
 
   arm(child: Child, step: Step, signal: 'SIGKILL' | 'SIGSTOP'): Promise<null> {
-    return child.ask('arm', { arming: { step, signal, log: this.world.deaths } });
+    return child.ask('arm', { arming: { step, signal, log: this.installation.deaths } });
   }
 
   /** Has a fresh process die at the step, and checks that it did. */
   async dieAt(step: Step, name: 'execute' | 'recover' | 'release'): Promise<void> {
-    const { operation, world } = this;
+    const { operation, installation } = this;
     const child = await this.fresh();
     await this.arm(child, step, 'SIGKILL');
-    const answer = await child.call(name, { operation, releases: world.releases });
+    const answer = await child.call(name, { operation, releases: installation.releases });
     assert.equal(
       answer.kind === 'died' && answer.exit.signal,
       'SIGKILL',
       `${step}: ${JSON.stringify(answer)}`,
     );
-    assert.equal(readLines(world.deaths).at(-1), step);
+    assert.equal(readLines(installation.deaths).at(-1), step);
     kills += 1;
   }
 
@@ -115,11 +115,11 @@ class RemoteScene implements AsyncDisposable {
   }
 
   async check(child: Child): Promise<string> {
-    const { operation, world } = this;
+    const { operation, installation } = this;
     const terminal = await child.ask('terminal', { operation });
-    const { arrivals, payments } = readService(service, world, operation);
+    const { arrivals, payments } = readService(service, installation, operation);
     const verdict = terminal?.kind ?? 'none';
-    const told = `${world.backend.name}: ${verdict}, arrived ${arrivals} times, paid ${payments} times`;
+    const told = `${installation.backend.name}: ${verdict}, arrived ${arrivals} times, paid ${payments} times`;
     assert.ok(arrivals <= 1 && payments <= arrivals, told);
     if (verdict === 'committed') assert.equal(payments, 1, told);
     if (verdict === 'rejected' || verdict === 'none') assert.equal(arrivals, 0, told);
@@ -129,11 +129,12 @@ class RemoteScene implements AsyncDisposable {
 
   /** Two workers ask for the dependent work: once where it is committed, never otherwise. */
   async releaseTwice(expected: number): Promise<void> {
-    const { operation, world } = this;
+    const { operation, installation } = this;
     const [one, two] = await this.pair();
-    const ask = (child: Child) => child.ask('release', { operation, releases: world.releases });
+    const ask = (child: Child) =>
+      child.ask('release', { operation, releases: installation.releases });
     await Promise.all([ask(one), ask(two)]);
-    assert.ok(readLines(world.releases).length <= expected, 'released too often');
+    assert.ok(readLines(installation.releases).length <= expected, 'released too often');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -214,10 +215,10 @@ for (const { fate, step } of CASES) {
       const told = woken.kind === 'done' ? woken.value : undefined;
       if (fate === 'voidable') {
         assert.equal(told?.kind === 'rejected' && told.reason, 'interrupted');
-        assert.equal(readService(service, scene.world, scene.operation).arrivals, 0);
+        assert.equal(readService(service, scene.installation, scene.operation).arrivals, 0);
       } else {
         assert.equal(told?.kind, 'committed');
-        assert.equal(readService(service, scene.world, scene.operation).payments, 1);
+        assert.equal(readService(service, scene.installation, scene.operation).payments, 1);
       }
       await scene.settle();
       await scene.releaseTwice(fate === 'voidable' ? 0 : 1);

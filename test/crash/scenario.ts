@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Step } from '../../src/contract/steps.ts';
+import type { Random } from '../random.ts';
 import type { OperationKind } from './backends/backend.ts';
-import type { Chance } from './chance.ts';
+import { type Installation, taskOf } from './installation.ts';
 import type { Pool } from './pool.ts';
 import { type CaseResult, claimedTasks, Scene } from './scene.ts';
-import { taskOf, type World } from './world.ts';
 
 /**
  * Where the processes of one case die. A recoverer or releaser is started for every step listed,
@@ -21,16 +21,20 @@ export interface KillPlan {
  * One operation, killed where the plan says; then recovered, presented again and released by fresh
  * processes.
  */
-export async function runKillCase(pool: Pool, world: World, plan: KillPlan): Promise<CaseResult> {
-  await using scene = new Scene(pool, world);
-  const operation = world.operationOf(plan.kind);
+export async function runKillCase(
+  pool: Pool,
+  installation: Installation,
+  plan: KillPlan,
+): Promise<CaseResult> {
+  await using scene = new Scene(pool, installation);
+  const operation = installation.operationOf(plan.kind);
   if (plan.execute === undefined) await scene.execute(operation);
   else await scene.dieAt(plan.execute, 'execute', { operation });
   for (const step of plan.recover) await scene.dieAt(step, 'recover', {});
   await scene.recoverTwice();
   await scene.compare({ stage: 'settled' });
 
-  const { releases } = world;
+  const { releases } = installation;
   let disturbed = false;
   for (const step of plan.release)
     disturbed = (await scene.dieAt(step, 'release', { operation, releases })) || disturbed;
@@ -52,10 +56,14 @@ const UNDISTURBED = 3;
  * A stream of operations, cut off at random moments, recovered, and continued by the next process
  * until it is done.
  */
-export async function runStreamCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
-  await using scene = new Scene(pool, world);
-  const { releases } = world;
-  let left = world.operations;
+export async function runStreamCase(
+  pool: Pool,
+  installation: Installation,
+  chance: Random,
+): Promise<CaseResult> {
+  await using scene = new Scene(pool, installation);
+  const { releases } = installation;
+  let left = installation.operations;
   for (let round = 0; left.length > 0 && scene.violations.length === 0; round += 1) {
     const child = await scene.fresh({ toDie: true });
     const progress = new Progress();
@@ -76,7 +84,9 @@ export async function runStreamCase(pool: Pool, world: World, chance: Chance): P
   const acknowledged = new Set(
     journals.flat().flatMap((line) => (line.record.state === 'released' ? [line.occurrence] : [])),
   );
-  const waiting = world.operations.filter((operation) => !acknowledged.has(operation.occurrence));
+  const waiting = installation.operations.filter(
+    (operation) => !acknowledged.has(operation.occurrence),
+  );
   await scene.releaseTwice(...waiting);
   await scene.compare({ stage: 'settled', released: waiting.map((operation) => operation.n) });
   return scene.result();
@@ -86,12 +96,16 @@ export async function runStreamCase(pool: Pool, world: World, chance: Chance): P
  * A process that is killed while it opens its runtime leaves nothing that keeps the next one from
  * working.
  */
-export async function runStartCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
-  await using scene = new Scene(pool, world);
-  const operation = world.operationOf('append');
+export async function runStartCase(
+  pool: Pool,
+  installation: Installation,
+  chance: Random,
+): Promise<CaseResult> {
+  await using scene = new Scene(pool, installation);
+  const operation = installation.operationOf('append');
   for (let round = 0; round < 3; round += 1) {
     const child = await scene.borrow({ toDie: true });
-    const opening = child.call('open', { site: world.site });
+    const opening = child.call('open', { site: installation.site });
     await waitMicroseconds(chance.spread(50, 40_000));
     child.signal('SIGKILL');
     const opened = await opening;

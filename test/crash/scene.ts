@@ -3,9 +3,9 @@ import type { Recovered } from '../../src/runtime/recover.ts';
 import { isApproved } from './backends/backend.ts';
 import type { CommandName, Commands, Operation, Site } from './commands.ts';
 import { type Facts, readFacts, readLines } from './facts.ts';
+import { type Installation, taskOf } from './installation.ts';
 import type { Answer, Child, Pool } from './pool.ts';
 import { type Expectation, findViolations } from './violations.ts';
-import { taskOf, type World } from './world.ts';
 
 /** What one case did and what was wrong with it. */
 export interface CaseResult {
@@ -20,16 +20,16 @@ export interface CaseResult {
  * it borrowed.
  */
 export class Scene implements AsyncDisposable {
-  readonly world: World;
+  readonly installation: Installation;
   readonly died: Step[] = [];
   readonly violations: string[] = [];
   readonly #pool: Pool;
   readonly #lent = new Set<Child>();
   #kills = 0;
 
-  constructor(pool: Pool, world: World) {
+  constructor(pool: Pool, installation: Installation) {
     this.#pool = pool;
-    this.world = world;
+    this.installation = installation;
   }
 
   /** A process that has nothing open yet, for good or to be killed. */
@@ -39,9 +39,9 @@ export class Scene implements AsyncDisposable {
     return child;
   }
 
-  /** A process that knows nothing of this world, with a runtime newly opened on it. */
+  /** A process that knows nothing of this installation, with a runtime newly opened on it. */
   async fresh(options: { readonly site?: Site; readonly toDie?: boolean } = {}): Promise<Child> {
-    const { site = this.world.site, toDie = false } = options;
+    const { site = this.installation.site, toDie = false } = options;
     const child = await this.borrow({ toDie });
     await child.ask('open', { site });
     return child;
@@ -63,9 +63,9 @@ export class Scene implements AsyncDisposable {
     step: Step,
     name: Name,
     asks: Commands[Name]['asks'],
-    site: Site = this.world.site,
+    site: Site = this.installation.site,
   ): Promise<boolean> {
-    const { deaths } = this.world;
+    const { deaths } = this.installation;
     const child = await this.fresh({ toDie: true, site });
     await child.ask('arm', { arming: { step, signal: 'SIGKILL', log: deaths } });
     const before = readLines(deaths).length;
@@ -138,7 +138,7 @@ export class Scene implements AsyncDisposable {
    * checks the whole journal.
    */
   async releaseTwice(...operations: readonly Operation[]): Promise<void> {
-    const { releases } = this.world;
+    const { releases } = this.installation;
     const [one, two] = await Promise.all([this.fresh(), this.fresh()]);
     for (const operation of operations) {
       await this.#presentAgain(one, operation);
@@ -164,8 +164,8 @@ export class Scene implements AsyncDisposable {
    * lock.
    */
   async compare(expectation: Expectation): Promise<Facts> {
-    const facts = await readFacts(this.world);
-    this.violations.push(...findViolations(this.world, facts, expectation));
+    const facts = await readFacts(this.installation);
+    this.violations.push(...findViolations(this.installation, facts, expectation));
     return facts;
   }
 
@@ -183,7 +183,7 @@ export class Scene implements AsyncDisposable {
 
   /** A spent license buys nothing; one whose process died before the claim is still good, once. */
   async #presentAgain(child: Child, operation: Operation): Promise<void> {
-    const wasClaimed = claimedTasks(await readFacts(this.world)).has(taskOf(operation));
+    const wasClaimed = claimedTasks(await readFacts(this.installation)).has(taskOf(operation));
     const terminal = await child.ask('execute', { operation });
     if (!wasClaimed) this.#expectEnd(operation, terminal);
     else if (terminal.kind !== 'rejected' || terminal.reason !== 'spent') {

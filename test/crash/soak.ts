@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util';
+import { chooseSeed, type Random, randomOf } from '../random.ts';
 import { OPERATION_KINDS, WORLD_KINDS } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
-import { type Chance, chanceOf, chooseSeed } from './chance.ts';
+import { createTemplate, type Installation, type Template } from './installation.ts';
 import { Pool } from './pool.ts';
 import { runKillCase, runStartCase, runStreamCase } from './scenario.ts';
 import type { CaseResult } from './scene.ts';
 import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
-import { createTemplate, type Template, type World } from './world.ts';
 import { runExecutionZombie } from './zombie.ts';
 
 const LANES = 3;
@@ -46,19 +46,23 @@ function readArguments(): Asked {
  * One case, chosen by its own label alone: kills at steps, at random moments and at start, and
  * stopped processes.
  */
-async function runCase(pool: Pool, world: World, chance: Chance): Promise<CaseResult> {
+async function runCase(
+  pool: Pool,
+  installation: Installation,
+  chance: Random,
+): Promise<CaseResult> {
   const list = <T>(most: number, from: readonly T[]) =>
     Array.from({ length: chance.below(most + 1) }, () => chance.pick(from));
   const kind = chance.pick(OPERATION_KINDS);
   const turn = chance.fraction();
-  if (turn < 0.2) return runStreamCase(pool, world, chance);
-  if (turn < 0.25) return runStartCase(pool, world, chance);
+  if (turn < 0.2) return runStreamCase(pool, installation, chance);
+  if (turn < 0.25) return runStartCase(pool, installation, chance);
   if (turn < 0.35) {
     const stop = chance.pick(EXECUTION_STEPS.filter((step) => step !== 'path:discarded'));
     const order = chance.pick(['recover-first', 'wake-together'] as const);
-    return runExecutionZombie(pool, world, { kind: 'append', stop, order });
+    return runExecutionZombie(pool, installation, { kind: 'append', stop, order });
   }
-  return runKillCase(pool, world, {
+  return runKillCase(pool, installation, {
     kind,
     execute: chance.fraction() < 0.1 ? undefined : chance.pick(EXECUTION_STEPS),
     recover: list(3, RECOVERY_STEPS),
@@ -125,9 +129,9 @@ class Soak {
   }
 
   async #runNumbered(at: number): Promise<void> {
-    const chance = chanceOf(`${this.#asked.seed}/${at}`);
-    await using world = await chance.pick(this.#templates).copy();
-    const result = await runCase(this.#pool, world, chance).catch((error: unknown) => ({
+    const chance = randomOf(`${this.#asked.seed}/${at}`);
+    await using installation = await chance.pick(this.#templates).copy();
+    const result = await runCase(this.#pool, installation, chance).catch((error: unknown) => ({
       kills: 0,
       violations: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
     }));

@@ -1,8 +1,8 @@
 import { isApproved, type OperationShape } from './backends/backend.ts';
 import type { Facts, JournalLine } from './facts.ts';
-import { taskOf, type World } from './world.ts';
+import { type Installation, taskOf } from './installation.ts';
 
-/** What is expected beyond what must hold in every world. */
+/** What is expected beyond what must hold in every installation. */
 export interface Expectation {
   /**
    * `settled`: recovery has run, so every claim has its end. `unsettled`: a process is stopped in
@@ -17,16 +17,16 @@ export interface Expectation {
 }
 
 /**
- * Everything in a world that must not be: a wrong or double effect, a lost or contradicted verdict,
- * an occurrence left for a person, work released wrongly or twice. Empty means that the world is
+ * Everything in an installation that must not be: a wrong or double effect, a lost or contradicted verdict,
+ * an occurrence left for a person, work released wrongly or twice. Empty means that the installation is
  * sound.
  */
 export function findViolations(
-  world: World,
+  installation: Installation,
   facts: Facts,
   expectation: Expectation,
 ): readonly string[] {
-  const verdicts = world.operations.map((operation) =>
+  const verdicts = installation.operations.map((operation) =>
     judgeOperation(operation, facts, expectation),
   );
   const committed = new Set(
@@ -34,7 +34,7 @@ export function findViolations(
   );
   return [
     ...verdicts.flatMap((verdict) => verdict.wrong),
-    ...(expectation.stage === 'settled' ? compareState(world, facts, committed) : []),
+    ...(expectation.stage === 'settled' ? compareState(installation, facts, committed) : []),
     ...checkReleases(facts, committed, expectation.released ?? []),
     ...facts.journals.flatMap(checkOrder),
   ];
@@ -120,11 +120,11 @@ function checkMarker(
  * row.
  */
 function compareState(
-  world: World,
+  installation: Installation,
   facts: Facts,
   committed: ReadonlySet<number>,
 ): readonly string[] {
-  const expected = tally(world.backend.expectState(world.operations, committed));
+  const expected = tally(installation.backend.expectState(installation.operations, committed));
   const found = tally(facts.state);
   const lines = new Set([...expected.keys(), ...found.keys()]);
   const wrong = [...lines].flatMap((line) => {

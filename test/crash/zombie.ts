@@ -2,9 +2,9 @@ import type { Step } from '../../src/contract/steps.ts';
 import type { OperationKind } from './backends/backend.ts';
 import type { CommandName, Commands, Operation } from './commands.ts';
 import { type Facts, readFacts } from './facts.ts';
+import type { Installation } from './installation.ts';
 import type { Answer, Child, Pool } from './pool.ts';
 import { type CaseResult, Scene, toldBy } from './scene.ts';
-import type { World } from './world.ts';
 
 /**
  * A process that is stopped in the middle, and when the others act: while it sleeps, or as it
@@ -22,11 +22,11 @@ export interface ZombiePlan {
  */
 export async function runExecutionZombie(
   pool: Pool,
-  world: World,
+  installation: Installation,
   plan: ZombiePlan,
 ): Promise<CaseResult> {
-  await using scene = new Scene(pool, world);
-  const operation = world.operationOf(plan.kind);
+  await using scene = new Scene(pool, installation);
+  const operation = installation.operationOf(plan.kind);
   const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
   const running = await stopAt(scene, zombie, plan.stop, 'execute', { operation });
   const told = await recoverAround(scene, plan, zombie, other);
@@ -44,11 +44,11 @@ export async function runExecutionZombie(
 /** A recovery that is stopped, overtaken by another one, and woken: both say the same. */
 export async function runRecoveryZombie(
   pool: Pool,
-  world: World,
+  installation: Installation,
   plan: ZombiePlan & { readonly died: Step },
 ): Promise<CaseResult> {
-  await using scene = new Scene(pool, world);
-  const operation = world.operationOf(plan.kind);
+  await using scene = new Scene(pool, installation);
+  const operation = installation.operationOf(plan.kind);
   await scene.dieAt(plan.died, 'execute', { operation });
   const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
   const running = await stopAt(scene, zombie, plan.stop, 'recover', {});
@@ -71,12 +71,12 @@ export async function runRecoveryZombie(
  */
 export async function runReleaseZombie(
   pool: Pool,
-  world: World,
+  installation: Installation,
   plan: ZombiePlan,
 ): Promise<CaseResult> {
-  await using scene = new Scene(pool, world);
-  const { releases } = world;
-  const operation = world.operationOf(plan.kind);
+  await using scene = new Scene(pool, installation);
+  const { releases } = installation;
+  const operation = installation.operationOf(plan.kind);
   await scene.execute(operation);
   const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
   const running = await stopAt(scene, zombie, plan.stop, 'release', { operation, releases });
@@ -108,7 +108,7 @@ async function stopAt<Name extends CommandName>(
   name: Name,
   asks: Commands[Name]['asks'],
 ): Promise<{ readonly answer: Promise<Answer<Commands[Name]['answers']>> }> {
-  await child.ask('arm', { arming: { step, signal: 'SIGSTOP', log: scene.world.deaths } });
+  await child.ask('arm', { arming: { step, signal: 'SIGSTOP', log: scene.installation.deaths } });
   const answer = child.call(name, asks);
   if (!(await child.stopped(answer))) scene.complain(`the process was not stopped at ${step}`);
   return { answer };
@@ -126,15 +126,15 @@ async function recoverAround(
   other: Child,
 ): Promise<string | undefined> {
   if (plan.order === 'wake-together') zombie.signal('SIGCONT');
-  const before = await readFacts(scene.world);
+  const before = await readFacts(scene.installation);
   const results = await other.ask('recover', {});
   if (plan.order === 'recover-first') {
-    const blocked = scene.world.backend.blocksAt.includes(plan.stop);
+    const blocked = scene.installation.backend.blocksAt.includes(plan.stop);
     const expected = !isPending(before) ? '' : blocked ? 'running' : 'settled';
     const kinds = results.map((result) => result.kind).join();
     if (kinds !== expected)
       scene.complain(`stopped at ${plan.stop}: recovery says "${kinds}" and not "${expected}"`);
-    const changed = JSON.stringify(await readFacts(scene.world)) !== JSON.stringify(before);
+    const changed = JSON.stringify(await readFacts(scene.installation)) !== JSON.stringify(before);
     if (blocked && changed)
       scene.complain(`recovery changed something while it was blocked at ${plan.stop}`);
     await scene.compare({ stage: 'unsettled' });

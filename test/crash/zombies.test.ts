@@ -5,11 +5,11 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { OPERATION_KINDS } from './backends/backend.ts';
 import { BACKENDS } from './backends/index.ts';
+import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
 import type { CaseResult } from './scene.ts';
 import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
-import { createTemplate, type Template, type World } from './world.ts';
 import {
   runExecutionZombie,
   runRecoveryZombie,
@@ -37,14 +37,14 @@ after(async () => {
 
 async function runAll<Plan>(
   plans: readonly Plan[],
-  run: (world: World, plan: Plan) => Promise<CaseResult>,
+  run: (installation: Installation, plan: Plan) => Promise<CaseResult>,
 ) {
   await runLanes(plans, LANES, async (plan, index) => {
     const template = templates[index % templates.length];
     assert.ok(template);
-    await using world = await template.copy();
-    const { violations } = await run(world, plan);
-    assert.deepEqual(violations, [], `${world.backend.name} ${JSON.stringify(plan)}`);
+    await using installation = await template.copy();
+    const { violations } = await run(installation, plan);
+    assert.deepEqual(violations, [], `${installation.backend.name} ${JSON.stringify(plan)}`);
   });
 }
 
@@ -64,7 +64,7 @@ test('an execution that is stopped at any step and recovered by another process 
       { kind: 'surprise' as const, stop: 'path:discarded' as const },
       { kind: 'failing' as const, stop: 'adapter:stage-opened' as const },
     ]),
-    (world, plan) => runExecutionZombie(pool, world, plan),
+    (installation, plan) => runExecutionZombie(pool, installation, plan),
   );
 });
 
@@ -79,14 +79,14 @@ test('a recovery that is stopped at any step and overtaken by another one says t
     stop,
     died: 'adapter:commit-returned' as const,
   }));
-  await runAll(inEveryOrder([...interrupted, ...committed]), (world, plan) =>
-    runRecoveryZombie(pool, world, plan),
+  await runAll(inEveryOrder([...interrupted, ...committed]), (installation, plan) =>
+    runRecoveryZombie(pool, installation, plan),
   );
 });
 
 test('a release that is stopped while another worker asks runs its work once between them', async () => {
   await runAll(
     inEveryOrder(RELEASE_STEPS.map((stop) => ({ kind: 'append' as const, stop }))),
-    (world, plan) => runReleaseZombie(pool, world, plan),
+    (installation, plan) => runReleaseZombie(pool, installation, plan),
   );
 });

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { makeReference } from '../../scripts/api-reference.mjs';
 import { startServer, type TestServer } from '../postgres/server.ts';
-import { type Desk, Installation, linkPackages } from './desk.ts';
+import { type Desk, Installation } from './desk.ts';
 import { type Block, type Note, noteOf, type Page, readPages } from './page.ts';
 
 /** What is done with a block of each language; a language that is not here fails. */
@@ -254,7 +254,6 @@ test('without the packages for PostgreSQL the command says which to install, and
   try {
     const home = join(bare, 'node_modules/effectmatch');
     cpSync(installation.home, home, { recursive: true });
-    linkPackages(bare, ['zod']);
     const call = (...words: string[]) =>
       spawnSync(process.execPath, [join(home, 'dist/cli/main.js'), ...words], {
         cwd: bare,

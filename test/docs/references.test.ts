@@ -164,12 +164,12 @@ test('the evaluation tells figures by the name of the study that produces them',
 test('the runbook has every reason by which an attempt can be rejected', () => {
   const runbook = readFileSync('docs/runbook.md', 'utf8');
   const sources = [
-    ...globSync('src/{runtime,ledger,adapters}/**/*.ts'),
+    ...globSync('src/{runtime,ledger,adapters,backend,sqlite,http}/**/*.ts'),
     'src/protocol/limits.ts',
   ].map((file) => readFileSync(file, 'utf8'));
   const reasons = new Set(
     sources.flatMap((text) => [
-      ...[...text.matchAll(/\b(?:refuse\(|reason: )'([a-z]+(?:-[a-z]+)*)'/g)].map(
+      ...[...text.matchAll(/\b(?:(?:refuse|stageFailed|refusedPromotion)\(\s*|reason: )'([a-z]+(?:-[a-z]+)*)'/g)].map(
         ([, reason = '']) => reason,
       ),
       ...[...text.matchAll(/^ +'(limit-[a-z]+)',$/gm)].map(([, reason = '']) => reason),

@@ -25,10 +25,20 @@ import {
   update,
 } from '../../src/index.ts';
 import { createRuntime as createRuntimeWith } from '../../src/runtime/runtime.ts';
-import { type AdapterKit, adapterConformance, mintProofs } from '../../src/testing/index.ts';
+import {
+  type AdapterKit,
+  adapterConformance,
+  killAtEveryStep,
+  mintProofs,
+} from '../../src/testing/index.ts';
 import { LIARS } from '../adapters/liars.ts';
 
 const readText = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const QUOTED = [
+  'examples/kv-adapter/adapter.ts',
+  'test/examples/kv-adapter.test.ts',
+  'test/examples/kv-module.ts',
+];
 const unindent = (text: string) => text.replace(/^ +/gm, '');
 
 function freshFile(): { readonly file: string; readonly folder: string } & Disposable {
@@ -71,7 +81,7 @@ const changesIn = (file: string) =>
     .filter((line) => line.includes('"set"') && !line.includes('effectmatch-probe'))
     .map((line) => JSON.parse(line.slice(65)).set);
 
-const kit: AdapterKit = {
+const kit = {
   async fresh() {
     const { file, [Symbol.dispose]: remove } = freshFile();
     const first = await open(file);
@@ -80,6 +90,7 @@ const kit: AdapterKit = {
     const reader = await open(file);
     const keys = ['greeting', 'name', 'another'].map((key) => read('entry', { key }));
     return {
+      place: file,
       factory: keyValue({ file }),
       readDurable: () => reader.read(keys),
       effect: {
@@ -96,9 +107,17 @@ const kit: AdapterKit = {
       close: async () => remove(),
     };
   },
-};
+} satisfies AdapterKit;
 
 adapterConformance('key-value example', kit);
+
+killAtEveryStep('key-value example', {
+  module: new URL('kv-module.ts', import.meta.url),
+  async fresh() {
+    const { effect, place, readDurable, close } = await kit.fresh();
+    return { place, action: effect.action, readDurable, close };
+  },
+});
 
 describe('key-value example', () => {
   test('has fewer than 250 lines', () => {
@@ -107,11 +126,9 @@ describe('key-value example', () => {
 
   test('what the guide quotes is in the example or here, and it names every mistake that the suite is tried on', () => {
     const guide = readText('docs/adapters/writing.md');
-    const quotable = ['examples/kv-adapter/adapter.ts', 'test/examples/kv-adapter.test.ts']
-      .map((file) =>
-        unindent(readText(file).replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1')),
-      )
-      .join('\n');
+    const quotable = QUOTED.map((file) =>
+      unindent(readText(file).replace(/\.\.\/\.\.\/src\/(\w+)\/index\.ts/g, 'effectmatch/$1')),
+    ).join('\n');
     const blocks = [...guide.matchAll(/^```ts\n([\s\S]*?)\n```$/gm)].map((match) => match[1] ?? '');
     assert.ok(blocks.length >= 8);
     for (const block of blocks) assert.ok(quotable.includes(unindent(block)), block);

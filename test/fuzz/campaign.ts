@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { EffectMatchError } from '../../src/errors.ts';
-import { diceOf } from './dice.ts';
+import { randomOf } from '../random.ts';
 import type { Subject } from './subjects.ts';
 
 /** What became of the inputs of one parser. */
@@ -60,7 +60,7 @@ export function runCampaign(
 
 function tryOne(subject: Subject, label: string): string {
   try {
-    return subject.attempt(diceOf(label)) ?? 'accepted';
+    return subject.attempt(randomOf(label)) ?? 'accepted';
   } catch (error) {
     if (error instanceof EffectMatchError && subject.codes.includes(error.code)) return error.code;
     const found =

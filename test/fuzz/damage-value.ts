@@ -1,9 +1,9 @@
-import type { Dice } from './dice.ts';
+import type { Random } from '../random.ts';
 
 type Holder = Record<string, unknown>;
 
 /** Values that no JSON text carries, or that a careless check takes for something else. */
-const STRANGE: readonly ((dice: Dice) => unknown)[] = [
+const STRANGE: readonly ((dice: Random) => unknown)[] = [
   () => undefined,
   () => null,
   () => Number.NaN,
@@ -54,7 +54,7 @@ function holdersOf(value: unknown): Holder[] {
   return [value as Holder, ...Object.values(value).flatMap(holdersOf)];
 }
 
-const CHANGES: readonly ((holder: Holder, key: string, dice: Dice) => void)[] = [
+const CHANGES: readonly ((holder: Holder, key: string, dice: Random) => void)[] = [
   (holder, key, dice) => {
     holder[key] = dice.pick(STRANGE)(dice);
   },
@@ -95,7 +95,7 @@ const CHANGES: readonly ((holder: Holder, key: string, dice: Dice) => void)[] = 
 /**
  * A copy of an original with one or two changes somewhere in it, or something strange in its place.
  */
-export function damageValue(originals: readonly object[], dice: Dice): unknown {
+export function damageValue(originals: readonly object[], dice: Random): unknown {
   if (dice.below(25) === 0) return dice.pick(STRANGE)(dice);
   const copy = structuredClone(dice.pick(originals));
   const holders = holdersOf(copy).filter((holder) => Object.keys(holder).length > 0);

@@ -1,11 +1,11 @@
-import type { Dice } from './dice.ts';
+import type { Random } from '../random.ts';
 
 /** No damaged input is larger than its original by more than this. */
 export const GROWTH_MAX = 64 * 1024;
 
-type Damage = (bytes: Buffer, dice: Dice, other: Buffer) => Buffer;
+type Damage = (bytes: Buffer, dice: Random, other: Buffer) => Buffer;
 
-const span = (bytes: Buffer, dice: Dice): readonly [number, number] => {
+const span = (bytes: Buffer, dice: Random): readonly [number, number] => {
   const from = dice.below(bytes.length + 1);
   return [from, from + dice.below(Math.min(bytes.length - from, 400) + 1)];
 };
@@ -142,7 +142,7 @@ const DAMAGES: readonly Damage[] = [
 ];
 
 /** One to three damages to one of the originals, or now and then bytes that never were one. */
-export function damage(originals: readonly Buffer[], dice: Dice): Buffer {
+export function damage(originals: readonly Buffer[], dice: Random): Buffer {
   if (dice.below(12) === 0) return dice.bytes(dice.below(200));
   let bytes = dice.pick(originals);
   const limit = bytes.length + GROWTH_MAX;

@@ -1,6 +1,6 @@
 // Fuzzes every parser for as many rounds as asked: node test/fuzz/soak.ts --rounds 1000 --seed abc
 import { parseArgs } from 'node:util';
-import { chooseSeed } from '../crash/chance.ts';
+import { chooseSeed } from '../random.ts';
 import { runCampaign } from './campaign.ts';
 import { openSubjects } from './subjects.ts';
 

@@ -17,10 +17,10 @@ import type { Proposal } from '../../src/protocol/license.ts';
 import { type Approved, approvedRecord } from '../../src/protocol/manifest.ts';
 import { compilePattern, runPattern } from '../../src/protocol/pattern.ts';
 import { renderLicense } from '../../src/protocol/render-license.ts';
+import type { Random } from '../random.ts';
 import { recordKinds, vectorKeyring, vectors } from '../vectors/load.ts';
 import { damage } from './damage.ts';
 import { damageValue } from './damage-value.ts';
-import type { Dice } from './dice.ts';
 import { encodeChangeset, plainText } from './oracle.ts';
 
 /** One parser: how its inputs are made, and what must be true of one that it accepts. */
@@ -33,7 +33,7 @@ export interface Subject {
    * Makes one input and hands it over. Throws what the parser throws; an assertion fails where it
    * accepts wrongly. Answers why, where an input was refused without a throw.
    */
-  attempt(dice: Dice): string | undefined;
+  attempt(dice: Random): string | undefined;
 }
 
 const RECORD: readonly ErrorCode[] = [
@@ -47,7 +47,7 @@ const SEAL: readonly ErrorCode[] = ['ERR_EM_KEY_UNKNOWN', 'ERR_EM_SEAL_INVALID']
  * Text as it would come from a file or the network, with what is not UTF-8 replaced; sometimes byte
  * for character.
  */
-const textOf = (bytes: Buffer, dice: Dice): string =>
+const textOf = (bytes: Buffer, dice: Random): string =>
   bytes.toString(dice.below(8) === 0 ? 'latin1' : 'utf8');
 
 async function recordSubjects(): Promise<Subject[]> {
@@ -147,7 +147,7 @@ function handoverSubjects(): Subject[] {
   );
   const inputOf = (originals: readonly object[]) => {
     const texts = originals.map((original) => Buffer.from(JSON.stringify(original)));
-    return (dice: Dice): unknown =>
+    return (dice: Random): unknown =>
       dice.below(2) === 0 ? damageValue(originals, dice) : textOf(damage(texts, dice), dice);
   };
   const [licenseInput, proposalInput] = [inputOf(licenses), inputOf(proposals)];

@@ -33,6 +33,7 @@ import {
   type Known,
   makeClaim,
   nonceReused,
+  notNext,
   planSuperseded,
   spent,
 } from '../../src/ledger/rules.ts';
@@ -186,6 +187,8 @@ function claims(
       if (issued.bindingText !== bindingText) return nonceReused(license);
       const occurrence = binding.occurrences.find((candidate) => !leases.has(candidate));
       if (occurrence === undefined) return spent(license);
+      if (request.only !== undefined && request.only !== occurrence)
+        return notNext(binding.occurrences, request.only, occurrence);
       const claim = makeClaim(context, checked, request.claim, occurrence);
       const ended = journal.find(occurrence, terminalSlot(claim.record.execution));
       invariant(ended === undefined, 'an attempt claims before it ends');

@@ -9,12 +9,12 @@ import { EffectMatchError } from '../../src/errors.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import type { OperationKind } from '../crash/backends/backend.ts';
 import { postgresOn } from '../crash/backends/postgres.ts';
-import { type Chance, chanceOf, chooseSeed } from '../crash/chance.ts';
 import { ADAPTER, ISSUER, type Operation } from '../crash/commands.ts';
 import type { Facts } from '../crash/facts.ts';
+import { createTemplate, type Installation } from '../crash/installation.ts';
 import { Pool } from '../crash/pool.ts';
 import { Scene } from '../crash/scene.ts';
-import { createTemplate, type World } from '../crash/world.ts';
+import { chooseSeed, type Random, randomOf } from '../random.ts';
 import { Freezer } from './freeze.ts';
 import { startServer } from './server.ts';
 
@@ -45,18 +45,18 @@ test('a server killed around COMMIT leaves every operation settled as it really 
     postgresOn(() => server.createDatabase()),
     kinds,
   );
-  await using world = await template.copy();
-  await using scene = new Scene(pool, world);
+  await using installation = await template.copy();
+  await using scene = new Scene(pool, installation);
   // The runtime that asks for all operations lives through every crash; those that recover are new
   // each time.
   let reached: (step: Step) => void = () => {};
-  await using runtime = await openRuntime(world, (step) => reached(step));
+  await using runtime = await openRuntime(installation, (step) => reached(step));
   const seen = { kills: 0, operations: 0, confirmed: 0, lostButCommitted: 0, lostAndVoid: 0 };
   while (seen.kills < KILLS || (seen.lostButCommitted === 0 && seen.kills < KILLS + MORE_KILLS)) {
     const label = `${seed}/${seen.kills}`;
-    const batch = world.operations.slice(seen.kills * AT_ONCE, (seen.kills + 1) * AT_ONCE);
+    const batch = installation.operations.slice(seen.kills * AT_ONCE, (seen.kills + 1) * AT_ONCE);
     const freezer = new Freezer(server);
-    reached = freezeAround(freezer, chanceOf(label));
+    reached = freezeAround(freezer, randomOf(label));
     const running = Promise.all(batch.map((operation) => execute(runtime, operation, freezer)));
     // Nobody hears anything from a stopped server; the kill closes its connections.
     await Promise.race([running, freezer.stopped]);
@@ -81,7 +81,7 @@ test('a server killed around COMMIT leaves every operation settled as it really 
     seen.kills += 1;
     seen.operations += batch.length;
   }
-  const asked = world.operations.slice(0, seen.operations);
+  const asked = installation.operations.slice(0, seen.operations);
   await scene.releaseTwice(...asked);
   await scene.compare({ stage: 'settled', released: asked.map(({ n }) => n) });
   assert.deepEqual(scene.violations, [], `seed ${seed}`);
@@ -94,7 +94,7 @@ test('a server killed around COMMIT leaves every operation settled as it really 
  * Stops the server soon after one of the operations has sent its COMMIT; which one, and how soon,
  * is chance.
  */
-function freezeAround(freezer: Freezer, chance: Chance): (step: Step) => void {
+function freezeAround(freezer: Freezer, chance: Random): (step: Step) => void {
   const [trigger, longest] = chance.pick([
     ['path:gate-passed', 8000],
     ['adapter:marker-written', 2000],
@@ -115,14 +115,14 @@ async function waitMicroseconds(microseconds: number): Promise<void> {
   while (process.hrtime.bigint() < until) await setImmediate();
 }
 
-function openRuntime(world: World, reached: (step: Step) => void): Promise<Runtime> {
-  const { ledger, keyring, issuerKey, leaseMs, folder } = world.site;
+function openRuntime(installation: Installation, reached: (step: Step) => void): Promise<Runtime> {
+  const { ledger, keyring, issuerKey, leaseMs, folder } = installation.site;
   return createRuntime(
     {
       store: ledger,
       keyring,
       issuers: { [ISSUER]: { key: issuerKey, may: [ADAPTER] } },
-      adapters: { [ADAPTER]: world.backend.factory(folder) },
+      adapters: { [ADAPTER]: installation.backend.factory(folder) },
       leaseMs,
       recoverAtStart: false,
     },

@@ -75,7 +75,7 @@ test('counts that only add up because one is below zero or in parts are a gap, o
       const counts = pair.map((count) => ({ target: 't', op: 'insert' as const, count }));
       const report = kind === 'gross' ? { kind, counts, recorded: 2 } : { kind, counts };
       assert.deepEqual(gapsOfReport({ channel: 'counters', ...report }), [
-        'Channel "counters" counted what is no number of writes on "t".',
+        'Channel "counters" reported an invalid write count for "t".',
       ]);
     }
   }

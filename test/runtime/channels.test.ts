@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHANNELS as FILES_CHANNELS } from '../../src/adapters/files/evidence.ts';
-import { CHANNELS as SNAPSHOT_CHANNELS } from '../../src/adapters/snapshot/evidence.ts';
+import { CHANNELS as SNAPSHOT_CHANNELS } from '../../src/adapters/snapshot/candidate.ts';
 import { CHANNELS as SQLITE_CHANNELS } from '../../src/adapters/sqlite/evidence.ts';
 import type { AdapterFactory, Evidence } from '../../src/contract/adapter.ts';
 import type { AdapterKit } from '../../src/testing/index.ts';

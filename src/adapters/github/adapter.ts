@@ -78,7 +78,7 @@ export async function openAdapter(
     gateway,
     context,
     registration,
-    modules: new URL('.', import.meta.url),
+    module: import.meta.url,
     configuration: FIELDS.join(' '),
     operations: {
       create: { method: 'POST', path: issues },

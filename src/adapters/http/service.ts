@@ -16,7 +16,7 @@ import type { HttpOptions, TargetOptions } from './options.ts';
 /** What every adapter of this folder has. */
 export type OpenedService = Pick<
   DescribedService,
-  'backend' | 'gateway' | 'modules' | 'configuration'
+  'backend' | 'gateway' | 'module' | 'configuration'
 > &
   Pick<RemoteAdapter, 'registration' | 'profiles' | 'normalise' | 'read'>;
 
@@ -46,7 +46,7 @@ export function openService<Options extends HttpOptions>(
   return {
     backend: service.backend,
     gateway,
-    modules: new URL('.', import.meta.url),
+    module: import.meta.url,
     configuration: identifyOptions({ url: service.url, ...declared }),
     registration,
     profiles: ['row-event', 'net-state', 'relation-write'],

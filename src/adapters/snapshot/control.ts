@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import {
   immediate,
@@ -8,9 +9,10 @@ import {
   setPragma,
   statement,
 } from '../../sqlite/connection.ts';
-import { refused } from './declared.ts';
+import { markerTable } from '../../sqlite/marker-table.ts';
+import { refused } from './options.ts';
 
-export const MARKER_TABLE = 'effectmatch_marker';
+const MARKER_TABLE = 'effectmatch_marker';
 export const PROBE_TABLE = 'effectmatch_probe';
 const META_TABLE = 'effectmatch_meta';
 const STATE_TABLE = 'effectmatch_state';
@@ -26,14 +28,20 @@ const TABLES: { readonly [name: string]: string } = {
     'one INTEGER PRIMARY KEY NOT NULL CHECK (one = 1), backend TEXT NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL',
 };
 
-/** A state that is or was durable. The digest is of its canonical text. */
-export interface Version {
+/** The marker table next to the document. A promotion is short, and one that hangs is left alone. */
+export const { insertMarker, markersOf } = markerTable({
+  table: MARKER_TABLE,
+  voidDeadlineMs: 250,
+});
+
+/** Which state is or was durable. The digest is of its canonical text. */
+export interface StateVersion {
   readonly version: number;
   readonly digest: string;
 }
 
-/** The durable state with its text. */
-export interface Current extends Version {
+/** A state that is or may become durable. */
+export interface StoredState extends StateVersion {
   readonly text: string;
 }
 
@@ -78,56 +86,38 @@ function createState(db: DatabaseSync, initial: string): void {
   ).run(backend, digestState(initial), initial);
 }
 
-interface SchemaObject {
-  readonly type: string;
-  readonly name: string;
-  readonly sql: string;
+function readSchema(db: DatabaseSync): ReturnType<StatementSync['all']> {
+  const sql = "select type, name, sql from sqlite_schema where name not like 'sqlite_autoindex_%'";
+  return statement(db, sql).all();
 }
 
-function readSchema(db: DatabaseSync): readonly SchemaObject[] {
-  const rows = statement(
-    db,
-    "select type, name, sql from sqlite_schema where name not like 'sqlite_autoindex_%'",
-  ).all();
-  return rows.map(({ type, name, sql }) => ({
-    type: String(type),
-    name: String(name),
-    sql: String(sql),
-  }));
-}
-
-/**
- * For each connection the `data_version` at its last complete look, where that found nothing wrong.
- */
+/** For each connection the `data_version` at its last complete look that found nothing wrong. */
 const lookedAt = new WeakMap<DatabaseSync, unknown>();
 
 /**
- * What is wrong with the file's schema: another shape than ours, or anything beside it. A trigger
- * would run inside the promotion and change what nobody compared. Everything is read again as soon
- * as any other connection has committed anything at all, which is what `data_version` tells; this
- * one runs our statements only, and none changes the schema.
+ * What is wrong with the file's schema: a table of a different shape, or anything that is not ours.
+ * A trigger would run inside the promotion and change what was not compared. The schema is read
+ * again as soon as any other connection has committed anything, which is what `data_version` tells;
+ * this connection runs our statements only, and none of them changes the schema.
  */
 export function findProblem(db: DatabaseSync): string | undefined {
-  // Asked before: what is committed between the two then makes the next look a complete one.
+  // Read first, so that what is committed between the two makes the next look a complete one.
   const committed = readPragma(db, 'data_version');
   if (committed !== undefined && lookedAt.get(db) === committed) return undefined;
-  const problem = checkSchema(db);
+  const problem = checkSchema(readSchema(db));
   if (problem === undefined) lookedAt.set(db, committed);
   return problem;
 }
 
-function checkSchema(db: DatabaseSync): string | undefined {
-  const found = readSchema(db);
+function checkSchema(found: ReturnType<typeof readSchema>): string | undefined {
   for (const [name, columns] of Object.entries(TABLES)) {
-    const expected = `CREATE TABLE ${name} (${columns}) strict`;
-    if (found.find((object) => object.name === name)?.sql !== expected)
+    const table = found.find((object) => object.name === name);
+    if (table?.sql !== `CREATE TABLE ${name} (${columns}) strict`)
       return `the table ${name} is not as created`;
   }
-  const stranger = found.find(({ name }) => !Object.hasOwn(TABLES, name));
-  return (
-    stranger &&
-    `${stranger.type} "${stranger.name}" does not belong there; keep other data in another file`
-  );
+  const other = found.find(({ name }) => !Object.hasOwn(TABLES, String(name)));
+  if (other === undefined) return undefined;
+  return `${other.type} "${other.name}" does not belong there; keep other data in another file`;
 }
 
 function readMeta(db: DatabaseSync): string {
@@ -145,47 +135,46 @@ function readMeta(db: DatabaseSync): string {
   return backend;
 }
 
-/** What a candidate is made from, and whether it can still be promoted. */
-export interface Base extends Current {
+/** What a candidate is made from. */
+export interface StagedBase extends StoredState {
   readonly backend: string;
-  /** Whether there is a marker of the occurrence. */
-  readonly isDecided: boolean;
+  /** The marker of the occurrence, if there is one. */
+  readonly marker: Pick<MarkerText, 'disposition'> | undefined;
 }
 
-/**
- * The durable state, in one statement and so of one moment. A text that is not what its digest says
- * is a fault.
- */
-export function readBase(db: DatabaseSync, occurrence: string): Base {
-  const [backend, decided, ...current] = readRow(
+/** The durable state, in one statement and so of one moment. */
+export function readBase(db: DatabaseSync, occurrence: string): StagedBase {
+  const [backend, disposition, ...stored] = readRow(
     db,
-    `select backend, exists (select 1 from main.${MARKER_TABLE} where occurrence = ?), version, digest, text
+    `select backend, (select disposition from main.${MARKER_TABLE} where occurrence = ?),
+       version, digest, text
      from main.${STATE_TABLE}`,
     occurrence,
   );
-  return { ...currentOf(current), backend: String(backend), isDecided: decided === 1 };
+  const marker = disposition === null ? undefined : { disposition: dispositionOf(disposition) };
+  return { ...storedState(stored), backend: String(backend), marker };
 }
 
-/** The same without its circumstances. */
-export function readCurrent(db: DatabaseSync): Current {
-  return currentOf(readRow(db, `select version, digest, text from main.${STATE_TABLE}`));
+function dispositionOf(disposition: unknown): MarkerText['disposition'] {
+  return disposition === 'committed' ? 'committed' : 'void';
 }
 
-function currentOf([version, digest, text]: readonly unknown[]): Current {
-  if (typeof text !== 'string' || digestState(text) !== digest) {
-    throw new EffectMatchError(
-      'ERR_EM_ADAPTER_UNAVAILABLE',
-      'the stored state is not the one its digest names; restore the file from a backup',
-    );
-  }
-  return { version: Number(version), digest, text };
+/** The durable state. A text that is not what its digest says is a fault. */
+export function readStored(db: DatabaseSync): StoredState {
+  return storedState(readRow(db, `select version, digest, text from main.${STATE_TABLE}`));
 }
 
-/**
- * Which state is durable. Its text is not read: whoever made something of it has had it, and
- * promotes on this.
- */
-export function readVersion(db: DatabaseSync): Version {
+function storedState([version, digest, text]: readonly unknown[]): StoredState {
+  if (typeof text === 'string' && digestState(text) === digest)
+    return { version: Number(version), digest, text };
+  throw new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    'the stored state is not the one its digest names; restore the file from a backup',
+  );
+}
+
+/** Which state is durable, without reading its text. */
+export function readVersion(db: DatabaseSync): StateVersion {
   const [version, digest] = readRow(db, `select version, digest from main.${STATE_TABLE}`);
   return { version: Number(version), digest: String(digest) };
 }
@@ -204,8 +193,8 @@ function readRow(db: DatabaseSync, sql: string, ...values: readonly string[]): r
  */
 export function advanceState(
   db: DatabaseSync,
-  base: Version & { readonly backend: string },
-  next: Current,
+  base: StateVersion & { readonly backend: string },
+  next: StoredState,
 ): 'advanced' | 'moved' | 'replaced' {
   const { changes } = statement(
     db,

@@ -1,28 +1,29 @@
 import { rowText, sameValue } from '../../protocol/bag.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import { encodeData, isObject, type Row, type Value } from '../../protocol/value.ts';
-import { type Layout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
+import { type DocumentLayout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
 import { extendPointer } from './pointer.ts';
-import type { CollectionView, RecordView, View } from './view.ts';
+import type { CollectionView, DocumentView } from './view.ts';
 
 /**
  * The net difference of two states: records by key, everything else by JSON pointer, nothing left
  * out. Applied to the first state it gives the second. Linear in the size of the two.
  */
-export function diffViews(layout: Layout, before: View, after: View): readonly ChangeRecord[] {
+export function diffViews(
+  layout: DocumentLayout,
+  before: DocumentView,
+  after: DocumentView,
+): readonly ChangeRecord[] {
   const changes: ChangeRecord[] = [];
-  for (const { name, path, keepsOrder } of layout.collections) {
-    const was = before.collections.get(name);
-    const is = after.collections.get(name);
+  for (const { target, path, keepsOrder } of layout.collections) {
+    const was = before.collections.get(target);
+    const is = after.collections.get(target);
     if (was === undefined || is === undefined) continue;
-    diffRecords(name, was, is, changes);
-    if (keepsOrder && was.isList && is.isList && !isAppended(was, is)) {
+    diffRecords(target, was, is, changes);
+    if (keepsOrder && was.isList && is.isList && !isAppended(was, is))
       changes.push(changeOfRest(`${path}${ORDER_SUFFIX}`, listOrder(was), listOrder(is)));
-    }
   }
-  for (const { name } of layout.lists) diffElements(name, before, after, changes);
-  for (const { lists } of layout.collections)
-    for (const { name } of lists) diffElements(name, before, after, changes);
+  for (const { target } of layout.relations) diffElements(target, before, after, changes);
   diffRest('', before.rest, after.rest, changes);
   return changes;
 }
@@ -37,18 +38,15 @@ function diffRecords(
     const now = is.records.get(id);
     if (now === undefined) {
       changes.push({ op: 'delete', target, key, before: fields, after: null });
-    } else {
-      const before: { [column: string]: Value } = {};
-      const after: { [column: string]: Value } = {};
-      let isChanged = false;
-      for (const name of Object.keys(fields)) {
-        if (sameValue(fields[name], now.fields[name])) continue;
-        before[name] = fields[name] ?? null;
-        after[name] = now.fields[name] ?? null;
-        isChanged = true;
-      }
-      if (isChanged) changes.push({ op: 'update', target, key, before, after });
+      continue;
     }
+    const changed = Object.keys(fields).filter(
+      (name) => !sameValue(fields[name], now.fields[name]),
+    );
+    if (changed.length === 0) continue;
+    const before = pick(fields, changed);
+    const after = pick(now.fields, changed);
+    changes.push({ op: 'update', target, key, before, after });
   }
   for (const [id, { key, fields }] of is.records) {
     if (!was.records.has(id))
@@ -56,8 +54,17 @@ function diffRecords(
   }
 }
 
+function pick(row: Row, names: readonly string[]): Row {
+  return Object.fromEntries(names.map((name) => [name, row[name] ?? null]));
+}
+
 /** Elements have no key and no order: what counts is how many there are of each. */
-function diffElements(target: string, before: View, after: View, changes: ChangeRecord[]): void {
+function diffElements(
+  target: string,
+  before: DocumentView,
+  after: DocumentView,
+  changes: ChangeRecord[],
+): void {
   const surplus = new Map<string, { readonly row: Row; by: number }>();
   const count = (rows: readonly Row[], by: 1 | -1): void => {
     for (const row of rows) {
@@ -81,18 +88,13 @@ function diffElements(target: string, before: View, after: View, changes: Change
 /** Whether the records that stayed are in their old order and all new ones come after them. */
 function isAppended(was: CollectionView, is: CollectionView): boolean {
   const stayed = [...was.records.keys()].filter((id) => is.records.has(id));
-  let at = 0;
-  for (const id of is.records.keys()) {
-    if (at === stayed.length) return true;
-    if (stayed[at] !== id) return false;
-    at += 1;
-  }
-  return true;
+  const now = is.records.keys();
+  return stayed.every((id) => now.next().value === id);
 }
 
 /** The keys of a list's records in their order; a key of one field stands for itself. */
 export function listOrder({ records }: CollectionView): Value {
-  return [...records.values()].map(({ key }: RecordView) => {
+  return [...records.values()].map(({ key }) => {
     const values = Object.values(key);
     return values.length === 1 ? (values[0] ?? null) : values;
   });
@@ -116,22 +118,12 @@ function diffRest(path: string, was: Value, is: Value, changes: ChangeRecord[]):
   for (const [name, value] of Object.entries(is)) {
     if (Object.hasOwn(was, name)) continue;
     const key = { path: extendPointer(path, name) };
-    changes.push({
-      op: 'insert',
-      target: REST_TARGET,
-      key,
-      before: null,
-      after: { value: encodeData(value) },
-    });
+    const after = { value: encodeData(value) };
+    changes.push({ op: 'insert', target: REST_TARGET, key, before: null, after });
   }
 }
 
-function changeOfRest(path: string, before: Value, after: Value): ChangeRecord {
-  return {
-    op: 'update',
-    target: REST_TARGET,
-    key: { path },
-    before: { value: before },
-    after: { value: after },
-  };
+function changeOfRest(path: string, was: Value, is: Value): ChangeRecord {
+  const [before, after] = [{ value: was }, { value: is }];
+  return { op: 'update', target: REST_TARGET, key: { path }, before, after };
 }

@@ -24,7 +24,11 @@ export function writeDocument(state: unknown): string {
   return text;
 }
 
-/** What a text from a worker says; undefined unless it is the canonical text of a state. */
+/**
+ * What a text says; undefined unless it is the canonical text of a state. It is written again even
+ * if it was stored by us: JSON.parse of V8 13.6 reads the key "\"" as "\\" if it has met that one
+ * before.
+ */
 export function checkText(text: string): Document | undefined {
   try {
     const state: Value = JSON.parse(text);
@@ -32,6 +36,16 @@ export function checkText(text: string): Document | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** What the stored text says. */
+export function readDocument(text: string): Document {
+  const document = checkText(text);
+  if (document !== undefined) return document;
+  throw new EffectMatchError(
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    'the stored state cannot be read back as it was written; start the process again',
+  );
 }
 
 function isDeeper(value: unknown, levels: number): boolean {

@@ -1,10 +1,10 @@
 /** JSON state behind tools, held, compared as a whole and promoted by version. @module */
 import type { AdapterFactory } from '../../contract/adapter.ts';
-import type { CheckedAction } from './action.ts';
+import type { CheckedSnapshotAction } from './action.ts';
 import { openAdapter } from './adapter.ts';
 import type { SnapshotOptions } from './options.ts';
 
-export type { CheckedAction, SnapshotAction, SnapshotCall } from './action.ts';
+export type { CheckedSnapshotAction, SnapshotAction, SnapshotCall } from './action.ts';
 export type {
   CollectionOption,
   ReferencesOption,
@@ -24,6 +24,6 @@ export const absentField: Uint8Array = new Uint8Array(0);
  * documents is compared, and exactly that copy becomes the durable state in one SQLite transaction
  * with its marker.
  */
-export function snapshot(options: SnapshotOptions): AdapterFactory<CheckedAction> {
+export function snapshot(options: SnapshotOptions): AdapterFactory<CheckedSnapshotAction> {
   return { open: async (context) => await openAdapter(options, context) };
 }

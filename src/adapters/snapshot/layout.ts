@@ -1,10 +1,15 @@
+import { list, type RelationShape } from '../../backend/manifest-schema.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
-import { demandKnown, isColumn, OTHER_FIELDS, readPointer, refused } from './declared.ts';
-import type { CollectionOption, SnapshotOptions } from './options.ts';
-import { isBeneath, type Tokens } from './pointer.ts';
-import { admitLists, type ReferenceList } from './references.ts';
+import {
+  type CollectionOption,
+  type ReferencesOption,
+  refused,
+  type SnapshotOptions,
+} from './options.ts';
+import { findOverlap, isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
+import { findValue } from './values.ts';
 
 /**
  * The target of everything outside the collections: `path` is a JSON pointer, `value` what it
@@ -16,133 +21,131 @@ export const REST_TARGET = '/';
  * `~` like this.
  */
 export const ORDER_SUFFIX = '~order';
+/** The column of a record's fields that were not declared, as one object. */
+export const OTHER_FIELDS = '*';
+/** The column of elements that are compared whole. */
+export const ELEMENT = 'value';
 
-/** One registered collection, checked. */
-export interface Collection {
+/** A column, and what its values are like. */
+export interface SnapshotColumn {
   readonly name: string;
-  readonly path: string;
+  /** A key of an object is text, a key of a list any scalar; `whole` values have to be stated. */
+  readonly kind: 'object-key' | 'list-key' | 'field' | 'others' | 'whole';
+  /** Lists inside a value whose order does not matter. */
+  readonly unordered: readonly Tokens[];
+  /** Whether tools make its new values. */
+  readonly generated: boolean;
+}
+
+/** Records at one place of the document, or elements of lists, checked. */
+export interface SnapshotRelation extends RelationShape<SnapshotColumn> {
+  /** Where it is: in the document, or in the record that an element belongs to. */
   readonly tokens: Tokens;
+  readonly volatile: readonly string[];
+  /** The declared fields without the key; null if elements are compared whole. */
+  readonly fields: readonly string[] | null;
+}
+
+/** One registered collection. */
+export interface Collection extends SnapshotRelation {
+  readonly path: string;
   /** Records by the keys of an object, instead of a list of records that hold their key. */
   readonly isMap: boolean;
   readonly keepsOrder: boolean;
-  readonly key: readonly string[];
-  /** The declared fields without the key. */
   readonly fields: readonly string[];
   readonly unordered: readonly Tokens[];
-  readonly generated: readonly string[];
-  readonly target: Target;
   /** Lists inside a record whose elements are compared one by one. */
   readonly lists: readonly ReferenceList[];
 }
 
-/**
- * How a document is read: its collections, and the lists outside them whose order does not matter.
- */
-export interface Layout {
+/** A list whose elements are rows without a key: they count, and have no order. */
+export interface ReferenceList extends SnapshotRelation {
+  /** The columns that say to which record an element belongs, in the order of the record's key. */
+  readonly owner: readonly string[];
+}
+
+/** How a document is taken apart to be compared. */
+export interface DocumentParts {
   readonly collections: readonly Collection[];
+  /** Lists outside the collections whose order does not matter. */
   readonly unordered: readonly Tokens[];
   /** Lists outside the collections whose elements are compared one by one. */
   readonly lists: readonly ReferenceList[];
-  /** Where tools put identifiers that they make. */
-  readonly generated: readonly { readonly target: string; readonly column: string }[];
+}
+
+/** What an application says about its state, checked. */
+export interface DocumentLayout extends DocumentParts {
+  /** Every collection and every list of elements. */
+  readonly relations: readonly SnapshotRelation[];
+  /** How the document is taken apart to be read: with its lists of elements whole. */
+  readonly whole: DocumentParts;
   readonly registration: Registration;
   /** Everything that decides how documents compare, as text: part of the adapter's identity. */
   readonly text: string;
 }
 
-/**
- * Checks what an application says about its state; the first thing that could not be compared is
- * refused.
- */
-export function admitLayout(options: SnapshotOptions): Layout {
+/** Checks what an application says about its state; what could not be compared is refused. */
+export function admitLayout(options: SnapshotOptions): DocumentLayout {
   const values = options.values ?? 'plain';
   if (values !== 'plain' && values !== 'digest')
     throw refused(`values "${String(values)}" is neither plain nor digest`);
-  const collections = Object.entries(options.collections).map(([name, option]) =>
-    admitCollection(name, option, options),
-  );
-  for (const [index, one] of collections.entries()) {
-    const clash = collections.slice(index + 1).find((other) => overlaps(one.tokens, other.tokens));
-    if (clash !== undefined)
-      throw refused(`collections "${one.name}" and "${clash.name}" overlap; give disjoint paths`);
-  }
-  const unordered = (options.unordered ?? []).map((path) => readPointer(path, 'unordered'));
-  for (const pattern of unordered) {
-    const inside = collections.find(({ tokens }) => isBeneath(tokens, pattern));
-    if (inside === undefined) continue;
-    throw refused(`unordered: a list of "${inside.name}" is named there, relative to its records`);
-  }
-  const lists = admitLists(options.references ?? {}, undefined);
-  for (const { name, tokens } of lists) {
-    const inside = collections.find((collection) => overlaps(collection.tokens, tokens));
-    if (inside !== undefined)
-      throw refused(`references: "${name}" and the collection "${inside.name}" overlap`);
-  }
-  const rest: Target = {
-    name: REST_TARGET,
-    columns: ['path', 'value'],
-    key: ['path'],
-    volatile: [],
-  };
-  const all = [...lists, ...collections.flatMap((collection) => collection.lists)];
-  const targets = [
-    ...collections.map(({ target }) => target),
-    ...all.map(({ target }) => target),
-    rest,
-  ];
+  const parts = admitParts(options);
+  const inner = parts.collections.flatMap(({ lists }) => lists);
+  const relations = [...parts.collections, ...parts.lists, ...inner];
+  const targets = [...relations.map(targetOf), REST];
   const twice = targets.find(
     ({ name }, index) => targets.findIndex((other) => other.name === name) !== index,
   );
   if (twice !== undefined)
     throw refused(`two things would be called "${twice.name}"; rename the collection`);
-  const described = collections.map(({ tokens: _, target: __, ...facts }) => ({ ...facts }));
   return {
-    collections,
-    unordered,
-    lists,
-    generated: [...collections, ...all].flatMap(({ name, generated }) =>
-      generated.map((column) => ({ target: name, column })),
-    ),
+    ...parts,
+    relations,
+    whole: admitParts(withWholeLists(options)),
     registration: { profile: 'net-state', values, targets },
-    text: canonical({ collections: described, unordered, lists }),
+    text: canonical(parts),
   };
 }
 
-/**
- * The same documents as they are read: lists that are declared as references whole and in their
- * place, without order.
- */
-export function withWholeLists(layout: Layout): Layout {
-  const all = [...layout.lists, ...layout.collections.flatMap((collection) => collection.lists)];
-  if (all.length === 0) return layout;
-  const unorder = (one: Pick<Layout, 'unordered' | 'lists'>) => ({
-    unordered: [...one.unordered, ...one.lists.map(({ tokens }) => tokens)],
-    lists: [],
+const REST: Target = { name: REST_TARGET, columns: ['path', 'value'], key: ['path'], volatile: [] };
+
+function targetOf({ target, columns, key, volatile }: SnapshotRelation): Target {
+  return { name: target, columns: columns.map(({ name }) => name), key, volatile };
+}
+
+/** The same options with every list of elements as a list without order, where it is. */
+function withWholeLists(options: SnapshotOptions): SnapshotOptions {
+  const unordered = (one: Pick<CollectionOption, 'unordered' | 'references'>) => ({
+    unordered: [...(one.unordered ?? []), ...Object.keys(one.references ?? {})],
+    references: {},
   });
-  const collections = layout.collections.map((collection) => ({
-    ...collection,
-    ...unorder(collection),
-  }));
-  const targets = layout.registration.targets.filter(({ name }) =>
-    all.every((list) => list.name !== name),
+  const collections = Object.entries(options.collections).map(([name, collection]) => [
+    name,
+    { ...collection, ...unordered(collection) },
+  ]);
+  return { ...options, ...unordered(options), collections: Object.fromEntries(collections) };
+}
+
+function admitParts(options: SnapshotOptions): DocumentParts {
+  const collections = Object.entries(options.collections).map(([name, option]) =>
+    admitCollection(name, option, options.initial),
   );
-  return {
-    ...layout,
-    ...unorder(layout),
-    collections,
-    registration: { ...layout.registration, targets },
-  };
+  const unordered = (options.unordered ?? []).map((path) => readPointer(path, 'unordered'));
+  for (const pattern of unordered) {
+    const inside = collections.find(({ tokens }) => isBeneath(tokens, pattern));
+    if (inside !== undefined)
+      throw refused(
+        `unordered: a list of "${inside.target}" is named there, relative to its records`,
+      );
+  }
+  const lists = admitLists(options.references, { target: '', columns: [], key: [], unordered });
+  const overlap = findOverlap([...collections, ...lists]);
+  if (overlap !== undefined)
+    throw refused(`"${overlap[0].target}" and "${overlap[1].target}" overlap; give disjoint paths`);
+  return { collections, unordered, lists };
 }
 
-function overlaps(one: Tokens, other: Tokens): boolean {
-  return isBeneath(one, other) || isBeneath(other, one);
-}
-
-function admitCollection(
-  name: string,
-  option: CollectionOption,
-  { initial }: SnapshotOptions,
-): Collection {
+function admitCollection(name: string, option: CollectionOption, initial: unknown): Collection {
   const where = `collection "${name}"`;
   if (name === '' || name.length > 512 || name === REST_TARGET)
     throw refused(`${where}: choose another name`);
@@ -154,23 +157,15 @@ function admitCollection(
       `${where}: key needs ${isMap ? 'one name for the keys of the object' : 'at least one field'}`,
     );
   }
-  const declared = option.fields ?? fieldsOf(initial, { tokens, isMap }, where);
-  const fields = [...new Set(declared)].filter((field) => !key.includes(field));
-  const strange = [...key, ...fields].find((field) => !isColumn(field));
-  if (strange !== undefined) {
-    throw refused(
-      `${where}: "${strange}" cannot be declared; such a field is compared as part of "${OTHER_FIELDS}"`,
-    );
-  }
-  if (new Set(key).size !== key.length) throw refused(`${where}: a field is in the key twice`);
-  if (isMap && option.fields?.includes(key[0] ?? '') === true) {
+  if (isMap && option.fields?.includes(key[0] ?? '') === true)
     throw refused(
       `${where}: the object's keys and a field would both be called "${key[0]}"; rename key`,
     );
-  }
-  const columns = [...key, ...fields, OTHER_FIELDS];
+  const declared = option.fields ?? fieldsOf(initial, tokens, where);
+  const fields = [...new Set(declared)].filter((field) => !key.includes(field));
+  demandColumns([...key, ...fields], where);
   const volatile = [...new Set(option.volatile ?? [])];
-  const generated = [...new Set(option.generated ?? (key.length === 1 ? key : []))];
+  const generated = option.generated ?? (key.length === 1 ? key : []);
   demandKnown(volatile, [...fields, OTHER_FIELDS], `${where}, volatile`);
   demandKnown(generated, [...key, ...fields], `${where}, generated`);
   const unordered = (option.unordered ?? []).map((path) =>
@@ -181,39 +176,103 @@ function admitCollection(
       `${where}: unordered names lists inside a record, such as "/items"; for its own order set order`,
     );
   }
+  const kind = isMap ? 'object-key' : 'list-key';
+  const column = columnMaker(unordered, generated);
+  const columns = [
+    ...key.map((field) => column(field, kind)),
+    ...fields.map((field) => column(field, 'field')),
+    column(OTHER_FIELDS, 'others'),
+  ];
   const keepsOrder = !isMap && (option.order ?? 'kept') === 'kept';
-  const target = { name, columns, key, volatile };
-  const lists = admitLists(option.references ?? {}, { name, key });
+  const lists = admitLists(option.references, { target: name, columns, key, unordered });
+  const { path } = option;
   return {
-    name,
-    path: option.path,
-    tokens,
-    isMap,
-    keepsOrder,
-    key,
-    fields,
-    unordered,
-    generated,
-    target,
-    lists,
+    ...{ target: name, path, tokens, key, fields, columns, volatile, unordered },
+    ...{ isMap, keepsOrder, lists },
   };
 }
 
-/** Where no fields are declared, those that the records of the initial state have. */
-function fieldsOf(
-  initial: unknown,
-  place: { readonly tokens: Tokens; readonly isMap: boolean },
-  where: string,
-): readonly string[] {
+/** Without declared fields, those that the records of the initial state have. */
+function fieldsOf(initial: unknown, tokens: Tokens, where: string): readonly string[] {
   if (initial === undefined)
-    throw refused(`${where}: declare fields, since there is no initial state to take them from`);
-  let at: Value | undefined = initial as Value;
-  for (const token of place.tokens)
-    at = at !== undefined && isObject(at) && Object.hasOwn(at, token) ? at[token] : undefined;
-  const records: readonly unknown[] =
-    typeof at === 'object' && at !== null ? Object.values(at) : [];
-  const found = records.flatMap((record) =>
-    isObject(record as Value) ? Object.keys(record as object) : [],
+    throw refused(`${where}: declare fields, or give the initial state to take them from`);
+  const found = findValue(initial as Value, tokens);
+  const records = typeof found === 'object' && found !== null ? Object.values(found) : [];
+  const names = records.filter(isObject).flatMap((record) => Object.keys(record));
+  return [...new Set(names)].filter(isColumn).sort();
+}
+
+function admitLists(
+  options: { readonly [path: string]: ReferencesOption } | undefined,
+  place: RelationShape<SnapshotColumn> & Pick<DocumentParts, 'unordered'>,
+): readonly ReferenceList[] {
+  const lists = Object.entries(options ?? {}).map(([path, option]) =>
+    admitList(path, option, place),
   );
-  return [...new Set(found)].filter(isColumn).sort();
+  const overlap = findOverlap(lists);
+  if (overlap === undefined) return lists;
+  const names = list(overlap.map(({ target }) => target));
+  throw refused(`references: ${names} overlap; declare one of them`);
+}
+
+function admitList(
+  path: string,
+  { fields, generated = [] }: ReferencesOption,
+  place: RelationShape<SnapshotColumn> & Pick<DocumentParts, 'unordered'>,
+): ReferenceList {
+  const target = `${place.target}${path}`;
+  const where = `references "${target}"`;
+  const tokens = readPointer(path, where);
+  if (tokens.length === 0 || tokens.includes('*'))
+    throw refused(`${where}: name one list, without "*"`);
+  const keys = place.columns.filter(({ name }) => place.key.includes(name));
+  const owner = keys.map(({ name }) => `${place.target}.${name}`);
+  const own = fields === undefined ? [ELEMENT] : [...new Set(fields)];
+  demandColumns([...owner, ...own], where);
+  demandKnown(generated, own, `${where}, generated`);
+  // The place of an element in its list has no meaning, so only patterns for all places apply.
+  const inside = stepInto(tokens.reduce(stepInto, place.unordered), '');
+  const column = columnMaker(inside, generated);
+  const columns = [
+    ...keys.map((key, index) => ({ ...key, name: owner[index] ?? '', generated: false })),
+    ...own.map((name) => column(name, fields === undefined ? 'whole' : 'field')),
+    ...(fields === undefined ? [] : [column(OTHER_FIELDS, 'others')]),
+  ];
+  return { target, tokens, owner, fields: fields ? own : null, columns, key: [], volatile: [] };
+}
+
+function columnMaker(unordered: readonly Tokens[], generated: readonly string[]) {
+  return (name: string, kind: SnapshotColumn['kind']): SnapshotColumn => ({
+    name,
+    kind,
+    unordered: kind === 'others' || kind === 'whole' ? unordered : stepInto(unordered, name),
+    generated: generated.includes(name),
+  });
+}
+
+/** Names that records and manifests can carry as columns without being read as something else. */
+function isColumn(name: unknown): boolean {
+  if (typeof name !== 'string' || name === '' || name === '__proto__' || name === OTHER_FIELDS)
+    return false;
+  return name.length <= 256 && !name.startsWith('$') && name.isWellFormed();
+}
+
+function demandColumns(names: readonly string[], where: string): void {
+  const wrong = names.find((name, index) => !isColumn(name) || names.indexOf(name) !== index);
+  if (wrong !== undefined)
+    throw refused(
+      `${where}: "${wrong}" cannot be declared, or is twice; fields without a column are compared as "${OTHER_FIELDS}"`,
+    );
+}
+
+function demandKnown(names: readonly string[], known: readonly string[], where: string): void {
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw refused(`${where}: "${unknown}" is not possible here; there are ${list(known)}`);
+}
+
+function readPointer(path: unknown, where: string): Tokens {
+  const tokens = typeof path === 'string' ? parsePointer(path) : undefined;
+  if (tokens !== undefined) return tokens;
+  throw refused(`${where}: "${String(path)}" is not a JSON pointer, such as "/orders"`);
 }

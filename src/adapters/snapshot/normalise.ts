@@ -1,122 +1,102 @@
 import { invalid, type ManifestSchema, type RelationShape } from '../../backend/manifest-schema.ts';
 import type { ApprovedEffect, Cell, StateRead } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import type { Value } from '../../protocol/value.ts';
+import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 import {
-  type FoundList,
-  findList,
-  normaliseElementField,
-  normaliseField,
-  normaliseRest,
-  readPath,
-} from './cells.ts';
-import { OTHER_FIELDS } from './declared.ts';
-import { type Collection, type Layout, REST_TARGET, withWholeLists } from './layout.ts';
-import { ABSENT } from './values.ts';
+  type DocumentLayout,
+  type DocumentParts,
+  ORDER_SUFFIX,
+  REST_TARGET,
+  type SnapshotColumn,
+} from './layout.ts';
+import { isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
+import { ABSENT, decodeData, isAbsent, sortLists } from './values.ts';
 
-/** A column with how its values are read. */
-interface Field {
-  readonly name: string;
-  readonly store: (value: Value, where: string) => Value;
-  /** What a new record holds that does not state the field; undefined if it has to be stated. */
-  readonly absent?: Value | undefined;
-  readonly generated?: boolean;
-}
+type Shape = RelationShape<SnapshotColumn>;
 
-type Shape = RelationShape<Field>;
-
-/**
- * The collections of a document as manifests see them: JSON values, unordered lists in their fixed
- * order.
- */
-export class SnapshotSchema implements ManifestSchema<Field> {
+/** A document as manifests see it: JSON values, unordered lists in their fixed order. */
+export class SnapshotSchema implements ManifestSchema<SnapshotColumn> {
   readonly registration: Registration;
   readonly labels = {
-    assigns: (_: Shape, { generated }: Field) => generated === true,
+    assigns: (_: Shape, { generated }: SnapshotColumn) => generated,
     where: 'on a field that its collection declares as generated',
   };
-  readonly #layout: Layout;
-  readonly #whole: Layout;
+  readonly #layout: DocumentLayout;
 
-  constructor(layout: Layout) {
+  constructor(layout: DocumentLayout) {
     this.registration = layout.registration;
     this.#layout = layout;
-    this.#whole = withWholeLists(layout);
   }
 
   registered({ op, target, key, after }: ApprovedEffect, where: string): Shape | undefined {
-    const list = findList(this.#layout, target);
-    if (list !== undefined) return elementShape(list);
-    if (target !== REST_TARGET) return findCollection(this.#layout, target);
+    if (target !== REST_TARGET)
+      return this.#layout.relations.find((relation) => relation.target === target);
     const { path } = { ...key, ...(op === 'insert' ? after : {}) };
     if (path === undefined || !('is' in path)) throw invalid(where, 'path must be stated exactly');
     return restShape(this.#layout, path.is, where);
   }
 
   readable({ target, key }: Pick<StateRead, 'target' | 'key'>, where: string): Shape {
-    if (target === REST_TARGET) return restShape(this.#whole, key.path ?? null, where);
-    const shape = findCollection(this.#whole, target);
-    if (shape !== undefined) return shape;
+    const { whole } = this.#layout;
+    if (target === REST_TARGET) return restShape(whole, key.path ?? null, where);
+    const collection = whole.collections.find((candidate) => candidate.target === target);
+    if (collection !== undefined) return collection;
     throw invalid(where, `"${target}" is not a collection`);
   }
 
-  store(_: Shape, field: Field, value: Value, where: string): Value {
-    return field.store(value, where);
+  /** The value as an observation would report it. */
+  store(_: Shape, { kind, unordered }: SnapshotColumn, value: Value, where: string): Value {
+    if (kind === 'field' && isAbsent(value)) return value;
+    const data = decodeData(value);
+    if (data === undefined)
+      throw invalid(where, 'JSON has no form for this value; state what the document holds');
+    if (kind === 'others' && !isObject(data))
+      throw invalid(where, 'it stands for an object of further fields');
+    if (kind === 'object-key' && typeof data !== 'string')
+      throw invalid(where, 'keys of an object are text');
+    if (kind === 'list-key' && (data === null || typeof data === 'object'))
+      throw invalid(where, 'a key is text, a number, true or false');
+    return encodeData(sortLists(data, unordered));
   }
 
-  fill(_: Shape, { absent }: Field, where: string): Cell {
-    if (absent === undefined) throw invalid(where, 'it must be stated');
-    return { is: absent };
+  fill(_: Shape, { kind }: SnapshotColumn, where: string): Cell {
+    if (kind === 'field') return { is: ABSENT };
+    if (kind === 'others') return { is: {} };
+    throw invalid(where, 'it must be stated');
   }
-}
-
-function findCollection({ collections }: Layout, target: string): Shape | undefined {
-  const collection = collections.find(({ name }) => name === target);
-  return collection && collectionShape(collection);
-}
-
-function collectionShape(collection: Collection): Shape {
-  const { name, key, target, generated } = collection;
-  const columns = target.columns.map((column) => ({
-    name: column,
-    store: (value: Value, where: string) => normaliseField(collection, column, value, where),
-    absent: key.includes(column) ? undefined : absentOf(column),
-    generated: generated.includes(column),
-  }));
-  return { target: name, key, columns };
-}
-
-/** An element is all there is of its row: it comes or goes. */
-function elementShape({ list, collection, unordered }: FoundList): Shape {
-  const { name, owner, fields, target, generated } = list;
-  const columns = target.columns.map((column) => {
-    const ownerKey = collection?.key[owner.indexOf(column)];
-    return {
-      name: column,
-      store: (value: Value, where: string) =>
-        collection !== undefined && ownerKey !== undefined
-          ? normaliseField(collection, ownerKey, value, where)
-          : normaliseElementField(list, column, value, { where, unordered }),
-      absent: column === OTHER_FIELDS || fields?.includes(column) ? absentOf(column) : undefined,
-      generated: generated.includes(column),
-    };
-  });
-  return { target: name, key: [], columns };
 }
 
 /** Outside the collections the path decides how the value is read. */
-function restShape(layout: Layout, path: Value, where: string): Shape {
-  readPath(layout, path, where);
+function restShape(parts: DocumentParts, path: Value, where: string): Shape {
+  const tokens = readPath(parts, path, where);
+  const unordered = tokens === undefined ? [] : tokens.reduce(stepInto, parts.unordered);
+  const column = { kind: 'whole', generated: false } as const;
   const columns = [
-    { name: 'path', store: (value: Value) => value },
-    {
-      name: 'value',
-      store: (value: Value, at: string) => normaliseRest(layout, String(path), value, at),
-    },
+    { ...column, name: 'path', unordered: [] },
+    { ...column, name: 'value', unordered },
   ];
   return { target: REST_TARGET, key: ['path'], columns };
 }
 
-function absentOf(column: string): Value {
-  return column === OTHER_FIELDS ? {} : ABSENT;
+/** The tokens of a path outside the collections; undefined if it names the order of a list. */
+export function readPath(
+  { collections }: DocumentParts,
+  path: Value,
+  where: string,
+): Tokens | undefined {
+  if (collections.some((list) => list.keepsOrder && path === `${list.path}${ORDER_SUFFIX}`))
+    return undefined;
+  const tokens = typeof path === 'string' ? parsePointer(path) : undefined;
+  if (tokens === undefined) {
+    const stated = typeof path === 'string' ? `"${path}"` : 'path';
+    throw invalid(where, `${stated} is not a JSON pointer, such as "/settings/language"`);
+  }
+  // Lists are compared by key or as whole values, never by place.
+  const list = collections.find(
+    ({ isMap, tokens: outer }) =>
+      !isMap && isBeneath(outer, tokens) && /^\d+$/.test(tokens[outer.length] ?? ''),
+  );
+  if (list !== undefined)
+    throw invalid(where, `"${path}" is inside "${list.target}"; name the record by its key there`);
+  return tokens;
 }

@@ -1,5 +1,5 @@
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
-import { refused } from './declared.ts';
+import { EffectMatchError } from '../../errors.ts';
 
 /**
  * One tool: changes the state it is given, in place. Every call gets a new copy, so nothing that a
@@ -11,8 +11,8 @@ export type SnapshotTool = { run(state: unknown, args: unknown): unknown }['run'
 /** How the elements of a list that is declared as references compare. */
 export interface ReferencesOption {
   /**
-   * Elements are objects, and these of their fields get columns; the others share `*`. Unless told,
-   * whole elements.
+   * Elements are objects, and these of their fields get columns; the others share `*`. By default
+   * elements are compared whole.
    */
   readonly fields?: readonly string[];
   /** Columns whose new values the tools generate, for `generated`. */
@@ -31,8 +31,7 @@ export interface CollectionOption {
   /** The records are the values of an object instead of the elements of a list. */
   readonly map?: boolean;
   /**
-   * Fields that get a column of their own; those of the records in `initial` unless told. All
-   * others share `*`.
+   * Fields that get a column; by default those of the records in `initial`. All others share `*`.
    */
   readonly fields?: readonly string[];
   /** Fields that are not compared on records that an approval names. */
@@ -43,18 +42,18 @@ export interface CollectionOption {
    */
   readonly unordered?: readonly string[];
   /**
-   * Lists inside a record, such as `/items`, whose elements are rows of a target of their own
+   * Lists inside a record, such as `/items`, whose elements are rows of a separate target
    * (`orders/items`), so that each can be approved, and labelled, for itself. They count, and have
    * no order. The record shows the list empty.
    */
   readonly references?: { readonly [path: string]: ReferencesOption };
   /**
-   * Whether the order of a list's records is compared; `kept` unless told. New records may be
+   * Whether the order of a list's records is compared; `kept` by default. New records may be
    * appended in any order.
    */
   readonly order?: 'kept' | 'ignored';
   /**
-   * Fields whose new values the tools generate, for `generated`; a key of one field unless told.
+   * Fields whose new values the tools generate, for `generated`; by default a key of one field.
    */
   readonly generated?: readonly string[];
 }
@@ -66,7 +65,7 @@ export interface SnapshotOptions {
    * `initial`.
    */
   readonly file: string;
-  /** The state of a new file: any JSON. Ignored where the file already has a state. */
+  /** The state of a new file: any JSON. Ignored if the file already has a state. */
   readonly initial?: unknown;
   readonly collections: { readonly [name: string]: CollectionOption };
   /**
@@ -84,51 +83,62 @@ export interface SnapshotOptions {
    */
   readonly unordered?: readonly string[];
   /**
-   * Lists outside the collections whose elements are rows of a target of their own, by JSON
-   * pointer.
+   * Lists outside the collections whose elements are rows of a separate target, by JSON pointer.
    */
   readonly references?: { readonly [path: string]: ReferencesOption };
-  /** What journal and receipts keep of values; `plain` unless told. */
+  /** What journal and receipts keep of values; `plain` by default. */
   readonly values?: 'plain' | 'digest';
-  /** How long one call of a tool may take; 30000 unless told. */
+  /** How long one call of a tool may take; 30000 by default. */
   readonly toolTimeoutMs?: number;
-  /** How long to wait for other writers of the file; 5000 unless told. */
+  /** How long to wait for other writers of the file; 5000 by default. */
   readonly busyTimeoutMs?: number;
 }
 
 const OPTIONS: OptionNames<SnapshotOptions> = {
-  ...{
-    file: true,
-    initial: true,
-    collections: true,
-    tools: true,
-    toolData: true,
-    unordered: true,
-    references: true,
-  },
-  ...{ values: true, toolTimeoutMs: true, busyTimeoutMs: true },
+  file: true,
+  initial: true,
+  collections: true,
+  tools: true,
+  toolData: true,
+  unordered: true,
+  references: true,
+  values: true,
+  toolTimeoutMs: true,
+  busyTimeoutMs: true,
 };
 const COLLECTION: OptionNames<CollectionOption> = {
-  ...{
-    path: true,
-    key: true,
-    map: true,
-    fields: true,
-    volatile: true,
-    unordered: true,
-    references: true,
-  },
-  ...{ order: true, generated: true },
+  path: true,
+  key: true,
+  map: true,
+  fields: true,
+  volatile: true,
+  unordered: true,
+  references: true,
+  order: true,
+  generated: true,
 };
 
-/** Refuses what nobody would look at. */
-export function checkOptionNames(options: SnapshotOptions): void {
+/** Refuses options of the wrong name or kind. What they say about the state is checked later. */
+export function checkOptions(options: SnapshotOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
+  if (typeof options.file !== 'string') throw refused('file must be the path of a file');
   if (typeof options.collections !== 'object' || options.collections === null)
     throw refused('collections must be an object');
   for (const [name, collection] of Object.entries(options.collections)) {
     const wrong = misnamedOption(collection, COLLECTION);
     if (wrong !== undefined) throw refused(`collection "${name}": ${wrong}`);
   }
+  if (typeof options.tools !== 'string' && !(options.tools instanceof URL))
+    throw refused('tools must be the path or the URL of the module that exports them');
+  for (const name of ['toolTimeoutMs', 'busyTimeoutMs'] as const) {
+    const timeoutMs: unknown = options[name] ?? 0;
+    if (typeof timeoutMs !== 'number' || !Number.isFinite(timeoutMs) || timeoutMs < 0)
+      throw refused(`${name} must be a number from 0 on`);
+  }
+}
+
+/** Why the state cannot be registered, and what to change. */
+export function refused(what: string, cause?: unknown): EffectMatchError<'ERR_EM_ADAPTER_REFUSED'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `snapshot: ${what}`, { cause });
 }

@@ -1,31 +1,29 @@
 import { hash } from 'node:crypto';
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
-import { type Collection, type Layout, REST_TARGET } from './layout.ts';
-import type { ReferenceList } from './references.ts';
+import { type Collection, type DocumentLayout, type DocumentParts, REST_TARGET } from './layout.ts';
 
-/**
- * Routes that exist for every tool and what closes them. The last one is declared, not enforced.
- */
+const denied = (outlet: string, by: string): Outlet => ({ outlet, disposition: 'denied', by });
+const observed = (outlet: string, by: string): Outlet => ({ outlet, disposition: 'observed', by });
+
+/** Routes that exist for every tool and what closes them. The last is declared, not enforced. */
 const CLOSED: readonly Outlet[] = [
-  [
+  denied(
     'references to the durable state',
     'every call works on a copy in a worker thread, which is read back as text when it ends',
-  ],
-  [
+  ),
+  denied(
     'work that a call leaves behind',
     'it has an old copy, and a worker that is busy with it is stopped',
-  ],
-  [
+  ),
+  denied(
     'values that are not plain JSON',
     'a call that leaves one in a changed state is refused; an unchanged text stays',
-  ],
-  [
+  ),
+  denied(
     'files, network, processes and memory outside the state',
     'declared: registered tools change only the state they get',
-  ],
-].map(([outlet = '', by = '']) => ({ outlet, disposition: 'denied', by }));
-
-const ENFORCEMENT = fingerprint(CLOSED);
+  ),
+];
 
 /**
  * Every route by which a tool could persist something. Depends on the layout, the file and its
@@ -34,58 +32,41 @@ const ENFORCEMENT = fingerprint(CLOSED);
 export function surveyStore(facts: {
   readonly backend: string;
   readonly file: string;
-  readonly layout: Layout;
+  readonly layout: DocumentLayout;
   readonly problems: readonly string[];
 }): Survey {
   const { backend, file, layout, problems } = facts;
-  const outlets: readonly Outlet[] = [
-    ...layout.collections.map(surveyCollection),
-    ...[...layout.lists, ...layout.collections.flatMap(({ lists }) => lists)].map(surveyList),
-    {
-      outlet: `document ${REST_TARGET}`,
-      disposition: 'observed',
-      by: `difference by JSON pointer${uncompared(layout)}`,
-    },
-    ...CLOSED,
-    ...problems.map((by): Outlet => ({ outlet: 'snapshot file', disposition: 'unclassified', by })),
-  ];
-  for (const outlet of outlets) Object.freeze(outlet);
-  return Object.freeze({
+  const lists = layout.relations.slice(layout.collections.length);
+  return {
     backend,
     executor: 'registered tools in worker threads of this process, each call on a private copy',
-    outlets: Object.freeze(outlets),
+    outlets: [
+      ...layout.collections.map(surveyCollection),
+      ...lists.map(({ target }) =>
+        observed(`list ${target}`, 'difference of its elements, compared without order'),
+      ),
+      observed(`document ${REST_TARGET}`, `difference by JSON pointer${uncompared(layout)}`),
+      ...CLOSED,
+      ...problems.map(
+        (by): Outlet => ({ outlet: 'snapshot file', disposition: 'unclassified', by }),
+      ),
+    ],
     configuration: fingerprint([layout.text, problems]),
     credentials: fingerprint(file),
-    enforcement: ENFORCEMENT,
-  });
+    enforcement: fingerprint(CLOSED),
+  };
 }
 
-/** What an approver should know is not compared stands beside what is. */
+/** Says what is compared and, for the approver, what is not. */
 function surveyCollection(collection: Collection): Outlet {
-  const { name, target, isMap, keepsOrder } = collection;
-  const left = [
-    ...(target.volatile.length === 0
-      ? []
-      : [`volatile and not compared: ${target.volatile.join(', ')}`]),
-    ...(isMap || keepsOrder ? [] : ['the order of its records is not compared']),
-  ];
-  const by = ['difference by key', ...left].join(', ');
-  return {
-    outlet: `collection ${name}`,
-    disposition: 'observed',
-    by: `${by}${uncompared(collection)}`,
-  };
+  const { target, volatile, isMap, keepsOrder } = collection;
+  const by = ['difference by key'];
+  if (volatile.length > 0) by.push(`volatile and not compared: ${volatile.join(', ')}`);
+  if (!isMap && !keepsOrder) by.push('the order of its records is not compared');
+  return observed(`collection ${target}`, `${by.join(', ')}${uncompared(collection)}`);
 }
 
-function surveyList({ name }: ReferenceList): Outlet {
-  return {
-    outlet: `list ${name}`,
-    disposition: 'observed',
-    by: 'difference of its elements, compared without order',
-  };
-}
-
-function uncompared({ unordered }: Pick<Layout, 'unordered'>): string {
+function uncompared({ unordered }: Pick<DocumentParts, 'unordered'>): string {
   if (unordered.length === 0) return '';
   return `, compared without order: ${unordered.map((tokens) => `/${tokens.join('/')}`).join(', ')}`;
 }

@@ -1,8 +1,8 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { CheckedAction, CheckedCall } from './action.ts';
-import { refused } from './declared.ts';
+import type { CheckedCall } from './action.ts';
 import { checkText, type Document } from './document.ts';
+import { refused } from './options.ts';
 
 /** How one call ended. A failed call left nothing; `failed` is the tool's own message. */
 export interface CallReport {
@@ -83,7 +83,7 @@ export class ToolRunner {
   }
 
   /** Runs the calls in order on copies of the base. What they leave arrives here as text. */
-  async run(base: Document, { calls }: CheckedAction): Promise<Run> {
+  async run(base: Document, calls: readonly CheckedCall[]): Promise<Run> {
     if (calls.length === 0) return { kind: 'done', made: base, calls: [] };
     const worker = await this.#take();
     const reports: CallReport[] = [];

@@ -1,7 +1,16 @@
-import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { isObject, readReal, type Value } from '../../protocol/value.ts';
 import { stepInto, type Tokens } from './pointer.ts';
+
+/** What is at a place; undefined if there is nothing. A list has no places. */
+export function findValue(value: Value, tokens: Tokens): Value | undefined {
+  let found: Value | undefined = value;
+  for (const token of tokens) {
+    if (found === undefined || !isObject(found) || !Object.hasOwn(found, token)) return undefined;
+    found = found[token];
+  }
+  return found;
+}
 
 /**
  * The value with every list that a pattern leads to in one fixed order, so that two orders of the
@@ -34,29 +43,20 @@ export function isAbsent(value: Value): boolean {
   return isObject(value) && value.$bytes === '' && Object.keys(value).length === 1;
 }
 
-/**
- * The JSON that a value of a manifest stands for; undefined where JSON has no form for it (bytes,
- * big integers).
- */
+/** The JSON that a value of a manifest stands for; undefined if JSON has no form for it. */
 export function decodeData(value: Value): Value | undefined {
-  try {
-    return decode(value);
-  } catch {
-    return undefined;
-  }
-}
-
-function decode(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value;
-  if (!isObject(value)) return value.map(decode);
+  if (!isObject(value)) {
+    const items = value.map(decodeData);
+    return items.every((item) => item !== undefined) ? items : undefined;
+  }
   const real = readReal(value);
   if (real !== undefined) return real;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => {
-      if (!key.startsWith('$')) return [key, decode(inner)];
-      if (!key.startsWith('$$'))
-        throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', 'a tag is not JSON');
-      return [key.slice(1), decode(inner)];
-    }),
-  );
+  const fields: [string, Value][] = [];
+  for (const [key, inner] of Object.entries(value)) {
+    const decoded = /^\$(?!\$)/.test(key) ? undefined : decodeData(inner);
+    if (decoded === undefined) return undefined;
+    fields.push([key.startsWith('$') ? key.slice(1) : key, decoded]);
+  }
+  return Object.fromEntries(fields);
 }

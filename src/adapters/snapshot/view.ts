@@ -1,24 +1,26 @@
 import { valueText } from '../../protocol/bag.ts';
 import { encodeData, isObject, type Row, type Value } from '../../protocol/value.ts';
-import { OTHER_FIELDS } from './declared.ts';
-import type { Collection, Layout } from './layout.ts';
+import {
+  type Collection,
+  type DocumentParts,
+  ELEMENT,
+  OTHER_FIELDS,
+  type ReferenceList,
+} from './layout.ts';
 import type { Tokens } from './pointer.ts';
-import { type ReferenceList, readElements } from './references.ts';
-import { ABSENT, sortLists } from './values.ts';
+import { ABSENT, findValue, sortLists } from './values.ts';
 
 /** One record as it is compared. */
 export interface RecordView {
   readonly key: Row;
-  /** Every column beside the key; a declared field that the record lacks is `ABSENT`. */
+  /** Every column except the key; a declared field that the record lacks is `ABSENT`. */
   readonly fields: Row;
 }
 
 /** The records of one collection by the text of their key, in the order of the document. */
 export interface CollectionView {
   readonly records: ReadonlyMap<string, RecordView>;
-  /**
-   * Whether there is a list of records, whose order means something; an object's keys have none.
-   */
+  /** Whether there is a list of records, whose order means something. */
   readonly isList: boolean;
 }
 
@@ -26,148 +28,83 @@ export interface CollectionView {
  * A document taken apart without loss: the records of its collections, and the rest with empty
  * places for them.
  */
-export interface View {
+export interface DocumentView {
   readonly rest: Value;
   readonly collections: ReadonlyMap<string, CollectionView>;
-  /**
-   * The elements of lists that are declared as references, by target; the lists themselves are
-   * empty.
-   */
+  /** The elements of lists declared as references, by target; the lists themselves are empty. */
   readonly elements: ReadonlyMap<string, readonly Row[]>;
 }
 
 type Elements = Map<string, Row[]>;
+type Entry = { readonly [field: string]: Value };
 type Mutable = { [key: string]: Value };
 
 /**
- * Reads a document as the layout says. What does not look as registered (a list with a stranger in
- * it, two records with one key, something else at the path) stays part of the rest, so that it is
- * compared as a whole.
+ * Takes a document apart. What does not look as registered (a list that holds something else, two
+ * records with one key, something else at the path) stays part of the rest, so that it is compared
+ * as a whole.
  */
-export function viewDocument(layout: Layout, text: string): View {
-  return takeApart(layout, JSON.parse(text));
-}
-
-/** The same of a state that was read already, when it is first asked for. */
-export function viewLater(layout: Layout, state: Value): () => View {
-  let view: View | undefined;
-  return () => {
-    view ??= takeApart(layout, state);
-    return view;
-  };
-}
-
-function takeApart(layout: Layout, state: Value): View {
-  const holder: Mutable = { '': state };
+export function viewDocument(parts: DocumentParts, state: Value): DocumentView {
+  let rest = state;
   const elements: Elements = new Map();
-  const collections = new Map(
-    layout.collections.map(
-      (collection) => [collection.name, takeRecords(holder, collection, elements)] as const,
-    ),
-  );
-  const sorted: Mutable = { '': sortLists(holder[''] ?? null, layout.unordered) };
-  for (const list of layout.lists) takeElements(sorted, list, [], elements);
-  return { rest: sorted[''] ?? null, collections, elements };
-}
-
-/** Takes the elements of a list out and leaves it empty. */
-function takeElements(
-  holder: Mutable,
-  list: ReferenceList,
-  key: readonly Value[],
-  elements: Elements,
-): void {
-  const rows = readElements(list, findAt(holder, list.tokens), key);
-  if (rows === undefined) return;
-  putAt(holder, list.tokens, []);
-  const known = elements.get(list.name) ?? [];
-  elements.set(list.name, known);
-  for (const row of rows) known.push(row);
+  const collections = new Map<string, CollectionView>();
+  for (const collection of parts.collections) {
+    const taken = takeRecords(findValue(rest, collection.tokens), collection, elements);
+    collections.set(collection.target, taken?.view ?? NO_RECORDS);
+    if (taken !== undefined) rest = replaceAt(rest, collection.tokens, taken.left);
+  }
+  rest = takeElements(sortLists(rest, parts.unordered), parts.lists, [], elements);
+  return { rest, collections, elements };
 }
 
 const NO_RECORDS: CollectionView = { records: new Map(), isList: false };
 
-/**
- * Takes the records of a collection out of the document and leaves an empty list or object in their
- * place.
- */
-function takeRecords(holder: Mutable, collection: Collection, elements: Elements): CollectionView {
-  const found = findAt(holder, collection.tokens);
-  if (typeof found !== 'object' || found === null) return NO_RECORDS;
-  if (!isObject(found)) {
-    const records = collection.isMap ? undefined : readList(collection, found, elements);
-    if (records === undefined) return NO_RECORDS;
-    putAt(holder, collection.tokens, []);
-    return { records, isList: true };
-  }
-  if (!collection.isMap) return NO_RECORDS;
-  const records = new Map<string, RecordView>();
-  const strangers: Mutable = {};
-  const [name = ''] = collection.key;
-  for (const id of Object.keys(found)) {
-    const entry = found[id] as Value;
-    const key = { [name]: id };
-    if (isObject(entry))
-      records.set(keyText(collection, key), viewRecord(collection, key, entry, elements));
-    else strangers[id] = entry;
-  }
-  putAt(holder, collection.tokens, strangers);
-  return { records, isList: false };
-}
-
-function findAt(holder: Mutable, tokens: Tokens): Value | undefined {
-  let found = holder[''];
-  for (const token of tokens) {
-    if (found === undefined || !isObject(found) || !Object.hasOwn(found, token)) return undefined;
-    found = found[token];
-  }
-  return found;
-}
-
-/**
- * Puts a value where another was found. What is on the way is copied: the state is not ours to
- * change.
- */
-function putAt(holder: Mutable, tokens: Tokens, value: Value): void {
-  let parent = holder;
-  let name = '';
-  for (const token of tokens) {
-    const copy = { ...(parent[name] as Mutable) };
-    parent[name] = copy;
-    parent = copy;
-    name = token;
-  }
-  parent[name] = value;
-}
-
-/**
- * Undefined unless every element is a record with a key of its own. Nothing is taken out before
- * that is known.
- */
-function readList(
+/** The records at the place of a collection, and what is left there without them. */
+function takeRecords(
+  found: Value | undefined,
   collection: Collection,
-  list: readonly Value[],
   elements: Elements,
-): ReadonlyMap<string, RecordView> | undefined {
-  const found = new Map<
-    string,
-    { readonly key: Row; readonly entry: { readonly [field: string]: Value } }
-  >();
-  for (const entry of list) {
-    const key = isObject(entry) ? readKey(collection, entry) : undefined;
-    if (key === undefined || !isObject(entry)) return undefined;
-    found.set(keyText(collection, key), { key, entry });
-  }
-  if (found.size !== list.length) return undefined;
-  return new Map(
-    [...found].map(([id, { key, entry }]) => [id, viewRecord(collection, key, entry, elements)]),
+): { readonly view: CollectionView; readonly left: Value } | undefined {
+  if (typeof found !== 'object' || found === null || isObject(found) !== collection.isMap)
+    return undefined;
+  const entries = isObject(found) ? mapEntries(found, collection) : listEntries(found, collection);
+  if (entries === undefined) return undefined;
+  const records = new Map<string, RecordView>();
+  for (const { key, entry } of entries)
+    records.set(keyText(collection, key), viewRecord(collection, key, entry, elements));
+  if (!isObject(found)) return { view: { records, isList: true }, left: [] };
+  const others = Object.entries(found).filter(([, value]) => !isObject(value));
+  return { view: { records, isList: false }, left: Object.fromEntries(others) };
+}
+
+interface Keyed {
+  readonly key: Row;
+  readonly entry: Entry;
+}
+
+function mapEntries(found: Entry, { key: [name = ''] }: Collection): readonly Keyed[] {
+  return Object.entries(found).flatMap(([id, entry]) =>
+    isObject(entry) ? [{ key: { [name]: id }, entry }] : [],
   );
 }
 
-function readKey(
+/** Undefined unless every element is a record, each with a different key. */
+function listEntries(
+  found: readonly Value[],
   collection: Collection,
-  entry: { readonly [field: string]: Value },
-): Row | undefined {
+): readonly Keyed[] | undefined {
+  const keyed: Keyed[] = [];
+  const keys = new Set<string>();
+  for (const entry of found) {
+    const key = isObject(entry) ? readKey(collection, entry) : undefined;
+    if (key === undefined || !isObject(entry)) return undefined;
+    keys.add(keyText(collection, key));
+    keyed.push({ key, entry });
+  }
+  return keys.size === found.length ? keyed : undefined;
+}
+
+function readKey(collection: Collection, entry: Entry): Row | undefined {
   const key: Mutable = {};
   for (const name of collection.key) {
     const value = Object.hasOwn(entry, name) ? entry[name] : undefined;
@@ -187,34 +124,64 @@ export function keyText(collection: Pick<Collection, 'key'>, key: Row): string {
 function viewRecord(
   collection: Collection,
   key: Row,
-  entry: { readonly [field: string]: Value },
+  entry: Entry,
   elements: Elements,
 ): RecordView {
-  const record = withoutElements(collection, key, entry, elements);
+  const owner = collection.key.map((name) => key[name] ?? null);
+  const sorted = sortLists(entry, collection.unordered);
+  const record = takeElements(sorted, collection.lists, owner, elements) as Entry;
+  const isOwn = (name: string) => collection.isMap || !collection.key.includes(name);
+  return { key, fields: spreadFields(collection.fields, record, isOwn) };
+}
+
+/** Takes the elements of the lists out and leaves the lists empty. */
+function takeElements(
+  value: Value,
+  lists: readonly ReferenceList[],
+  owner: readonly Value[],
+  elements: Elements,
+): Value {
+  let rest = value;
+  for (const list of lists) {
+    const found = findValue(rest, list.tokens);
+    if (!Array.isArray(found) || (list.fields !== null && !found.every(isObject))) continue;
+    const known = elements.get(list.target) ?? [];
+    elements.set(list.target, known);
+    const of = Object.fromEntries(
+      list.owner.map((column, index) => [column, owner[index] ?? null]),
+    );
+    for (const element of found) known.push({ ...of, ...viewElement(list, element) });
+    rest = replaceAt(rest, list.tokens, []);
+  }
+  return rest;
+}
+
+function viewElement({ fields }: ReferenceList, element: Value): Row {
+  if (fields === null || !isObject(element)) return { [ELEMENT]: encodeData(element) };
+  return spreadFields(fields, element, () => true);
+}
+
+/** Declared fields in their columns, and all others together. */
+function spreadFields(
+  declared: readonly string[],
+  entry: Entry,
+  isOwn: (name: string) => boolean,
+): Row {
   const fields: Mutable = {};
   const others: Mutable = {};
-  for (const name of collection.fields) fields[name] = ABSENT;
-  for (const name of Object.keys(record)) {
-    if (!collection.isMap && collection.key.includes(name)) continue;
-    const value = record[name] as Value;
+  for (const name of declared) fields[name] = ABSENT;
+  for (const [name, value] of Object.entries(entry)) {
+    if (!isOwn(name)) continue;
     if (Object.hasOwn(fields, name)) fields[name] = encodeData(value);
     else others[name] = value;
   }
   fields[OTHER_FIELDS] = encodeData(others);
-  return { key, fields };
+  return fields;
 }
 
-/** The record as it is compared, once its elements are where they are compared. */
-function withoutElements(
-  collection: Collection,
-  key: Row,
-  entry: { readonly [field: string]: Value },
-  elements: Elements,
-): { readonly [field: string]: Value } {
-  const holder = { '': sortLists(entry, collection.unordered) };
-  if (collection.lists.length > 0) {
-    const owner = collection.key.map((name) => key[name] ?? null);
-    for (const list of collection.lists) takeElements(holder, list, owner, elements);
-  }
-  return holder[''] as { readonly [field: string]: Value };
+/** The same value with another one at a place that exists. What is on the way is copied. */
+function replaceAt(value: Value, [token, ...deeper]: Tokens, inner: Value): Value {
+  if (token === undefined) return inner;
+  const parent = value as Entry;
+  return { ...parent, [token]: replaceAt(parent[token] ?? null, deeper, inner) };
 }

@@ -17,7 +17,7 @@ import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 
 /** How an operation waits for other writers, and what leases are measured by. */
-export interface Timing {
+interface Timing {
   readonly deadlineMs: number;
   readonly clock: WallClock;
 }
@@ -66,7 +66,7 @@ export function unusable(error: unknown, file: string): unknown {
 }
 
 /** Schema objects as SQL text, without what SQLite keeps for itself. */
-export function schemaOf(db: DatabaseSync): readonly string[] {
+function schemaOf(db: DatabaseSync): readonly string[] {
   const rows = db
     .prepare(
       "select sql from sqlite_schema where name not like 'sqlite\\_%' escape '\\' order by sql",

@@ -131,7 +131,7 @@ export function countRows(session: Session, occurrence: string): number {
 }
 
 /** Which rows of the journal: after a position, at most so many, of one occurrence if it is named. */
-export interface RowRange {
+interface RowRange {
   readonly afterSeq: number;
   readonly limit: number;
   readonly occurrence?: OccurrenceId | undefined;

@@ -16,9 +16,8 @@ import {
 } from '../journal.ts';
 import { assertPermitFits } from '../rules.ts';
 import { BATCH, checkpointAfter } from './checkpoint.ts';
-import { findClaim } from './claims.ts';
+import { findClaim, openIssuance } from './claims.ts';
 import { checkDocuments } from './documents.ts';
-import { openIssuance } from './issuances.ts';
 import { schemaDifference } from './open.ts';
 import {
   countRows,

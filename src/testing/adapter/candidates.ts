@@ -5,8 +5,8 @@ import { approvedOutcome } from '../../protocol/approve.ts';
 import { prepareApproved } from '../../protocol/match.ts';
 import { establish } from '../../protocol/observation.ts';
 import { classify, type Outcome } from '../../protocol/outcome.ts';
-import { nameSchema } from '../../protocol/record.ts';
-import { type AdapterKit, type Bench, openBench, proofsOn } from './kit.ts';
+import { isName } from '../../protocol/record.ts';
+import { type AdapterBench, type AdapterKit, openBench, proofsOn } from './kit.ts';
 
 /** A held candidate: what it shows, who sees it, and that it can go without a trace. */
 export function candidateTests(kit: AdapterKit): void {
@@ -114,10 +114,7 @@ export function candidateTests(kit: AdapterKit): void {
     const { claim, certificate } = await proofsOn(adapter, 'failing');
     const staged = await adapter.stage(claim, certificate, adapter.parseAction(specimen.failing));
     assert.ok(staged.kind === 'failed', 'the action was meant to fail');
-    assert.ok(
-      nameSchema.safeParse(staged.reason).success,
-      `"${staged.reason}" is not a name that a terminal can carry`,
-    );
+    assert.ok(isName(staged.reason), `"${staged.reason}" is not a name that a terminal can carry`);
     assert.equal(typeof staged.detail, 'string');
     await bench.assertUntouched();
     await bench.hold('next', undefined, await bench.again());
@@ -141,7 +138,7 @@ export function candidateTests(kit: AdapterKit): void {
 }
 
 /** The core's own judgement about evidence, against what the kit says that its action leaves. */
-export async function compare(bench: Bench, evidence: Evidence): Promise<Outcome> {
+export async function compare(bench: AdapterBench, evidence: Evidence): Promise<Outcome> {
   const { registration, channels } = bench.adapter;
   const manifest = await (bench.adapter as PromotableAdapter).normalise(bench.manifest());
   const approved = approvedOutcome(manifest, registration, '0'.repeat(32));

@@ -49,7 +49,7 @@ export interface Specimen {
 }
 
 /** A specimen for the length of one test. */
-export interface Bench extends AsyncDisposable {
+export interface AdapterBench extends AsyncDisposable {
   readonly specimen: Specimen;
   /** The first instance of the adapter. */
   readonly adapter: PromotableAdapter;
@@ -60,13 +60,13 @@ export interface Bench extends AsyncDisposable {
   /** What `effect` leaves, as a manifest. */
   manifest(): Manifest;
   /** Stages an action and fails where no candidate is held. */
-  hold(name: string, action?: unknown, on?: PromotableAdapter): Promise<Held>;
+  hold(name: string, action?: unknown, on?: PromotableAdapter): Promise<HeldStage>;
   /** Asserts that nothing of business value has changed since the test started. */
   assertUntouched(): Promise<void>;
 }
 
 /** A held candidate with the proofs under which it was staged. */
-export interface Held {
+export interface HeldStage {
   readonly stage: Stage;
   readonly proofs: Proofs;
 }
@@ -82,7 +82,7 @@ export async function proofsOn(
 }
 
 /** Opens a fresh specimen and closes it with all its adapters when the test ends. */
-export async function openBench(kit: AdapterKit): Promise<Bench> {
+export async function openBench(kit: AdapterKit): Promise<AdapterBench> {
   const specimen = await kit.fresh();
   const opened: PromotableAdapter[] = [];
   const again = async (): Promise<PromotableAdapter> => {

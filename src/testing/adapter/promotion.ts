@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PromotableAdapter, Promotion } from '../../contract/adapter.ts';
-import { nameSchema } from '../../protocol/record.ts';
+import { isName } from '../../protocol/record.ts';
 import { mintProofs, type Proofs } from '../proofs.ts';
-import { type AdapterKit, type Bench, type Held, openBench, proofsOn } from './kit.ts';
+import { type AdapterBench, type AdapterKit, type HeldStage, openBench, proofsOn } from './kit.ts';
 
 /**
- * State and marker become durable together, once; whoever comes second, promotion or recovery,
+ * State and marker become durable together, once; the second to come, promotion or recovery,
  * finds the first.
  */
 export function promotionTests(kit: AdapterKit): void {
@@ -158,7 +158,7 @@ export function promotionTests(kit: AdapterKit): void {
   });
 }
 
-async function promote({ stage, proofs }: Held) {
+async function promote({ stage, proofs }: HeldStage) {
   const permit = proofs.permit(await stage.observe());
   return { promotion: await stage.promote(permit), marker: permit.marker };
 }
@@ -168,7 +168,7 @@ async function promote({ stage, proofs }: Held) {
  * is promoted.
  */
 async function assertFenced(
-  bench: Bench,
+  bench: AdapterBench,
   adapter: PromotableAdapter,
   proofs: Proofs,
 ): Promise<void> {
@@ -184,13 +184,10 @@ function assertRefused(promotion: Promotion): void {
 }
 
 function assertName(reason: string): void {
-  assert.ok(
-    nameSchema.safeParse(reason).success,
-    `"${reason}" is not a name that a terminal can carry`,
-  );
+  assert.ok(isName(reason), `"${reason}" is not a name that a terminal can carry`);
 }
 
-async function assertNothing(bench: Bench, held: Held): Promise<void> {
+async function assertNothing(bench: AdapterBench, held: HeldStage): Promise<void> {
   await bench.assertUntouched();
   assert.equal(await (await bench.again()).markers.find(held.proofs.occurrence), undefined);
 }

@@ -23,7 +23,7 @@ async function holds(
   return (await ledgers.standing('any task', { occurrence, execution })).holds;
 }
 
-/** One use of a license, whoever asks and in whatever order. */
+/** One use of a license, in whatever order it is asked for. */
 export function claimTests(kit: LedgerKit): void {
   test('a license that buys one occurrence claims once, also when ten attempts ask at once', async () => {
     await using bench = await openBench(kit);
@@ -82,7 +82,7 @@ export function claimTests(kit: LedgerKit): void {
     assert.equal((await bench.ledgers.journal()).length, 1);
   });
 
-  test('the same nonce of another issuer is another issuance', async () => {
+  test('the same nonce of another issuer makes a separate issuance', async () => {
     await using bench = await openBench(kit);
     await claimFixture(bench.ledgers, bench.context, 'shared nonce');
     await claimFixture(bench.ledgers, bench.context, 'shared nonce', {

@@ -171,7 +171,7 @@ export function journalTests(kit: LedgerKit): void {
     assert.deepEqual(
       (await other.ledgers.verify(exported)).kind,
       'tampered',
-      'the third row is another one',
+      'the third row differs',
     );
     assert.deepEqual(
       (await other.ledgers.verify()).kind,

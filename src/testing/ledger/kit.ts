@@ -11,10 +11,10 @@ export interface LedgerKit {
    */
   readonly durable: boolean;
   readonly shared: boolean;
-  /** A new, empty store that nobody else uses. */
+  /** A new, empty store, for this test alone. */
   create(): Promise<LedgerStore>;
   /**
-   * A module that exports `openLedgers(location, context)`, for processes of their own. Needed
+   * A module that exports `openLedgers(location, context)`, for separate processes. Needed
    * where the ledger is durable or shared; without it those parts are skipped and say so.
    */
   readonly module?: URL;
@@ -29,15 +29,15 @@ export interface LedgerStore {
 }
 
 /** A store for the length of one test, closed and removed when the test ends. */
-export interface Bench extends AsyncDisposable {
+export interface LedgerBench extends AsyncDisposable {
   readonly context: LedgerContext;
   readonly store: LedgerStore;
   /** Opens the store, once more each time. */
   open(): Promise<Ledgers>;
 }
 
-/** A fresh store that nobody has opened yet. */
-export async function prepareBench(kit: LedgerKit): Promise<Bench> {
+/** A fresh store that has not been opened yet. */
+export async function prepareBench(kit: LedgerKit): Promise<LedgerBench> {
   const context = fixtureContext();
   const store = await kit.create();
   const opened: Ledgers[] = [];
@@ -54,7 +54,9 @@ export async function prepareBench(kit: LedgerKit): Promise<Bench> {
 }
 
 /** A fresh store, opened. */
-export async function openBench(kit: LedgerKit): Promise<Bench & { readonly ledgers: Ledgers }> {
+export async function openBench(
+  kit: LedgerKit,
+): Promise<LedgerBench & { readonly ledgers: Ledgers }> {
   const bench = await prepareBench(kit);
   return { ...bench, ledgers: await bench.open() };
 }

@@ -11,8 +11,8 @@ import {
   fixtureLicense,
   fixtureTerminal,
 } from './fixtures.ts';
-import { type Bench, type LedgerKit, openBench, prepareBench } from './kit.ts';
-import type { Answer, Order } from './worker.ts';
+import { type LedgerBench, type LedgerKit, openBench, prepareBench } from './kit.ts';
+import type { Order, WorkerAnswer } from './worker.ts';
 
 const PROCESSES = 8;
 const ROUNDS = 100;
@@ -164,7 +164,7 @@ function reasonToSkip(kit: LedgerKit, declared: boolean, otherwise: string): str
 interface Worker {
   readonly process: ChildProcess;
   /** The next answer, in order. Fails when the process ends instead. */
-  answer(): Promise<Answer>;
+  answer(): Promise<WorkerAnswer>;
   /** Names of answers that have arrived and were not asked for yet. */
   unread(): readonly string[];
 }
@@ -176,7 +176,7 @@ interface Crew extends AsyncDisposable {
 }
 
 /** Starts processes at once; resolves when each has opened the store. */
-async function startCrew(kit: LedgerKit, bench: Bench, count: number): Promise<Crew> {
+async function startCrew(kit: LedgerKit, bench: LedgerBench, count: number): Promise<Crew> {
   const module = kit.module;
   assert.ok(module !== undefined);
   const workers = Array.from({ length: count }, () => startWorker(module, bench.store.location));
@@ -211,9 +211,9 @@ function startWorker(module: URL, location: string): Worker {
   );
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = fork(script, [module.href, location], { env, execArgv: [] });
-  const arrived: Answer[] = [];
-  const waiting: { resolve(answer: Answer): void; reject(error: Error): void }[] = [];
-  child.on('message', (answer: Answer) => {
+  const arrived: WorkerAnswer[] = [];
+  const waiting: { resolve(answer: WorkerAnswer): void; reject(error: Error): void }[] = [];
+  child.on('message', (answer: WorkerAnswer) => {
     const next = waiting.shift();
     if (next === undefined) arrived.push(answer);
     else next.resolve(answer);
@@ -222,7 +222,7 @@ function startWorker(module: URL, location: string): Worker {
     for (const { reject } of waiting.splice(0))
       reject(new Error(`the process ended with ${code ?? signal}`));
   });
-  const answer = (): Promise<Answer> => {
+  const answer = (): Promise<WorkerAnswer> => {
     const next = arrived.shift();
     if (next !== undefined) return Promise.resolve(next);
     return new Promise((resolve, reject) => waiting.push({ resolve, reject }));

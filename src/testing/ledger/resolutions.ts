@@ -79,7 +79,7 @@ export function resolutionTests(kit: LedgerKit): void {
     assert.equal((await ledgers.resolution(claim.occurrence))?.finding, 'happened');
   });
 
-  test('nothing is resolved that has a verdict, was never sent, or is somebody else’s', async () => {
+  test('nothing is resolved that has a verdict, was never sent, or belongs to another attempt', async () => {
     await using bench = await openBench(kit);
     const { context, ledgers } = bench;
     const { record: unsent } = await claimFixture(ledgers, context, 'unsent');

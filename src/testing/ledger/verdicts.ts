@@ -96,7 +96,7 @@ export function verdictTests(kit: LedgerKit): void {
     });
   }
 
-  test('replays are attempts of their own and never shadow the holder of the claim, before or after it ends', async () => {
+  test('replays are separate attempts and never shadow the holder of the claim, before or after it ends', async () => {
     await using bench = await openBench(kit);
     const { context, ledgers } = bench;
     const { record: claim } = await claimFixture(ledgers, context, 'held');

@@ -21,12 +21,12 @@ export interface Order {
   readonly by: string;
 }
 
-export interface Answer {
+export interface WorkerAnswer {
   readonly name: string;
   readonly answer: string;
 }
 
-/** A process of its own that opens a store and does what it is told, one order after the other. */
+/** A separate process that opens a store and does what it is told, one order after the other. */
 async function work(module: string, location: string): Promise<void> {
   const { openLedgers } = (await import(module)) as {
     openLedgers(location: string, context: LedgerContext): Promise<Ledgers>;
@@ -87,12 +87,12 @@ async function claimOf(ledgers: Ledgers, name: string): Promise<ClaimRecord> {
     index: 0,
   });
   const holder = await ledgers.holder(occurrence);
-  if (holder === undefined) throw new Error(`nobody holds ${name}`);
+  if (holder === undefined) throw new Error(`${name} is not claimed`);
   return holder.claim.record;
 }
 
 function reply(name: string, answer: string): void {
-  process.send?.({ name, answer } satisfies Answer);
+  process.send?.({ name, answer } satisfies WorkerAnswer);
 }
 
 const [module, location] = process.argv.slice(2);

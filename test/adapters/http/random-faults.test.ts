@@ -9,8 +9,8 @@ import type { Step } from '../../../src/contract/steps.ts';
 import { generated, insert } from '../../../src/protocol/draft.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
-import { type Chance, chanceOf, chooseSeed } from '../../crash/chance.ts';
 import { runLanes } from '../../crash/lanes.ts';
+import { chooseSeed, type Random, randomOf } from '../../random.ts';
 import { openRig, PAYMENT, type Rig } from './rig.ts';
 
 const RUNS = 1000;
@@ -55,7 +55,7 @@ interface Order {
 
 async function playRig(
   rig: Rig,
-  chance: Chance,
+  chance: Random,
   orders: Map<string, Order>,
   tally: Map<string, number>,
 ): Promise<void> {
@@ -152,7 +152,7 @@ test('no duplicate effect in a thousand executions under random faults', async (
   await runLanes(rigs, LANES, async (index) => {
     await using rig = await openRig(index % 2 === 0 ? 'MEDIATED' : 'OPAQUE');
     const known = new Map<string, Order>();
-    await playRig(rig, chanceOf(`${seed}/${index}`), known, tally);
+    await playRig(rig, randomOf(`${seed}/${index}`), known, tally);
     orders += known.size;
     paid += rig.payments.length;
   });

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { digestState, readBase } from '../../../src/adapters/snapshot/control.ts';
 import {
-  type PromotionTools,
+  type PromotionSite,
   promoteOn,
   promoteState,
   StoreConnection,
@@ -43,7 +43,7 @@ interface Case {
   readonly rollback?: Stand;
   /** What preparing the statement that writes the marker throws. */
   readonly marker?: Error;
-  readonly tools?: Partial<PromotionTools>;
+  readonly tools?: Partial<PromotionSite>;
   readonly before?: (file: string) => void;
   readonly token?: string;
   /** Looks at the connection whenever the event loop is free. */
@@ -271,7 +271,7 @@ test('a connection is used again only after a promotion that is known to be over
     next: { version: 2, digest: digestState(NEXT), text: NEXT },
     token: undefined,
   };
-  const promoting = (reached: PromotionTools['reached']) =>
+  const promoting = (reached: PromotionSite['reached']) =>
     promoteState(request, {
       backend,
       busyTimeoutMs: 0,

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { diffViews } from '../../../src/adapters/snapshot/diff.ts';
 import { writeDocument } from '../../../src/adapters/snapshot/document.ts';
-import { admitLayout, type Layout } from '../../../src/adapters/snapshot/layout.ts';
+import { admitLayout, type DocumentLayout } from '../../../src/adapters/snapshot/layout.ts';
 import { SnapshotSchema } from '../../../src/adapters/snapshot/normalise.ts';
 import { viewDocument } from '../../../src/adapters/snapshot/view.ts';
 import { normaliseManifest } from '../../../src/backend/normalise.ts';
@@ -156,12 +156,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 function effectsBetween(
   before: unknown,
   after: unknown,
-  by: Layout = layout,
+  by: DocumentLayout = layout,
 ): readonly ChangeRecord[] {
   return diffViews(
     by,
-    viewDocument(by, writeDocument(before)),
-    viewDocument(by, writeDocument(after)),
+    viewDocument(by, JSON.parse(writeDocument(before))),
+    viewDocument(by, JSON.parse(writeDocument(after))),
   );
 }
 
@@ -183,7 +183,7 @@ const manifestOf = (records: readonly ChangeRecord[]): Manifest => ({
 function judge(
   observed: readonly ChangeRecord[],
   manifest: Manifest,
-  by: Layout = layout,
+  by: DocumentLayout = layout,
 ): Outcome {
   const evidence: Evidence = {
     ...{

@@ -11,7 +11,7 @@ import { writeDocument } from '../../../src/adapters/snapshot/document.ts';
 import { assignedValues } from '../../../src/adapters/snapshot/evidence.ts';
 import type { SnapshotOptions } from '../../../src/adapters/snapshot/index.ts';
 import { admitLayout } from '../../../src/adapters/snapshot/layout.ts';
-import { type View, viewDocument } from '../../../src/adapters/snapshot/view.ts';
+import { type DocumentView, viewDocument } from '../../../src/adapters/snapshot/view.ts';
 import { durable, freshPath, hold, open } from './store.ts';
 import { toolModule } from './tool-module.ts';
 
@@ -62,22 +62,16 @@ const written = fc.array(identifier, { maxLength: 3 });
 test('property: values that a backend may have made are those that no record had before', () => {
   fc.assert(
     fc.property(document, document, written, (was, is, args) => {
-      const action = { calls: [{ tool: 'any', args, mayFail: false }] };
+      const calls = [{ tool: 'any', args, mayFail: false }];
       const [before, after] = [was, is].map((state) =>
-        viewDocument(layout, writeDocument(state)),
-      ) as [View, View];
-      const found = assignedValues(layout, action, before, diffViews(layout, before, after));
-      const places = [
-        ...layout.collections,
-        ...layout.lists,
-        ...layout.collections.flatMap(({ lists }) => lists),
-      ];
-      const expected = places.flatMap(({ name: target, generated }) =>
-        generated.map((column) => ({
-          target,
-          column,
-          fresh: newIdentifiers(before, after, target, column, args),
-        })),
+        viewDocument(layout, JSON.parse(writeDocument(state))),
+      ) as [DocumentView, DocumentView];
+      const found = assignedValues(layout, calls, before, diffViews(layout, before, after));
+      const expected = layout.relations.flatMap(({ target, columns }) =>
+        columns.flatMap(({ name: column, generated }) => {
+          const fresh = generated ? newIdentifiers(before, after, target, column, args) : [];
+          return [{ target, column, fresh }];
+        }),
       );
       const sorted = ({ fresh, ...place }: { fresh: readonly unknown[] }) => ({
         ...place,
@@ -93,8 +87,8 @@ test('property: values that a backend may have made are those that no record had
 });
 
 function newIdentifiers(
-  before: View,
-  after: View,
+  before: DocumentView,
+  after: DocumentView,
   target: string,
   column: string,
   args: readonly unknown[],
@@ -115,7 +109,7 @@ function newIdentifiers(
   return added.filter((value) => isNext(value) || !isChosen(value));
 }
 
-function allValues(view: View, target: string, column: string): unknown[] {
+function allValues(view: DocumentView, target: string, column: string): unknown[] {
   const records = [...(view.collections.get(target)?.records.values() ?? [])];
   const rows = [
     ...records.map(({ key, fields }) => ({ ...fields, ...key })),
@@ -138,7 +132,7 @@ test('property: what the agent wrote is recognised in any case and form, whereve
   fc.assert(
     fc.property(fc.array(args, { minLength: 1, maxLength: 3 }), text, (given, asked) => {
       const isChosen = chosenBy(
-        parseAction({ calls: given.map((one) => ({ tool: 'any', args: one })) }, ['any']),
+        parseAction({ calls: given.map((one) => ({ tool: 'any', args: one })) }, ['any']).calls,
       );
       const texts = given.flatMap((one) => Object.entries(one).flat(2).map(String));
       for (const id of [

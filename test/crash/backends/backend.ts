@@ -12,7 +12,7 @@ export const OPERATION_KINDS = ['append', 'derive', 'bulk', 'surprise', 'failing
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
 /**
- * The operations of a world, in the order in which a stream of them runs: mostly honest ones, every
+ * The operations of an installation, in the order in which a stream of them runs: mostly honest ones, every
  * kind among them.
  */
 export const WORLD_KINDS: readonly OperationKind[] = [
@@ -36,7 +36,7 @@ export function isApproved(kind: OperationKind): boolean {
   return kind === 'append' || kind === 'derive' || kind === 'bulk';
 }
 
-/** One operation of a world: its number makes its rows its own. */
+/** One operation of an installation: its number makes its rows its own. */
 export interface OperationShape {
   readonly n: number;
   readonly kind: OperationKind;
@@ -51,7 +51,7 @@ export interface StoredMarker {
 
 /**
  * Data that lives on a server: a copy of the folder still means the same data, so it serves one
- * world at a time.
+ * installation at a time.
  */
 export interface Outside {
   /** Ends whoever is still connected and restores the data as `create` laid it down. */
@@ -79,7 +79,7 @@ export interface Backend {
   create(folder: string, operations: readonly OperationShape[]): Promise<void>;
   /**
    * How data outside the folder is put back and removed; absent where a copy of the folder is a
-   * world of its own.
+   * installation of its own.
    */
   readonly outside?: Outside;
   factory(folder: string): AdapterFactory;

@@ -53,10 +53,10 @@ function accountOf(backend: string, folder: string): string {
 /** What the service did for an operation: how often its key arrived, and how often it was paid. */
 export function readService(
   service: PaymentService,
-  world: { readonly backend: Backend; readonly folder: string },
+  installation: { readonly backend: Backend; readonly folder: string },
   operation: { readonly n: number; readonly occurrence: string },
 ): { readonly arrivals: number; readonly payments: number } {
-  const account = service.account(accountOf(world.backend.name, world.folder));
+  const account = service.account(accountOf(installation.backend.name, installation.folder));
   const paid = [...account.payments.values()].filter(({ memo }) => memo === `order ${operation.n}`);
   return { arrivals: account.arrivals.get(operation.occurrence) ?? 0, payments: paid.length };
 }

@@ -5,9 +5,9 @@ import type { Evidence, PromotableAdapter } from '../../../../src/contract/adapt
 import { systemClock } from '../../../../src/contract/clock.ts';
 import { establish, type Observation } from '../../../../src/protocol/observation.ts';
 import { mintProofs } from '../../../../src/testing/proofs.ts';
-import { type Chance, chanceOf } from '../../../crash/chance.ts';
 import { protectedDatabase } from '../../../postgres/protected.ts';
 import type { Version } from '../../../postgres/server.ts';
+import { type Random, randomOf } from '../../../random.ts';
 import {
   type Dump,
   dump,
@@ -64,7 +64,7 @@ export async function playSchema(
   tally: Tally,
   version: Version = 17,
 ): Promise<void> {
-  const from = chanceOf(label);
+  const from = randomOf(label);
   const { tables, ddl } = randomTables(from);
   const routines = randomRoutines(from, tables);
   const isolation = from.pick(['read committed', 'serializable'] as const);
@@ -127,7 +127,7 @@ interface Scene {
 
 async function playOperation(scene: Scene, label: string, before: Dump): Promise<Dump> {
   const { adapter, client, tables, tally } = scene;
-  const from = chanceOf(label);
+  const from = randomOf(label);
   const statements = Array.from({ length: 1 + from.below(4) }, () => randomAction(from, scene));
   const told = `${label}\n${statements.map((statement) => textOf(statement)).join('\n')}`;
   const writtenBefore = await readWritten(client, scene.login);
@@ -182,7 +182,7 @@ async function playOperation(scene: Scene, label: string, before: Dump): Promise
   return after;
 }
 
-function randomAction(from: Chance, { tables, entryPoints }: Scene): PostgresStatement {
+function randomAction(from: Random, { tables, entryPoints }: Scene): PostgresStatement {
   if (from.fraction() < 0.25)
     return { call: `act${from.below(entryPoints)}`, values: [1 + from.below(2)] };
   return { sql: randomStatement(from, tables) };

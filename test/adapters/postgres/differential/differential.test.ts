@@ -4,8 +4,8 @@
 // EFFECTMATCH_OPERATIONS says how many are to be compared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chooseSeed } from '../../../crash/chance.ts';
 import { isInstalled } from '../../../postgres/server.ts';
+import { chooseSeed } from '../../../random.ts';
 import { emptyTally, playSchema, type Tally } from './campaign.ts';
 
 const seed = chooseSeed();

@@ -1,4 +1,4 @@
-import type { Chance } from '../../../crash/chance.ts';
+import type { Random } from '../../../random.ts';
 import type { TableSpec } from './schema.ts';
 import { randomStatement } from './statements.ts';
 
@@ -13,10 +13,10 @@ export interface Routines {
 /** The table that nobody registered. */
 export const STRAY = 'stray';
 
-const chance = (from: Chance, share: number) => from.fraction() < share;
+const chance = (from: Random, share: number) => from.fraction() < share;
 
 /** Random triggers of every timing and level, and random functions to call. */
-export function randomRoutines(from: Chance, tables: readonly TableSpec[]): Routines {
+export function randomRoutines(from: Random, tables: readonly TableSpec[]): Routines {
   const writer = { from, tables, undoes: chance(from, 0.6), strays: chance(from, 0.12) };
   const triggers = Array.from({ length: 2 + from.below(5) }, (_, index) =>
     randomTrigger(writer, index),
@@ -35,7 +35,7 @@ export function randomRoutines(from: Chance, tables: readonly TableSpec[]): Rout
 }
 
 interface Writer {
-  readonly from: Chance;
+  readonly from: Random;
   readonly tables: readonly TableSpec[];
   readonly undoes: boolean;
   readonly strays: boolean;

@@ -1,11 +1,11 @@
-import type { Chance } from '../../../crash/chance.ts';
+import type { Random } from '../../../random.ts';
 import { shuffle, type TableSpec } from './schema.ts';
 import type { ColumnSpec } from './types.ts';
 
-const chance = (from: Chance, share: number) => from.fraction() < share;
+const chance = (from: Random, share: number) => from.fraction() < share;
 
 /** One random statement that writes one or several of the tables. */
-export function randomStatement(from: Chance, tables: readonly TableSpec[]): string {
+export function randomStatement(from: Random, tables: readonly TableSpec[]): string {
   const table = from.pick(tables);
   const draw = from.fraction();
   if (draw < 0.28) return insertInto(from, table);
@@ -15,7 +15,7 @@ export function randomStatement(from: Chance, tables: readonly TableSpec[]): str
   return writableCte(from, table, from.pick(tables));
 }
 
-function stated(from: Chance, table: TableSpec): readonly ColumnSpec[] {
+function stated(from: Random, table: TableSpec): readonly ColumnSpec[] {
   const { id, n, label, place, parent, extras, key } = table;
   const optional = [
     ...(parent ? [parent.column] : []),
@@ -33,7 +33,7 @@ function stated(from: Chance, table: TableSpec): readonly ColumnSpec[] {
   ];
 }
 
-function valueFor(from: Chance, table: TableSpec, column: ColumnSpec): string {
+function valueFor(from: Random, table: TableSpec, column: ColumnSpec): string {
   if (column === table.parent?.column) return pointer(from, table);
   if (column === table.id && chance(from, 0.5)) {
     return `(select coalesce(max(x.${column.sql}), 0) + ${1 + from.below(3)} from ${table.sql} as x)`;
@@ -43,14 +43,14 @@ function valueFor(from: Chance, table: TableSpec, column: ColumnSpec): string {
 }
 
 /** Mostly a row that exists; sometimes one that does not. */
-function pointer(from: Chance, table: TableSpec): string {
+function pointer(from: Random, table: TableSpec): string {
   const { parent } = table;
   if (parent === undefined || chance(from, 0.2)) return 'null';
   if (chance(from, 0.08)) return '999';
   return `(select min(x.${parent.table.id.sql}) from ${parent.table.sql} as x where x.${parent.table.id.sql} >= ${from.below(8)})`;
 }
 
-function insertInto(from: Chance, table: TableSpec): string {
+function insertInto(from: Random, table: TableSpec): string {
   const columns = stated(from, table);
   const rows = Array.from(
     { length: 1 + from.below(3) },
@@ -63,7 +63,7 @@ function insertInto(from: Chance, table: TableSpec): string {
   return `${insert} on conflict ${arbiter} do update set ${assignments(from, table, 'ordinary')}`;
 }
 
-function assignments(from: Chance, table: TableSpec, what: 'ordinary' | 'any'): string {
+function assignments(from: Random, table: TableSpec, what: 'ordinary' | 'any'): string {
   const { n, label, extras, parent, place, id, key } = table;
   const free = [...extras, ...(key.includes('label') ? [] : [label])];
   const parts = new Map<string, string>([
@@ -84,7 +84,7 @@ function assignments(from: Chance, table: TableSpec, what: 'ordinary' | 'any'): 
     .join(', ');
 }
 
-function update(from: Chance, table: TableSpec): string {
+function update(from: Random, table: TableSpec): string {
   if (table.deferrableKey && chance(from, 0.6)) {
     const [one, two] = [1 + from.below(8), 1 + from.below(8)];
     const { sql } = table.id;
@@ -93,7 +93,7 @@ function update(from: Chance, table: TableSpec): string {
   return `update ${table.sql} set ${assignments(from, table, 'any')} where ${condition(from, table)}`;
 }
 
-function condition(from: Chance, table: TableSpec): string {
+function condition(from: Random, table: TableSpec): string {
   const [id, n] = [`${table.sql}.${table.id.sql}`, `${table.sql}.${table.n.sql}`];
   const point = 1 + from.below(9);
   return from.pick([
@@ -107,7 +107,7 @@ function condition(from: Chance, table: TableSpec): string {
   ]);
 }
 
-function merge(from: Chance, table: TableSpec): string {
+function merge(from: Random, table: TableSpec): string {
   const { id, n, place, key } = table;
   const source = Array.from(
     { length: 1 + from.below(4) },
@@ -137,7 +137,7 @@ function merge(from: Chance, table: TableSpec): string {
   );
 }
 
-function writableCte(from: Chance, one: TableSpec, two: TableSpec): string {
+function writableCte(from: Random, one: TableSpec, two: TableSpec): string {
   const inner = from.pick([
     `delete from ${one.sql} where ${condition(from, one)}`,
     `update ${one.sql} set ${assignments(from, one, 'ordinary')} where ${condition(from, one)}`,

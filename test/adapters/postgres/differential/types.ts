@@ -1,4 +1,4 @@
-import type { Chance } from '../../../crash/chance.ts';
+import type { Random } from '../../../random.ts';
 
 /** A column as the generator and the oracle need it. */
 export interface ColumnSpec {
@@ -10,7 +10,7 @@ export interface ColumnSpec {
   /** How the oracle turns the printed text into the value that E must have. */
   readonly reads: Reading;
   /** A literal that the column can hold. */
-  literal(chance: Chance): string;
+  literal(chance: Random): string;
 }
 
 /** What documentation says a printed value becomes. `text` stays as it is printed. */
@@ -97,7 +97,7 @@ export const TYPE_DEFINITIONS = `
   create type pair as (one integer, two text);`;
 
 /** A column of a random type under this name. */
-export function randomColumn(chance: Chance, name: string, sql: string): ColumnSpec {
+export function randomColumn(chance: Random, name: string, sql: string): ColumnSpec {
   const [type, reads, literals] = chance.pick(TYPES);
   return {
     ...{ name, sql, type, reads },

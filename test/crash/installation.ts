@@ -12,7 +12,7 @@ const LEDGER = 'ledger.db';
 const KEYRING = 'keys.json';
 
 /** One business database with its ledger, on disk, and the licenses that were signed for it. */
-export class World implements AsyncDisposable {
+export class Installation implements AsyncDisposable {
   readonly backend: Backend;
   readonly folder: string;
   readonly site: Site;
@@ -20,7 +20,7 @@ export class World implements AsyncDisposable {
 
   readonly #release: () => void;
 
-  /** `release` gives back what this world had for itself beside its folder. */
+  /** `release` gives back what this installation had for itself beside its folder. */
   constructor(backend: Backend, folder: string, original: Original, release: () => void) {
     const { issuerKey, operations } = original;
     this.backend = backend;
@@ -52,7 +52,7 @@ export class World implements AsyncDisposable {
   /** The first operation of a kind. */
   operationOf(kind: OperationKind): Operation {
     const found = this.operations.find((operation) => operation.kind === kind);
-    if (found === undefined) throw new Error(`the world has no operation of kind ${kind}`);
+    if (found === undefined) throw new Error(`the installation has no operation of kind ${kind}`);
     return found;
   }
 
@@ -75,6 +75,16 @@ export class World implements AsyncDisposable {
     return copy;
   }
 
+  /** One more installation in the same state; only where all of its data is in its folder. */
+  copy(): Installation {
+    if (this.backend.outside !== undefined) throw new Error('its data is outside its folder');
+    const folder = mkdtempSync(`${this.folder}-copy-`);
+    cpSync(this.folder, folder, { recursive: true, verbatimSymlinks: true });
+    const { operations } = this;
+    const { issuerKey } = this.site;
+    return new Installation(this.backend, folder, { folder, issuerKey, operations }, () => {});
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     rmSync(this.folder, { recursive: true, force: true });
     this.#release();
@@ -89,7 +99,7 @@ interface Original {
 }
 
 /**
- * A world in which nothing has happened yet, to be copied for every case: signing once keeps a case
+ * An installation in which nothing has happened yet, to be copied for every case: signing once keeps a case
  * short. Where the data is outside the folder, a copy takes an original for itself, and there are
  * as many as cases at once.
  */
@@ -120,15 +130,15 @@ export class Template implements AsyncDisposable {
     this.#free.push(original);
   }
 
-  async copy(): Promise<World> {
+  async copy(): Promise<Installation> {
     const { outside } = this.backend;
     if (this.#free.length === 0) await this.fill();
     const original = outside === undefined ? this.#free[0] : this.#free.pop();
     if (original === undefined) return this.copy();
     await outside?.reset(original.folder, this.#shapes);
-    const folder = this.#nextFolder('world');
+    const folder = this.#nextFolder('installation');
     cpSync(original.folder, folder, { recursive: true, verbatimSymlinks: true });
-    return new World(this.backend, folder, original, () => {
+    return new Installation(this.backend, folder, original, () => {
       if (outside !== undefined) this.#free.push(original);
     });
   }

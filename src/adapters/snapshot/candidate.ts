@@ -1,0 +1,140 @@
+import { hash } from 'node:crypto';
+import type { Applied, Candidate, CandidateEvidence } from '../../backend/candidate.ts';
+import type { Assigned, Promotion } from '../../contract/adapter.ts';
+import type { MarkerText } from '../../contract/proof.ts';
+import { randomIds } from '../../crypto/random-ids.ts';
+import type { ChangeRecord, StateRead, StateReading } from '../../protocol/effect.ts';
+import type { CheckedCall, CheckedSnapshotAction } from './action.ts';
+import { digestState, PROBE_TABLE, type StagedBase, type StateVersion } from './control.ts';
+import { diffViews } from './diff.ts';
+import type { Document } from './document.ts';
+import { assignedValues } from './evidence.ts';
+import type { DocumentLayout } from './layout.ts';
+import { type PromotionSite, promoteState } from './promotion.ts';
+import { readState } from './reading.ts';
+import type { CallReport, ToolRunner } from './tools.ts';
+import { viewDocument } from './view.ts';
+
+/** The channels that must answer and agree before an observation counts as complete. */
+export const CHANNELS = ['difference', 'isolation', 'state'] as const;
+
+/** What a candidate needs of the backend that opens it. */
+export interface CandidateSite extends PromotionSite {
+  readonly layout: DocumentLayout;
+  readonly runner: ToolRunner;
+  /** The durable version as it is now. */
+  readonly durable: () => Promise<StateVersion>;
+  /** Told what was promoted. */
+  readonly onPromoted: (document: Document) => void;
+}
+
+/**
+ * A private copy of the durable state and what calls made of it, held in memory as text. Nothing is
+ * locked: the promotion is conditional on the version that the copy was made from, and on the file
+ * at the path.
+ */
+export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
+  readonly id: string;
+  readonly #site: CandidateSite;
+  readonly #base: StagedBase & Document;
+  readonly #calls: CheckedCall[] = [];
+  readonly #reports: CallReport[] = [];
+  #made: Document;
+  #digest: string;
+  #token: string | undefined;
+
+  constructor(site: CandidateSite, base: StagedBase & Document) {
+    this.id = `snapshot:${site.backend}:${base.version}:${randomIds.hex(16)}`;
+    this.#site = site;
+    this.#base = base;
+    this.#made = base;
+    this.#digest = base.digest;
+  }
+
+  async apply({ calls, token }: CheckedSnapshotAction): Promise<Applied> {
+    const ran = await this.#site.runner.run(this.#made, calls);
+    if (ran.kind === 'failed') return ran;
+    if (ran.made !== this.#made) this.#digest = digestState(ran.made.text);
+    this.#made = ran.made;
+    this.#token = token;
+    this.#calls.push(...calls);
+    this.#reports.push(...ran.calls);
+    return { kind: 'done' };
+  }
+
+  /** The version that the calls started from: the promotion is refused if it has changed. */
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    return readState(this.#site.layout, this.#base.state, reads);
+  }
+
+  async observe(): Promise<CandidateEvidence> {
+    const base = this.#base;
+    const durable = await this.#site.durable();
+    const { changes, assigned } = this.#compare();
+    const records = [...changes, ...this.#probeRecords()];
+    const isHeld = digestState(this.#made.text) === this.#digest;
+    const held = 'as the tools left it';
+    return {
+      evidence: this.#fingerprint(durable),
+      records,
+      channels: [
+        { channel: 'difference', kind: 'records', count: records.length },
+        {
+          channel: 'isolation',
+          kind: 'stable',
+          before: `version ${base.version}`,
+          after: describeDurable(base, durable),
+        },
+        { channel: 'state', kind: 'stable', before: held, after: isHeld ? held : 'changed since' },
+      ],
+      unattributed: 0,
+      assigned,
+    };
+  }
+
+  async recheck(): Promise<string> {
+    return this.#fingerprint(await this.#site.durable());
+  }
+
+  async commit(marker: MarkerText): Promise<Promotion> {
+    const { text } = this.#made;
+    const next = { version: this.#base.version + 1, digest: this.#digest, text };
+    const request = { marker, base: this.#base, next, token: this.#token };
+    const promotion = await promoteState(request, this.#site);
+    if (promotion.kind === 'confirmed') this.#site.onPromoted(this.#made);
+    return promotion;
+  }
+
+  /** Only memory was held. */
+  async end(): Promise<void> {}
+
+  #compare(): {
+    readonly changes: readonly ChangeRecord[];
+    readonly assigned: readonly Assigned[];
+  } {
+    if (this.#made === this.#base) return { changes: [], assigned: [] };
+    const { layout } = this.#site;
+    const before = viewDocument(layout, this.#base.state);
+    const changes = diffViews(layout, before, viewDocument(layout, this.#made.state));
+    return { changes, assigned: assignedValues(layout, this.#calls, before, changes) };
+  }
+
+  #probeRecords(): readonly ChangeRecord[] {
+    if (this.#token === undefined) return [];
+    const key = { token: this.#token };
+    return [{ op: 'insert', target: PROBE_TABLE, key, before: null, after: {} }];
+  }
+
+  /** Covers everything that an observation is made from, recovered tool errors included. */
+  #fingerprint(durable: StateVersion): string {
+    const { version, digest } = this.#base;
+    const facts = [version, digest, this.#digest, this.#reports, durable.version, durable.digest];
+    return hash('sha256', JSON.stringify(facts), 'hex');
+  }
+}
+
+/** Without digests: channels may be stored, and few possible states can be found by trying them. */
+function describeDurable(base: StateVersion, { version, digest }: StateVersion): string {
+  const isOther = version === base.version && digest !== base.digest;
+  return `version ${version}${isOther ? ' with other content' : ''}`;
+}

@@ -1,0 +1,366 @@
+import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys } from './canon.ts';
+import type { Value } from './value.ts';
+
+/**
+ * Kept from before any tool has run, because a tool may overwrite them: what one is handed before
+ * it is frozen, it keeps.
+ */
+const {
+  freeze,
+  getOwnPropertyDescriptor,
+  getOwnPropertySymbols,
+  getPrototypeOf,
+  keys: keysOf,
+} = Object;
+const { isArray } = Array;
+const { stringify } = JSON;
+
+/** One reading of one value: what it may still meet, and why and where it refused. */
+interface Pass {
+  objectsLeft: number;
+  charactersLeft: number;
+  /** Whether the copy lists all its keys in canonical order. */
+  inOrder: boolean;
+  refusal: string;
+  /** From the value to the part that was refused, innermost last. */
+  readonly path: (string | number)[];
+}
+
+/**
+ * Checks a value and returns a frozen copy that shares nothing with it; undefined when something
+ * does not fit. Every property is read once and from its descriptor: check and copy are about the
+ * same thing whatever stands behind the value, and no accessor runs.
+ */
+export type Schema<T> = (value: unknown, pass: Pass, depth: number) => T | undefined;
+
+/** What a schema reads. */
+export type Infer<S> = S extends Schema<infer T> ? T : never;
+
+/** A value that was checked: a frozen copy and its canonical text. */
+export interface Read<T> {
+  readonly copy: T;
+  readonly text: string;
+}
+
+/** Why a value does not fit its schema, and where. */
+export interface SchemaRefusal {
+  readonly path: readonly (string | number)[];
+  readonly why: string;
+}
+
+/**
+ * Reads, copies and writes a value in one pass. More objects than `maxObjects` are refused, because
+ * an object that stands in many places is copied for each of them.
+ */
+export function readOnce<T>(
+  schema: Schema<T>,
+  input: unknown,
+  maxObjects: number,
+): Read<T> | SchemaRefusal {
+  const pass: Pass = {
+    objectsLeft: maxObjects,
+    charactersLeft: MAX_LENGTH,
+    inOrder: true,
+    refusal: '',
+    path: [],
+  };
+  const copy = schema(input, pass, 0);
+  if (copy === undefined) return { path: pass.path, why: pass.refusal };
+  const text = writeCopy(copy, pass);
+  return text === undefined ? { path: [], why: 'is too long' } : { copy, text };
+}
+
+const NOTHING = freeze([]);
+
+/**
+ * The canonical text of a copy; undefined where it is too long. The engine's own writer gives the
+ * same as `canonical`, in a fraction of the time, where keys are listed in canonical order and
+ * nothing has given all objects a say in how they are written.
+ */
+function writeCopy(copy: unknown, { inOrder }: Pass): string | undefined {
+  if (!inOrder || 'toJSON' in NOTHING) return canonical(copy);
+  try {
+    const text = stringify(copy);
+    return text.length > MAX_LENGTH ? undefined : text;
+  } catch {
+    // An engine has its own limit for strings; `canonical` says what is too long.
+    return undefined;
+  }
+}
+
+function refuse(pass: Pass, why: string): undefined {
+  pass.refusal = why;
+  pass.path.length = 0;
+  return undefined;
+}
+
+function refuseAt(pass: Pass, key: string | number): undefined {
+  pass.path.unshift(key);
+  return undefined;
+}
+
+/** Whether a value fits a schema; for values without objects inside. */
+export function accepts(schema: Schema<unknown>, value: unknown): boolean {
+  return 'text' in readOnce(schema, value, 1);
+}
+
+/** Any plain data, by the rules of `canonical`. */
+export const plain: Schema<Value> = (value, pass, depth) => {
+  switch (typeof value) {
+    case 'string':
+      return isText(value, pass) ? value : undefined;
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0) ? value : refuse(pass, NOT_PLAIN);
+    case 'boolean':
+      return value;
+    case 'object':
+      if (value === null) return null;
+      return isArray(value) ? anyList(value, pass, depth) : anyObject(value, pass, depth);
+    default:
+      return refuse(pass, NOT_PLAIN);
+  }
+};
+const NOT_PLAIN = 'must be plain data';
+
+/** Whether a string has a canonical text, and room for it. */
+function isText(value: string, pass: Pass): boolean {
+  pass.charactersLeft -= value.length;
+  if (pass.charactersLeft >= 0 && value.isWellFormed()) return true;
+  refuse(pass, 'must be text that is not too long and has no lone surrogate');
+  return false;
+}
+
+/** Text with a number of characters in these bounds. */
+export function text(min = 0, max = Number.POSITIVE_INFINITY): Schema<string> {
+  const what = `must be text of ${range(min, max)} characters`;
+  return (value, pass) => {
+    if (typeof value !== 'string' || value.length < min || value.length > max)
+      return refuse(pass, what);
+    return isText(value, pass) ? value : undefined;
+  };
+}
+
+/** Text of a certain form, which the message describes. */
+export function form<T extends string = string>(pattern: RegExp, what: string): Schema<T> {
+  return (value, pass) => {
+    if (typeof value !== 'string' || !pattern.test(value)) return refuse(pass, `must be ${what}`);
+    return isText(value, pass) ? (value as T) : undefined;
+  };
+}
+
+/** A safe integer in these bounds, the only numbers that records have outside of values. */
+export function integer(min: number, max = Number.MAX_SAFE_INTEGER): Schema<number> {
+  return (value, pass) => {
+    const fits = Number.isSafeInteger(value) && !Object.is(value, -0);
+    return fits && (value as number) >= min && (value as number) <= max
+      ? (value as number)
+      : refuse(pass, `must be a whole number of ${range(min, max)}`);
+  };
+}
+
+/** One of some texts, truth values or positive integers. */
+export function choice<const T extends string | number | boolean>(
+  ...choices: readonly T[]
+): Schema<T> {
+  const all = new Set<unknown>(choices);
+  return (value, pass) =>
+    all.has(value) ? (value as T) : refuse(pass, `must be ${choices.join(' or ')}`);
+}
+
+/** What the schema reads, or null. */
+export function nullable<T>(schema: Schema<T>): Schema<T | null> {
+  return (value, pass, depth) => (value === null ? null : schema(value, pass, depth));
+}
+
+/** A list with a number of items in these bounds. */
+export function list<T>(item: Schema<T>, min = 0, max = Number.POSITIVE_INFINITY): Schema<T[]> {
+  return (value, pass, depth) => {
+    if (!isArray(value) || getPrototypeOf(value) !== Array.prototype)
+      return refuse(pass, 'must be a list');
+    // Read once, like everything else: a proxy could give another answer the next time.
+    const { length } = value;
+    if (length < min || length > max) return refuse(pass, `must have ${range(min, max)} items`);
+    // Holes and named properties both make these differ, or leave an index without a descriptor.
+    if (!isWithin(value, pass, depth) || keysOf(value).length !== length)
+      return refuse(pass, NOT_PLAIN);
+    const copy: T[] = [];
+    for (let index = 0; index < length; index += 1) {
+      const property = getOwnPropertyDescriptor(value, index);
+      if (!isData(property)) return refuse(pass, NOT_PLAIN);
+      const inner = item(property.value, pass, depth + 1);
+      if (inner === undefined) return refuseAt(pass, index);
+      copy[index] = inner;
+    }
+    return freeze(copy) as T[];
+  };
+}
+const anyList: Schema<Value[]> = list(plain);
+
+/** An object whose keys are data. */
+export function dictionary<T>(key: Schema<string>, item: Schema<T>): Schema<{ [key: string]: T }> {
+  return (value, pass, depth) => {
+    if (!isPlainObject(value, pass, depth)) return refuse(pass, NOT_OBJECT);
+    const copy: { [key: string]: T } = {};
+    const keys = sortKeys(keysOf(value));
+    for (let index = 0; index < keys.length; index += 1) {
+      const name = keys[index] as string;
+      if (name === '__proto__' || key(name, pass, depth) === undefined) return refuseAt(pass, name);
+      if (mayBeIndex(name)) pass.inOrder = false;
+      const property = getOwnPropertyDescriptor(value, name);
+      if (!isData(property)) return refuse(pass, NOT_PLAIN);
+      const inner = item(property.value, pass, depth + 1);
+      if (inner === undefined) return refuseAt(pass, name);
+      copy[name] = inner;
+    }
+    return freeze(copy);
+  };
+}
+const NOT_OBJECT = 'must be an object';
+const anyObject: Schema<{ [key: string]: Value }> = dictionary(text(), plain);
+
+/** A field that may be absent. */
+export interface Optional<T> {
+  readonly optional: Schema<T>;
+}
+export function optional<T>(schema: Schema<T>): Optional<T> {
+  return { optional: schema };
+}
+
+/** The fields of an object whose keys are known. */
+export type SchemaFields = { readonly [key: string]: Schema<unknown> | Optional<unknown> };
+
+type Flat<T> = { [K in keyof T]: T[K] };
+/** What an object with these fields is read as. */
+export type Closed<F extends SchemaFields> = Flat<
+  { [K in keyof F as F[K] extends Schema<unknown> ? K : never]: Infer<F[K]> } & {
+    [K in keyof F as F[K] extends Schema<unknown> ? never : K]?: F[K] extends Optional<infer T>
+      ? T
+      : never;
+  }
+>;
+
+/** An object with exactly these fields. */
+export function closed<const F extends SchemaFields>(fields: F): Schema<Closed<F>> {
+  const entries = Object.keys(fields)
+    .sort()
+    .map((key) => {
+      const field = fields[key] as SchemaFields[string];
+      return 'optional' in field
+        ? { key, isOptional: true, read: field.optional }
+        : { key, isOptional: false, read: field };
+    });
+  return (value, pass, depth) => {
+    if (!isPlainObject(value, pass, depth)) return refuse(pass, NOT_OBJECT);
+    const copy: { [key: string]: unknown } = {};
+    let present = 0;
+    for (let index = 0; index < entries.length; index += 1) {
+      const { key, isOptional, read } = entries[index] as (typeof entries)[number];
+      const property = getOwnPropertyDescriptor(value, key);
+      if (property?.enumerable !== true && isOptional) continue;
+      if (!isData(property)) return refuse(pass, `must have the field "${key}"`);
+      const inner = read(property.value, pass, depth + 1);
+      if (inner === undefined) return refuseAt(pass, key);
+      copy[key] = inner;
+      present += 1;
+    }
+    const keys = keysOf(value);
+    if (keys.length !== present) return refuse(pass, describeUnknown(keys, fields));
+    return freeze(copy) as Closed<F>;
+  };
+}
+
+function describeUnknown(keys: readonly string[], fields: SchemaFields): string {
+  const unknown = keys.find((key) => !Object.hasOwn(fields, key)) ?? '';
+  return `must not have the field ${stringify(unknown.slice(0, 100))}`;
+}
+
+/** What a union whose variants are told apart by one field is read as. */
+export type Variants<K extends string, V extends { readonly [tag: string]: SchemaFields }> = {
+  [T in keyof V & string]: Flat<{ [key in K]: T } & Closed<V[T]>>;
+}[keyof V & string];
+
+/** An object with the fields that belong to the value of one of them. */
+export function variants<
+  const K extends string,
+  const V extends { readonly [tag: string]: SchemaFields },
+>(key: K, fieldsOf: V): Schema<Variants<K, V>> {
+  const tags = Object.keys(fieldsOf);
+  const schemas = new Map<unknown, Schema<unknown>>(
+    tags.map((tag) => [tag, closed({ ...fieldsOf[tag], [key]: choice(tag) })]),
+  );
+  return (value, pass, depth) => {
+    if (typeof value !== 'object' || value === null) return refuse(pass, NOT_OBJECT);
+    const schema = schemas.get(getOwnPropertyDescriptor(value, key)?.value);
+    if (schema === undefined) return refuse(pass, `must have "${key}": ${tags.join(' or ')}`);
+    return schema(value, pass, depth) as Variants<K, V> | undefined;
+  };
+}
+
+/** An object with exactly one of these fields. */
+export function oneField<const F extends { readonly [key: string]: Schema<unknown> }>(
+  fields: F,
+): Schema<{ [K in keyof F]: { [key in K]: Infer<F[K]> } }[keyof F]> {
+  const schemas = new Map(
+    Object.entries(fields).map(([key, schema]) => [key, closed({ [key]: schema })]),
+  );
+  const what = `must have one of the fields ${[...schemas.keys()].join(', ')}`;
+  return (value, pass, depth) => {
+    if (typeof value !== 'object' || value === null) return refuse(pass, NOT_OBJECT);
+    const [key] = keysOf(value);
+    const schema = key === undefined ? undefined : schemas.get(key);
+    if (schema === undefined) return refuse(pass, what);
+    return schema(value, pass, depth) as { [K in keyof F]: { [key in K]: Infer<F[K]> } }[keyof F];
+  };
+}
+
+/** What the first schema reads, or else the second. */
+export function either<A, B>(first: Schema<A>, second: Schema<B>): Schema<A | B> {
+  return (value, pass, depth) => first(value, pass, depth) ?? second(value, pass, depth);
+}
+
+/** A list of two. */
+export function pair<T>(item: Schema<T>): Schema<[T, T]> {
+  return list(item, 2, 2) as Schema<unknown> as Schema<[T, T]>;
+}
+
+/** What the schema reads, if it also passes a check. */
+export function checked<T>(
+  schema: Schema<T>,
+  passes: (value: T) => boolean,
+  why: string,
+): Schema<T> {
+  return (value, pass, depth) => {
+    const copy = schema(value, pass, depth);
+    return copy === undefined || passes(copy) ? copy : refuse(pass, why);
+  };
+}
+
+function range(min: number, max: number): string {
+  if (min === max) return String(min);
+  return max < Number.MAX_SAFE_INTEGER ? `${min} to ${max}` : `at least ${min}`;
+}
+
+const ZERO = 48;
+const NINE = 57;
+
+/** Objects list what reads as an index by its number and before everything else. */
+function mayBeIndex(key: string): boolean {
+  const first = key.charCodeAt(0);
+  return first >= ZERO && first <= NINE;
+}
+
+/** Found, listed, and no accessor. */
+function isData(property: PropertyDescriptor | undefined): property is PropertyDescriptor {
+  return property?.enumerable === true && property.get === undefined && property.set === undefined;
+}
+
+function isPlainObject(value: unknown, pass: Pass, depth: number): value is object {
+  if (typeof value !== 'object' || value === null || isArray(value)) return false;
+  const prototype: unknown = getPrototypeOf(value);
+  return (prototype === Object.prototype || prototype === null) && isWithin(value, pass, depth);
+}
+
+function isWithin(value: object, pass: Pass, depth: number): boolean {
+  pass.objectsLeft -= 1;
+  return depth < MAX_DEPTH && pass.objectsLeft >= 0 && getOwnPropertySymbols(value).length === 0;
+}

@@ -1,0 +1,3 @@
+import { keyValue } from '../../examples/kv-adapter/adapter.ts';
+
+export default (file: string) => keyValue({ file });
