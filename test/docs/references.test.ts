@@ -169,9 +169,11 @@ test('the runbook has every reason by which an attempt can be rejected', () => {
   ].map((file) => readFileSync(file, 'utf8'));
   const reasons = new Set(
     sources.flatMap((text) => [
-      ...[...text.matchAll(/\b(?:(?:refuse|stageFailed|refusedPromotion)\(\s*|reason: )'([a-z]+(?:-[a-z]+)*)'/g)].map(
-        ([, reason = '']) => reason,
-      ),
+      ...[
+        ...text.matchAll(
+          /\b(?:(?:refuse|stageFailed|refusedPromotion)\(\s*|reason: )'([a-z]+(?:-[a-z]+)*)'/g,
+        ),
+      ].map(([, reason = '']) => reason),
       ...[...text.matchAll(/^ +'(limit-[a-z]+)',$/gm)].map(([, reason = '']) => reason),
     ]),
   );
