@@ -49,11 +49,12 @@ export const TARGETS = [
   ...PROTOCOL.map((name) => `src/protocol/${name}.ts`),
   ...CRYPTO.map((name) => `src/crypto/${name}.ts`),
   'src/backend/permit-check.ts',
+  'src/backend/promotable.ts',
   'src/ledger/rules.ts',
   'src/ledger/journal.ts',
   'src/adapters/files/promotion.ts',
   'src/adapters/snapshot/promotion.ts',
-  'src/adapters/sqlite/promotion.ts',
+  'src/sqlite/commit.ts',
   'src/sqlite/marker-table.ts',
   ...FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.ts`)).sort(),
 ];
@@ -111,7 +112,7 @@ const TRIED_ON = {
   ],
   'src/ledger/sqlite/': ['test/ledger/', 'test/runtime/recovery.test.ts'],
   'src/ledger/': [
-    ...['rules', 'journal', 'memory', 'sqlite', 'sqlite-tamper'].map(
+    ...['rules', 'journal', 'reference', 'sqlite', 'sqlite-tamper'].map(
       (name) => `test/ledger/${name}.test.ts`,
     ),
     'test/runtime/recovery.test.ts',

@@ -107,7 +107,11 @@ test('a draft whose answer is lost is unknown, and not one that the service refu
   const bank = opened as PromotableAdapter;
   const { credentials } = await bank.survey();
   const action = { input: { orders: [{ id: 'p-1', payee: 'acme', amount: 35 }] } };
-  const staged = await bank.stage({} as never, { credentials } as never, bank.parseAction(action));
+  const staged = await bank.stage(
+    { sealed: { record: { occurrence: OCCURRENCE } } } as never,
+    { credentials } as never,
+    bank.parseAction(action),
+  );
   assert.equal(staged.kind === 'failed' && staged.reason, 'draft-unknown');
   assert.equal(server.received.length, 1);
 });
