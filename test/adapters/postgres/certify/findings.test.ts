@@ -1,0 +1,653 @@
+// Goal: each part of a survey finds what it is for and nothing else, and says what to do about it.
+// Method: small catalogues written by hand, one thing wrong at a time; `survey.test.ts` opens real
+// servers.
+import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { surveyAttached } from '../../../../src/adapters/postgres/certify/attached.ts';
+import { findUnseenAct, judgeBody } from '../../../../src/adapters/postgres/certify/body.ts';
+import type {
+  ConstraintRow,
+  FunctionRow,
+  Grant,
+  RelationRow,
+  SystemCatalog,
+  TriggerRow,
+} from '../../../../src/adapters/postgres/certify/catalog.ts';
+import { indexCatalog } from '../../../../src/adapters/postgres/certify/catalog-index.ts';
+import { surveyExpressions } from '../../../../src/adapters/postgres/certify/expressions.ts';
+import {
+  type BoundaryFacts,
+  isVouchedFor,
+  Outlets,
+  type SurveyContext,
+} from '../../../../src/adapters/postgres/certify/facts.ts';
+import {
+  digestFunction,
+  surveyFunctions,
+} from '../../../../src/adapters/postgres/certify/functions.ts';
+import { demandClosed } from '../../../../src/adapters/postgres/certify/guards.ts';
+import { surveyCasts } from '../../../../src/adapters/postgres/certify/objects.ts';
+import { surveyPrivileges } from '../../../../src/adapters/postgres/certify/privileges.ts';
+import {
+  computeReach,
+  type Reach,
+  type Route,
+} from '../../../../src/adapters/postgres/certify/reach.ts';
+import { surveyTrustedRoles } from '../../../../src/adapters/postgres/certify/roles.ts';
+import { surveySequences } from '../../../../src/adapters/postgres/certify/sequences.ts';
+import { surveySettings } from '../../../../src/adapters/postgres/certify/settings.ts';
+import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
+import { surveyRegistered } from '../../../../src/adapters/postgres/certify/tables.ts';
+import { SQL } from '../../../../src/adapters/postgres/sql.ts';
+import { catalogOf, column, fn, relation, rule, trigger, type, use } from './rows.ts';
+
+const TABLE = relation('t', 'r', { owner: 'Owner' });
+const OTHER = relation('other', 'r');
+const ROUTE: Route = { by: 'a trigger', close: ['DROP TRIGGER x'] };
+const FACTS = {
+  ...{
+    executor: 'exec',
+    owner: 'em',
+    control: 'ctl',
+    relations: [],
+    entryPoints: [],
+    restrictions: [],
+  },
+} as unknown as BoundaryFacts;
+
+interface Given {
+  readonly parts?: Partial<SystemCatalog>;
+  readonly facts?: Partial<BoundaryFacts>;
+  readonly executable?: readonly FunctionRow[];
+  readonly views?: readonly number[];
+}
+
+/**
+ * A catalogue with one registered table, the index of it, and what a write reaches: the table and
+ * these functions.
+ */
+function place({ parts = {}, facts = {}, executable = [], views = [] }: Given): SurveyContext {
+  const catalog = catalogOf({ ...parts, relations: [TABLE, OTHER, ...(parts.relations ?? [])] });
+  const registered = {
+    ...FACTS,
+    relations: [{ oid: TABLE.oid, leaves: [] }],
+    views: views.map((oid) => ({ oid })),
+  } as unknown as BoundaryFacts;
+  const index = indexCatalog(catalog, registered, new Set(executable.map(({ oid }) => oid)));
+  const reach: Reach = {
+    relations: new Map([[TABLE, ROUTE]]),
+    functions: new Map(catalog.functions.map((row) => [row, ROUTE])),
+    principals: new Map([['lender', ROUTE]]),
+  };
+  const control = { query: () => assert.fail('the catalogue has all that is asked') };
+  return { control, catalog, facts: { ...FACTS, ...facts }, index, reach, outlets: new Outlets() };
+}
+
+/** What a part says: what it finds open, and everything it lists. */
+function say(given: Given, part: (context: SurveyContext) => void) {
+  const where = place(given);
+  part(where);
+  return { problems: where.outlets.problems, listed: where.outlets.listed };
+}
+const outletsOf = (problems: readonly { readonly outlet: string }[]) =>
+  problems.map(({ outlet }) => outlet);
+
+describe('calls that nothing counts', () => {
+  test('are found where they are called, and not in strings or other names', () => {
+    assert.match(findUnseenAct("1 + setval('s', 1)") ?? '', /moves a sequence/);
+    assert.match(findUnseenAct('"setval"(1)') ?? '', /moves a sequence/);
+    for (const name of ['table_to_xml', 'schema_to_xmlschema', 'database_to_xml_and_xmlschema']) {
+      assert.match(
+        findUnseenAct(`${name}(x)`) ?? '',
+        new RegExp(`told, on a table or view \\(${name}\\)`),
+      );
+    }
+    for (const text of [
+      "'setval'",
+      'lower(a)',
+      "'table_to_xml'",
+      'query_to_xml(a)',
+      'setvalue(1)',
+    ]) {
+      assert.equal(findUnseenAct(text), undefined, text);
+    }
+    assert.match(
+      judgeBody("begin perform table_to_xml('t'); end").join(),
+      /runs SQL that it is told/,
+    );
+    assert.deepEqual(
+      judgeBody('begin setval := 1; perform lower(a); end'),
+      [],
+      'a variable of that name',
+    );
+  });
+});
+
+test('an extension is vouched for by name, and native code of known ones by itself', () => {
+  const isVouched = (
+    extension: string | null,
+    language?: string,
+    trustedCode?: readonly string[],
+  ) =>
+    isVouchedFor(
+      { extension, ...(language !== undefined && { language }) },
+      trustedCode ? { trustedCode } : {},
+    );
+  assert.ok(isVouched('citext'));
+  assert.ok(isVouched('citext', 'c'));
+  for (const language of ['sql', 'plpgsql']) {
+    assert.ok(!isVouched('citext', language));
+    assert.ok(isVouched('citext', language, ['citext']));
+  }
+  assert.ok(!isVouched('other', 'c'));
+  assert.ok(isVouched('other', 'sql', ['other']));
+  assert.ok(!isVouched(null, 'c', ['other']));
+});
+
+describe('functions', () => {
+  const judged = (row: FunctionRow, more: Given = {}) =>
+    say({ parts: { functions: [row] }, ...more }, surveyFunctions);
+
+  test('the text that the server parsed and the defaults of arguments are judged, each reason once', () => {
+    const why = (row: FunctionRow) =>
+      judged(row).problems.map((problem) => problem.why.replace(/ \(or .*/s, ''));
+    assert.deepEqual(why(fn('f', 'select 1')), []);
+    assert.match(why(fn('f', "select setval('s', 1)")).join(), /^It moves a sequence/);
+    assert.match(
+      why(fn('f', '', { sqlBody: "select setval('s', 1)" })).join(),
+      /^It moves a sequence/,
+    );
+    assert.deepEqual(why(fn('f', "select setval('s', 1)", { sqlBody: 'select 1' })), []);
+    assert.match(
+      why(fn('f', 'select 1', { defaults: "a int DEFAULT setval('s', 1)" })).join(),
+      /^It moves a sequence/,
+    );
+    assert.deepEqual(why(fn('f', 'select 1', { defaults: 'a int DEFAULT 1' })), []);
+    const both = fn('f', "select setval('s', 1)", { defaults: "a int DEFAULT setval('s', 1)" });
+    assert.equal(why(both).length, 1);
+    assert.deepEqual(judged(both).problems[0]?.fix, ['DROP TRIGGER x']);
+  });
+
+  test('those of a trusted extension are neither judged nor listed', () => {
+    const native = fn('f', 'lib', { language: 'c', extension: 'citext' });
+    const about = (row: FunctionRow) =>
+      judged(row).listed.filter(({ outlet }) => outlet === 'function app.f()');
+    assert.deepEqual(about(native), []);
+    assert.equal(about({ ...native, extension: null }).length, 1);
+    assert.equal(about(fn('f')).length, 1);
+  });
+
+  test('a review is of the defaults, too', () => {
+    const row = fn('f');
+    const digests = [
+      row,
+      { ...row, defaults: 'a int DEFAULT 1' },
+      { ...row, defaults: 'a int DEFAULT 2' },
+    ];
+    assert.equal(new Set(digests.map(digestFunction)).size, 3);
+    const { language, owner, definer, config, source, sqlBody, library } = row;
+    const text = JSON.stringify([language, owner, definer, config, source, sqlBody, library]);
+    const earlier = hash('sha256', text, 'hex').slice(0, 32);
+    assert.equal(
+      digestFunction(row),
+      earlier,
+      'where there are none, reviews of earlier releases hold',
+    );
+  });
+});
+
+describe('search paths', () => {
+  const path = (value: string, role = '', database = '') => ({
+    database,
+    role,
+    name: 'search_path',
+    value,
+  });
+  const survey = (settings: SystemCatalog['settings'], server = 'public') =>
+    say(
+      {
+        parts: {
+          settings,
+          server_settings: [
+            { name: 'other', value: 'x' },
+            { name: 'search_path', value: server },
+          ],
+        },
+      },
+      surveySettings,
+    );
+  const open = (...asked: Parameters<typeof survey>) =>
+    survey(...asked).problems.filter(({ object }) => object === 'search_path');
+  const BEFORE = '"$user", public, pg_catalog';
+
+  test('one that puts other schemas before those of the server is open, wherever agents have it from', () => {
+    assert.deepEqual(open([], BEFORE), [
+      {
+        outlet: 'setting search_path of the server',
+        object: 'search_path',
+        why:
+          `It is ${BEFORE} and puts other schemas before pg_catalog, so that their functions and operators would ` +
+          'answer for those of the server. Leave pg_catalog out; the server then looks there first',
+        fix: [
+          'ALTER SYSTEM SET search_path = "$user", public',
+          'SELECT pg_catalog.pg_reload_conf()',
+        ],
+        needs: 'superuser, or the owner of the database or role',
+      },
+    ]);
+    assert.deepEqual(open([path(BEFORE, 'exec')])[0]?.fix, [
+      'ALTER ROLE "exec" SET search_path = "$user", public',
+    ]);
+    assert.deepEqual(open([path(BEFORE, '', 'db')])[0]?.fix, [
+      'ALTER DATABASE "db" SET search_path = "$user", public',
+    ]);
+    assert.deepEqual(open([path('app, "pg_catalog"', 'exec')]).length, 1);
+  });
+
+  test('others are not: of other logins, without the server’s schema, or with it in front', () => {
+    for (const role of ['ctl', 'em', 'lender', 'stranger'])
+      assert.deepEqual(open([path(BEFORE, role)]), []);
+    for (const value of [
+      '',
+      'app, public',
+      'pg_catalog, app',
+      '"pg_catalog",app',
+      '"a, pg_catalog", app',
+    ]) {
+      assert.deepEqual(open([path(value, 'exec')]), [], value);
+      assert.deepEqual(open([], value), [], value);
+    }
+  });
+
+  test('what a stored path says hides the server’s, which is then not judged', () => {
+    const ofServer = (settings: SystemCatalog['settings']) =>
+      survey(settings, BEFORE).listed.some(
+        ({ outlet }) => outlet === 'setting search_path of the server',
+      );
+    assert.ok(ofServer([]));
+    for (const role of ['', 'exec', 'ctl']) assert.ok(!ofServer([path('app', role)]), role);
+    for (const role of ['em', 'stranger']) assert.ok(ofServer([path('app', role)]), role);
+    assert.ok(ofServer([{ ...path('app', 'exec'), name: 'work_mem' }]));
+  });
+
+  test('a path that no session of agents has is told as that, and a missing one is empty', () => {
+    const says = (role: string) =>
+      survey([path('app', role)]).listed.find(({ outlet }) => outlet.includes(`role "${role}"`))
+        ?.by ?? '';
+    assert.match(says('exec'), /says what names in actions mean/);
+    assert.match(says('ctl'), /no session of this role looks up a name by it/);
+    const without = say({}, surveySettings);
+    const [server] = without.listed.filter(
+      ({ outlet }) => outlet === 'setting search_path of the server',
+    );
+    assert.match(server?.by ?? '', /^is ; says what/);
+  });
+});
+
+test('other stored settings are open unless they are harmless, for the roles that matter', () => {
+  const open = (name: string, value: string, role = 'exec') =>
+    say(
+      { parts: { settings: [{ database: '', role, name, value }] } },
+      surveySettings,
+    ).problems.filter(({ object }) => object === name && !object.startsWith('default_'));
+  const [found] = open('session_replication_role', 'replica').filter(({ outlet }) =>
+    outlet.includes('"exec"'),
+  );
+  assert.equal(found?.outlet, 'setting session_replication_role of role "exec"');
+  assert.deepEqual(found?.fix, ['ALTER ROLE "exec" RESET "session_replication_role"']);
+  assert.deepEqual(open('work_mem', '64MB'), []);
+  assert.deepEqual(open('jit_provider', 'x', 'stranger'), []);
+});
+
+describe('casts', () => {
+  const strict = type('strict');
+  const called = fn('convert', 'lib', { language: 'c', extension: 'citext' });
+  const cast = (more: object = {}) => ({
+    ...{
+      description: 'cast',
+      source: 'a',
+      target: 'b',
+      sourceOid: strict.oid,
+      targetOid: 25,
+      function: called.oid,
+    },
+    ...{ extension: 'citext', ...more },
+  });
+  const open = (casts: SystemCatalog['casts'], functions: readonly FunctionRow[] = [called]) =>
+    say(
+      { parts: { casts, functions, types: [strict], columns: [column(TABLE, strict)] } },
+      surveyCasts,
+    ).problems.length;
+
+  test('of a registered type are open unless cast and function are both vouched for', () => {
+    assert.equal(open([cast()]), 0);
+    assert.equal(open([cast({ function: 42 })]), 0, 'a function of the server');
+    assert.equal(open([cast({ extension: null })]), 1);
+    assert.equal(open([cast()], [{ ...called, extension: null }]), 1);
+    assert.equal(open([cast({ extension: null })], [{ ...called, extension: null }]), 1);
+    assert.equal(open([cast({ extension: null, sourceOid: 25 })]), 0);
+    assert.equal(open([cast({ extension: null, function: 0 })]), 0);
+  });
+});
+
+describe('privileges', () => {
+  const view = relation('v', 'v');
+  const open = (more: Partial<Grant>) => {
+    const grant = {
+      ...{
+        kind: 'TABLE',
+        object: TABLE.object,
+        owner: 'app',
+        grantee: 'exec',
+        privilege: 'INSERT',
+      },
+      ...{ grantable: false, grantor: 'app', ...more },
+    };
+    return say(
+      { parts: { grants: [grant], relations: [view] }, views: [view.oid] },
+      surveyPrivileges,
+    ).problems.length;
+  };
+
+  test('to write are for registered tables and views, and others are open', () => {
+    for (const privilege of ['INSERT', 'UPDATE', 'DELETE', 'SELECT']) {
+      assert.equal(open({ privilege }), 0);
+      assert.equal(open({ privilege, object: view.object }), 0);
+    }
+    for (const object of [TABLE.object, view.object])
+      assert.equal(open({ object, privilege: 'TRUNCATE' }), 1);
+    assert.equal(open({ object: OTHER.object }), 1);
+    assert.equal(open({ object: 'app.gone' }), 1);
+    assert.equal(open({ object: OTHER.object, privilege: 'SELECT' }), 0);
+  });
+});
+
+describe('registered tables', () => {
+  const open = (more: Partial<RelationRow>, facts: Partial<BoundaryFacts> = {}) => {
+    const row = relation('mine', 'r', more);
+    const registered = {
+      ...row,
+      target: 'mine',
+      leaves: [],
+      columns: [],
+      key: [],
+      bulk: false,
+      volatile: [],
+    };
+    const given = {
+      parts: { relations: [row] },
+      facts: { relations: [registered as never], ...facts },
+    };
+    return say(given, surveyRegistered)
+      .problems.filter(({ outlet }) => outlet.startsWith('extension of'))
+      .map(({ fix }) => fix.join());
+  };
+
+  test('of an extension that is not vouched for are open, with how to take them out of it', () => {
+    assert.deepEqual(open({}), []);
+    assert.deepEqual(open({ extension: 'queue' }), ['ALTER EXTENSION "queue" DROP TABLE app.mine']);
+    assert.deepEqual(open({ extension: 'queue' }, { trustedCode: ['queue'] }), []);
+    assert.deepEqual(open({ extension: 'citext' }), []);
+  });
+});
+
+describe('deferrable code', () => {
+  const SCHEMAS = [
+    { object: 'app', name: 'app', owner: 'Owner' },
+    { object: 'other', name: 'other', owner: 'app' },
+  ];
+  const usage = (more: Partial<Grant> = {}): Grant => ({
+    ...{
+      kind: 'SCHEMA',
+      object: 'app',
+      owner: 'app',
+      grantee: 'exec',
+      privilege: 'USAGE',
+      grantable: false,
+    },
+    ...{ grantor: 'app', ...more },
+  });
+  const fires = (row: RelationRow, more: object = {}) =>
+    ({
+      ...trigger(row, 5),
+      object: 'x',
+      deferrable: true,
+      functionName: 'f',
+      functionSchema: 'app',
+      definition: '',
+      ...more,
+    }) as TriggerRow;
+  const constraint = (more: Partial<ConstraintRow> = {}) =>
+    ({
+      oid: 77,
+      relation: TABLE.oid,
+      object: 'k',
+      kind: 'x',
+      deferrable: true,
+      definition: '',
+      ...more,
+    }) as ConstraintRow;
+  const say2 = (parts: Partial<SystemCatalog>) =>
+    say({ parts: { schemas: SCHEMAS, ...parts } }, surveyAttached);
+
+  test('is forced where the execution login may use the schema, and open elsewhere', () => {
+    const triggers = [fires(TABLE)];
+    for (const grants of [[usage()], [usage({ grantee: '' })]]) {
+      const { problems, listed } = say2({ triggers, grants });
+      assert.deepEqual(problems, []);
+      assert.match(listed[0]?.by ?? '', /forced before the observation/);
+    }
+    for (const grants of [
+      [],
+      [usage({ grantee: 'other' })],
+      [usage({ privilege: 'CREATE' })],
+      [usage({ kind: 'TABLE' })],
+      [usage({ object: 'other' })],
+    ]) {
+      const { problems } = say2({ triggers, grants });
+      assert.deepEqual(problems[0]?.fix, ['GRANT USAGE ON SCHEMA app TO "exec"']);
+      assert.equal(problems[0]?.needs, '"Owner" or a superuser');
+    }
+  });
+
+  test('a schema that is not listed is named as the table has it', () => {
+    const { problems } = say2({ triggers: [fires(TABLE)], schemas: [SCHEMAS[1] ?? assert.fail()] });
+    assert.deepEqual(
+      [problems[0]?.fix[0], problems[0]?.needs],
+      ['GRANT USAGE ON SCHEMA "app" TO "exec"', '"Owner" or a superuser'],
+    );
+  });
+
+  test('constraints are open where they call code of the application', () => {
+    const open = (parts: Partial<SystemCatalog>) => outletsOf(say2(parts).problems);
+    const called = fn('f');
+    const uses = [use(called, { object: 77 })];
+    const constraints = [constraint()];
+    assert.deepEqual(open({ constraints, uses }), ['constraint k on app.t']);
+    assert.deepEqual(
+      open({ constraints, uses: [use(called, { class: 'pg_class', relation: TABLE.oid })] }),
+      ['constraint k on app.t'],
+    );
+    assert.deepEqual(open({ constraints }), []);
+    assert.deepEqual(open({ constraints, uses, grants: [usage()] }), []);
+    assert.deepEqual(open({ constraints: [constraint({ kind: 'f' })], uses }), []);
+    assert.deepEqual(open({ constraints: [constraint({ deferrable: false })], uses }), []);
+    assert.deepEqual(open({ constraints: [constraint({ relation: OTHER.oid })], uses }), []);
+  });
+});
+
+describe('expressions', () => {
+  const MOVES = "setval('s', 1)";
+  const TRIGGERED = `CREATE TRIGGER x AFTER UPDATE ON app.t FOR EACH ROW WHEN (${MOVES}) EXECUTE FUNCTION f()`;
+  const found = (parts: Partial<SystemCatalog>) => say({ parts }, surveyExpressions).problems;
+  const of = ({ oid }: RelationRow) => ({ relation: oid });
+  const ALL: Readonly<Record<string, readonly [Partial<SystemCatalog>, string]>> = {
+    'default of "c" of app.t': [
+      { columns: [{ ...column(TABLE, type('x')), defaultText: MOVES }] },
+      'ALTER TABLE app.t ALTER COLUMN "c" DROP DEFAULT',
+    ],
+    'constraint k of app.t': [
+      {
+        constraints: [
+          { ...of(TABLE), object: 'k', definition: MOVES, domain: null } as ConstraintRow,
+        ],
+      },
+      'ALTER TABLE app.t DROP CONSTRAINT k',
+    ],
+    'trigger x of app.t': [
+      { triggers: [{ ...trigger(TABLE, 5), object: 'x', definition: TRIGGERED }] },
+      'DROP TRIGGER x ON app.t',
+    ],
+    'rule "_RETURN" of app.t': [{ rules: [rule(TABLE, MOVES)] }, 'DROP VIEW app.t'],
+    'policy p of app.t': [
+      {
+        policies: [{ ...of(TABLE), oid: 1, object: 'p', using: null, checking: MOVES }],
+      },
+      'DROP POLICY p ON app.t',
+    ],
+  };
+  for (const [outlet, [parts, fix]] of Object.entries(ALL)) {
+    test(`${outlet} is found, with how to remove it`, () => {
+      assert.deepEqual(found(parts), [
+        {
+          ...{ outlet, object: 'app.t', fix: [fix], needs: '"Owner" or a superuser' },
+          why: 'It moves a sequence (setval), which neither recorders nor counters see',
+        },
+      ]);
+    });
+  }
+
+  test('those of a domain belong to no table, whatever reaches it', () => {
+    const check = { relation: 0, object: 'k', definition: MOVES, domain: 'app.d' } as ConstraintRow;
+    const [byCheck] = found({ constraints: [check] });
+    assert.deepEqual([byCheck?.outlet, byCheck?.object], ['constraint k', 'constraint k']);
+    assert.deepEqual(
+      [byCheck?.fix, byCheck?.needs],
+      [['ALTER DOMAIN app.d DROP CONSTRAINT k'], 'the owner of the domain or a superuser'],
+    );
+    const [byDefault] = found({ types: [type('d', { defaultText: MOVES })] });
+    assert.deepEqual(
+      [byDefault?.outlet, byDefault?.fix],
+      ['default of domain app.d', ['ALTER DOMAIN app.d DROP DEFAULT']],
+    );
+  });
+
+  test('those of other relations, of disabled triggers, and empty ones are not', () => {
+    const policy = { oid: 1, object: 'p', using: MOVES, checking: null };
+    assert.equal(found({ policies: [{ ...policy, ...of(TABLE) }] }).length, 1);
+    for (const parts of [
+      { policies: [{ ...policy, ...of(OTHER) }] },
+      { policies: [{ ...policy, relation: 42 }] },
+      { policies: [{ ...policy, ...of(TABLE), using: null }] },
+      { columns: [{ ...column(TABLE, type('x')), defaultText: null }] },
+      { types: [type('d')] },
+      { triggers: [{ ...trigger(TABLE, 5, 'D'), object: 'x', definition: TRIGGERED }] },
+      { triggers: [{ ...trigger(TABLE, 5), object: 'x', definition: MOVES }] },
+    ] as Partial<SystemCatalog>[]) {
+      assert.deepEqual(found(parts), []);
+    }
+    assert.deepEqual(found({ rules: [rule(TABLE, MOVES, '2')] })[0]?.fix, [
+      'DROP RULE "_RETURN" ON app.t',
+    ]);
+  });
+});
+
+describe('what a write or a call reaches', () => {
+  const bad = fn('f');
+  const names = (given: Given) => {
+    const { catalog, facts, index } = place(given);
+    const { functions, relations } = computeReach(catalog, facts, index);
+    return [...functions.keys(), ...relations.keys()].map(({ object }) => object);
+  };
+
+  test('registered views and what they name, if they are there', () => {
+    const view = relation('v', 'v');
+    const parts = { relations: [view], rules: [rule(view, 'SELECT a FROM app.other')] };
+    assert.deepEqual(names({ parts, views: [view.oid, 42] }), ['app.t', 'app.v', 'app.other']);
+    assert.deepEqual(names({ parts }), ['app.t']);
+  });
+
+  test('the checks of every domain, and of other types only where they are used', () => {
+    const parts = (kind: string) => {
+      const domain = type('d', { kind });
+      return { types: [domain], functions: [bad], uses: [use(bad, { type: domain.oid })] };
+    };
+    assert.deepEqual(names({ parts: parts('d') }), ['app.f()', 'app.t'].toSorted());
+    assert.deepEqual(names({ parts: parts('b') }), ['app.t']);
+  });
+});
+
+test('our schema belongs to the role that nobody logs in as', () => {
+  const survey = (schemas: SystemCatalog['schemas']) =>
+    say({ parts: { schemas } }, surveyTrustedRoles);
+  const ours = { object: 'effectmatch', name: 'effectmatch', owner: 'em' };
+  assert.deepEqual(survey([ours]).listed, [
+    {
+      outlet: 'schema effectmatch',
+      disposition: 'denied',
+      by: 'owned by "em", which cannot log in',
+    },
+  ]);
+  assert.deepEqual(outletsOf(survey([{ ...ours, owner: 'exec' }]).problems), [
+    'schema effectmatch',
+  ]);
+  assert.deepEqual(survey([{ ...ours, name: 'app' }]).listed, [], 'it is not there yet');
+});
+
+test('a sequence of a registered column that cannot be read is open, each once; others are observed', async () => {
+  const draws = (...oids: readonly number[]) =>
+    oids.map((oid) => ({ oid, schema: 'app', name: `s${oid}` }));
+  const relations = [
+    {
+      target: 't',
+      columns: [
+        { name: 'id', draws: draws(7) },
+        { name: 'n', draws: draws(8, 7) },
+      ],
+    },
+  ] as unknown as BoundaryFacts['relations'];
+  const survey = async (...readable: readonly string[]) => {
+    const outlets = new Outlets();
+    const control = {
+      query: async () => ({ rows: readable.map((oid) => [oid, 'app', `s${oid}`]) }),
+    };
+    await surveySequences({ ...place({}), control, facts: { ...FACTS, relations }, outlets });
+    return outlets;
+  };
+  const all = await survey('7', '8');
+  assert.deepEqual(all.problems, []);
+  assert.deepEqual(outletsOf(all.listed), ['sequences of registered columns']);
+  const one = await survey('8');
+  assert.deepEqual(outletsOf(one.listed), ['sequence "app"."s7"']);
+  assert.deepEqual(one.problems[0]?.fix, ['GRANT SELECT ON SEQUENCE "app"."s7" TO "em"']);
+  assert.equal((await survey()).problems.length, 2);
+});
+
+test('nothing is cast or read behind an open outlet', () => {
+  demandClosed({ problems: [] });
+  const problem = {
+    outlet: 'x',
+    object: 'x',
+    why: 'it is open',
+    fix: ['CLOSE x'],
+    needs: 'superuser',
+  };
+  assert.throws(() => demandClosed({ problems: [problem] }), {
+    code: 'ERR_EM_BOUNDARY_OPEN',
+    message: /x: it is open\. Close it: CLOSE x/,
+  });
+});
+
+test('a survey is of the views that are registered, and there need be none', async () => {
+  const view = relation('v', 'v');
+  const answer = (text: string) =>
+    JSON.stringify(text.includes(SQL.catalog.get('relations')) ? [view] : []);
+  const control = { query: async (text: string) => ({ rows: [[answer(text)]] }) };
+  const listed = async (views: Pick<BoundaryFacts, 'views'>) => {
+    const { outlets } = await surveyBoundary(control, { ...FACTS, ...views });
+    return outlets.filter(({ outlet }) => outlet === 'view app.v').length;
+  };
+  assert.equal(await listed({ views: [{ oid: view.oid }] }), 1);
+  assert.equal(await listed({}), 0);
+});
