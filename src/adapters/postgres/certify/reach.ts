@@ -1,6 +1,13 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { namesIn } from './body.ts';
-import type { ConstraintRow, FunctionRow, RelationRow, SystemCatalog, Use } from './catalog.ts';
+import type {
+  ConstraintRow,
+  FunctionRow,
+  RelationRow,
+  SystemCatalog,
+  TriggerRow,
+  Use,
+} from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { closeUse, isLive, type StoredExpression, storedExpressions } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
@@ -103,9 +110,12 @@ class ReachSearch implements Reach {
     if (this.relations.has(row) || row.schema === 'effectmatch') return;
     this.relations.set(row, route);
     const { oid } = row;
-    this.#addTriggers(row, route);
+    const triggers = this.#index.triggersOf(oid).filter(isLive);
+    for (const trigger of triggers) this.#addTrigger(row, trigger);
     this.addUses(this.#index.usesOf(oid), row.object);
+    // After the uses, whose statements remove more than those of a name.
     for (const { text } of this.#texts.get(oid) ?? []) this.#addNames(text, route);
+    for (const { definition } of triggers) this.#addNames(definition, route);
     for (const column of this.#index.columnsOf(oid)) this.addType(column.typeOid);
     for (const child of this.#index.childrenOf(oid)) this.addRelation(child, route);
     for (const key of this.#foreignKeys) {
@@ -149,17 +159,14 @@ class ReachSearch implements Reach {
     }
   }
 
-  #addTriggers(row: RelationRow, route: Route): void {
-    for (const trigger of this.#index.triggersOf(row.oid).filter(isLive)) {
-      const called = this.#index.function.get(trigger.function);
-      const close =
-        row.kind === 'v'
-          ? `DROP TRIGGER ${trigger.object} ON ${row.object}`
-          : `ALTER TABLE ${row.object} DISABLE TRIGGER ${trigger.object}`;
-      const by = `trigger ${trigger.object} on ${row.object}`;
-      if (called) this.addFunction(called, { by, close: [close] });
-      this.#addNames(trigger.definition, route);
-    }
+  #addTrigger(row: RelationRow, trigger: TriggerRow): void {
+    const called = this.#index.function.get(trigger.function);
+    const close =
+      row.kind === 'v'
+        ? `DROP TRIGGER ${trigger.object} ON ${row.object}`
+        : `ALTER TABLE ${row.object} DISABLE TRIGGER ${trigger.object}`;
+    const by = `trigger ${trigger.object} on ${row.object}`;
+    if (called) this.addFunction(called, { by, close: [close] });
   }
 
   /**

@@ -568,6 +568,30 @@ describe('what a write or a call reaches', () => {
     assert.deepEqual(names({ parts }), ['app.t']);
   });
 
+  test('a default is what calls a function, also where the condition of a trigger names it', () => {
+    const when =
+      'CREATE TRIGGER x AFTER INSERT ON app.t FOR EACH ROW WHEN (app.f()) EXECUTE FUNCTION g()';
+    const routeTo = (uses: SystemCatalog['uses']) => {
+      const triggers = [{ ...trigger(TABLE, 5), object: 'x', definition: when }];
+      const { catalog, facts, index } = place({ parts: { functions: [bad], triggers, uses } });
+      return computeReach(catalog, facts, index).functions.get(bad);
+    };
+    const called = {
+      class: 'pg_attrdef',
+      relation: TABLE.oid,
+      column: 'c',
+      description: 'default',
+    };
+    assert.deepEqual(routeTo([use(bad, called)]), {
+      by: 'default',
+      close: ['ALTER TABLE app.t ALTER COLUMN "c" DROP DEFAULT'],
+    });
+    assert.deepEqual(routeTo([]), {
+      by: 'app.f() as named in registered relation app.t',
+      close: [],
+    });
+  });
+
   test('the checks of every domain, and of other types only where they are used', () => {
     const parts = (kind: string) => {
       const domain = type('d', { kind });
