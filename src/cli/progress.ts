@@ -15,7 +15,7 @@ interface ProgressSite {
 
 let silenced = false;
 
-/** Shows no progress in this process: a program reads the document that was asked for. */
+/** Turns progress output off for this process, because a program reads the requested document. */
 export function silenceProgress(): void {
   silenced = true;
 }

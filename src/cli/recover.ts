@@ -54,7 +54,10 @@ function describe(result: Recovered, { paint }: Output): string {
   }
 }
 
-/** Only an interrupted attempt proves that nothing is durable; another attempt may have done it. */
+/**
+ * Only the reason `interrupted` proves that nothing became durable; otherwise another attempt may
+ * have made the change.
+ */
 function explain(terminal: Terminal): string {
   if (terminal.kind !== 'rejected') return terminal.kind;
   const { kind, reason, detail } = terminal;

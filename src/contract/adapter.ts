@@ -291,8 +291,8 @@ export interface RemoteProbe {
   /** The service honours the idempotency key. */
   idempotent(): Promise<boolean>;
   /**
-   * The service is tried once per fingerprint, on request or before the first claim; the result is
-   * kept.
+   * The service is probed once per fingerprint, on request or before the first claim, and the
+   * result is stored.
    */
   readonly fingerprint: Fingerprint;
 }

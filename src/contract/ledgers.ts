@@ -20,8 +20,8 @@ export interface LedgerContext {
 /** A ledger that is not open yet; {@link LedgerContext} opens it. */
 export interface LedgersFactory {
   /**
-   * The file it lives in, where it is one: who only reads looks there first, because opening
-   * creates it.
+   * The ledger's file, if it is stored in one. Read-only callers check first that it exists,
+   * because opening it would create it.
    */
   readonly file?: string;
   open(context: LedgerContext): Promise<Ledgers>;
@@ -201,7 +201,10 @@ export interface ClaimEntry {
   readonly leaseExpired: boolean;
 }
 
-/** Who won the permit of a remote path: the execution that consumed it, or recovery, which made it void. */
+/**
+ * Who won the permit of a remote path: the execution that consumed it, or recovery, which made it
+ * void.
+ */
 export type PermitState =
   | { readonly kind: 'consumed'; readonly permit: Sealed<PermitRecord> }
   | { readonly kind: 'void' };

@@ -3,7 +3,7 @@ import { isObject, readTag, type Value } from '../protocol/value.ts';
 import { invalid } from './errors.ts';
 import { digitsOf } from './number.ts';
 
-/** A request without its credential and without its idempotency key: what a permit binds. */
+/** A request without its credential and idempotency key; a permit is bound to this. */
 export type Content = FixedParts & {
   /** Lower-case names, sorted. */
   readonly headers: Readonly<Record<string, string>>;

@@ -11,8 +11,9 @@ export interface Outgoing {
 }
 
 /**
- * What became of a request. `not-sent` only where no connection was established in time, so that
- * provably no byte of it left; `lost` whenever it may have left and no complete response came back.
+ * What became of a request. `not-sent` only if provably no byte of it left: there was no connection
+ * in time, or nothing was written to it; `lost` whenever it may have left and no complete response
+ * came back.
  */
 export type Exchanged =
   | { readonly kind: 'not-sent'; readonly why: string }

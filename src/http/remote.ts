@@ -142,8 +142,7 @@ export function remoteAdapter<Action>(backend: RemoteBackend<Action>): RemoteAda
       }
       sentAtMs.set(occurrence, context.clock.now());
       const exchanged = await backend.send(request.content as Content, permit);
-      // Only a connection that never stood proves that nothing left. No status says so: the request
-      // had arrived.
+      // No status proves that nothing left: the request had arrived.
       if (exchanged.kind === 'not-sent') return { mayHaveSent: false, why: exchanged.why };
       return { mayHaveSent: true };
     },

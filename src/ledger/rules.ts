@@ -47,10 +47,10 @@ export function checkRequest(context: LedgerContext, request: ClaimRequest): Che
 }
 
 /**
- * Ties the text of A that is kept for people to read to the binding it was kept for, under the key
- * generation that sealed the first claim. With digested values that text no longer has the digest
- * that was signed, so without this it could be exchanged. A binding is one line, so the two cannot
- * run into each other.
+ * Authenticates the readable text of A together with its binding, under the key generation that
+ * sealed the first claim. When values are stored as digests, that text no longer matches the signed
+ * digest, so without this someone could replace it. A binding is a single line, so joining the two
+ * is unambiguous.
  */
 export function macIssuance(
   { sealer }: LedgerContext,

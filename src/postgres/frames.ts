@@ -72,7 +72,7 @@ function writeList(texts: readonly (string | null)[]): string {
   return `{${items.join(',')}}`;
 }
 
-/** Messages of a client, one after another in one piece of memory. */
+/** Client messages, back to back in one buffer. */
 class Frames {
   #bytes = Buffer.allocUnsafe(4096);
   #end = 0;

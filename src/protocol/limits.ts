@@ -25,7 +25,7 @@ const decimalSchema = form(
   'a decimal number as text, of at most 100 characters',
 );
 
-/** How far an issuer's approvals may go. What is absent is not limited. */
+/** Limits on what an issuer may approve. An absent field means no limit. */
 export const limitsSchema = closed({
   /**
    * The only operations whose contracts this issuer may sign; an approval without an operation is
@@ -109,8 +109,8 @@ export function findExceeded(
 
 /**
  * Whether an approval of this issuer may be executed at this moment. It is about the execution, on
- * the clock of the executing machine: when something was signed is only what the approver's own machine
- * says.
+ * the clock of the executing machine: when something was signed is only what the approver's own
+ * machine says.
  */
 export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefined {
   if (hours === undefined || hours.some((window) => isInWindow(window, atMs))) return undefined;

@@ -1,6 +1,6 @@
 import type { Budget } from './budget.ts';
 
-/** Some units of one kind that are to be used up. */
+/** A number of identical units, all of which must be assigned. */
 export interface Supply {
   free: number;
   /** The demands that use some of them. */

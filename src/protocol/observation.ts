@@ -78,7 +78,7 @@ export type ChannelReport =
       readonly after: string;
     };
 
-/** How many rows of one target a second witness saw written by one operation. */
+/** The number of rows of one target that a second, independent source saw one operation write. */
 export interface TargetCount {
   readonly target: string;
   readonly op: Op;

@@ -42,9 +42,10 @@ export function classify(
 }
 
 /**
- * A text of E for digesting: the same for the same multiset in any order, different for different
- * multisets. One line per different effect, `<multiplicity>x<key>`, sorted by key; keys delimit
- * themselves. Line by line, because all of them together can be longer than a string may be.
+ * E as text, for digesting: equal multisets give the same text in any order, different ones give
+ * different texts. One line per distinct effect, `<multiplicity>x<key>`, sorted by key; keys are
+ * self-delimiting. Returned line by line, because the whole text may exceed the maximum length of a
+ * string.
  */
 export function* observedLines(effects: readonly Effect[]): Generator<string> {
   const keys = effects.map(effectKey).sort();

@@ -28,7 +28,7 @@ export const receiptRecord = defineRecord(
   closed({
     version: choice(1),
     terminal: terminalRecord.schema,
-    /** Digest of the terminal, as other records name it. */
+    /** Digest of the terminal, by which other records refer to it. */
     digest: digestSchema,
     /** Digest of the license. */
     lineage: digestSchema,

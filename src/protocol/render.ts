@@ -20,9 +20,8 @@ const SAMPLES = 20;
 const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
 
 /**
- * What a person approves, as text: the same bytes of A always give the same text, names and values
- * cannot imitate anything else in it, and whatever is not shown or not compared is said to be so. A
- * license binds this text.
+ * The text a person approves. The same bytes of A always give the same text, names and values
+ * cannot imitate other parts of it, and it says explicitly what is not shown or not compared. A license is bound to this text, as part of `renderLicense`.
  */
 export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
   const rendering = openRendering(options);

@@ -301,7 +301,7 @@ function readDouble(double: number): Numeric {
   return readDecimal(Math.abs(double) >= 2 ** 53 ? String(BigInt(double)) : String(double));
 }
 
-/** A decimal text with or without an exponent, taken apart by its digits. */
+/** A decimal number as text, with or without an exponent, split into its parts. */
 export function readDecimal(text: string): Numeric {
   const negative = text.startsWith('-');
   const [mantissa = '', exponent = '0'] = text.slice(negative ? 1 : 0).split('e');

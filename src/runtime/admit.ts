@@ -49,8 +49,8 @@ interface Attempted {
 }
 
 /**
- * Checks what the adapter declares against what it really controls, with a control object. Probes
- * that would reach a live service are left to {@link tryService}.
+ * Checks that the adapter really controls what it declares, by probing an object that is reserved
+ * for that. Probes that would reach a live service are left to {@link tryService}.
  */
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;

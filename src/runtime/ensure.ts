@@ -33,8 +33,7 @@ const LONGEST_PAUSE_MS = 500;
 
 /**
  * Executes the license if it is unused. Otherwise waits for the attempt that holds it, recovers
- * that attempt once its lease has run out, or returns the verdict that is recorded. However often
- * and from however many processes it is called, there is one effect and one verdict.
+ * that attempt once its lease has run out, or returns the verdict that is recorded. No matter how often, or from how many processes, it is called, the license is executed at most once and every caller gets the same verdict.
  */
 export async function ensure(
   deployment: Deployment,

@@ -20,8 +20,8 @@ export interface PrepareRequest extends ManifestDraft {
   /** Work that a commit may release, by name. Nothing else is ever released by it. */
   readonly continuations?: readonly string[] | undefined;
   /**
-   * Those of `continuations` that may be released although only registered fields matched, which
-   * does not say who wrote them. A backend that compares more needs none.
+   * The `continuations` that may be released on a match of registered fields alone, which does not
+   * show who wrote those fields. Not needed for backends that compare more.
    */
   readonly fieldMatch?: readonly string[] | undefined;
   /**
@@ -139,7 +139,9 @@ function checkRequest(request: PrepareRequest) {
   return { ...request, continuations: [...continuations], fieldMatch: [...fieldMatch] };
 }
 
-/** The outcome in the backend's own terms. What could not be requested is refused before signing. */
+/**
+ * The outcome in the backend's own terms. What could not be requested is refused before signing.
+ */
 async function approve(
   deployment: Deployment,
   { adapter }: Admitted,

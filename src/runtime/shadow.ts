@@ -120,8 +120,8 @@ interface Comparison {
 }
 
 /**
- * Reads a signed license, a proposal or a draft, each as an object, and the first two as JSON text
- * too.
+ * Accepts a signed license, a proposal or a draft as an object; the first two may also be JSON
+ * text.
  */
 function openComparison(
   deployment: Deployment,

@@ -92,7 +92,9 @@ export function quietly<T>(report: () => T): T | undefined {
   }
 }
 
-/** Gates whose reasons are words of the core; those of the others may be an adapter's own. */
+/**
+ * Gates whose reasons are always defined by the core; at other gates an adapter may supply its own.
+ */
 const CORE_GATES: readonly Gate[] = [
   'action',
   'authority',

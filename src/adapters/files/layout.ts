@@ -42,8 +42,8 @@ export function treeOf(layout: FolderLayout, folder: string): string {
 }
 
 /**
- * The folder of a version or candidate: its tree, and a scratch place that only the adapter can
- * enter.
+ * The folder of a version or candidate: its tree, and a scratch folder that only the adapter can
+ * access.
  */
 export function makeFolder(
   layout: FolderLayout,
@@ -56,7 +56,7 @@ export function makeFolder(
 }
 
 /**
- * A folder that others may pass through and not list, whatever the process's mask: readers come
+ * A folder that other users can traverse but not list, regardless of the umask; readers reach files
  * through the root.
  */
 export function makePassage(folder: string): void {

@@ -110,8 +110,8 @@ export function describePlace({ stamp, mode }: Pick<TreeItem, 'stamp' | 'mode'>)
 }
 
 /**
- * Gives something new to whom its predecessor belonged, where this process may: only root can for
- * every owner.
+ * Gives a new entry the owner of the one it replaces, if this process is allowed to; only root can
+ * do so for every owner.
  */
 export function keepOwner(path: string, { uid, gid }: Owner): void {
   const made = lstatSync(path);

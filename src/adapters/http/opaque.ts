@@ -25,7 +25,7 @@ export function opaqueHttp(options: OpaqueOptions): AdapterFactory<OpaqueAction>
   };
 }
 
-/** Requests as an agent asks for them, within what the operations let through. */
+/** Requests supplied by the agent, limited to what the registered operations allow. */
 function constrained({ operations }: OpaqueOptions, gateway: Gateway): RequestSource<OpaqueAction> {
   const names = Object.keys(operations);
   for (const [name, operation] of Object.entries(operations)) checkOpaque(name, operation);

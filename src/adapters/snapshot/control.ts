@@ -28,7 +28,9 @@ const TABLES: { readonly [name: string]: string } = {
     'one INTEGER PRIMARY KEY NOT NULL CHECK (one = 1), backend TEXT NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL',
 };
 
-/** The marker table next to the document. A promotion is short, and one that hangs is left alone. */
+/**
+ * The marker table next to the document. A promotion is short, and one that hangs is left alone.
+ */
 export const { insertMarker, markersOf } = markerTable({
   table: MARKER_TABLE,
   voidDeadlineMs: 250,
@@ -188,8 +190,8 @@ function readRow(db: DatabaseSync, sql: string, ...values: readonly string[]): r
 }
 
 /**
- * Makes the next state the durable one inside the open transaction, or says what is durable instead
- * of the base.
+ * Writes the next state as the durable one inside the open transaction or, if the base is no longer
+ * durable, reports what is.
  */
 export function advanceState(
   db: DatabaseSync,

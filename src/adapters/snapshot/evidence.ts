@@ -36,7 +36,7 @@ export function assignedValues(
   return assigned;
 }
 
-/** Texts and numbers that changes wrote; tools generate nothing else. */
+/** Strings and numbers written by the changes; tools generate no other kinds of value. */
 function writtenValues(
   changes: readonly ChangeRecord[],
   target: string,

@@ -70,7 +70,7 @@ export interface DocumentParts {
   readonly collections: readonly Collection[];
   /** Lists outside the collections whose order does not matter. */
   readonly unordered: readonly Tokens[];
-  /** Lists outside the collections whose elements are compared one by one. */
+  /** Arrays that are not collections but are still compared element by element. */
   readonly lists: readonly ReferenceList[];
 }
 

@@ -21,7 +21,7 @@ export interface ReferencesOption {
 
 /** Where records of one kind are in the document, and how they compare. */
 export interface CollectionOption {
-  /** JSON pointer of the list or object that holds the records, such as `/orders`. */
+  /** JSON Pointer to the list or object that holds the records, such as `/orders`. */
   readonly path: string;
   /**
    * The field, or fields, that say which record it is; with `map`, the name to give the keys of the

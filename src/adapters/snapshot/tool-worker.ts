@@ -41,8 +41,8 @@ async function loadTools(
 
 /**
  * Freezes every object that a path of property names can reach from JSON data, such as
- * `__proto__.x` or `constructor.prototype.x`. A tool that follows such a path of the agent fails,
- * and the next action finds the built-in objects unchanged.
+ * `__proto__.x` or `constructor.prototype.x`. A tool that writes through such a path from the agent
+ * fails, and the next action finds the built-in objects unchanged.
  */
 function freezeBuiltIns(): void {
   const found = new Set<object>();

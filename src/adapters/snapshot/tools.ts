@@ -93,7 +93,10 @@ export class ToolRunner {
       else reports.push({ tool, failed: this.#limits.quotesValues ? why : NOT_KEPT });
     };
     worker.postMessage({ text: base.text, calls } satisfies ActionMessage);
-    const answer = await awaitAnswer(worker, this.#limits.timeoutMs, report);
+    const answer = await awaitAnswer(worker, this.#limits.timeoutMs, (why) => {
+      report(why);
+      return reports.length <= calls.length;
+    });
     const made = answer.kind === 'ended' ? madeOf(base, answer.text) : undefined;
     if (answer.kind === 'ended' && answer.isIdle && made !== undefined) this.#keep(worker);
     else await worker.terminate();
@@ -149,20 +152,22 @@ export class ToolRunner {
   }
 }
 
-/** Waits until a worker has done what it was asked to; every report starts the time again. */
+/**
+ * Waits until a worker has done what it was asked to. The time starts again with every call that is
+ * reported; a report that `onCall` does not expect ends the waiting, because a tool could send it.
+ */
 async function awaitAnswer(
   worker: Worker,
   timeoutMs: number,
-  onCall: (failed: string | undefined) => void = () => {},
+  onCall: (failed: string | undefined) => boolean = () => false,
 ): Promise<Answer> {
   const { promise, resolve } = Promise.withResolvers<Answer>();
   const late = { kind: 'late', why: `it did not end within ${timeoutMs} ms` } as const;
   const timer = setTimeout(() => resolve(late), timeoutMs);
   const onMessage = (message: FromWorker | null): void => {
-    if (message?.kind === 'call') {
-      timer.refresh();
-      onCall(message.failed);
-    } else resolve(typeof message === 'object' ? (message ?? STRAY) : STRAY);
+    if (message?.kind !== 'call') resolve(typeof message === 'object' ? (message ?? STRAY) : STRAY);
+    else if (onCall(message.failed)) timer.refresh();
+    else resolve(STRAY);
   };
   const onError = (error: unknown): void =>
     resolve({ kind: 'died', why: error instanceof Error ? error.message : String(error) });

@@ -42,7 +42,7 @@ export interface CandidateTools {
   readonly reached: AdapterContext['reached'];
   /** The schema as the last survey saw it. */
   readonly catalog: SqliteCatalog;
-  /** Whether the path leads to a different file by now. */
+  /** Whether the path now refers to a different file. */
   readonly isReplaced: () => boolean;
   /** Takes the connection back. One that is not clean may serve no other candidate. */
   readonly release: (connection: HoldingConnection, isClean: boolean) => void;
@@ -63,7 +63,8 @@ const SCHEMA_CHANGED = stageFailed(
 
 /**
  * A transaction held open with the writes of its actions in it. No other candidate uses the
- * connection meanwhile, and that an earlier one left nothing on it is checked before an action runs.
+ * connection meanwhile, and that an earlier one left nothing on it is checked before an action
+ * runs.
  */
 export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   readonly id: string;
@@ -193,7 +194,8 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
 
   async commit(marker: MarkerText): Promise<Promotion> {
     this.#assertHeld();
-    // The observation read the settings; none can have been set since without changing the standing.
+    // The observation read the settings; none can have been set since without changing the
+    // standing.
     const isUntouched = this.#seen?.isClean === true && this.#readStanding() === this.#standing;
     // The marker is not part of what is observed, and recording it would cost more than writing it.
     this.#closeSession();

@@ -11,7 +11,7 @@ export interface DatabaseSchema {
   readonly functions: readonly string[];
   /** Views that agents could be allowed to write through. */
   readonly views: readonly string[];
-  /** PostgreSQL: ends the three role names; empty if the usual names are free. */
+  /** PostgreSQL: suffix of the three role names; empty if the default names are not taken. */
   readonly roleSuffix: string;
 }
 

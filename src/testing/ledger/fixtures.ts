@@ -38,7 +38,7 @@ function secretOf(seed: string): Uint8Array {
   return createHash('sha256').update(seed).digest();
 }
 
-/** A digest that stands for something the ledger never looks into. */
+/** A placeholder digest for content that the ledger never inspects. */
 export function fixtureDigest(of: string): Digest {
   return digestText('effectmatch/fixture/v1', of);
 }

@@ -388,3 +388,17 @@ function describeBuiltIns(): unknown {
     ]),
   );
 }
+
+test('a tool that reports calls in the name of its worker gets no more time by it', async () => {
+  const tools = scriptModule(`import { parentPort } from 'node:worker_threads';
+export default {
+  stall: () => {
+    setInterval(() => parentPort.postMessage({ kind: 'call' }), 20);
+    return new Promise(() => {});
+  },
+};`);
+  const adapter = await open({ ...options(), tools, toolTimeoutMs: 10_000 });
+  const startedAt = performance.now();
+  assert.equal((await failure(adapter, { calls: [call('stall')] })).reason, 'tool-failed');
+  assert.ok(performance.now() - startedAt < 10_000, 'the second report ends it');
+});

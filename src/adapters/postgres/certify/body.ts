@@ -204,8 +204,8 @@ const NAME_BYTES = 63;
 const CHARACTER_BYTES = 4;
 
 /**
- * A name and what the server may cut it to: 63 bytes, which are more or fewer characters in its own
- * encoding.
+ * A name and the forms the server may truncate it to. The limit is 63 bytes, so the number of
+ * characters depends on the server's encoding.
  */
 function cutName(name: string): readonly string[] {
   if (Buffer.byteLength(name) <= NAME_BYTES) return [name];

@@ -88,8 +88,8 @@ export interface PostgresSurvey extends Survey {
    */
   readonly declared: readonly string[];
   /**
-   * Roles whose rights matter to an execution, with all they are members of: what a fingerprint
-   * watches.
+   * Roles whose rights affect an execution, and all roles they are members of. The fingerprint
+   * covers these.
    */
   readonly roles: readonly string[];
 }

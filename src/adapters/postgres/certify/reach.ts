@@ -125,7 +125,7 @@ class ReachSearch implements Reach {
     for (const rule of this.#index.rulesOf(oid)) this.#addNames(rule.definition, route);
   }
 
-  /** A type and what it is made of: checks of domains run when a value is stored or read. */
+  /** A type and its component types, because domain checks run when a value is stored or read. */
   addType(oid: number): void {
     const type = this.#index.type.get(oid);
     if (type === undefined || this.#types.has(oid)) return;

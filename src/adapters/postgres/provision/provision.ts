@@ -30,8 +30,8 @@ export interface ProvisionStep {
 }
 
 /**
- * A sequence that fills a column. A default draws from it with the rights of the inserting role, an
- * identity does not.
+ * A sequence that fills a column. A column default uses it with the rights of the inserting role;
+ * an identity column does not.
  */
 interface DrawnSequence extends QualifiedName {
   readonly byDefault: boolean;
