@@ -239,7 +239,7 @@ async function assertStopped(read: () => number): Promise<void> {
 for (const tool of ['hang', 'loop']) {
   test(`a call of ${tool} whose time is up is stopped, fails the action, and the next action runs`, async () => {
     const { options: counted, read } = counting();
-    const adapter = await open({ ...counted, toolTimeoutMs: 200 });
+    const adapter = await open({ ...counted, toolTimeoutMs: 1000 });
     const calls = [{ ...call(tool), mayFail: true }];
     assert.equal((await failure(adapter, { calls })).reason, 'tool-timeout');
     await assertStopped(read);
