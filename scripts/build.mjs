@@ -1,15 +1,17 @@
-// Builds dist from src with plain tsc, from scratch, copies the .sql files, and makes the CLI
-// executable.
+// Builds dist, or the folder that is named, from src with plain tsc, from scratch. Copies the .sql
+// files and makes the CLI executable.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, globSync, mkdirSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
-rmSync('dist', { recursive: true, force: true });
-const result = spawnSync('tsc', ['-p', 'tsconfig.build.json'], { stdio: 'inherit' });
+const [folder = 'dist'] = process.argv.slice(2);
+rmSync(folder, { recursive: true, force: true });
+const options = ['-p', 'tsconfig.build.json', '--outDir', folder];
+const result = spawnSync('node_modules/.bin/tsc', options, { stdio: 'inherit' });
 if (result.status !== 0) process.exit(result.status ?? 1);
 for (const file of globSync('src/**/*.sql')) {
-  const target = file.replace(/^src/, 'dist');
+  const target = join(folder, relative('src', file));
   mkdirSync(dirname(target), { recursive: true });
   copyFileSync(file, target);
 }
-chmodSync('dist/cli/main.js', 0o755);
+chmodSync(join(folder, 'cli/main.js'), 0o755);

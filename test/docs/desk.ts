@@ -29,19 +29,7 @@ export class Installation implements Disposable {
 
   constructor() {
     mkdirSync(this.home, { recursive: true });
-    const env = {
-      ...process.env,
-      PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
-    };
-    const outDir = join(this.home, 'dist');
-    execFileSync(
-      join(root, 'node_modules/.bin/tsc'),
-      ['-p', 'tsconfig.build.json', '--outDir', outDir],
-      {
-        cwd: root,
-        env,
-      },
-    );
+    execFileSync(process.execPath, ['scripts/build.mjs', join(this.home, 'dist')], { cwd: root });
     for (const file of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
       copyFileSync(join(root, file), join(this.home, file));
     }

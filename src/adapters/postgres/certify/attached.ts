@@ -11,21 +11,21 @@ const FORCED =
 export function surveyAttached(context: SurveyContext): void {
   const { catalog, index, reach, outlets } = context;
   const usable = usableSchemas(context);
-  const reached = (oid: number) => {
+  const relationAt = (oid: number) => {
     const row = index.relation.get(oid);
     return row !== undefined && reach.relations.has(row) ? row : undefined;
   };
   for (const trigger of catalog.triggers) {
-    const row = reached(trigger.relation);
+    const row = relationAt(trigger.relation);
     if (row) surveyTrigger(context, trigger, row, usable);
   }
   for (const constraint of catalog.constraints) {
-    const row = constraint.deferrable ? reached(constraint.relation) : undefined;
+    const row = constraint.deferrable ? relationAt(constraint.relation) : undefined;
     if (row) surveyDeferrable(context, constraint, row, usable);
   }
-  for (const rule of catalog.rules) surveyRule(context, rule, reached(rule.relation));
+  for (const rule of catalog.rules) surveyRule(context, rule, relationAt(rule.relation));
   for (const policy of catalog.policies) {
-    const row = reached(policy.relation);
+    const row = relationAt(policy.relation);
     if (row)
       outlets.observed(
         `policy ${policy.object} on ${row.object}`,
