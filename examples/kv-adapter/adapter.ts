@@ -5,19 +5,22 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import {
   type Backend,
   type Candidate,
+  copyAction,
   deniedOutlets,
   normaliseManifest,
   plainSchema,
   promotable,
+  readFields,
+  refuseAction,
   refusedPromotion,
+  refuseUnknown,
   stageFailed,
 } from '../../src/backend/index.ts';
-import {
-  type AdapterContext,
-  type AdapterFactory,
-  EffectMatchError,
-  type Markers,
-  type MarkerText,
+import type {
+  AdapterContext,
+  AdapterFactory,
+  Markers,
+  MarkerText,
 } from '../../src/contract/index.ts';
 import {
   type ChangeRecord,
@@ -84,20 +87,17 @@ function replay(text: string) {
   return state;
 }
 
-/**
- * Checks everything and copies it. `canonical` refuses whatever is not plain data, and runs none of
- * it.
- */
+/** Checks everything. The copy is plain data that the caller cannot change afterwards. */
 function parseAction(input: unknown): KvAction {
-  try {
-    const { set, ...unknown } = JSON.parse(canonical(input));
-    const entries = typeof set === 'object' && !Array.isArray(set) ? Object.entries(set) : [];
-    const texts = entries.every(
-      ([key, text]) => !key.startsWith(PROBE) && typeof text === 'string',
-    );
-    if (texts && entries.length > 0 && Object.keys(unknown).length === 0) return { set };
-  } catch {} // refused below, like everything else that is not an action
-  throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'an action is { set: { key: text, … } }');
+  const action = readFields(copyAction(input), 'the action');
+  refuseUnknown(action, ['set'], 'the action');
+  const set = readFields(action.set, 'set');
+  if (Object.keys(set).length === 0) throw refuseAction('set must hold at least one text');
+  for (const [key, text] of Object.entries(set)) {
+    if (key.startsWith(PROBE)) throw refuseAction(`set: no key may start with "${PROBE}"`);
+    if (typeof text !== 'string') throw refuseAction(`set: the value of "${key}" must be a text`);
+  }
+  return { set: set as KvAction['set'] };
 }
 
 function readEntries({ entries }: State, reads: readonly StateRead[]) {

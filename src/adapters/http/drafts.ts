@@ -7,7 +7,7 @@ import {
   stageFailed,
 } from '../../backend/candidate.ts';
 import type { StagedUnder } from '../../backend/permit-check.ts';
-import { copyAction, copyChecked } from '../../backend/plain-action.ts';
+import { copyAction, copyChecked } from '../../backend/action.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { refuseAction } from '../../contract/action-input.ts';
 import type {
