@@ -8,6 +8,7 @@ import {
   copyAction,
   deniedOutlets,
   normaliseManifest,
+  normaliseReads,
   plainSchema,
   promotable,
   readFields,
@@ -49,6 +50,7 @@ type State = ReturnType<typeof replay>;
 
 const ENTRY = { name: 'entry', columns: ['key', 'value'], key: ['key'], volatile: [] };
 const REGISTRATION: Registration = { profile: 'net-state', values: 'plain', targets: [ENTRY] };
+const SCHEMA = plainSchema(REGISTRATION);
 const PROBE = 'effectmatch-probe:'; // begins the keys that admission tries, which no action can name
 const SURVEY = {
   outlets: [
@@ -101,7 +103,7 @@ function parseAction(input: unknown): KvAction {
 }
 
 function readEntries({ entries }: State, reads: readonly StateRead[]) {
-  return reads.map(({ target, key, columns = ENTRY.columns }) => {
+  return normaliseReads(SCHEMA, reads).map(({ target, key, columns = ENTRY.columns }) => {
     const value = entries.get(String(key.key)) ?? null;
     const row = Object.entries({ ...key, value }).filter(([column]) => columns.includes(column));
     return { target, key, row: value === null ? null : Object.fromEntries(row) };
@@ -212,7 +214,7 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
           action: (token) => ({ set: { [PROBE + token]: 'tried' } }),
           durable: async (token) => store.read().entries.has(PROBE + token),
         },
-        normalise: async (manifest) => normaliseManifest(plainSchema(REGISTRATION), manifest),
+        normalise: async (manifest) => normaliseManifest(SCHEMA, manifest),
         read: async (reads) => readEntries(store.read(), reads),
         parseAction,
         describeAction: ({ set }) => ({ set }),
