@@ -60,6 +60,9 @@ function pack() {
     if (!names.includes(name.replace(/^\.\//, '')))
       fail(`${name} is not in the package: run \`npm run build\` first`);
   }
+  for (const [, link] of read('README.md').matchAll(/\]\(([^):#]+)/g)) {
+    if (!names.includes(link)) fail(`README.md leads to ${link}, which is not in the package`);
+  }
   return { ...packed, tarball: join(folder, packed.filename) };
 }
 

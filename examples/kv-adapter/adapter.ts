@@ -5,19 +5,23 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import {
   type Backend,
   type Candidate,
+  copyAction,
   deniedOutlets,
   normaliseManifest,
+  normaliseReads,
   plainSchema,
   promotable,
+  readFields,
+  refuseAction,
   refusedPromotion,
+  refuseUnknown,
   stageFailed,
 } from '../../src/backend/index.ts';
-import {
-  type AdapterContext,
-  type AdapterFactory,
-  EffectMatchError,
-  type Markers,
-  type MarkerText,
+import type {
+  AdapterContext,
+  AdapterFactory,
+  Markers,
+  MarkerText,
 } from '../../src/contract/index.ts';
 import {
   type ChangeRecord,
@@ -46,6 +50,7 @@ type State = ReturnType<typeof replay>;
 
 const ENTRY = { name: 'entry', columns: ['key', 'value'], key: ['key'], volatile: [] };
 const REGISTRATION: Registration = { profile: 'net-state', values: 'plain', targets: [ENTRY] };
+const SCHEMA = plainSchema(REGISTRATION);
 const PROBE = 'effectmatch-probe:'; // begins the keys that admission tries, which no action can name
 const SURVEY = {
   outlets: [
@@ -84,24 +89,21 @@ function replay(text: string) {
   return state;
 }
 
-/**
- * Checks everything and copies it. `canonical` refuses whatever is not plain data, and runs none of
- * it.
- */
+/** Checks everything. The copy is plain data that the caller cannot change afterwards. */
 function parseAction(input: unknown): KvAction {
-  try {
-    const { set, ...unknown } = JSON.parse(canonical(input));
-    const entries = typeof set === 'object' && !Array.isArray(set) ? Object.entries(set) : [];
-    const texts = entries.every(
-      ([key, text]) => !key.startsWith(PROBE) && typeof text === 'string',
-    );
-    if (texts && entries.length > 0 && Object.keys(unknown).length === 0) return { set };
-  } catch {} // refused below, like everything else that is not an action
-  throw new EffectMatchError('ERR_EM_ACTION_INVALID', 'an action is { set: { key: text, … } }');
+  const action = readFields(copyAction(input), 'the action');
+  refuseUnknown(action, ['set'], 'the action');
+  const set = readFields(action.set, 'set');
+  if (Object.keys(set).length === 0) throw refuseAction('set must hold at least one text');
+  for (const [key, text] of Object.entries(set)) {
+    if (key.startsWith(PROBE)) throw refuseAction(`set: no key may start with "${PROBE}"`);
+    if (typeof text !== 'string') throw refuseAction(`set: the value of "${key}" must be a text`);
+  }
+  return { set: set as KvAction['set'] };
 }
 
 function readEntries({ entries }: State, reads: readonly StateRead[]) {
-  return reads.map(({ target, key, columns = ENTRY.columns }) => {
+  return normaliseReads(SCHEMA, reads).map(({ target, key, columns = ENTRY.columns }) => {
     const value = entries.get(String(key.key)) ?? null;
     const row = Object.entries({ ...key, value }).filter(([column]) => columns.includes(column));
     return { target, key, row: value === null ? null : Object.fromEntries(row) };
@@ -212,7 +214,7 @@ export function keyValue({ file }: { readonly file: string }): AdapterFactory<Kv
           action: (token) => ({ set: { [PROBE + token]: 'tried' } }),
           durable: async (token) => store.read().entries.has(PROBE + token),
         },
-        normalise: async (manifest) => normaliseManifest(plainSchema(REGISTRATION), manifest),
+        normalise: async (manifest) => normaliseManifest(SCHEMA, manifest),
         read: async (reads) => readEntries(store.read(), reads),
         parseAction,
         describeAction: ({ set }) => ({ set }),

@@ -10,7 +10,7 @@ export {
   refuseUnknown,
 } from '../contract/action-input.ts';
 export { misnamedOption, type OptionNames } from '../contract/options.ts';
-export { readItems, readUntrusted } from './action.ts';
+export { copyAction, readItems, readUntrusted } from './action.ts';
 export {
   type Applied,
   alreadyDecided,

@@ -7,8 +7,9 @@ import type {
   Stage,
   Staged,
   Survey,
+  VoidResult,
 } from '../contract/adapter.ts';
-import type { ConsumedPermit } from '../contract/proof.ts';
+import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Residue } from '../protocol/residue.ts';
@@ -57,8 +58,8 @@ export function promotable<Action>(
       return await report(() => stages.open(request, action));
     },
     markers: {
-      find: (occurrence) => report(() => markers.find(occurrence)),
-      void: (marker) => report(() => markers.void(marker)),
+      find: async (occurrence) => copyMarker(await report(() => markers.find(occurrence))),
+      void: async (marker) => copyConflict(await report(() => markers.void(marker))),
       forget: (occurrence) => report(() => markers.forget(occurrence)),
     },
     probe: { ...probe, durable: (token) => report(() => probe.durable(token)) },
@@ -155,6 +156,18 @@ function keepEqual(known: Survey | undefined, survey: Survey): Survey {
   if (known !== undefined && JSON.stringify(survey) === JSON.stringify(known)) return known;
   Object.freeze(survey.outlets);
   return survey;
+}
+
+/** An engine's row may have more columns, or no prototype. The core compares and seals these five. */
+function copyMarker<Found extends MarkerText | undefined>(found: Found): Found | MarkerText {
+  if (found === undefined) return found;
+  const { occurrence, disposition, text, sealKey, sealMac } = found;
+  return { occurrence, disposition, text, sealKey, sealMac };
+}
+
+function copyConflict(result: VoidResult): VoidResult {
+  if (result.kind !== 'conflict') return result;
+  return { kind: 'conflict', marker: copyMarker(result.marker) };
 }
 
 function storable<T extends { readonly detail: string }>(answer: T): T {

@@ -1,4 +1,4 @@
-import { copyAction } from '../backend/plain-action.ts';
+import { copyAction } from '../backend/action.ts';
 import { adapterCode, deniedOutlets } from '../backend/setup.ts';
 import { refuseAction } from '../contract/action-input.ts';
 import type {

@@ -6,6 +6,7 @@ import type {
   Stage,
   Staged,
 } from '../../src/contract/adapter.ts';
+import type { StateReading } from '../../src/protocol/effect.ts';
 import { type AdapterKit, adapterConformance } from '../../src/testing/index.ts';
 import { type MemoryBackend, overlay, overlayAdapter, overlayStages } from '../world/world.ts';
 import { freshMemory, note } from './memory-kit.ts';
@@ -31,6 +32,9 @@ const evidence = (change: (evidence: Evidence) => Partial<Evidence>): Change =>
       return { ...honest, ...change(honest) };
     },
   }));
+
+/** The stage that was last held on a backend, whichever instance opened it. */
+const HELD = new WeakMap<MemoryBackend, Stage>();
 
 /** Adapters that break one promise of the port each. */
 export const LIARS: Readonly<Record<string, Change>> = {
@@ -94,6 +98,19 @@ export const LIARS: Readonly<Record<string, Change>> = {
       }
     },
   })),
+  'commits over a moved base': (adapter, backend) => ({
+    async stage(...parameters) {
+      const staged = await adapter.stage(...parameters);
+      if (staged.kind === 'held') HELD.set(backend, staged.stage);
+      const held = HELD.get(backend);
+      if (staged.kind === 'held' || staged.reason !== 'busy' || held === undefined) return staged;
+      const promote: Stage['promote'] = async ({ marker }) => {
+        backend.markers.set(marker.occurrence, marker);
+        return { kind: 'confirmed' };
+      };
+      return { kind: 'held', stage: overlay(held, { promote }) };
+    },
+  }),
   'voids what is committed': markers((_honest, backend) => ({
     async void(marker) {
       backend.markers.set(marker.occurrence, marker);
@@ -120,6 +137,24 @@ export const LIARS: Readonly<Record<string, Change>> = {
     read: async (reads) =>
       reads.map(({ target, key }) => ({ target, key, row: backend.writer?.log[0]?.after ?? null })),
   })),
+  'reads only a part of a row': (adapter) => ({
+    read: async (reads) =>
+      (await adapter.read(reads)).map(({ row, ...read }) => ({
+        ...read,
+        row: row && Object.fromEntries(Object.entries(row).slice(1)),
+      })),
+  }),
+  'reads what was there at first': (adapter) => {
+    const kept = new Map<string, Promise<readonly StateReading[]>>();
+    return {
+      read(reads) {
+        const asked = JSON.stringify(reads);
+        const reading = kept.get(asked) ?? adapter.read(reads);
+        kept.set(asked, reading);
+        return reading;
+      },
+    };
+  },
   'takes anything for an action': () => ({ parseAction: (input) => input }),
   "keeps the caller's own object": (adapter) => ({
     parseAction(input) {

@@ -5,12 +5,16 @@ import { test } from 'node:test';
 import {
   type Backend,
   type Candidate,
+  copyAction,
   type HoldResult,
   promotable,
+  readUntrusted,
+  refuseAction,
   stageFailed,
 } from '../../src/backend/index.ts';
 import type { PromotableAdapter, Promotion, Survey } from '../../src/contract/adapter.ts';
 import { systemClock } from '../../src/contract/clock.ts';
+import { EffectMatchError } from '../../src/errors.ts';
 import { mintProofs } from '../../src/testing/proofs.ts';
 
 const EVIDENCE = { evidence: 'evidence', records: [], channels: [], unattributed: 0, assigned: [] };
@@ -92,6 +96,27 @@ test('an occurrence that has a marker is refused by its disposition, and its act
     assert.equal(staged.kind === 'failed' && staged.reason, `already-${disposition}`);
     assert.deepEqual(ended, ['discarded']);
   }
+});
+
+test('a marker is handed on as its five fields, whatever else the row of an engine holds', async () => {
+  const fields = { occurrence: 'o', disposition: 'void', text: 't', sealKey: 'k', sealMac: 'm' };
+  const row = Object.assign(Object.create(null), fields, { rowid: 1 });
+  const markers = { find: async () => row, void: async () => ({ kind: 'conflict', marker: row }) };
+  const { adapter } = recorded({}, { markers: markers as never });
+  assert.deepEqual(await adapter.markers.find('o' as never), fields);
+  assert.deepEqual(await adapter.markers.void(row), { kind: 'conflict', marker: fields });
+});
+
+test('whatever reading an action throws refuses the action', () => {
+  const refusal = refuseAction('no such tool');
+  for (const error of [new EffectMatchError('ERR_EM_CANON_UNSUPPORTED', 'odd'), new Error('trap')])
+    assert.throws(() => readUntrusted(() => assert.fail(error)), {
+      code: 'ERR_EM_ACTION_INVALID',
+      cause: error,
+    });
+  assert.throws(() => readUntrusted(() => assert.fail(refusal)), refusal);
+  assert.throws(() => copyAction({ at: new Date(0) }), { code: 'ERR_EM_ACTION_INVALID' });
+  assert.throws(() => copyAction({ text: 'abc' }, 5), /longer than 5 characters/);
 });
 
 test('what an engine throws carries the code of the adapter, and its candidate ends', async () => {

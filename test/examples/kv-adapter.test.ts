@@ -175,6 +175,28 @@ describe('key-value example', () => {
     assert.deepEqual(changesIn(fresh.file), [{ door: 'open' }]);
   });
 
+  test('what the guide shows: one license, one action that it covers and one that it does not', async () => {
+    using fresh = freshFile();
+    const key = generateApprover('ap-team');
+    await using runtime = await createRuntime({
+      store: join(fresh.folder, 'ledger.db'),
+      keyring: join(fresh.folder, 'keys.json'),
+      issuers: { 'ap-team': { key: key.publicKey, may: ['notes'] } },
+      adapters: { notes: keyValue({ file: fresh.file }) },
+    });
+    const effects = [insert('entry', { key: 'door', value: 'open' })];
+    const execute = async (action: unknown) => {
+      const task = { adapter: 'notes', task: 'the door', planRevision: 1, effects };
+      const proposal = await runtime.prepare(task);
+      const license = approver(key).sign(proposal, { expiresIn: '5m' });
+      return await runtime.execute(license, action);
+    };
+    const rejected = await execute({ set: { door: 'open', window: 'open' } });
+    assert.equal(rejected.kind === 'rejected' && rejected.at, 'comparison');
+    assert.equal((await execute({ set: { door: 'open' } })).kind, 'committed');
+    assert.deepEqual(changesIn(fresh.file), [{ door: 'open' }]);
+  });
+
   test('a failure before the line is written ends rejected, and one after it ends committed', async () => {
     for (const [step, kind] of [
       ['adapter:marker-written', 'rejected'],

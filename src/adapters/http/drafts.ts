@@ -1,3 +1,4 @@
+import { copyAction, copyChecked } from '../../backend/action.ts';
 import {
   type Applied,
   type Candidate,
@@ -7,7 +8,6 @@ import {
   stageFailed,
 } from '../../backend/candidate.ts';
 import type { StagedUnder } from '../../backend/permit-check.ts';
-import { copyAction, copyChecked } from '../../backend/plain-action.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { refuseAction } from '../../contract/action-input.ts';
 import type {

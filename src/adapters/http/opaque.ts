@@ -1,4 +1,4 @@
-import { copyAction, copyChecked } from '../../backend/plain-action.ts';
+import { copyAction, copyChecked } from '../../backend/action.ts';
 import { refuseAction } from '../../contract/action-input.ts';
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import { isHeaderName } from '../../http/content.ts';

@@ -1,5 +1,4 @@
-import { readItems } from '../../backend/action.ts';
-import { copyAction } from '../../backend/plain-action.ts';
+import { copyAction, readItems } from '../../backend/action.ts';
 import { refuseAction, refuseUnknown } from '../../contract/action-input.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import { encodeData, isObject, type Value } from '../../protocol/value.ts';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Evidence, PromotableAdapter } from '../../contract/adapter.ts';
 import { approvedOutcome } from '../../protocol/approve.ts';
+import type { StateRead } from '../../protocol/effect.ts';
 import { prepareApproved } from '../../protocol/match.ts';
 import { establish } from '../../protocol/observation.ts';
 import { classify, type Outcome } from '../../protocol/outcome.ts';
@@ -135,6 +136,55 @@ export function candidateTests(kit: AdapterKit): void {
     await stage.discard();
     assert.deepEqual(await adapter.read(specimen.reads), outside);
   });
+
+  readingTests(kit);
+}
+
+/** What a reading of declared state holds. */
+function readingTests(kit: AdapterKit): void {
+  test('a reading holds every registered column, or only the columns that were asked for', async () => {
+    await using bench = await openBench(kit);
+    const reads = [...bench.specimen.reads, ...changedRows(bench)];
+    const asked = reads.flatMap((read) => [
+      read,
+      { ...read, columns: columnsOf(bench, read).slice(-1) },
+    ]);
+    for (const [index, { row }] of (await bench.adapter.read(asked)).entries()) {
+      const read = asked[index] as StateRead;
+      if (row === null) continue;
+      const expected = read.columns ?? columnsOf(bench, read);
+      assert.deepEqual(Object.keys(row).sort(), [...expected].sort(), JSON.stringify(read));
+    }
+  });
+
+  test('a row that an action changes reads differently after its promotion', async () => {
+    await using bench = await openBench(kit);
+    const reads = changedRows(bench);
+    const before = await bench.adapter.read(reads);
+    const { stage, proofs } = await bench.hold('changed');
+    await stage.promote(proofs.permit(await stage.observe()));
+    const after = await bench.adapter.read(reads);
+    for (const [index, { row, ...read }] of before.entries()) {
+      assert.notEqual(row, null, `${JSON.stringify(read)} is to be changed, and reads as missing`);
+      assert.notDeepEqual(after[index]?.row, row, `${JSON.stringify(read)} was changed`);
+    }
+  });
+}
+
+/** Reads of the rows that `effect` updates or deletes. */
+function changedRows({ specimen }: AdapterBench): readonly StateRead[] {
+  return specimen.effect.leaves.flatMap(({ op, target, key }) => {
+    const cells = Object.entries(key ?? {});
+    if (op === 'insert' || cells.some(([, cell]) => !('is' in cell))) return [];
+    const values = cells.map(([name, cell]) => [name, 'is' in cell ? cell.is : null]);
+    return [{ target, key: Object.fromEntries(values) }];
+  });
+}
+
+function columnsOf({ adapter }: AdapterBench, { target }: StateRead): readonly string[] {
+  const found = adapter.registration.targets.find(({ name }) => name === target);
+  assert.ok(found !== undefined, `"${target}" is read and not registered`);
+  return found.columns;
 }
 
 /** The core's own judgement about evidence, against what the kit says that its action leaves. */

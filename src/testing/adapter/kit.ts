@@ -27,8 +27,9 @@ export interface Specimen {
    */
   readDurable(): Promise<unknown>;
   /**
-   * What an agent would submit, and the effects that it leaves: these and no others. Run again
-   * after it was promoted, it must not fail, whatever it leaves then.
+   * What an agent would submit, and the effects that it leaves: these and no others. Best it changes
+   * a row that exists; if it only inserts, one case is skipped. Run again after it was promoted, it
+   * must not fail, whatever it leaves then.
    */
   readonly effect: { readonly action: unknown; readonly leaves: readonly ApprovedEffect[] };
   /** Leaves the same and something more. */
@@ -41,8 +42,8 @@ export interface Specimen {
    */
   readonly reads: readonly StateRead[];
   /**
-   * Writes into a held candidate after its action is done, where there is a way; without it that
-   * case is skipped.
+   * Writes into a held candidate after its action is done, if anything can; without it two cases are
+   * skipped.
    */
   writeInto?(stage: Stage): Promise<void>;
   close(): Promise<void>;
