@@ -18,6 +18,7 @@ const OPTIONAL_PARTS = [
   /^the store is declared as not /,
   /^the kit has no way /,
   /^actions of this adapter /,
+  /^the marker is written and made durable in one step/,
 ];
 const NO_REASON = 'no reason given';
 const OUTPUT_MAX = 4_000;
