@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { adapterFault } from '../backend/promotable.ts';
 import type { Markers, VoidResult } from '../contract/adapter.ts';
 import type { MarkerText } from '../contract/proof.ts';
 import type { Reached } from '../contract/steps.ts';
@@ -78,7 +77,7 @@ export function markerTable(options: { readonly table: string; readonly voidDead
     };
   }
 
-  return { findMarker, insertMarker, markersOf, faultOf: adapterFault };
+  return { findMarker, insertMarker, markersOf };
 }
 
 async function writeVoid(

@@ -619,6 +619,32 @@ test('usual approvals with labels cost a number of steps in proportion to their 
   }
 });
 
+test('of orders that only their lines tell apart, hundreds are decided and the rest is given up', () => {
+  const kindOf = (size: number) => {
+    const rows = identity(size);
+    const approved = rows.flatMap((n) => [
+      insertion('t', { id: gen(`p${n}`) }, is({ a: 0, b: 0 })),
+      ...[0, 1].map((line) =>
+        insertion('u', { id: gen(`c${n}.${line}`) }, { a: gen(`p${n}`), b: { is: line } }),
+      ),
+    ]);
+    const observed = rows.flatMap((n): Effect[] => [
+      { op: 'insert', target: 't', key: { id: n + 1 }, after: { a: 0, b: 0 } },
+      ...[0, 1].map(
+        (line): Effect => ({
+          op: 'insert',
+          target: 'u',
+          key: { id: 2 * n + line + 1 },
+          after: { a: n + 1, b: line },
+        }),
+      ),
+    ]);
+    return compare(approved, observed, { assigned: GRAPH_EVIDENCE }).kind;
+  };
+  assert.equal(kindOf(300), 'equal');
+  assert.equal(kindOf(400), 'budget');
+});
+
 test('a search that would take too long is given up and says so', () => {
   const next = random(99);
   const vertices = 60;

@@ -33,7 +33,7 @@ export interface SqliteRelation {
   /** Key columns in key order. */
   readonly key: readonly string[];
   /**
-   * The column that is another name for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values.
+   * The column that stands for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values.
    */
   readonly rowidAlias: string | undefined;
 }
