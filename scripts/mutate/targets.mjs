@@ -138,10 +138,11 @@ const TRIED_ON = {
   'src/adapters/github/': ['test/adapters/github/'],
 };
 
-/** The marker table is shared by every adapter that commits in SQLite. */
+/** Marker table and commit are shared by every adapter that commits in SQLite. */
 TRIED_ON['src/sqlite/'] = [
   ...TRIED_ON['src/adapters/sqlite/'],
   'test/adapters/files/promotion.test.ts',
+  'test/adapters/snapshot/commit.test.ts',
 ];
 
 /** The test files that are tried on a target, of all there are; `!` before a file leaves it out. */

@@ -215,3 +215,23 @@ test('a survey that is equal is the same object, with a frozen list', async () =
   configuration = 'other';
   assert.equal((await adapter.survey()).configuration, 'other');
 });
+
+test('a stage that has ended answers nothing, also after a promotion', async () => {
+  const ends: ((held: Awaited<ReturnType<typeof hold>>) => Promise<unknown>)[] = [
+    ({ stage: held }) => held.discard(),
+    async ({ stage: held, proofs }) => held.promote(proofs.permit(await held.observe())),
+  ];
+  for (const end of ends) {
+    const held = await hold(recorded().adapter);
+    await end(held);
+    for (const ask of ['read', 'observe', 'recheck'] as const)
+      await assert.rejects(held.stage[ask]([]), /the stage is still held/, ask);
+  }
+});
+
+test('an engine is not asked to read nothing', async () => {
+  const never = async () => assert.fail('it was asked');
+  const { adapter } = recorded({ read: never }, { read: never });
+  assert.deepEqual(await adapter.read([]), []);
+  assert.deepEqual(await (await hold(adapter)).stage.read([]), []);
+});
