@@ -62,7 +62,9 @@ async function inspect(run: Run): Promise<Passed | Refused> {
   const { attempt, claim, certificate, action } = established;
   const { approved } = attempt.signed;
 
-  const staged = await admitted.adapter.stage(claim, certificate, action, stateReads(approved));
+  const { settings } = approved;
+  const reads = stateReads(approved);
+  const staged = await admitted.adapter.stage(claim, certificate, action, reads, settings);
   if (staged.kind === 'failed') {
     run.seen = { residue: staged.residue };
     return { kind: 'refused', refusal: staged };
