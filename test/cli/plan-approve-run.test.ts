@@ -77,7 +77,7 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.equal(other.code, 2);
   assert.match(
     other.stdout,
-    /\(other-action\).*it tried: .*where id = 2[\s\S]*the license is still good/,
+    /\(other-action\).*it tried: .*where id = 2[\s\S]*this attempt did not use the license/,
   );
   const committed = await desk.run(['run', 'license.json', ...PAY]);
   assert.equal(committed.code, 0, committed.stdout);
