@@ -45,6 +45,22 @@ test('every verb explains itself, and the overview names every verb', async () =
   }
 });
 
+test('help fits a terminal of 80 columns, and its commands can be copied from it', async () => {
+  const topics = [[], ...VERBS.map((verb) => [verb])];
+  const helps = await Promise.all(topics.map((topic) => runCommand(['help', ...topic])));
+  for (const [index, { stdout }] of helps.entries()) {
+    for (const line of stdout.split('\n'))
+      assert.ok(line.length <= 80, `${topics[index]}: ${line}`);
+    const examples = /^Examples:\n((?: {2}.*\n)+)/m.exec(stdout)?.[1] ?? '';
+    const commands = examples
+      .replace(/ \\\n +/g, ' ')
+      .trimEnd()
+      .split('\n');
+    for (const command of index === 0 ? [] : commands)
+      assert.match(command, /^ {2}(source <\()?effectmatch /);
+  }
+});
+
 test('help as data has the same verbs, and its own flag is one of theirs', async () => {
   const { code, stdout } = await runCommand(['help', '--json']);
   assert.equal(code, 0);
