@@ -69,7 +69,7 @@ test('no row is wider than the terminal, however long its task and its tables ar
   assert.equal((await runtime.execute(license, { statements })).kind, 'committed');
   const list = (columns: string) =>
     runCommand(['journal'], { cwd: wide.folder, env: { COLUMNS: columns } });
-  for (const columns of [72, 80, 120]) {
+  for (const columns of [72, 80, 100]) {
     const lines = (await list(String(columns))).stdout.trimEnd().split('\n');
     assert.deepEqual(
       lines.map((line) => line.length <= columns),

@@ -2,11 +2,12 @@
 // that. Method: the real process from source, with its exit code and both of its streams; an older
 // Node where there is one.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { findOlderNode } from '../older-node.ts';
 import { MAIN, runCommand } from './command.ts';
 
 const VERBS = [
@@ -158,18 +159,3 @@ test('an older Node gets a sentence and exit code 1', (t) => {
     rmSync(folder, { recursive: true, force: true });
   }
 });
-
-function findOlderNode(): string | undefined {
-  const folders = ['/usr/bin', ...(process.env.PATH ?? '').split(delimiter)];
-  return folders
-    .map((folder) => join(folder, 'node'))
-    .filter((file) => existsSync(file))
-    .find((file) => {
-      const [major = 0, minor = 0] = execFileSync(file, ['-p', 'process.versions.node'], {
-        encoding: 'utf8',
-      })
-        .split('.')
-        .map(Number);
-      return major < 24 || (major === 24 && minor < 12);
-    });
-}
