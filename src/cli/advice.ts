@@ -122,7 +122,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
   spent:
-    'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
+    'nothing was changed by this attempt; `effectmatch journal` has the verdict of the execution that the license was used for',
   'stale-state': AGAIN,
 };
 
@@ -133,12 +133,13 @@ export function adviceFor(code: string): string | undefined {
   return Object.hasOwn(ADVICE, code) ? ADVICE[code] : undefined;
 }
 
-/** What to do after a verdict. */
-export function adviseTerminal(terminal: Terminal): string {
+/** What to do after a verdict; `earlier` if it was recorded before this command. */
+export function adviseTerminal(terminal: Terminal, earlier = false): string {
   const id = shortId(terminal.occurrence);
   const look = `effectmatch show ${id}`;
   switch (terminal.kind) {
     case 'committed':
+      if (earlier) return `it committed; do not repeat it; ${look}`;
       return `${look}; a receipt: effectmatch export --occurrence ${id} --out receipt.jsonl`;
     case 'rejected': {
       const unchanged = terminal.claim === undefined ? 'nothing' : 'no data';

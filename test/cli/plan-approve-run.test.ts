@@ -88,8 +88,17 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
     { id: 3, status: 'pending' },
   ]);
   const again = await desk.run(['run', 'license.json', ...PAY, '--json']);
-  assert.equal(again.code, 2);
-  assert.equal(JSON.parse(again.stdout).terminal.reason, 'spent');
+  assert.equal(again.code, 0, 'running it again gives the same verdict');
+  const { terminal, earlier, next } = JSON.parse(again.stdout);
+  assert.deepEqual([terminal.kind, earlier], ['committed', true]);
+  assert.match(next, /^it committed; do not repeat it/);
+  const otherSql = ['--sql', "update invoice set status = 'paid' where id = 2"];
+  const afterwards = await desk.run(['run', 'license.json', ...otherSql]);
+  assert.equal(afterwards.code, 0);
+  assert.match(afterwards.stdout, /^the license was used before, and nothing was run now/);
+  assert.deepEqual(desk.query("select count(*) as n from invoice where status = 'paid'"), [
+    { n: 1 },
+  ]);
 });
 
 test('without a terminal nothing is signed unless --yes was given', async () => {
