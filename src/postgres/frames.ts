@@ -10,6 +10,8 @@ export type ParameterValue = string | readonly (string | null)[] | Uint8Array | 
  */
 export type WireStatement = ({ readonly text: string } | { readonly prepared: string }) & {
   readonly values?: readonly ParameterValue[];
+  /** Asks for the names and types of the columns that it returns. */
+  readonly describe?: boolean;
 };
 
 /**
@@ -31,6 +33,11 @@ export function writeStatements(statements: readonly WireStatement[]): Buffer {
       frames.value(Array.isArray(value) ? writeList(value) : (value as Item));
     frames.count(0);
     frames.close();
+    if (statement.describe === true) {
+      frames.open('D');
+      frames.text('P');
+      frames.close();
+    }
     frames.open('E');
     frames.text('');
     frames.number(0);

@@ -48,6 +48,7 @@ interface BoundStatement {
   /** One statement for the extended protocol. */
   readonly sql: string;
   readonly values: readonly (string | null)[];
+  readonly returnsRows: boolean;
   /** The entry point, where the statement is ours and only calls it. */
   readonly call?: string;
 }
@@ -87,7 +88,7 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Bo
   if (finding.parameters !== values.length) {
     throw refuseValueCount(`${where}: the statement`, finding.parameters, values.length);
   }
-  return { sql, values };
+  return { sql, values, returnsRows: finding.returnsRows };
 }
 
 const procedures = new WeakMap<ReadonlyMap<string, EntryRoutine>, ReadonlySet<string>>();
@@ -121,7 +122,7 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): B
   const values = readValues(statement.values, where);
   const inputs = entry.arguments.filter(({ input }) => input).length;
   if (values.length !== inputs) throw refuseValueCount(`${where}: ${call}`, inputs, values.length);
-  return { sql: writeCall(entry), values, call };
+  return { sql: writeCall(entry), values, returnsRows: true, call };
 }
 
 /** The registered entry points that a call could mean. */
@@ -231,7 +232,7 @@ const probes = new WeakSet<CheckedPostgresAction>();
  */
 export function probeAction(token: string): CheckedPostgresAction {
   const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;
-  const action = { statements: [{ sql, values: [token] }] };
+  const action = { statements: [{ sql, values: [token], returnsRows: false }] };
   probes.add(action);
   return action;
 }

@@ -2,7 +2,7 @@ import {
   type Backend,
   type HoldRequest,
   type HoldResult,
-  stageFailed,
+  stagePrevented,
 } from '../../backend/candidate.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { adapterCode } from '../../backend/setup.ts';
@@ -168,7 +168,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
       const detail = `all execution sessions were in use for ${settings.lockTimeoutMs} ms; raise sessions.max`;
-      return stageFailed('busy', detail);
+      return stagePrevented('busy', detail);
     }
     this.#sweepSometimes();
     const tools: PostgresCandidateTools = {

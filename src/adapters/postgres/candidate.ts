@@ -25,6 +25,7 @@ import type { Settings } from './options.ts';
 import { promoteTransaction } from './promotion.ts';
 import { type LockedReads, lockReads } from './reading.ts';
 import { describeMoved } from './residue.ts';
+import { collectResults } from './result-rows.ts';
 import type { PostgresDeployment } from './secret.ts';
 import { isReset } from './sessions.ts';
 import { mapLeaves } from './watched.ts';
@@ -111,7 +112,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     this.#held = { opened, written, answer };
     if (locks > 0)
       this.#readings = this.#locked.decode((done[0]?.rows ?? []).map(([image]) => image ?? null));
-    return { kind: 'done' };
+    const results = collectResults(done.slice(locks, locks + action.statements.length));
+    return { kind: 'done', ...(results && { results }) };
   }
 
   /** Everything from BEGIN to the observation in one write. */
@@ -123,7 +125,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const { forceConstraints, watched, sequencePositions } = boundary;
     const statements: WireStatement[] = [{ text: BEGIN[settings.isolation] }, this.#openCall()];
     if (queries.length > 0) statements.push(this.#lockRows(queries));
-    for (const { sql, values } of action.statements) statements.push({ text: sql, values });
+    for (const { sql, values, returnsRows } of action.statements)
+      statements.push({ text: sql, values, describe: returnsRows });
     if (forceConstraints !== '') statements.push({ text: forceConstraints });
     const oids = [watched.oids, sequencePositions.oids];
     statements.push({ prepared: 'effectmatch_observe', values: oids });

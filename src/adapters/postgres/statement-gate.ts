@@ -2,11 +2,11 @@ import { EffectMatchError } from '../../errors.ts';
 import { nameTarget } from '../../postgres/identifier.ts';
 
 /**
- * What the gate makes of a text: a statement that may be tried, with its highest parameter, or what
- * it is instead.
+ * What the gate makes of a text: a statement that may be tried, with its highest parameter and
+ * whether it returns rows, or what it is instead.
  */
 type StatementFinding =
-  | { readonly kind: 'admitted'; readonly parameters: number }
+  | { readonly kind: 'admitted'; readonly parameters: number; readonly returnsRows: boolean }
   | { readonly kind: 'refused'; readonly why: string };
 
 /**
@@ -90,17 +90,22 @@ function checkText(
       return refused(`it has ${stmts.length} statements; submit them as a list of statements`);
     const [kind, content] = Object.entries(only?.stmt ?? {})[0] ?? [];
     if (kind === undefined) return refused('it has no statement');
-    if (kind !== 'CallStmt') return new Walk().read(only?.stmt ?? {});
+    if (kind !== 'CallStmt')
+      return new Walk().read(only?.stmt ?? {}, returnsRows(kind, content as Node));
     const name = readName((content as { readonly funccall: Node }).funccall.funcname);
     if (!procedures.has(name))
       return refused(`CALL of ${name} is not admitted: it is not a registered entry point`);
-    return new Walk().read((content as Node).funccall as Node);
+    return new Walk().read((content as Node).funccall as Node, true);
   } catch (error) {
     if (error instanceof RangeError) return refused('it is nested too deeply');
     return refused(
       `it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
+}
+
+function returnsRows(kind: string, { returningClause, returningList }: Node): boolean {
+  return kind === 'SelectStmt' || returningClause !== undefined || returningList !== undefined;
 }
 
 const ADMITTED = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
@@ -113,10 +118,10 @@ class Walk {
   #parameters = 0;
   #why: string | undefined;
 
-  read(root: Node): StatementFinding {
+  read(root: Node, returnsRows: boolean): StatementFinding {
     this.#visit(root);
     return this.#why === undefined
-      ? { kind: 'admitted', parameters: this.#parameters }
+      ? { kind: 'admitted', parameters: this.#parameters, returnsRows }
       : refused(this.#why);
   }
 
