@@ -15,6 +15,7 @@ import type { Manifest } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Residue } from '../protocol/residue.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import type { Value } from '../protocol/value.ts';
 import type { StagedUnder } from './permit-check.ts';
 
@@ -50,6 +51,8 @@ export interface Backend<Action> {
   survey(): Promise<Survey>;
   /** What changed between two surveys, in words for an administrator. */
   readonly explainChange?: PromotableAdapter['explainChange'];
+  /** Present if a candidate can apply the settings of a `HoldRequest`. */
+  readonly settingRefusal?: PromotableAdapter['settingRefusal'];
   /** Opens a private candidate with nothing applied yet. After `failed` nothing is held. */
   hold(request: HoldRequest): Promise<HoldResult<Action>>;
   /** Closes connections. Every candidate that was handed out has ended before. Called once. */
@@ -61,6 +64,8 @@ export interface HoldRequest extends StagedUnder {
   readonly occurrence: OccurrenceId;
   /** The state that the candidate will be asked for: lock it before an action runs, if you can. */
   readonly reads: readonly StateRead[];
+  /** Settings of the session: apply them before an action runs, and fail if it changed one. */
+  readonly settings: SessionSettings;
 }
 
 /** An open candidate, with the marker that is already durable under its occurrence, if any. */

@@ -49,13 +49,14 @@ export function promotable<Action>(
     parseAction: (input) => backend.parseAction(input),
     describeAction: (action) => backend.describeAction(action),
     ...(backend.explainChange && { explainChange: backend.explainChange.bind(backend) }),
+    ...(backend.settingRefusal && { settingRefusal: backend.settingRefusal.bind(backend) }),
     async survey() {
       known = keepEqual(known, await report(() => backend.survey()));
       return known;
     },
-    async stage(claim, certificate, action, reads = []) {
+    async stage(claim, certificate, action, reads = [], settings = {}) {
       const { occurrence } = claim.sealed.record;
-      const request = { claim, certificate, occurrence, reads };
+      const request = { claim, certificate, occurrence, reads, settings };
       return await report(() => stages.open(request, action));
     },
     markers: {

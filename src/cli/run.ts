@@ -22,8 +22,8 @@ export const run: Verb = {
   about: `Uses the license once: the action runs in a held transaction, its actual changes are
 compared with the approved ones, and exactly those are committed, or nothing is. The verdict is
 recorded either way. Running it again runs nothing: it waits for an attempt that is under way,
-recovers one that was interrupted, and prints the recorded verdict. A license that came from a rehearsal is valid only for the action that was
-planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected
+recovers one that was interrupted, and prints the recorded verdict. A license that came from a
+rehearsal is valid only for the action that was planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected
 and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged,
 ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
   positionals: ['license'],
@@ -38,6 +38,7 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
   },
   examples: [
     `effectmatch run license.json --sql "update invoice set status = ? where id = ?" --values '["paid", 4711]'`,
+    'effectmatch run license.json --file pay-4711.sql',
     'effectmatch run license.json --action action.json --json',
   ],
   async run(args, output) {

@@ -12,6 +12,7 @@ import type {
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Residue } from '../protocol/residue.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Clock } from './clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
@@ -120,14 +121,21 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
   /**
    * Runs the action once in a private candidate. `failed` means that nothing of it remains. `reads`
    * is the declared state that the stage will be asked for: an adapter that protects it by locks
-   * takes them before the action runs.
+   * takes them before the action runs. `settings` are applied to the session before the action, and
+   * a stage whose action changed one fails. They are only given if `settingRefusal` accepted them.
    */
   stage(
     claim: Claim,
     certificate: Certificate,
     action: Action,
     reads?: readonly StateRead[],
+    settings?: SessionSettings,
   ): Promise<Staged>;
+  /**
+   * Why a session setting of this name cannot be applied, as the end of a sentence; undefined if it
+   * can. An adapter without this has no session settings.
+   */
+  settingRefusal?(name: string): string | undefined;
   readonly markers: Markers;
   readonly probe: PromotableProbe<Action>;
 }

@@ -81,7 +81,9 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
 
   const stale = await tries.findStale(established);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
-  const staged = await admitted.adapter.stage(claim, certificate, action, stateReads(approved));
+  const { settings } = approved;
+  const reads = stateReads(approved);
+  const staged = await admitted.adapter.stage(claim, certificate, action, reads, settings);
   if (staged.kind === 'failed') {
     if (await tries.waitAfter(staged)) return { kind: 'prevented' };
     run.seen = { residue: tries.residue(staged.residue) };

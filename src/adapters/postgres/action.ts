@@ -37,7 +37,9 @@ export type PostgresStatement =
 /** What an agent may submit: one statement, or several that run in order in one candidate. */
 export type PostgresAction =
   | PostgresStatement
-  | { readonly statements: readonly PostgresStatement[] };
+  | { readonly statements: readonly PostgresStatement[] }
+  /** The text of several statements without parameters, separated by semicolons. */
+  | { readonly script: string };
 
 /** An action that was checked completely: its own copy, ready to bind. */
 export interface CheckedPostgresAction {
@@ -75,7 +77,13 @@ const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
  */
 export function parseAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
   const read = (statement: Fields, where: string) => readStatement(tools, statement, where);
-  return { statements: readStatements(input, read) };
+  return { statements: readStatements(input, read, (script) => splitScript(tools.gate, script)) };
+}
+
+function splitScript(gate: StatementGate, script: string): readonly string[] {
+  const found = gate.split(script);
+  if (found.kind === 'refused') throw refuseAction(`script: ${found.why}`);
+  return found.statements;
 }
 
 function readStatement(tools: ActionTools, statement: Fields, where: string): BoundStatement {

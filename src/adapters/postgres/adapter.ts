@@ -32,6 +32,7 @@ import { type PostgresOptions, readOptions, type Settings } from './options.ts';
 import { lockReads, readState } from './reading.ts';
 import { admitRegistration } from './registration.ts';
 import type { PostgresDeployment } from './secret.ts';
+import { refuseServerSettings, refuseSetting } from './session-settings.ts';
 import { Sessions } from './sessions.ts';
 import { loadGate, type StatementGate } from './statement-gate.ts';
 
@@ -96,6 +97,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly markers: Markers;
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
+  readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
   #staged = 0;
@@ -127,6 +129,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
 
   async normalise(manifest: Manifest): Promise<Manifest> {
     const { relations, readable, views } = await this.#closedBoundary();
+    await refuseServerSettings(await this.#opened.control.connection(), manifest.settings);
     const known = new Map(readable);
     for (const relation of relations) known.set(relation.target, relation);
     const tools = {

@@ -5,6 +5,7 @@ import {
   type CandidateEnd,
   type CandidateEvidence,
   type HoldRequest,
+  stageFailed,
 } from '../../backend/candidate.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
@@ -15,6 +16,7 @@ import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
+import type { SessionSettings } from '../../protocol/settings.ts';
 import { type CheckedPostgresAction, isProbe } from './action.ts';
 import type { PostgresBoundary } from './boundary.ts';
 import { CALLS } from './calls.ts';
@@ -27,6 +29,7 @@ import { type LockedReads, lockReads } from './reading.ts';
 import { describeMoved } from './residue.ts';
 import { collectResults } from './result-rows.ts';
 import type { PostgresDeployment } from './secret.ts';
+import { applySettings, findChangedSetting, readSettings } from './session-settings.ts';
 import { isReset } from './sessions.ts';
 import { mapLeaves } from './watched.ts';
 
@@ -64,6 +67,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   readonly id: string;
   readonly #tools: PostgresCandidateTools;
   readonly #occurrence: OccurrenceId;
+  readonly #sessionSettings: SessionSettings;
   readonly #locked: LockedReads;
   readonly #noteOwn: (xid: string) => void;
   #held: Held | undefined;
@@ -73,10 +77,11 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   #locks = 0;
   #resetting: Promise<boolean> | undefined;
 
-  constructor(tools: PostgresCandidateTools, { occurrence }: HoldRequest, locked: LockedReads) {
+  constructor(tools: PostgresCandidateTools, request: HoldRequest, locked: LockedReads) {
     this.id = `postgresql:${tools.deployment.backend}:${randomIds.hex(16)}`;
     this.#tools = tools;
-    this.#occurrence = occurrence;
+    this.#occurrence = request.occurrence;
+    this.#sessionSettings = request.settings;
     this.#locked = locked;
     this.#noteOwn = tools.control.promotedTransactions();
   }
@@ -100,7 +105,10 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     this.#held = { opened, written };
     const locks = this.#locked.queries.length === 0 ? 0 : 1;
     if (done.length < locks) return failed(failure?.error, 'declared state could not be locked');
-    const statements = done.length - locks;
+    const names = Object.keys(this.#sessionSettings);
+    const unset = names[done.length - locks];
+    if (unset !== undefined) return failed(failure?.error, `the setting ${unset} was refused`);
+    const statements = done.length - locks - names.length;
     if (statements < action.statements.length)
       return failed(failure?.error, `statement ${statements + 1} failed`);
     const answer = done.at(-1)?.rows;
@@ -109,11 +117,19 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
         failure?.error,
         'a deferred constraint failed, or the outcome could not be observed',
       );
+    const changed = findChangedSetting(this.#sessionSettings, done.at(-2));
+    if (changed !== undefined)
+      return stageFailed('setting-changed', `the action changed the approved setting ${changed}`);
     this.#held = { opened, written, answer };
     if (locks > 0)
       this.#readings = this.#locked.decode((done[0]?.rows ?? []).map(([image]) => image ?? null));
-    const results = collectResults(done.slice(locks, locks + action.statements.length));
+    const first = locks + names.length;
+    const results = collectResults(done.slice(first, first + action.statements.length));
     return { kind: 'done', ...(results && { results }) };
+  }
+
+  get #hasSettings(): boolean {
+    return Object.keys(this.#sessionSettings).length > 0;
   }
 
   /** Everything from BEGIN to the observation in one write. */
@@ -125,9 +141,11 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const { forceConstraints, watched, sequencePositions } = boundary;
     const statements: WireStatement[] = [{ text: BEGIN[settings.isolation] }, this.#openCall()];
     if (queries.length > 0) statements.push(this.#lockRows(queries));
+    statements.push(...applySettings(this.#sessionSettings));
     for (const { sql, values, returnsRows } of action.statements)
       statements.push({ text: sql, values, describe: returnsRows });
     if (forceConstraints !== '') statements.push({ text: forceConstraints });
+    if (this.#hasSettings) statements.push(readSettings(this.#sessionSettings));
     const oids = [watched.oids, sequencePositions.oids];
     statements.push({ prepared: 'effectmatch_observe', values: oids });
     const { looking, running } = session.together(() => ({

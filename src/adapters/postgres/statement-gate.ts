@@ -7,7 +7,18 @@ import { nameTarget } from '../../postgres/identifier.ts';
  */
 type StatementFinding =
   | { readonly kind: 'admitted'; readonly parameters: number; readonly returnsRows: boolean }
-  | { readonly kind: 'refused'; readonly why: string };
+  | Refused;
+
+interface Refused {
+  readonly kind: 'refused';
+  readonly why: string;
+}
+
+/** A text divided into its statements, without what comes between them. */
+interface Script {
+  readonly kind: 'script';
+  readonly statements: readonly string[];
+}
 
 /**
  * Reads SQL with PostgreSQL's own grammar. This is for admission and display: it keeps mistakes and
@@ -18,6 +29,8 @@ type StatementFinding =
 export interface StatementGate {
   /** `procedures` are the targets that a CALL may name. */
   check(sql: string, procedures: ReadonlySet<string>): StatementFinding;
+  /** The statements of a script, where the grammar ends each of them. */
+  split(script: string): Script | Refused;
 }
 
 let loading: Promise<StatementGate> | undefined;
@@ -41,8 +54,10 @@ async function openGate(): Promise<StatementGate> {
       'postgres: the parser for statements could not be loaded; install the package libpg-query';
     throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what, { cause });
   }
+  const parse: Parse = (text) => parser.parseSync(text);
   return rememberFindings({
-    check: (sql, procedures) => checkText((text) => parser.parseSync(text), sql, procedures),
+    check: (sql, procedures) => checkText(parse, sql, procedures),
+    split: (script) => splitText(parse, script),
   });
 }
 
@@ -59,6 +74,7 @@ function rememberFindings(gate: StatementGate): StatementGate {
     { readonly procedures: ReadonlySet<string>; readonly finding: StatementFinding }
   >();
   return {
+    split: (script) => gate.split(script),
     check(sql, procedures) {
       const remembered = known.get(sql);
       if (remembered?.procedures === procedures) return remembered.finding;
@@ -78,13 +94,42 @@ function rememberFindings(gate: StatementGate): StatementGate {
  */
 type Node = { readonly [field: string]: unknown };
 
-function checkText(
-  parse: (sql: string) => unknown,
-  sql: string,
-  procedures: ReadonlySet<string>,
-): StatementFinding {
+/** Throws if the text does not parse. */
+type Parse = (sql: string) => unknown;
+
+/** One statement of a parsed text. Offsets are in bytes; without a length it reaches to the end. */
+interface ParsedStatement {
+  readonly stmt?: Node;
+  readonly stmt_location?: number;
+  readonly stmt_len?: number;
+}
+
+function parseStatements(parse: Parse, sql: string): readonly ParsedStatement[] {
+  const { stmts = [] } = parse(sql) as { readonly stmts?: readonly ParsedStatement[] };
+  return stmts;
+}
+
+function splitText(parse: Parse, script: string): Script | Refused {
   try {
-    const { stmts = [] } = parse(sql) as { readonly stmts?: readonly { readonly stmt?: Node }[] };
+    const bytes = Buffer.from(script);
+    const statements = parseStatements(parse, script).map(({ stmt_location = 0, stmt_len }) => {
+      const end = stmt_len === undefined ? bytes.length : stmt_location + stmt_len;
+      return bytes.toString('utf8', stmt_location, end).trim();
+    });
+    return { kind: 'script', statements };
+  } catch (error) {
+    return refuseUnparsed(error);
+  }
+}
+
+function refuseUnparsed(error: unknown): Refused {
+  if (error instanceof RangeError) return refused('it is nested too deeply');
+  return refused(`it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`);
+}
+
+function checkText(parse: Parse, sql: string, procedures: ReadonlySet<string>): StatementFinding {
+  try {
+    const stmts = parseStatements(parse, sql);
     const [only] = stmts;
     if (stmts.length > 1)
       return refused(`it has ${stmts.length} statements; submit them as a list of statements`);
@@ -97,10 +142,7 @@ function checkText(
       return refused(`CALL of ${name} is not admitted: it is not a registered entry point`);
     return new Walk().read((content as Node).funccall as Node, true);
   } catch (error) {
-    if (error instanceof RangeError) return refused('it is nested too deeply');
-    return refused(
-      `it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    return refuseUnparsed(error);
   }
 }
 
@@ -212,6 +254,6 @@ function readPart(node: unknown): string {
   return String((node as { readonly String?: { readonly sval?: unknown } }).String?.sval ?? '');
 }
 
-function refused(why: string): StatementFinding {
+function refused(why: string): Refused {
   return { kind: 'refused', why };
 }
