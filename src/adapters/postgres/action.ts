@@ -7,7 +7,7 @@ import {
   refuseUnknown,
   refuseValueCount,
 } from '../../contract/action-input.ts';
-import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
+import { quoteQualified, sqlName } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { EntryRoutine } from './entry.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
@@ -106,7 +106,7 @@ function proceduresOf(entries: ReadonlyMap<string, EntryRoutine>): ReadonlySet<s
   const known = procedures.get(entries);
   if (known !== undefined) return known;
   const found = new Set(
-    [...entries.values()].flatMap((entry) => (entry.kind === 'procedure' ? nameTarget(entry) : [])),
+    [...entries.values()].flatMap((entry) => (entry.kind === 'procedure' ? sqlName(entry) : [])),
   );
   procedures.set(entries, found);
   return found;

@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { type RelationInspection, readRelations } from './catalog.ts';
+import { type RelationInspection, readRelations, resolveNames } from './catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
@@ -97,10 +97,11 @@ export async function readBoundary(
 
 async function readOnce(
   connection: Connection,
-  settings: Settings,
+  stated: Settings,
   roles: BoundaryRoles,
   fingerprint: string,
 ): Promise<PostgresBoundary> {
+  const settings = await resolveNames(connection, stated);
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
   const described = await readRelations(connection, names, settings.trustedCode);
   const found = await markUnreadable(connection, roles, described.map(usable));

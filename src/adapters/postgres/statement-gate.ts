@@ -1,5 +1,5 @@
 import { EffectMatchError } from '../../errors.ts';
-import { nameTarget } from '../../postgres/identifier.ts';
+import { sqlName } from '../../postgres/identifier.ts';
 
 /**
  * What the gate makes of a text: a statement that may be tried, with its highest parameter and
@@ -247,7 +247,7 @@ function judgeFunction(funcname: readonly unknown[]): string | undefined {
 function readName(funcname: unknown): string {
   const parts = Array.isArray(funcname) ? funcname.map(readPart) : [];
   const [schema, name] = parts.length === 1 ? ['public', parts[0]] : parts;
-  return nameTarget({ schema: schema ?? '', name: name ?? '' });
+  return sqlName({ schema: schema ?? '', name: name ?? '' });
 }
 
 function readPart(node: unknown): string {
