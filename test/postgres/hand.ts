@@ -1,4 +1,4 @@
-import { CALLS } from '../../src/adapters/postgres/calls.ts';
+import { CALLS } from '../../src/adapters/postgres/prepared.ts';
 import type { PostgresDeployment } from '../../src/adapters/postgres/secret.ts';
 import { readDeployment } from '../../src/adapters/postgres/secret.ts';
 import { Connection, sqlState } from '../../src/postgres/connection.ts';

@@ -173,6 +173,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     this.#sweepSometimes();
     const tools: PostgresCandidateTools = {
       session,
+      texts: sessions.textsOf(session),
       settings,
       control,
       deployment,

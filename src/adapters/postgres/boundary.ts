@@ -17,9 +17,7 @@ import {
   type DrawableSequence,
   drawableSequences,
   listSequences,
-  positionsOf,
   type ReadableSequence,
-  type SequencePositions,
 } from './residue.ts';
 import type { RoutineName } from './routine-name.ts';
 import { markUnreadable } from './row-security.ts';
@@ -50,8 +48,8 @@ export interface PostgresBoundary {
   readonly readableSequences: readonly ReadableSequence[];
   /** Of these, the ones that are there for columns of registered relations. */
   readonly drawableSequences: readonly DrawableSequence[];
-  /** How the positions of all of them are asked for and compared. */
-  readonly sequencePositions: SequencePositions;
+  /** Their object ids as an array literal. */
+  readonly sequenceOids: string;
   readonly survey: PostgresSurvey;
 }
 
@@ -131,7 +129,7 @@ async function readOnce(
     randomColumns: relations.flatMap(randomColumns),
     sequences,
     readableSequences,
-    sequencePositions: positionsOf(readableSequences),
+    sequenceOids: `{${readableSequences.map(({ oid }) => oid).join(',')}}`,
     drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };

@@ -47,8 +47,8 @@ export class Control {
     const served = this.#served;
     try {
       // A path stored on the role or database would let objects of the application answer for the
-      // server's own.
-      await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
+      // server's own. Compiling a query takes longer than running it.
+      await connection.script(`set search_path = ${PINNED_SEARCH_PATH}; set jit = off`);
       if (served === undefined) return connection;
       const { backend, major } = await readDeployment(connection);
       if (backend === served.backend && major === served.major) return connection;

@@ -11,7 +11,7 @@ import { type FindUsed, findUsed, freshIdentifiers } from './fresh.ts';
 import { type Image, parseImages } from './image.ts';
 import { areRecordersIntact } from './intact.ts';
 import type { PostgresRelation } from './relation.ts';
-import { describeDrawn, describeMoved, type Moved } from './residue.ts';
+import { comparePositions, describeDrawn, describeMoved, type Moved } from './residue.ts';
 import { decoderOf } from './value.ts';
 import type { Watched } from './watched.ts';
 
@@ -65,9 +65,9 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
   const counters = readCounters(counted);
   const result = readRecords(written, rows);
   const records = result.kind === 'records' ? result.records : [];
-  const moved = boundary.sequencePositions.compare(opened.positions, facts[4] ?? '');
+  const moved = comparePositions(opened.positions, facts[4] ?? '');
   const find: FindUsed = async (...column) => await findUsed(await control.connection(), ...column);
-  const expectedSession = `origin on UTF8 ${input.isolation} 0 0`;
+  const expectedSession = `origin on UTF8 ${input.isolation} 0`;
   const touched = listTouched(written, boundary.watched, counters);
   const channels: readonly ChannelReport[] = [
     result.kind === 'records'
