@@ -16,8 +16,8 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
 import { type CheckedPostgresAction, isProbe } from './action.ts';
-import type { PostgresBoundary } from './boundary.ts';
-import type { Control } from './control.ts';
+import { mapLeaves, type PostgresBoundary } from './boundary.ts';
+import type { Control, PostgresDeployment } from './control.ts';
 import { describeFailure } from './failure.ts';
 import { type OpenAnswer, readObservation, type WrittenRelations } from './observation.ts';
 import type { Settings } from './options.ts';
@@ -25,9 +25,7 @@ import { CALLS, type PreparedTexts } from './prepared.ts';
 import { promoteTransaction } from './promotion.ts';
 import { type LockedReads, lockReads } from './reading.ts';
 import { comparePositions, describeMoved } from './residue.ts';
-import type { PostgresDeployment } from './secret.ts';
 import { isReset } from './sessions.ts';
-import { mapLeaves } from './watched.ts';
 
 /** The session that a candidate holds, and the database around it. */
 export interface PostgresCandidateTools {

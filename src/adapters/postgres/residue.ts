@@ -1,7 +1,7 @@
-import { nameTarget } from '../../postgres/identifier.ts';
+import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { Drawn } from '../../protocol/drawn.ts';
 import type { Residue } from '../../protocol/residue.ts';
-import type { TextReader } from './certify/catalog.ts';
+import { readRows, type TextReader } from './certify/catalog.ts';
 import type { PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 
@@ -19,11 +19,9 @@ export async function listSequences(
   control: TextReader,
   owner: string,
 ): Promise<readonly ReadableSequence[]> {
-  const { rows } = await control.query(SQL.registered.get('sequences'), [owner]);
-  return rows.map(([oid, schema, name]) => ({
-    oid: Number(oid),
-    name: nameTarget({ schema: String(schema), name: String(name) }),
-  }));
+  const query = SQL.registered.get('sequences');
+  const rows = await readRows<QualifiedName & { oid: number }>(control, query, [owner]);
+  return rows.map((row) => ({ oid: row.oid, name: nameTarget(row) }));
 }
 
 /**
