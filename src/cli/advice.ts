@@ -13,7 +13,7 @@ const HOST = 'correct the host in the address, or check the network';
  * changed: sequences do not roll back, and the verdict lists those that moved.
  */
 const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
-  ERR_EM_ACTION_INVALID: 'correct the action; nothing was run, and no license was used',
+  ERR_EM_ACTION_INVALID: 'correct the action; nothing was run',
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE:
@@ -91,7 +91,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'action-failed':
     'no data was changed, and the license is spent; correct the action, then plan and approve it again',
   'action-invalid':
-    'nothing was changed, and the license is still good; correct the action and run it again',
+    'nothing was changed, and this attempt did not use the license; correct the action and run it again',
   'action-unbound': AGAIN,
   'adapter-changed': AGAIN,
   'boundary-changed':
@@ -110,7 +110,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'issuer-unknown':
     'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
   'other-action':
-    'nothing was changed, and the license is still good; run the very action that was planned',
+    'nothing was changed, and this attempt did not use the license; run the very action that was planned',
   'outlet-denied':
     'no data was changed, and the license is spent; keep what is named above out of the action, or register the table in `relations`',
   'outlet-unclassified':
@@ -121,8 +121,12 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'nothing was changed; put the public key of the approver into `issuers`, as `keygen` printed it, then plan and approve again',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'setting-changed':
+    'no data was changed, and the license is spent; find the function or trigger that changes the setting named above',
+  'setting-refused':
+    'nothing was changed; plan again with other settings, or without, and have it approved again',
   spent:
-    'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
+    'nothing was changed by this attempt; `effectmatch journal` has the verdict of the execution that the license was used for',
   'stale-state': AGAIN,
 };
 
@@ -133,12 +137,13 @@ export function adviceFor(code: string): string | undefined {
   return Object.hasOwn(ADVICE, code) ? ADVICE[code] : undefined;
 }
 
-/** What to do after a verdict. */
-export function adviseTerminal(terminal: Terminal): string {
+/** What to do after a verdict; `earlier` if it was recorded before this command. */
+export function adviseTerminal(terminal: Terminal, earlier = false): string {
   const id = shortId(terminal.occurrence);
   const look = `effectmatch show ${id}`;
   switch (terminal.kind) {
     case 'committed':
+      if (earlier) return `it committed; do not repeat it; ${look}`;
       return `${look}; a receipt: effectmatch export --occurrence ${id} --out receipt.jsonl`;
     case 'rejected': {
       const unchanged = terminal.claim === undefined ? 'nothing' : 'no data';

@@ -12,6 +12,8 @@ export interface WireStatement {
   readonly text?: string;
   readonly prepared?: string;
   readonly values?: readonly ParameterValue[];
+  /** Asks for the names and types of the columns that it returns. */
+  readonly describe?: boolean;
 }
 
 /**
@@ -33,6 +35,11 @@ export function writeStatements(statements: readonly WireStatement[]): Buffer {
       frames.value(Array.isArray(value) ? writeList(value) : (value as Item));
     frames.count(0);
     frames.close();
+    if (statement.describe === true) {
+      frames.open('D');
+      frames.text('P');
+      frames.close();
+    }
     frames.open('E');
     frames.text('');
     frames.number(0);

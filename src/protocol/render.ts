@@ -25,7 +25,7 @@ const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
  */
 export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
   const rendering = openRendering(options);
-  const { adapter, registration, effects, requires, watch } = approved;
+  const { adapter, registration, effects, requires, watch, settings = {} } = approved;
   const lines = [
     `${adapter}: ${countOf(sumCounts(effects), 'approved change')} (${registration.profile})`,
     ...renderEffects(effects, rendering),
@@ -35,6 +35,10 @@ export function renderApproved(approved: Approved, options: RenderOptions = {}):
       (requirement) => `requires  ${renderRequirement(requirement, rendering)}`,
     ),
     ...renderList(watch, rendering, (read) => `watches   ${renderStateRead(read, rendering)}`),
+    ...sortedColumns(settings).map(
+      (name) =>
+        `sets      ${name} = ${renderValue(settings[name] ?? '', rendering)} for the session`,
+    ),
     `Nothing else may change in: ${registration.targets.map((target) => renderTarget(target.name)).join(', ')}`,
   ];
   const volatile = registration.targets.flatMap((target) =>

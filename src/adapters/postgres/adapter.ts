@@ -2,7 +2,7 @@ import {
   type Backend,
   type HoldRequest,
   type HoldResult,
-  stageFailed,
+  stagePrevented,
 } from '../../backend/candidate.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { adapterCode } from '../../backend/setup.ts';
@@ -36,6 +36,7 @@ import { normaliseManifest, normaliseReads } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
 import { lockReads, readState } from './reading.ts';
+import { refuseServerSettings, refuseSetting } from './session-settings.ts';
 import { Sessions } from './sessions.ts';
 import { loadGate, type StatementGate } from './statement-gate.ts';
 
@@ -100,6 +101,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly markers: Markers;
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
+  readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
   #staged = 0;
@@ -131,6 +133,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
 
   async normalise(manifest: Manifest): Promise<Manifest> {
     const { relations, readable, views } = await this.#closedBoundary();
+    await refuseServerSettings(await this.#opened.control.connection(), manifest.settings);
     const known = new Map(readable);
     for (const relation of relations) known.set(relation.target, relation);
     const tools = {
@@ -172,7 +175,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
       const detail = `all execution sessions were in use for ${settings.lockTimeoutMs} ms; raise sessions.max`;
-      return stageFailed('busy', detail);
+      return stagePrevented('busy', detail);
     }
     this.#sweepSometimes();
     const tools: PostgresCandidateTools = {

@@ -9,7 +9,7 @@ import {
 } from '../../postgres/identifier.ts';
 import { UNUSED } from '../../protocol/drawn.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
-import { type RelationInspection, readRelations } from './catalog.ts';
+import { type RelationInspection, readRelations, resolveNames } from './catalog.ts';
 import { readRows, type TextReader } from './certify/catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
@@ -102,10 +102,11 @@ export async function readBoundary(
 
 async function readOnce(
   connection: Connection,
-  settings: Settings,
+  stated: Settings,
   roles: BoundaryRoles,
   fingerprint: string,
 ): Promise<PostgresBoundary> {
+  const settings = await resolveNames(connection, stated);
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
   const described = await readRelations(connection, names, settings.trustedCode);
   const found = await markUnreadable(connection, roles, described.map(usable));

@@ -5,6 +5,7 @@ import {
   type CandidateEnd,
   type CandidateEvidence,
   type HoldRequest,
+  stageFailed,
 } from '../../backend/candidate.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
@@ -15,6 +16,7 @@ import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
+import type { SessionSettings } from '../../protocol/settings.ts';
 import { type CheckedPostgresAction, isProbe } from './action.ts';
 import { mapLeaves, type PostgresBoundary } from './boundary.ts';
 import type { Control, PostgresDeployment } from './control.ts';
@@ -25,6 +27,8 @@ import { CALLS, type PreparedTexts } from './prepared.ts';
 import { promoteTransaction } from './promotion.ts';
 import { type LockedReads, lockReads } from './reading.ts';
 import { comparePositions, describeMoved } from './residue.ts';
+import { collectResults } from './result-rows.ts';
+import { applySettings, findChangedSetting, readSettings } from './session-settings.ts';
 import { isReset } from './sessions.ts';
 
 /** The session that a candidate holds, and the database around it. */
@@ -62,6 +66,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   readonly id: string;
   readonly #tools: PostgresCandidateTools;
   readonly #occurrence: OccurrenceId;
+  readonly #sessionSettings: SessionSettings;
   readonly #locked: LockedReads;
   readonly #noteOwn: (xid: string) => void;
   #held: Held | undefined;
@@ -71,10 +76,11 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   #locks = 0;
   #resetting: Promise<boolean> | undefined;
 
-  constructor(tools: PostgresCandidateTools, { occurrence }: HoldRequest, locked: LockedReads) {
+  constructor(tools: PostgresCandidateTools, request: HoldRequest, locked: LockedReads) {
     this.id = `postgresql:${tools.deployment.backend}:${randomIds.hex(16)}`;
     this.#tools = tools;
-    this.#occurrence = occurrence;
+    this.#occurrence = request.occurrence;
+    this.#sessionSettings = request.settings;
     this.#locked = locked;
     this.#noteOwn = tools.control.promotedTransactions();
   }
@@ -98,7 +104,10 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     this.#held = { opened, written };
     const locks = this.#locked.queries.length === 0 ? 0 : 1;
     if (done.length < locks) return failed(failure?.error, 'declared state could not be locked');
-    const statements = done.length - locks;
+    const names = Object.keys(this.#sessionSettings);
+    const unset = names[done.length - locks];
+    if (unset !== undefined) return failed(failure?.error, `the setting ${unset} was refused`);
+    const statements = done.length - locks - names.length;
     if (statements < action.statements.length)
       return failed(failure?.error, `statement ${statements + 1} failed`);
     const answer = done.at(-1)?.rows;
@@ -107,10 +116,19 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
         failure?.error,
         'a deferred constraint failed, or the outcome could not be observed',
       );
+    const changed = findChangedSetting(this.#sessionSettings, done.at(-2));
+    if (changed !== undefined)
+      return stageFailed('setting-changed', `the action changed the approved setting ${changed}`);
     this.#held = { opened, written, answer };
     if (locks > 0)
       this.#readings = this.#locked.decode((done[0]?.rows ?? []).map(([image]) => image ?? null));
-    return { kind: 'done' };
+    const first = locks + names.length;
+    const results = collectResults(done.slice(first, first + action.statements.length));
+    return { kind: 'done', ...(results && { results }) };
+  }
+
+  get #hasSettings(): boolean {
+    return Object.keys(this.#sessionSettings).length > 0;
   }
 
   /** Everything from BEGIN to the observation in one write. */
@@ -122,9 +140,15 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const { forceConstraints, watched, sequenceOids } = boundary;
     const statements: WireStatement[] = [{ text: BEGIN[settings.isolation] }, this.#openCall()];
     if (queries.length > 0) statements.push(this.#lockRows(queries));
-    for (const { sql, values } of action.statements)
-      statements.push(texts.write(sql, values, boundary));
+    statements.push(...applySettings(this.#sessionSettings));
+    for (const [index, { sql, values, returnsRows }] of action.statements.entries()) {
+      const statement = { text: sql, values, describe: returnsRows };
+      // Later ones are parsed under whatever settings the application has left by then.
+      const isFirst = index === 0 && !this.#hasSettings;
+      statements.push(isFirst ? texts.prepare(statement, boundary) : statement);
+    }
     if (forceConstraints !== '') statements.push({ text: forceConstraints });
+    if (this.#hasSettings) statements.push(readSettings(this.#sessionSettings));
     const values = [watched.oids, sequenceOids];
     statements.push({ prepared: 'effectmatch_observe', values });
     const { looking, running } = session.together(() => ({

@@ -1,7 +1,15 @@
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, type QualifiedName, quoteQualified } from '../../postgres/identifier.ts';
+import {
+  nameTarget,
+  parseTarget,
+  type QualifiedName,
+  quoteQualified,
+  sqlName,
+} from '../../postgres/identifier.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import { queryPinned } from './formats.ts';
+import { refused, refuseTwice, type Settings, type StatedName } from './options.ts';
+import { ambiguousName } from './reading.ts';
 import type { ColumnSequence, Leaf, PostgresColumn, PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 import { readTypes, type TypeGraph, vouchedExtensions } from './types.ts';
@@ -36,7 +44,7 @@ export async function readRelations(
   const types = await readTypes(connection, used, vouched);
   const known = all.includes(null) ? await readTableNames(connection) : [];
   return names.map((name, index) => {
-    const target = nameTarget(name);
+    const target = targetAmong(names, name);
     const found = all[index] ?? null;
     if (found === null) {
       return { kind: 'unusable', target, why: `there is no such table${suggest(target, known)}` };
@@ -45,10 +53,40 @@ export async function readRelations(
     if (why !== undefined) return { kind: 'unusable', target, why };
     return {
       kind: 'usable',
-      relation: describeRelation(name, found, types),
+      relation: describeRelation({ ...name, target }, found, types),
       rowSecurity: found.rowSecurity,
     };
   });
+}
+
+/**
+ * The settings with the names of tables and views that exist: `Track` without quotes is accepted if
+ * there is no `track`.
+ */
+export async function resolveNames(connection: Connection, settings: Settings): Promise<Settings> {
+  const { relations, views, reads } = settings;
+  const open = [...relations, ...views, ...reads].filter(({ exact }) => exact !== undefined);
+  if (open.length === 0) return settings;
+  const asked = open.flatMap((name) => [name, name.exact ?? name]);
+  const { rows } = await queryPinned(connection, SQL.registered.get('existing'), [
+    asked.map(({ schema }) => schema),
+    asked.map(({ name }) => name),
+  ]);
+  const exists = new Map(asked.map((name, index) => [name, rows[index]?.[0] === 't']));
+  const resolve = <Name extends StatedName>(name: Name): Name => {
+    const { exact } = name;
+    if (exact === undefined || !exists.get(exact)) return name;
+    if (!exists.get(name)) return { ...name, ...exact };
+    throw refused(`relation "${nameTarget(exact)}": ${ambiguousName(exact, name)}`);
+  };
+  const resolved = relations.map(resolve);
+  refuseTwice(resolved);
+  return {
+    ...settings,
+    relations: resolved,
+    views: views.map(resolve),
+    reads: reads.map(resolve),
+  };
 }
 
 interface Found {
@@ -64,14 +102,26 @@ interface Found {
   readonly leaves: readonly (Leaf & { readonly kind: string; readonly persistence: string })[];
 }
 
-function describeRelation(name: QualifiedName, found: Found, types: TypeGraph): PostgresRelation {
+/** With quotes if the same name without them would mean another of these relations to SQL. */
+function targetAmong(names: readonly QualifiedName[], own: QualifiedName): string {
+  const target = nameTarget(own);
+  const folded = parseTarget(target);
+  const isTwin = ({ schema, name }: QualifiedName) =>
+    schema === folded?.schema && name === folded.name;
+  const isOwn = folded?.schema === own.schema && folded.name === own.name;
+  return !isOwn && names.some(isTwin) ? sqlName(own) : target;
+}
+
+function describeRelation(
+  { schema, name, target }: QualifiedName & { readonly target: string },
+  found: Found,
+  types: TypeGraph,
+): PostgresRelation {
   const columns = found.columns.map((column) => describeColumn(column, types));
-  const own = { ...name, oid: found.oid, columns: columns.map((column) => column.name) };
+  const own = { schema, name, oid: found.oid, columns: columns.map((column) => column.name) };
   const partitioned = found.kind === 'p';
   return {
-    ...name,
-    oid: found.oid,
-    target: nameTarget(name),
+    ...{ schema, name, oid: found.oid, target },
     columns,
     key: found.key,
     leaves: partitioned

@@ -1,4 +1,4 @@
-import type { ParameterValue, WireStatement } from '../../postgres/connection.ts';
+import type { WireStatement } from '../../postgres/connection.ts';
 
 /**
  * The trusted functions as they are called on sessions of the execution login, prepared when a
@@ -19,7 +19,8 @@ const CHARACTERS_MAX = 4096;
 /**
  * The texts of actions that one session has prepared. Agents send the same few texts with other
  * values, and parsing and planning one costs more than running it. The same check as for the calls
- * finds one that code of the application has replaced.
+ * finds one that code of the application has replaced. Literals are understood under the settings
+ * of the moment, so only statements that run in a session as it was reset may be prepared.
  */
 export class PreparedTexts {
   readonly #names = new Map<string, string>();
@@ -29,24 +30,28 @@ export class PreparedTexts {
   isSpent = false;
 
   /**
-   * The statement that runs a text, and prepares it the first time. What was prepared under another
+   * The same statement, under a name: it is prepared the first time. What was prepared under another
    * configuration is not used: the server refuses a statement whose result has other columns now.
    */
-  write(text: string, values: readonly ParameterValue[], configuration: unknown): WireStatement {
+  prepare(
+    statement: WireStatement & { readonly text: string },
+    configuration: unknown,
+  ): WireStatement {
     if (configuration !== this.#configuration) {
       this.isSpent ||= this.#names.size > 0;
       this.#names.clear();
       this.#configuration = configuration;
     }
+    const { text, ...rest } = statement;
     const known = this.#names.get(text);
-    if (known !== undefined) return { prepared: known, values };
-    if (text.length > CHARACTERS_MAX) return { text, values };
+    if (known !== undefined) return { ...rest, prepared: known };
+    if (text.length > CHARACTERS_MAX) return statement;
     if (this.#names.size >= TEXTS_MAX) this.isSpent = true;
-    if (this.isSpent) return { text, values };
+    if (this.isSpent) return statement;
     const prepared = `action_${this.#count}`;
     this.#count += 1;
     this.#names.set(text, prepared);
-    return { text, prepared, values };
+    return { ...statement, prepared };
   }
 
   /** The session has nothing prepared. */

@@ -1,5 +1,5 @@
 import { invalid, type ManifestSchema, type RelationShape } from '../../backend/manifest-schema.ts';
-import { nameTarget, parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { nameTarget, type QualifiedName, readTarget } from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { UNUSED } from '../../protocol/drawn.ts';
 import type { ApprovedEffect, Cell, Op, StateRead } from '../../protocol/effect.ts';
@@ -43,9 +43,9 @@ export class PostgresSchema implements ManifestSchema<PostgresColumn> {
   registered({ target }: ApprovedEffect, where: string): PostgresRelation | undefined {
     const relation = findRelation(this.#relations, target);
     if (this.registration.targets.some(({ name }) => name === relation?.target)) return relation;
-    const stated = parseTarget(target);
-    const isView = this.#views.some(
-      ({ schema, name }) => schema === stated?.schema && name === stated.name,
+    const { exact, folded } = readTarget(target) ?? {};
+    const isView = this.#views.some(({ schema, name }) =>
+      [exact, folded].some((stated) => schema === stated?.schema && name === stated.name),
     );
     if (isView)
       throw invalid(where, `"${target}" is a view; state what happens to the tables beneath it`);
@@ -111,8 +111,9 @@ function isOrdered({ type }: PostgresColumn): boolean {
 
 /** What is registered and no relation is a sequence. */
 function findSequence({ targets }: Registration, stated: string): string | undefined {
-  const name = parseTarget(stated);
-  return targets.find(({ name: target }) => target === (name && nameTarget(name)))?.name;
+  const { exact, folded } = readTarget(stated) ?? {};
+  const names = [exact, folded].map((name) => name && nameTarget(name));
+  return targets.find(({ name }) => names.includes(name))?.name;
 }
 
 /** What `unused(...)` states, apart from the sequence and the numbers. */

@@ -1,13 +1,24 @@
 import { EffectMatchError } from '../../errors.ts';
-import { nameTarget } from '../../postgres/identifier.ts';
+import { sqlName } from '../../postgres/identifier.ts';
 
 /**
- * What the gate makes of a text: a statement that may be tried, with its highest parameter, or what
- * it is instead.
+ * What the gate makes of a text: a statement that may be tried, with its highest parameter and
+ * whether it returns rows, or what it is instead.
  */
 type StatementFinding =
-  | { readonly kind: 'admitted'; readonly parameters: number }
-  | { readonly kind: 'refused'; readonly why: string };
+  | { readonly kind: 'admitted'; readonly parameters: number; readonly returnsRows: boolean }
+  | Refused;
+
+interface Refused {
+  readonly kind: 'refused';
+  readonly why: string;
+}
+
+/** A text divided into its statements, without what comes between them. */
+interface Script {
+  readonly kind: 'script';
+  readonly statements: readonly string[];
+}
 
 /**
  * Reads SQL with PostgreSQL's own grammar. This is for admission and display: it keeps mistakes and
@@ -18,6 +29,8 @@ type StatementFinding =
 export interface StatementGate {
   /** `procedures` has the targets that a CALL may name. */
   check(sql: string, procedures: Pick<ReadonlySet<string>, 'has'>): StatementFinding;
+  /** The statements of a script, where the grammar ends each of them. */
+  split(script: string): Script | Refused;
 }
 
 const REMEMBERED_MAX = 500;
@@ -34,11 +47,13 @@ export async function loadGate(): Promise<StatementGate> {
       'postgres: the parser for statements could not be loaded; install the package libpg-query';
     throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what, { cause });
   }
+  const parse: Parse = (sql) => (parser.parseSync(sql) as ReturnType<Parse>) ?? {};
   // Agents send the same few texts with other values.
   const known = new Map<string, ReadText>();
   return {
+    split: (script) => splitText(parse, script),
     check(sql, procedures) {
-      const read = known.get(sql) ?? readText(parser.parseSync, sql);
+      const read = known.get(sql) ?? readText(parse, sql);
       if (known.size >= REMEMBERED_MAX) known.clear();
       if (sql.length <= REMEMBERED_CHARACTERS_MAX) known.set(sql, read);
       const { procedure, finding } = read;
@@ -60,23 +75,56 @@ interface ReadText {
  */
 type Node = { readonly [field: string]: unknown };
 
-function readText(parse: (sql: string) => unknown, sql: string): ReadText {
+/** One statement of a parsed text. Offsets are in bytes; without a length it reaches to the end. */
+interface ParsedStatement {
+  readonly stmt?: Node;
+  readonly stmt_location?: number;
+  readonly stmt_len?: number;
+}
+
+/** Throws if the text does not parse. */
+type Parse = (sql: string) => { readonly stmts?: readonly ParsedStatement[] };
+
+function splitText(parse: Parse, script: string): Script | Refused {
   try {
-    const { stmts = [] } = parse(sql) as { readonly stmts?: readonly { readonly stmt?: Node }[] };
-    const statement = stmts[0]?.stmt;
-    if (statement === undefined) return { finding: refused('it has no statement') };
+    const bytes = Buffer.from(script);
+    const { stmts = [] } = parse(script);
+    const statements = stmts.map(({ stmt_location = 0, stmt_len }) => {
+      const end = stmt_len === undefined ? bytes.length : stmt_location + stmt_len;
+      return bytes.toString('utf8', stmt_location, end).trim();
+    });
+    return { kind: 'script', statements };
+  } catch (error) {
+    return refuseUnparsed(error);
+  }
+}
+
+function refuseUnparsed(error: unknown): Refused {
+  if (error instanceof RangeError) return refused('it is nested too deeply');
+  return refused(`it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`);
+}
+
+function readText(parse: Parse, sql: string): ReadText {
+  try {
+    const { stmts = [] } = parse(sql);
+    const [kind, content] = Object.entries(stmts[0]?.stmt ?? {})[0] ?? [];
+    if (kind === undefined) return { finding: refused('it has no statement') };
     if (stmts.length > 1) {
       const why = `it has ${stmts.length} statements; submit them as a list of statements`;
       return { finding: refused(why) };
     }
-    const call = statement.CallStmt as { readonly funccall: Node } | undefined;
-    if (call === undefined) return { finding: readNodes(statement) };
-    return { finding: readNodes(call.funccall), procedure: readName(call.funccall.funcname) };
+    const node = content as Node;
+    if (kind !== 'CallStmt')
+      return { finding: readNodes(stmts[0]?.stmt ?? {}, returnsRows(kind, node)) };
+    const call = node.funccall as Node;
+    return { finding: readNodes(call, true), procedure: readName(call.funcname) };
   } catch (error) {
-    if (error instanceof RangeError) return { finding: refused('it is nested too deeply') };
-    const why = error instanceof Error ? error.message : String(error);
-    return { finding: refused(`it cannot be parsed: ${why}`) };
+    return { finding: refuseUnparsed(error) };
   }
+}
+
+function returnsRows(kind: string, { returningClause, returningList }: Node): boolean {
+  return kind === 'SelectStmt' || returningClause !== undefined || returningList !== undefined;
 }
 
 const ADMITTED = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
@@ -85,7 +133,7 @@ const ADMITTED = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt'
  * Looks at every node of a statement, however deep: common table expressions, subqueries, RETURNING
  * lists.
  */
-function readNodes(root: Node): StatementFinding {
+function readNodes(root: Node, returnsRows: boolean): StatementFinding {
   let parameters = 0;
   let why: string | undefined;
   const visit = (node: unknown) => {
@@ -100,7 +148,7 @@ function readNodes(root: Node): StatementFinding {
     }
   };
   visit(root);
-  return why === undefined ? { kind: 'admitted', parameters } : refused(why);
+  return why === undefined ? { kind: 'admitted', parameters, returnsRows } : refused(why);
 }
 
 function judgeNode({ intoClause, schemaname, funcname }: Node): string | undefined {
@@ -161,13 +209,13 @@ function judgeFunction(funcname: readonly unknown[]): string | undefined {
 /** A name as registrations have it. */
 function readName(funcname: unknown): string {
   const [name = '', schema = 'public'] = (funcname as readonly unknown[]).map(readPart).reverse();
-  return nameTarget({ schema, name });
+  return sqlName({ schema, name });
 }
 
 function readPart(node: unknown): string {
   return String((node as { readonly String?: { readonly sval?: unknown } }).String?.sval ?? '');
 }
 
-function refused(why: string): StatementFinding {
+function refused(why: string): Refused {
   return { kind: 'refused', why };
 }

@@ -56,7 +56,7 @@ async function usable(name: string, schema = 'public') {
 
 test('columns come in their order without dropped ones, with types beneath domains', async () => {
   const { relation } = await usable('select "it"', 'My App');
-  assert.equal(relation.target, '"My App"."select ""it"""');
+  assert.equal(relation.target, 'My App."select ""it"""');
   assert.deepEqual(
     relation.columns.map(({ name, type }) => [name, type.text, type.base, type.kind, type.domain]),
     [

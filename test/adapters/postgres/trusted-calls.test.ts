@@ -138,10 +138,32 @@ test('a text that was prepared before a table changed runs on the table as it is
 
 test('a statement in the place of the text of an action does not commit', async () => {
   await using port = await open();
-  const sql = 'update item set n = 1 where id = 1';
-  assert.equal((await port.commit({ sql })).kind, 'confirmed');
-  const held = demandHeld(await port.hold({ statements: [{ call: 'hijack_text' }, { sql }] }));
+  const action = { sql: 'update item set n = 1 where id = 1' };
+  assert.equal((await port.commit(action)).kind, 'confirmed');
+  const held = demandHeld(await port.hold({ call: 'hijack_text' }));
   assert.equal((await held.promote()).kind, 'refused');
+  assert.equal((await port.commit(action)).kind, 'confirmed');
   assert.deepEqual(await port.db.run('select * from item where id = 200'), []);
-  await commitNext(port);
+});
+
+test('a literal means what it means in a new session, whatever ran before it', async () => {
+  const settings = `create table due (id integer primary key, day date);
+    create function speak_german() returns void language plpgsql as $$ begin
+      set local datestyle = 'German';
+    end $$;`;
+  await using port = await openPort(settings, {
+    relations: ['due'],
+    entryPoints: ['speak_german'],
+    sessions: { max: 1 },
+  });
+  const insert = (id: string) => `insert into due values (${id}, '01-02-2024')`;
+  const first = { statements: [{ call: 'speak_german' }, { sql: insert('$1'), values: [1] }] };
+  assert.equal((await port.commit(first)).kind, 'confirmed');
+  assert.equal((await port.commit({ sql: insert('$1'), values: [2] })).kind, 'confirmed');
+  assert.equal((await port.commit({ sql: insert('3') })).kind, 'confirmed');
+  const rows = await port.db.run('select id, day::text from due order by id');
+  assert.deepEqual(
+    rows.map(({ day }) => day),
+    ['2024-02-01', '2024-01-02', '2024-01-02'],
+  );
 });

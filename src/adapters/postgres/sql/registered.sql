@@ -727,6 +727,21 @@ from
 order by
   w.at;
 
+-- name: existing
+-- Which of these names a table or view has, in the order asked. Parameter 1: schemas; parameter 2:
+-- names.
+select
+  c.oid is not null
+from
+  rows
+from
+  (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[])) with ordinality as w (schema, name, at)
+  left join pg_catalog.pg_namespace n on n.nspname = w.schema
+  left join pg_catalog.pg_class c on c.relnamespace = n.oid
+  and c.relname = w.name
+order by
+  w.at;
+
 -- name: views
 -- What can be written through each view, and views in the same schema for suggestions.
 select
