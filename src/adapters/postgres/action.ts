@@ -91,25 +91,15 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Bo
   refuseUnknown(statement, ['sql', 'values'], where);
   const sql = readSql(statement.sql, where);
   const values = readValues(statement.values, where);
-  const finding = tools.gate.check(sql, proceduresOf(tools.entries));
+  const entries = [...tools.entries.values()];
+  const has = (target: string) =>
+    entries.some((entry) => entry.kind === 'procedure' && sqlName(entry) === target);
+  const finding = tools.gate.check(sql, { has });
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
   if (finding.parameters !== values.length) {
     throw refuseValueCount(`${where}: the statement`, finding.parameters, values.length);
   }
   return { sql, values, returnsRows: finding.returnsRows };
-}
-
-const procedures = new WeakMap<ReadonlyMap<string, EntryRoutine>, ReadonlySet<string>>();
-
-/** One set for as long as the entry points are the same ones. */
-function proceduresOf(entries: ReadonlyMap<string, EntryRoutine>): ReadonlySet<string> {
-  const known = procedures.get(entries);
-  if (known !== undefined) return known;
-  const found = new Set(
-    [...entries.values()].flatMap((entry) => (entry.kind === 'procedure' ? sqlName(entry) : [])),
-  );
-  procedures.set(entries, found);
-  return found;
 }
 
 function readCall({ entries }: ActionTools, statement: Fields, where: string): BoundStatement {
