@@ -6,6 +6,7 @@ import type {
   PromotableProbe,
   Promotion,
   Staged,
+  StatementResult,
   Survey,
 } from '../contract/adapter.ts';
 import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
@@ -121,7 +122,13 @@ export type CandidateEvidence = Omit<Evidence, 'candidate' | 'window'> & {
 };
 
 /** What became of one applied action. */
-export type Applied = { readonly kind: 'done' } | StageFailure;
+export type Applied =
+  | {
+      readonly kind: 'done';
+      /** What the statements returned; `ResultCollector` keeps it within bounds. */
+      readonly results?: readonly StatementResult[];
+    }
+  | StageFailure;
 
 /**
  * How a candidate ends: it is durable, nothing of it may remain, or its commit was issued and the
@@ -132,6 +139,14 @@ export type CandidateEnd = 'committed' | 'discarded' | 'unknown';
 /** A failure of a stage. `reason` is a name; `detail` is a sentence. */
 export function stageFailed(reason: string, detail: string): StageFailure {
   return { kind: 'failed', reason, detail };
+}
+
+/**
+ * A failure that waiting may cure: a lock of another session, a deadlock, a conflict with another
+ * transaction. The core stages the same action again for a while before it gives up.
+ */
+export function stagePrevented(reason: string, detail: string): StageFailure {
+  return { ...stageFailed(reason, detail), transient: true };
 }
 
 /** A refusal of a promotion. `reason` is a name; `detail` is a sentence. */

@@ -26,6 +26,7 @@ export {
   refusedPromotion,
   type StageFailure,
   stageFailed,
+  stagePrevented,
 } from './candidate.ts';
 export {
   type ColumnShape,
@@ -37,6 +38,7 @@ export {
 export { normaliseManifest, normaliseRead, normaliseReads } from './normalise.ts';
 export { PermitCheck, type StagedUnder } from './permit-check.ts';
 export { adapterFault, promotable } from './promotable.ts';
+export { bytesAsText, ResultCollector } from './results.ts';
 export {
   type AdapterRefusal,
   adapterCode,

@@ -6,6 +6,7 @@ import type {
   Promotion,
   Stage,
   Staged,
+  StatementResult,
   Survey,
   VoidResult,
 } from '../contract/adapter.ts';
@@ -103,6 +104,7 @@ class OpenStages<Action> {
         // An action may take so long that the adapter was closed meanwhile.
         this.assertOpen();
         stage.window = { fromMs, toMs: clock.now() };
+        if (applied.results !== undefined) stage.results = applied.results;
         this.#held.add(stage);
         reached('adapter:action-done');
         return { kind: 'held', stage };
@@ -180,6 +182,7 @@ class HeldStage<Action> implements Stage {
   readonly candidate: string;
   /** When the action ran, on the runtime's clock. */
   window: Evidence['window'] = { fromMs: 0, toMs: 0 };
+  results?: readonly StatementResult[];
   readonly #held: Candidate<Action>;
   readonly #permit: PermitCheck;
   readonly #onEnd: () => void;

@@ -1,3 +1,4 @@
+import type { StatementResult } from '../contract/adapter.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { licenseRecord } from '../protocol/license.ts';
@@ -51,16 +52,33 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     const config = await loadConfig(args);
     assertKeyring(config);
     const request = { license, action: await actionOf(config, argument), use };
-    const { earlier, ...terminal } = await executeInterruptibly(config, request);
+    const { earlier, results, ...terminal } = await executeInterruptibly(config, request);
     const text = renderTerminal(terminal, { full: args.has('full') });
     const next = adviseTerminal(terminal, earlier);
-    output.document({ terminal, earlier, text, next });
+    output.document({ terminal, ...(results && { results }), earlier, text, next });
     if (earlier) output.line('the license was used before, and nothing was run now; its verdict:');
     output.line(output.paint(toneOf(terminal.kind), printable(text)));
+    for (const line of renderResults(results ?? [])) output.line(printable(line));
     output.line(`next: ${next}`);
     return exitCodeOf(terminal);
   },
 };
+
+const MAX_ROWS_SHOWN = 20;
+
+/** The rows that statements returned; as JSON, in which no value can pass for another line. */
+function renderResults(results: readonly StatementResult[]): string[] {
+  return results.flatMap(({ rows, omitted }, index) => {
+    const total = rows.length + omitted;
+    if (total === 0) return [];
+    const shown = rows.slice(0, MAX_ROWS_SHOWN);
+    const lines = shown.map((row) => `  ${JSON.stringify(row)}`);
+    if (total > shown.length)
+      lines.push(`  … ${total - shown.length} more; --json shows up to 1000`);
+    const which = results.length === 1 ? '' : `statement ${index + 1} `;
+    return [`${which}returned ${total} ${total === 1 ? 'row' : 'rows'}:`, ...lines];
+  });
+}
 
 interface RunRequest {
   readonly license: string;

@@ -150,12 +150,31 @@ export type Staged =
       readonly detail: string;
       /** What the rollback did not take back, where that is known. */
       readonly residue?: readonly Residue[];
+      /** Whether the same action may succeed soon, for example when another session's lock ends. */
+      readonly transient?: boolean;
     };
+
+/**
+ * What one statement of an action returned: rows of a SELECT or of RETURNING, as plain data. They
+ * are bounded; `omitted` says how many were left out.
+ */
+export interface StatementResult {
+  readonly rows: readonly ResultRow[];
+  readonly omitted: number;
+}
+
+/** One returned row. Numbers that a JavaScript number cannot carry exactly are text. */
+export type ResultRow = { readonly [column: string]: null | boolean | number | string };
 
 /** A held candidate. `discard` is the step; disposal is only the net under it. */
 export interface Stage extends AsyncDisposable {
   /** Identity of the candidate (transaction, version): the permit is bound to it. */
   readonly candidate: string;
+  /**
+   * What the action's statements returned, one entry for each; absent if none returns rows. The
+   * core hands it to the caller after the commit, and never of a candidate that was rejected.
+   */
+  readonly results?: readonly StatementResult[];
   /**
    * Declared state beneath the candidate, without what its own action wrote (an approval may depend
    * on the very row that it changes), protected against change until the stage ends.

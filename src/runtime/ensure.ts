@@ -9,6 +9,7 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Deployment } from './deployment.ts';
 import { type ExecuteOptions, executeSigned } from './execute.ts';
+import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
 
 /** What `ensure` may be told besides license and action. */
@@ -24,7 +25,7 @@ export interface EnsureOptions extends ExecuteOptions {
 }
 
 /** The verdict about one execution of a license. */
-export type Ensured = Terminal & {
+export type Ensured = Executed & {
   /** Whether the verdict was there before this call, or was made by another process. */
   readonly earlier: boolean;
 };
@@ -77,7 +78,7 @@ function occurrenceOf(license: License, use: number | undefined): OccurrenceId {
 }
 
 type Found =
-  | { readonly kind: 'ended'; readonly terminal: Terminal; readonly isEarlier: boolean }
+  | { readonly kind: 'ended'; readonly terminal: Executed; readonly isEarlier: boolean }
   | { readonly kind: 'open'; readonly why: string };
 
 const EXECUTING = { kind: 'open', why: 'another process is executing it' } as const;

@@ -16,7 +16,7 @@ import { classify } from '../protocol/outcome.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { explainRehearsals } from '../protocol/rehearsal.ts';
 import { renderDiff } from '../protocol/render.ts';
-import { type Residue, renderResidue } from '../protocol/residue.ts';
+import { joinResidue, type Residue, renderResidue } from '../protocol/residue.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import { stateReads } from '../protocol/state.ts';
 import { certify } from './boundary.ts';
@@ -267,14 +267,4 @@ function rolledBack(
     'ERR_EM_REHEARSAL_REFUSED',
     `${why} (rolled back: no data was changed)${left.join('')}`,
   );
-}
-
-/** From where the first run found a sequence to where the last one left it. */
-function joinResidue(...runs: readonly (readonly Residue[] | undefined)[]): readonly Residue[] {
-  const joined = new Map<string, Residue>();
-  for (const moved of runs.flatMap((run) => run ?? [])) {
-    const before = joined.get(moved.name);
-    joined.set(moved.name, before?.from === undefined ? moved : { ...moved, from: before.from });
-  }
-  return [...joined.values()];
 }

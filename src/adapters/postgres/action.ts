@@ -7,7 +7,7 @@ import {
   refuseUnknown,
   refuseValueCount,
 } from '../../contract/action-input.ts';
-import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
+import { quoteQualified, sqlName } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { EntryRoutine } from './entry.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
@@ -50,6 +50,7 @@ interface BoundStatement {
   /** One statement for the extended protocol. */
   readonly sql: string;
   readonly values: readonly (string | null)[];
+  readonly returnsRows: boolean;
   /** The entry point, where the statement is ours and only calls it. */
   readonly call?: string;
 }
@@ -90,25 +91,15 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Bo
   refuseUnknown(statement, ['sql', 'values'], where);
   const sql = readSql(statement.sql, where);
   const values = readValues(statement.values, where);
-  const finding = tools.gate.check(sql, proceduresOf(tools.entries));
+  const entries = [...tools.entries.values()];
+  const has = (target: string) =>
+    entries.some((entry) => entry.kind === 'procedure' && sqlName(entry) === target);
+  const finding = tools.gate.check(sql, { has });
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
   if (finding.parameters !== values.length) {
     throw refuseValueCount(`${where}: the statement`, finding.parameters, values.length);
   }
-  return { sql, values };
-}
-
-const procedures = new WeakMap<ReadonlyMap<string, EntryRoutine>, ReadonlySet<string>>();
-
-/** One set for as long as the entry points are the same ones. */
-function proceduresOf(entries: ReadonlyMap<string, EntryRoutine>): ReadonlySet<string> {
-  const known = procedures.get(entries);
-  if (known !== undefined) return known;
-  const found = new Set(
-    [...entries.values()].flatMap((entry) => (entry.kind === 'procedure' ? nameTarget(entry) : [])),
-  );
-  procedures.set(entries, found);
-  return found;
+  return { sql, values, returnsRows: finding.returnsRows };
 }
 
 function readCall({ entries }: ActionTools, statement: Fields, where: string): BoundStatement {
@@ -129,7 +120,7 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): B
   const values = readValues(statement.values, where);
   const inputs = entry.arguments.filter(({ input }) => input).length;
   if (values.length !== inputs) throw refuseValueCount(`${where}: ${call}`, inputs, values.length);
-  return { sql: writeCall(entry), values, call };
+  return { sql: writeCall(entry), values, returnsRows: true, call };
 }
 
 /** The registered entry points that a call could mean. */
@@ -239,7 +230,7 @@ const probes = new WeakSet<CheckedPostgresAction>();
  */
 export function probeAction(token: string): CheckedPostgresAction {
   const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;
-  const action = { statements: [{ sql, values: [token] }] };
+  const action = { statements: [{ sql, values: [token], returnsRows: false }] };
   probes.add(action);
   return action;
 }
