@@ -96,6 +96,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly markers: Markers;
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
+  readonly readsMany = true;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
   #staged = 0;
