@@ -34,14 +34,9 @@ export function foreseeable({ registration, effects }: Approved): readonly Fores
     rows.set(name, known);
     known.push({ effect, read: readOf(effect, key) });
   }
-  const single = [...rows.values()].filter(
-    ([first, more]) => isSingle(first) && more === undefined,
-  );
-  return single.flat();
-}
-
-function isSingle(foreseen: Foreseen | undefined): boolean {
-  return foreseen?.effect.count === 1;
+  const isSingle = (named: readonly Foreseen[]) =>
+    named.length === 1 && named[0]?.effect.count === 1;
+  return [...rows.values()].filter(isSingle).flat();
 }
 
 /** Targets in which a row may get to a key that is not stated: then the key does not tell. */
@@ -50,11 +45,11 @@ function movedTargets(
   effects: readonly ApprovedEffect[],
 ): ReadonlySet<string> {
   const keys = new Map(targets.map(({ name, key }) => [name, key]));
-  const moves = effects.filter(
-    (effect) =>
-      exactKey(effect) === undefined ||
-      keys.get(effect.target)?.some((column) => Object.hasOwn(effect.after ?? {}, column)),
-  );
+  const moves = effects.filter((effect) => {
+    const { op, target, after = {} } = effect;
+    const movesKey = keys.get(target)?.some((column) => Object.hasOwn(after, column));
+    return exactKey(effect) === undefined || (op === 'update' && movesKey);
+  });
   return new Set(moves.map(({ target }) => target));
 }
 

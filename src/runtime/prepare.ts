@@ -4,7 +4,7 @@ import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
 import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
-import type { StateReading } from '../protocol/effect.ts';
+import type { StateRead, StateReading } from '../protocol/effect.ts';
 import { findContradictions, findImpossible, foreseeable } from '../protocol/foresee.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
@@ -147,11 +147,12 @@ async function readState(
   const unread = reads.slice(0, reads.length - known.length);
   const isChecked = adapter.readsMany === true && source !== 'rehearsed';
   const foreseen = isChecked ? foreseeable(approved) : [];
-  const asked = [...unread, ...foreseen.map(({ read }) => read)];
-  const found = [...(await adapter.read(asked.slice(0, ROWS_AT_ONCE)))];
-  for (let at = ROWS_AT_ONCE; at < asked.length; at += ROWS_AT_ONCE)
-    for (const reading of await adapter.read(asked.slice(at, at + ROWS_AT_ONCE)))
-      found.push(reading);
+  const rows = foreseen.map(({ read }) => read);
+  const found = await readAll(adapter, [...unread, ...rows]).catch(async (error: unknown) => {
+    // A registered table may be one whose rows nothing outside an execution may read.
+    if (rows.length === 0 || !isInvalid(error)) throw error;
+    return await adapter.read(unread);
+  });
   const readings = [...found.slice(0, unread.length), ...known];
   const broken = brokenRequirements(approved, readings)[0];
   if (broken !== undefined)
@@ -219,6 +220,21 @@ async function announce(deployment: Deployment, task: string, planRevision: numb
     `plan revision ${announced} of task "${task}" was announced, and this is ${planRevision}: ` +
       'a license for it could not be used; prepare the announced revision or a later one',
   );
+}
+
+/** Reads rows in the order asked, in one call or, of very many, in several. */
+async function readAll(
+  adapter: Admitted['adapter'],
+  reads: readonly StateRead[],
+): Promise<readonly StateReading[]> {
+  const found = [await adapter.read(reads.slice(0, ROWS_AT_ONCE))];
+  for (let at = ROWS_AT_ONCE; at < reads.length; at += ROWS_AT_ONCE)
+    found.push(await adapter.read(reads.slice(at, at + ROWS_AT_ONCE)));
+  return found.flat();
+}
+
+function isInvalid(error: unknown): boolean {
+  return error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID';
 }
 
 const LISTED_MAX = 5;
