@@ -41,7 +41,7 @@ export function renderOutcome(
   options: RenderOptions = {},
 ): string {
   const rendering = openRendering(options);
-  const { adapter, registration, effects, requires, watch } = approved;
+  const { adapter, registration, effects, requires, watch, settings = {} } = approved;
   const lines = [
     `${heading} changes in ${adapter}: ${sumCounts(effects)} (${registration.profile})`,
     ...renderEffects(inKeyOrder(effects), rendering),
@@ -51,6 +51,10 @@ export function renderOutcome(
       (requirement) => `requires  ${renderRequirement(requirement, rendering)}`,
     ),
     ...renderList(watch, rendering, (read) => `watches   ${renderStateRead(read, rendering)}`),
+    ...sortedColumns(settings).map(
+      (name) =>
+        `sets      ${name} = ${renderValue(settings[name] ?? '', rendering)} for the session`,
+    ),
     `Nothing else may change in: ${registration.targets.map((target) => renderTarget(target.name)).join(', ')}`,
   ];
   const volatile = registration.targets.flatMap((target) =>

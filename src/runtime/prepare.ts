@@ -18,6 +18,7 @@ import type { Value } from '../protocol/value.ts';
 import { taskStateDigest } from './authority.ts';
 import { warnOfBoundary } from './boundary.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
+import { findRefusedSetting } from './settings.ts';
 
 /** What an application asks to have approved. */
 export interface PrepareRequest extends ManifestDraft {
@@ -49,6 +50,7 @@ const REQUEST: OptionNames<PrepareRequest> = {
   effects: true,
   requires: true,
   watch: true,
+  set: true,
   continuations: true,
   fieldMatch: true,
   action: true,
@@ -86,6 +88,8 @@ export async function prepare(
   const stated = draftManifest(draft);
   const { task, planRevision } = stated;
   const admitted = adapterNamed(deployment, stated.adapter);
+  const unsettable = findRefusedSetting(admitted, stated.settings);
+  if (unsettable !== undefined) throw invalid(unsettable);
   const approved = await approve(deployment, admitted, stated);
   const readings = await readState(admitted, approved, origin);
   const action = describeBound(admitted, asked.action);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
-import { assignedBy } from '../../../src/adapters/postgres/catalog-column.ts';
+import { assignedBy } from '../../../src/adapters/postgres/relation.ts';
 import { openDatabase } from './session.ts';
 
 const SETUP = `

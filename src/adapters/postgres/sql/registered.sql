@@ -785,8 +785,8 @@ order by
 -- Tables with row security that one of these roles could read only through policies. Parameter 1:
 -- tables; parameter 2: roles.
 select
-  c.oid,
-  r.rolname
+  c.oid::int8 as oid,
+  r.rolname as role
 from
   pg_catalog.pg_class as c
   cross join pg_catalog.pg_roles as r
@@ -808,7 +808,7 @@ order by
 -- Row versions of the recorders of each table, if it has a row recorder, or a statement recorder for
 -- each of the three operations. Parameter 1: tables.
 select
-  w.oid,
+  w.oid::text as oid,
   found.versions
 from
   pg_catalog.unnest($1::pg_catalog.oid[]) as w (oid)
@@ -846,9 +846,9 @@ where
 -- Everything that can hold rows, catalogues included. TOAST tables are written only with their table;
 -- only our own functions write the stage table.
 select
-  c.oid,
-  n.nspname,
-  c.relname
+  c.oid::int8 as oid,
+  n.nspname as schema,
+  c.relname as name
 from
   pg_catalog.pg_class as c
   join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -865,9 +865,9 @@ order by
 -- Sequences that a role may read. Parameter 1: the role. The CASE keeps the privilege function from
 -- being asked about other relations.
 select
-  c.oid,
-  n.nspname,
-  c.relname
+  c.oid::int8 as oid,
+  n.nspname as schema,
+  c.relname as name
 from
   pg_catalog.pg_class as c
   join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -883,8 +883,8 @@ order by
 -- name: deferrable
 -- Deferrable constraints in schemas that a role may use, except our own. Parameter 1: the role.
 select distinct
-  n.nspname,
-  c.conname
+  n.nspname as schema,
+  c.conname as name
 from
   pg_catalog.pg_constraint as c
   join pg_catalog.pg_namespace as n on n.oid = c.connamespace
