@@ -49,6 +49,9 @@ export function noteOf(parts: Note): Note | undefined {
   return Object.keys(note).length === 0 ? undefined : note;
 }
 
+const NOT_SIGNED = 'Unverified text from the agent; the signature does not cover it:';
+const ONLY_ACTION = 'Unverified text from the agent; of it, the license binds only the action:';
+
 const LINES_MAX = 20;
 const LINE_MAX = 400;
 
@@ -69,9 +72,7 @@ export function renderNote(note: Note = {}, { full = false }: RenderOptions = {}
   if (left > 0) shown.push(`<${left} more lines, not shown>`);
   return [
     ...warnings.map((warning) => `Warning: ${showText(warning)}`),
-    ...(shown.length === 0
-      ? []
-      : ['Unverified text from the agent; the signature does not cover it:']),
+    ...(shown.length === 0 ? [] : [action === undefined ? NOT_SIGNED : ONLY_ACTION]),
     ...shown.map((line) => `  | ${line}`),
   ].join('\n');
 }

@@ -5,7 +5,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseNote, renderNote } from '../../src/protocol/note.ts';
 
-const HEADING = 'Unverified text from the agent; the signature does not cover it:';
+const SAID = 'Unverified text from the agent; the signature does not cover it:';
+const HEADING = 'Unverified text from the agent; of it, the license binds only the action:';
 
 test('who asks, the reason and the SQL are shown line by line behind a bar', () => {
   const action = {
@@ -35,6 +36,7 @@ test('other actions are shown as values, and nothing is shown of nothing', () =>
   assert.equal(renderNote({ action }), `${HEADING}\n  | op: remove\n  | path: a b\n  | dry: false`);
   assert.equal(renderNote({ action: {} }), '');
   assert.equal(renderNote({ action: [1] }), `${HEADING}\n  | action: [1]`);
+  assert.equal(renderNote({ by: 'agent' }), `${SAID}\n  | asked by: agent`);
   assert.equal(renderNote(undefined), '');
   assert.equal(renderNote({ warnings: ['open'] }), 'Warning: open');
 });
