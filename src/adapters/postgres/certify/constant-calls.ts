@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { tokenize } from './body.ts';
 import type { FunctionRow } from './catalog.ts';
-import { type StoredExpression, storedExpressions, usesIn } from './expressions.ts';
+import { type StoredExpression, usesIn } from './expressions.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 import { closeExecute } from './reach.ts';
 import { readByTrusted } from './tables.ts';
@@ -18,7 +18,7 @@ export function surveyConstantCalls(context: SurveyContext): void {
   const { catalog, facts, index, outlets } = context;
   const trusted = [facts.control, facts.owner].map(quoteName).join(', ');
   const read = readByTrusted(context);
-  for (const expression of storedExpressions(catalog)) {
+  for (const expression of index.expressions) {
     const { kind, oid, object, relation, close } = expression;
     const table = index.relation.get(relation);
     if (table === undefined || !read.has(table) || !PLANNED.includes(kind)) continue;
