@@ -218,16 +218,13 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 
   async observe(): Promise<CandidateEvidence> {
-    this.#evidence ??= await this.#readEvidence();
-    return this.#evidence;
-  }
-
-  async #readEvidence(): Promise<CandidateEvidence> {
     const { boundary, settings, control } = this.#tools;
     const { opened, written, answer } = this.#held ?? {};
     invariant(opened && written && answer, 'the action was observed');
     const { isolation } = settings;
-    return await readObservation({ opened, written, answer, boundary, isolation, control });
+    const input = { opened, written, answer, boundary, isolation, control };
+    this.#evidence ??= await readObservation(input);
+    return this.#evidence;
   }
 
   /**
