@@ -64,8 +64,8 @@ function mapDiff(diff: Diff, map: MapValue): Diff {
 }
 
 /**
- * Keeps at most `maxEntries` entries and counts the rest in `omitted`. Each kind gets a third
- * first, so that ten thousand extra effects do not hide the one that is missing.
+ * Keeps at most `maxEntries` entries and counts the changes of the rest in `omitted`. Each kind gets
+ * a third first, so that ten thousand extra effects do not hide the one that is missing.
  */
 export function boundDiff(diff: Diff, maxEntries: number): Diff {
   const third = Math.floor(maxEntries / 3);
@@ -76,12 +76,16 @@ export function boundDiff(diff: Diff, maxEntries: number): Diff {
     left -= more;
     return Math.min(length, third) + more;
   });
-  const kept = altered + extra + missing;
+  const cut = [
+    ...diff.extra.slice(extra),
+    ...diff.missing.slice(missing),
+    ...diff.altered.slice(altered).map(({ approved }) => approved),
+  ];
   return {
     extra: diff.extra.slice(0, extra),
     missing: diff.missing.slice(0, missing),
     altered: diff.altered.slice(0, altered),
-    omitted: diff.omitted + lengths.reduce((sum, length) => sum + length, 0) - kept,
+    omitted: cut.reduce((sum, { count }) => sum + count, diff.omitted),
   };
 }
 

@@ -102,6 +102,7 @@ export async function prepare(
     continuations,
     ...(fieldMatch.length > 0 && { fieldMatch }),
     ...(operation !== undefined && { operation }),
+    ...(revision !== undefined && { revision }),
     ...(action !== undefined && { action: actionDigest(admitted, bound, approved.salt) }),
   };
   const rendering = renderLicense(terms, approved);

@@ -1,84 +1,120 @@
-// Goal: the next step that a command names is right in the state it is named in. Method: real
-// commands in the states in which earlier versions gave a wrong one.
+// Goal: what a message tells a person to do exists and works. Method: every command that any text of
+// the sources names is read by the program's own parser, and every one that is complete is run in a
+// folder where something has happened; every reason of a rejection gets advice that fits it.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { test } from 'node:test';
-import { adviseTerminal } from '../../src/cli/advice.ts';
-import { saveApproverKey } from '../../src/crypto/approver.ts';
-import { createRuntime, generateApprover, generated, insert } from '../../src/index.ts';
-import { deploy, invoiceWorld, PAYMENT } from '../runtime/deploy.ts';
-import { Office, runCommand } from './command.ts';
+import { globSync, readFileSync } from 'node:fs';
+import { suite, test } from 'node:test';
+import { adviceFor, adviseTerminal } from '../../src/cli/advice.ts';
+import type { TerminalOf } from '../../src/protocol/terminal.ts';
+import { rejectionReasons } from '../docs/reasons.ts';
+import { Desk, SHOP } from './newcomer.ts';
 
-const ADD = 'insert into notification (invoice_id) values (1)';
+/** Every command line between back quotes in a text of the sources, escaped or not. */
+function namedCommands(): readonly string[] {
+  const found = new Set<string>();
+  for (const file of globSync('src/**/*.ts')) {
+    const text = readFileSync(file, 'utf8').replaceAll('\\`', '`');
+    for (const [, command = ''] of text.matchAll(/`effectmatch ([a-z][^`\n]*)`/g))
+      found.add(command.trim());
+  }
+  return [...found].sort();
+}
 
-test('a used license is not called good when it is run with other SQL', async () => {
-  using office = new Office();
-  const sign = async (occurrences: number) => {
-    await using runtime = await createRuntime(office.config);
-    const proposal = await runtime.prepare({
-      adapter: 'books',
-      task: `notify ${occurrences}`,
-      planRevision: 1,
-      effects: [insert('notification', { id: generated('n'), invoice_id: 1 })],
-      action: { sql: ADD },
-      occurrences,
+const commands = namedCommands();
+
+test('the sources name commands', () => {
+  assert.ok(commands.length > 25, `only ${commands.length} seen`);
+});
+
+suite('a command that a message names', async () => {
+  using desk = new Desk();
+  const helps = new Map<string, string>();
+  for (const command of commands) {
+    const [verb = ''] = command.split(' ');
+    if (verb === 'help' || helps.has(verb)) continue;
+    const { code, stdout } = await desk.run([verb, '--help']);
+    assert.equal(code, 0, `there is no verb ${verb}, which a message names`);
+    helps.set(verb, stdout);
+  }
+  for (const command of commands) {
+    const flags = command.match(/--[a-z-]+/g) ?? [];
+    if (flags.length === 0) continue;
+    test(`\`effectmatch ${command}\` has the flags that it is given`, () => {
+      const help = helps.get(command.split(' ')[0] ?? '') ?? '';
+      for (const flag of flags) assert.ok(help.includes(flag), `${flag} is not a flag there`);
     });
-    const license = office.approver.sign(proposal, { expiresIn: '1h' });
-    writeFileSync(office.path(`license-${occurrences}.json`), JSON.stringify(license));
-  };
-  for (const occurrences of [1, 2]) {
-    await sign(occurrences);
-    const run = (sql: string) =>
-      runCommand(['run', `license-${occurrences}.json`, '--sql', sql], { cwd: office.folder });
-    for (let use = 1; use <= occurrences; use += 1) assert.equal((await run(ADD)).code, 0);
-    for (const other of ['delete from notification', 'not sql at all']) {
-      const { stdout } = await run(other);
-      assert.doesNotMatch(stdout, /good|unused/);
-      assert.match(stdout, /do not repeat it|this attempt did not use the license/);
+  }
+});
+
+/** Commands that can be run as they are written, once a placeholder has its value. */
+const RUNNABLE: Readonly<Record<string, readonly number[]>> = {
+  doctor: [0],
+  'doctor --all': [0],
+  'export --public-key': [0],
+  help: [0],
+  journal: [0],
+  'journal --verify': [0],
+  recover: [0],
+  'show <occurrence>': [0],
+};
+
+test('commands that stand for themselves can be run as they are printed', async () => {
+  using desk = new Desk();
+  desk.change(SHOP);
+  const sql = ['--sql', "update invoice set status = 'open' where id = 1"];
+  const sign = ['--key', 'alice.key.json', '--yes', '--out', 'license.json'];
+  for (const words of [
+    ['init', 'books.db', '--approver', 'alice'],
+    ['plan', ...sql, '--out', 'proposal.json'],
+    ['approve', 'proposal.json', ...sign],
+  ])
+    assert.equal((await desk.run(words)).code, 0);
+  const ran = await desk.run(['run', 'license.json', ...sql, '--json']);
+  const { terminal, next } = JSON.parse(ran.stdout);
+  const complete = commands.filter((command) => !/[A-Z$…]|NAME|\bplan\b|\bapprove\b/.test(command));
+  for (const command of Object.keys(RUNNABLE))
+    assert.ok(commands.includes(command), `no message names \`effectmatch ${command}\` any longer`);
+  for (const command of complete) {
+    const codes = RUNNABLE[command];
+    if (codes === undefined) continue;
+    const words = command.replace('<occurrence>', terminal.occurrence).split(' ');
+    const { code, stdout, stderr } = await desk.run(words);
+    assert.ok(code !== null && codes.includes(code), `${command}: ${code}\n${stdout}${stderr}`);
+  }
+  for (const [, command = ''] of String(next).matchAll(/effectmatch ([^;]+)/g)) {
+    const { code, stderr } = await desk.run(command.trim().split(' '));
+    assert.equal(code, 0, `${command}: ${stderr}`);
+  }
+});
+
+/** A rejection for this reason, before or after the claim. */
+function rejected(reason: string, claimed: boolean): TerminalOf<'rejected'> {
+  const occurrence = `occ_${'0'.repeat(40)}`;
+  const claim = claimed ? { claim: '0'.repeat(64) } : {};
+  return { kind: 'rejected', reason, occurrence, ...claim } as unknown as TerminalOf<'rejected'>;
+}
+
+test('advice about a rejection says what became of the data and of the license', () => {
+  const reasons = rejectionReasons();
+  for (const reason of reasons) {
+    for (const claimed of [false, true]) {
+      const advice = adviseTerminal(rejected(reason, claimed));
+      const own = adviceFor(reason);
+      if (own !== undefined) assert.equal(advice, own);
+      assert.match(advice, /nothing was|no data was changed|do not repeat it/, reason);
     }
   }
 });
 
-test('after diverged, nothing advises to recover: the verdict is known', async () => {
-  const fact = { occurrence: 'occ_1', reason: 'diverged' } as unknown as Parameters<
-    typeof adviseTerminal
-  >[0];
-  for (const kind of ['diverged', 'rejected'] as const) {
-    for (const earlier of [false, true]) {
-      const advice = adviseTerminal({ ...fact, kind } as typeof fact, earlier);
-      assert.doesNotMatch(advice, /recover/);
-    }
+test('advice never says that a used license is good, or that a good one is used', () => {
+  for (const claimed of [false, true]) {
+    const advice = adviseTerminal(rejected('anything-else', claimed));
+    assert.equal(/the license is spent/.test(advice), claimed);
   }
-});
-
-test('after the approval of an HTTP request, no SQL is asked for', async () => {
-  using office = new Office();
-  await using deployed = await deploy(invoiceWorld());
-  const key = generateApprover('alice');
-  saveApproverKey(office.path('alice.key.json'), key);
-  const approve = async (adapter: 'bank' | 'books') => {
-    const proposal = await deployed.runtime.prepare({ ...PAYMENT, task: adapter, adapter });
-    writeFileSync(office.path(`${adapter}.json`), JSON.stringify(proposal));
-    const words = ['--key', 'alice.key.json', '--out', `${adapter}.license.json`, '--yes'];
-    const ended = await runCommand(['approve', `${adapter}.json`, ...words], {
-      cwd: office.folder,
-    });
-    assert.equal(ended.code, 0, ended.stderr);
-    return ended.stdout;
-  };
-  const remote = await approve('bank');
-  assert.match(remote, /next: effectmatch run bank\.license\.json --action action\.json\n/);
-  assert.doesNotMatch(remote, /--sql/);
-  assert.match(await approve('books'), /with --sql, --file or --action\n/);
-});
-
-test('plan names no license, because there is none yet', async () => {
-  using office = new Office();
-  for (const sql of ['not sql', 'select 1; select 2', 'update invoice set status = ?', 'vacuum']) {
-    const { code, stdout, stderr } = await runCommand(['plan', '--sql', sql], {
-      cwd: office.folder,
-    });
-    assert.equal(code, 1);
-    assert.doesNotMatch(stdout + stderr, /license/);
-  }
+  const spent = adviseTerminal(rejected('spent', false));
+  assert.doesNotMatch(spent, /still good|plan/);
+  assert.doesNotMatch(
+    adviseTerminal({ ...rejected('x', true), kind: 'diverged' } as never),
+    /recover/,
+  );
 });

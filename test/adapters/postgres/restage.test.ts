@@ -46,14 +46,17 @@ async function openBank(isolation: 'read committed' | 'serializable' = 'read com
   };
 }
 
+async function connect({ place }: { readonly place: { readonly db: { url(): string } } }) {
+  const client = new pg.Client({ connectionString: place.db.url() });
+  await client.connect();
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
 const add = (id: number) => ({ sql: `update account set balance = balance + 1 where id = ${id}` });
 
 test('a lock that another session holds for five seconds does not spend the license', async () => {
   await using bank = await openBank();
-  await using outsider = Object.assign(new pg.Client({ connectionString: bank.place.db.url() }), {
-    [Symbol.asyncDispose]: () => outsider.end(),
-  });
-  await outsider.connect();
+  await using outsider = await connect(bank);
   const license = await bank.approve('transfer');
   await outsider.query('begin; update account set balance = 5 where id = 1');
   const executing = bank.runtime.execute(license, { statements: [add(1), add(2)] });
@@ -73,13 +76,19 @@ for (const isolation of ['read committed', 'serializable'] as const) {
     const licenses: Awaited<ReturnType<typeof bank.approve>>[] = [];
     for (let writer = 0; writer < 16; writer += 1)
       licenses.push(await bank.approve(`transfer ${writer}`));
-    const terminals = await Promise.all(
+    // They all wait for rows that they will then want in opposite orders.
+    await using outsider = await connect(bank);
+    await outsider.query('begin; update account set balance = balance');
+    const writing = Promise.all(
       licenses.map((license, writer) =>
         bank.runtime.execute(license, {
           statements: writer % 2 === 0 ? [add(1), add(2)] : [add(2), add(1)],
         }),
       ),
     );
+    await sleep(1500);
+    await outsider.query('commit');
+    const terminals = await writing;
     for (const terminal of terminals)
       assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
     const tried = terminals.flatMap((terminal) =>
