@@ -1,4 +1,4 @@
-import type { SystemCatalog } from './catalog.ts';
+import type { SystemCatalog, TypeRow } from './catalog.ts';
 import { storedExpressions } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
 
@@ -49,4 +49,18 @@ export function indexCatalog(
 function groupRows<Row, Key>(rows: readonly Row[], keyOf: (row: Row) => Key) {
   const groups = Map.groupBy(rows, keyOf);
   return (key: Key): readonly Row[] => groups.get(key) ?? [];
+}
+
+/** Types and what they are made of. */
+export function typesBeneath(
+  index: CatalogIndex,
+  oids: readonly number[],
+  partsOf = ({ base, element, types }: TypeRow) => [base, element, ...types],
+): ReadonlySet<number> {
+  const found = new Set(oids);
+  for (const oid of found) {
+    const type = index.type.get(oid);
+    for (const part of type ? partsOf(type) : []) if (part !== 0) found.add(part);
+  }
+  return found;
 }

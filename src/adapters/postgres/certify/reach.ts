@@ -8,8 +8,7 @@ import type {
   TriggerRow,
   Use,
 } from './catalog.ts';
-import type { CatalogIndex } from './catalog-index.ts';
-import { typesBeneath } from './comparisons.ts';
+import { type CatalogIndex, typesBeneath } from './catalog-index.ts';
 import { closeUse, isLive, type StoredExpression } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
 

@@ -35,10 +35,12 @@ import {
   type Route,
 } from '../../../../src/adapters/postgres/certify/reach.ts';
 import { surveyTrustedRoles } from '../../../../src/adapters/postgres/certify/roles.ts';
-import { surveySequences } from '../../../../src/adapters/postgres/certify/sequences.ts';
 import { surveySettings } from '../../../../src/adapters/postgres/certify/settings.ts';
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
-import { surveyRegistered } from '../../../../src/adapters/postgres/certify/tables.ts';
+import {
+  surveyRegistered,
+  surveySequences,
+} from '../../../../src/adapters/postgres/certify/tables.ts';
 import { SQL } from '../../../../src/adapters/postgres/sql.ts';
 import { catalogOf, column, fn, relation, rule, trigger, type, use } from './rows.ts';
 
