@@ -252,7 +252,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     // The reset travels with the COMMIT. If that fails, the session is rolled back and reset again.
     const { promoting, resetting } = session.together(() => ({
       promoting: session.run([{ prepared: 'effectmatch_promote', values }, { text: 'commit' }]),
-      resetting: isReset(session).catch(() => false),
+      resetting: isReset(session, true).catch(() => false),
     }));
     const { replies, failure } = await promoting;
     this.#resetting = resetting;

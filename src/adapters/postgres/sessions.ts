@@ -31,10 +31,11 @@ async function resetSession(
 
 /**
  * Resets a session that is in no transaction; false where statements were prepared or removed by
- * others.
+ * others, which is not asked again after a COMMIT.
  */
-export async function isReset(session: Connection): Promise<boolean> {
-  return (await session.script(RESET)).at(-1)?.rows[0]?.[0] === 't';
+export async function isReset(session: Connection, isCommitted = false): Promise<boolean> {
+  const script = isCommitted ? RESET : `${RESET}; select effectmatch.calls_intact()`;
+  return (await session.script(script)).at(-1)?.rows[0]?.[0] === 't';
 }
 
 /**
