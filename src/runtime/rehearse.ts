@@ -63,12 +63,7 @@ export async function rehearse(
 ): Promise<Proposal> {
   const { action: untrusted, continuations, revision, requestedBy, reason, ...draft } = request;
   const stated = draftManifest({ ...draft, effects: [] });
-  const admitted = adapterNamed(deployment, stated.adapter);
-  if (!isPromotable(admitted)) {
-    throw refused(
-      `adapter "${stated.adapter}" cannot hold a change back, so nothing can be rehearsed on it`,
-    );
-  }
+  const admitted = promotableNamed(deployment, stated.adapter);
   const { adapter } = admitted;
   const { settings } = stated;
   demandSettable(admitted, settings);
@@ -98,6 +93,12 @@ export async function rehearse(
   await verifyExplanation(adapter, { stated, effects, runs });
   const origin = { source: 'rehearsed', readings: first.readings } as const;
   return prepare(deployment, { ...request, effects }, origin);
+}
+
+function promotableNamed(deployment: Deployment, name: string): AdmittedPromotable {
+  const admitted = adapterNamed(deployment, name);
+  if (isPromotable(admitted)) return admitted;
+  throw refused(`adapter "${name}" cannot hold a change back, so nothing can be rehearsed on it`);
 }
 
 type Run = Evidence & { readonly effects: readonly Effect[] };
