@@ -38,6 +38,10 @@ export interface PlanRequest extends Omit<ManifestDraft, 'effects'> {
   readonly continuations?: readonly string[];
   /** The application's own revision of the task state; the execution must present the same. */
   readonly revision?: string;
+  /** Who asks, for the approver to read. It is shown as unverified and not signed. */
+  readonly requestedBy?: string;
+  /** Why, on the same terms. */
+  readonly reason?: string;
 }
 
 /** What a plan reports beside the proposal. */
@@ -57,7 +61,14 @@ export async function rehearse(
   request: PlanRequest,
   options: PlanOptions = {},
 ): Promise<Proposal> {
-  const { action: untrustedAction, continuations = [], revision, ...draft } = request;
+  const {
+    action: untrustedAction,
+    continuations = [],
+    revision,
+    requestedBy,
+    reason,
+    ...draft
+  } = request;
   const stated = draftManifest({ ...draft, effects: [] });
   const admitted = adapterNamed(deployment, stated.adapter);
   if (!isPromotable(admitted)) {
@@ -101,6 +112,8 @@ export async function rehearse(
       action: untrustedAction,
       continuations,
       revision,
+      requestedBy,
+      reason,
     },
     { source: 'rehearsed', readings: first.readings },
   );

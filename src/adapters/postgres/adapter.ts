@@ -101,6 +101,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly markers: Markers;
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
+  readonly readsMany = true;
   readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
