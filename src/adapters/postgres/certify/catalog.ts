@@ -46,7 +46,7 @@ export interface RelationRow {
   readonly writes: number;
 }
 
-interface ColumnRow {
+export interface ColumnRow {
   readonly relation: number;
   readonly name: string;
   readonly type: string;
