@@ -63,7 +63,7 @@ export async function rehearse(
 ): Promise<Proposal> {
   const {
     action: untrustedAction,
-    continuations = [],
+    continuations,
     revision,
     requestedBy,
     reason,
@@ -107,13 +107,8 @@ export async function rehearse(
   return prepare(
     deployment,
     {
-      ...draft,
-      effects,
-      action: untrustedAction,
-      continuations,
-      revision,
-      requestedBy,
-      reason,
+      ...{ ...draft, effects, action: untrustedAction },
+      ...{ continuations, revision, requestedBy, reason },
     },
     { source: 'rehearsed', readings: first.readings },
   );
