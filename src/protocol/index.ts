@@ -4,6 +4,8 @@
  *
  * @module
  */
+import '../node-version.ts';
+
 export { type Binding, bindingRecord, type ClaimRecord, claimRecord } from './binding.ts';
 export {
   type CertificateRecord,
