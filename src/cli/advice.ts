@@ -130,7 +130,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'issuer-unknown':
     'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
   'other-action':
-    'nothing was changed, and this attempt did not use the license; run the very text that was planned: spaces, capitals and comments count (the proposal shows it: `effectmatch approve proposal.json --page 1`)',
+    'nothing was changed, and this attempt did not use the license; run the very text that was planned: spaces, capitals and comments count; the proposal file has it under `note`',
   'limit-amount': BEYOND_LIMIT,
   'limit-effects': BEYOND_LIMIT,
   'limit-hours': 'nothing was changed; run it within the hours that are named above',
@@ -155,7 +155,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'service-unproven':
     'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',
   'signature-invalid':
-    'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`',
+    'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`, correct that, then plan and approve again',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
   'setting-changed':
@@ -230,7 +230,7 @@ const MESSAGES: readonly (readonly [ErrorCode, RegExp, string])[] = [
   [
     'ERR_EM_ADAPTER_UNAVAILABLE',
     /no adapter named/,
-    'this is another folder or another configuration than the one that planned it: change to that folder, or name its configuration with --config',
+    'it was planned in a different folder or with a different configuration: change to that folder, or name its configuration with --config',
   ],
   [
     'ERR_EM_MANIFEST_INVALID',
