@@ -120,6 +120,51 @@ export function wrap(text: string, width: number): string[] {
   });
 }
 
+/** How wide text for an approver may be where the width of the terminal is not known. */
+const WIDTH_UNKNOWN = 80;
+const WIDTH_MIN = 30;
+
+/**
+ * A line of an approval on lines that fit the terminal, so that the terminal breaks none of them:
+ * what it moves to a new line could pass for a line of the approval. The lines that follow repeat
+ * the indent and the bar of the first, and go on after `> `, with which no line begins.
+ */
+export function wrapMarked(line: string, width: number): readonly string[] {
+  const columns = Math.max(WIDTH_MIN, Number.isFinite(width) ? width : WIDTH_UNKNOWN);
+  if (line.length <= columns && columnsOf(line) <= columns) return [line];
+  const [start = ''] = /^ *(?:\| )?/.exec(line) ?? [];
+  const lines: string[] = [];
+  let shown = start;
+  let used = start.length;
+  for (const piece of line.slice(start.length).match(/ +|[^ ]+/g) ?? []) {
+    const room = columns - used;
+    const isBroken = columnsOf(piece) > columns / 2;
+    if (columnsOf(piece) > room && !isBroken) {
+      lines.push(shown);
+      shown = `${start}  > `;
+      used = shown.length;
+    }
+    for (const character of piece) {
+      const wide = columnsOf(character);
+      if (used + wide > columns) {
+        lines.push(shown);
+        shown = `${start}  > `;
+        used = shown.length;
+      }
+      shown += character;
+      used += wide;
+    }
+  }
+  return [...lines, shown];
+}
+
+/** How many columns a text takes at most: terminals may draw what is not ASCII twice as wide. */
+function columnsOf(text: string): number {
+  let columns = 0;
+  for (const character of text) columns += character > '\u007e' ? 2 : 1;
+  return columns;
+}
+
 /** The text in at most `width` characters; an ellipsis stands for what is left out. */
 export function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, width - 1).toWellFormed()}…`;
