@@ -130,29 +130,26 @@ const WIDTH_MIN = 30;
  * the indent and the bar of the first, and go on after `> `, with which no line begins.
  */
 export function wrapMarked(line: string, width: number): readonly string[] {
-  const columns = Math.max(WIDTH_MIN, Number.isFinite(width) ? width : WIDTH_UNKNOWN);
+  const isKnown = width > 0 && Number.isFinite(width);
+  const columns = Math.max(WIDTH_MIN, isKnown ? width : WIDTH_UNKNOWN);
   if (line.length <= columns && columnsOf(line) <= columns) return [line];
   const [start = ''] = /^ *(?:\| )?/.exec(line) ?? [];
   const lines: string[] = [];
   let shown = start;
   let used = start.length;
-  for (const piece of line.slice(start.length).match(/ +|[^ ]+/g) ?? []) {
-    const room = columns - used;
-    const isBroken = columnsOf(piece) > columns / 2;
-    if (columnsOf(piece) > room && !isBroken) {
-      lines.push(shown);
-      shown = `${start}  > `;
-      used = shown.length;
-    }
-    for (const character of piece) {
-      const wide = columnsOf(character);
-      if (used + wide > columns) {
-        lines.push(shown);
-        shown = `${start}  > `;
-        used = shown.length;
-      }
+  const startLine = () => {
+    lines.push(shown.trimEnd());
+    shown = `${start}  > `;
+    used = shown.length;
+  };
+  for (const word of line.slice(start.length).match(/[^ ]+ *| +/g) ?? []) {
+    const length = columnsOf(word);
+    if (used + length > columns && length <= columns / 2) startLine();
+    for (const character of word) {
+      const size = columnsOf(character);
+      if (used + size > columns) startLine();
       shown += character;
-      used += wide;
+      used += size;
     }
   }
   return [...lines, shown];

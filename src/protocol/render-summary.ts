@@ -71,7 +71,7 @@ class ColumnChanges {
   readonly #from = new Side();
   readonly #to = new Side();
   #isUpdate = false;
-  #total = 0;
+  #effects = 0;
   #rise: { readonly by: number; readonly change: Change } | undefined;
   #fall: { readonly by: number; readonly change: Change } | undefined;
 
@@ -81,7 +81,7 @@ class ColumnChanges {
     const known = this.#different.get(id);
     if (known === undefined) this.#different.set(id, { change, count: effect.count });
     else known.count += effect.count;
-    this.#total += effect.count;
+    this.#effects += 1;
     const after = this.#to.add(to, change);
     if (from === undefined) return;
     this.#isUpdate = true;
@@ -156,19 +156,15 @@ class ColumnChanges {
     });
   }
 
-  /** The changes that occur least, in a column where most occur several times. */
+  /** The changes that occur least often, in a column where most occur several times. */
   #rarest(): readonly Labelled[] {
-    if (this.#total < 2 * this.#different.size) return [];
+    if (this.#effects < 2 * this.#different.size) return [];
     const counted = [...this.#different.values()].sort((a, b) => a.count - b.count);
-    const commonest = counted.at(-1)?.count ?? 0;
-    return counted
-      .slice(0, FEW)
-      .filter(({ count }) => count < commonest)
-      .map(({ change, count }) => ({
-        label: `rarest, ${timesOf(count)}`,
-        change,
-        showsRow: count === 1,
-      }));
+    return counted.slice(0, FEW).map(({ change, count }) => ({
+      label: `rarest, ${timesOf(count)}`,
+      change,
+      showsRow: count === 1,
+    }));
   }
 }
 
