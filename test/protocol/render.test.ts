@@ -499,7 +499,7 @@ test('the rare change among few kinds is counted and named', () => {
   ]);
 });
 
-const shown = (effects: readonly ApprovedEffect[]) =>
+const shown = (effects: ApprovedEffect[]) =>
   renderApproved(approved({ effects })).split('\n').slice(0, 20);
 
 /** A thousand updates from 1, 2, … to 2, 3, …, except for the row with id 500. */
