@@ -190,7 +190,7 @@ class Range {
     if (isBeyond(value, size, this.largest, 1)) this.largest = { value, size, change };
   }
 
-  /** Empty if there are no two different values. */
+  /** Empty if all values are equal. */
   render(rendering: Rendering): string {
     const { smallest, largest } = this;
     if (smallest === undefined || largest === undefined) return '';
