@@ -525,14 +525,14 @@ for (const [what, to, line] of [
   });
 }
 
-test('a decimal that is not a number is named, and no range or sum includes it', () => {
+test('NaN among decimals is a text, and is named', () => {
   const effects = Array.from({ length: 60 }, (_, id): ApprovedEffect => {
-    const after = { v: { is: { $dec: id === 30 ? 'NaN' : `${id}.5` } } };
+    const after = { v: { is: id === 30 ? 'NaN' : { $dec: `${id}.5` } } };
     return { op: 'update', target: 't', key: { id: { is: id } }, after, count: 1 };
   });
   const lines = shown(effects);
   assert.equal(lines[2], '      v: 60 different values, 0.5 to 59.5');
-  assert.ok(lines.includes('        not finite in 1: NaN (id=30)'), lines.join('\n'));
+  assert.ok(lines.includes('        text in 1: "NaN" (id=30)'), lines.join('\n'));
 });
 
 test('a constraint counts with the smallest and the largest value that it admits', () => {
