@@ -370,8 +370,8 @@ test('rows are printed for a person too', async () => {
 test('a license for several executions needs to be told which one is meant', async () => {
   using desk = new Desk();
   await openShop(desk);
-  desk.save(
-    'propose.ts',
+  writeFileSync(
+    desk.path('propose.ts'),
     `import { writeFileSync } from 'node:fs';
     import { createRuntime, generated, insert } from 'effectmatch';
     import config from './effectmatch.config.ts';
@@ -380,7 +380,8 @@ test('a license for several executions needs to be told which one is meant', asy
     const request = { adapter: 'books', task: 'remind', planRevision: 1, occurrences: 2, effects };
     writeFileSync('proposal.json', JSON.stringify(await runtime.prepare(request)));`,
   );
-  await desk.runProgram('propose.ts');
+  const proposed = spawnSync(process.execPath, ['propose.ts'], { cwd: desk.folder });
+  assert.equal(proposed.status, 0, String(proposed.stderr));
   await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
   const remind = ['--sql', "insert into notification (invoice, text) values (1, 'due')"];
   const count = () => desk.query('select * from notification').length;
@@ -388,8 +389,19 @@ test('a license for several executions needs to be told which one is meant', asy
   assert.equal(unclear.code, 1);
   assert.match(unclear.stderr, /for 2 executions: say which one with --use 1 to --use 2/);
   assert.equal(count(), 0);
-  for (const [use, made] of [[1, 1], [1, 1], [2, 2], [2, 2]] as const) {
-    const { code, stderr } = await desk.run(['run', 'license.json', '--use', String(use), ...remind]);
+  for (const [use, made] of [
+    [1, 1],
+    [1, 1],
+    [2, 2],
+    [2, 2],
+  ] as const) {
+    const { code, stderr } = await desk.run([
+      'run',
+      'license.json',
+      '--use',
+      String(use),
+      ...remind,
+    ]);
     assert.equal(code, 0, stderr);
     assert.equal(count(), made);
   }
