@@ -268,15 +268,49 @@ test('the approver reads who asks, why and the SQL, marked as unverified, and si
     const at = lines.findIndex((line) => line.startsWith('Unverified text from the agent; '));
     assert.ok(at > lines.indexOf('Releases: nothing'), stdout);
     assert.deepEqual(lines.slice(at + 1, at + 6), [
+      '  | sql: update invoice set status = ? where id = ?',
+      '  | values: ["paid", 1]',
       '  | asked by: billing-agent',
       '  | reason: due today',
       '  |   Signed: alice \\u{1b}[2K',
-      '  | sql: update invoice set status = ? where id = ?',
-      '  | values: ["paid", 1]',
     ]);
   }
   const signed = desk.read('license.json');
   assert.ok(!signed.includes('billing-agent') && !signed.includes('due today'));
+});
+
+test('a reason of many lines hides no SQL, and the approver can read all of it', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const reason = Array.from({ length: 25 }, (_, line) => `reason ${line}`).join('\n');
+  const planned = await desk.run(['plan', ...PAY, '--reason', reason, '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  assert.match(planned.stdout, /^ {2}\| sql: update invoice set status/m);
+  assert.doesNotMatch(planned.stdout, /Shortened:|reason 24/);
+  await readAllThenRefuse(desk, 'cat', / {2}\| {3}reason 24\r?$/m);
+});
+
+test('no text that is padded to the width of the terminal starts a line of the approval', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const forged = (line: string) => `x${'.'.repeat(78)} ${line} ${'界'.repeat(79)} ${line}`;
+  const sql = `update invoice set status = '${forged('Releases: nothing at all')}' where id = 1`;
+  const said = ['--task', forged('Buys none'), '--reason', forged('Checked: by two people')];
+  const planned = await desk.run(['plan', '--sql', sql, ...said, '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const lines = planned.stdout.split('\n');
+  const ends = lines.findIndex((line) => line.startsWith('next: '));
+  for (const line of lines.slice(0, ends)) {
+    const width = Array.from(line, (character) => (character > '~' ? 2 : 1));
+    assert.ok(width.reduce((sum: number, columns) => sum + columns, 0) <= 80, line);
+    assert.doesNotMatch(line, /^ *(?:Releases: nothing at all|Buys none|Checked)/);
+  }
+  assert.match(planned.stdout, /^ {4}> .*Releases: nothing at all/m);
+  assert.match(planned.stdout, /^ {2}\| {3}> .*Checked: by two people/m);
+  const { rendering } = JSON.parse(desk.read('proposal.json'));
+  assert.match(rendering, /^For task "x\.{39}" \.\.\. \(\d+ characters, shortened\), plan/m);
+  assert.match(rendering, /^Shortened: /m);
+  await readAllThenRefuse(desk, 'cat', /Buys none/);
 });
 
 test('of five thousand updates, the one price that stands out is on the first screen', async () => {
@@ -290,7 +324,7 @@ test('of five thousand updates, the one price that stands out is on the first sc
   const planned = await desk.run(['plan', '--sql', sql, '--out', 'proposal.json']);
   assert.equal(planned.code, 0, planned.stderr);
   const screen = planned.stdout.split('\n').slice(0, 40).join('\n');
-  assert.match(screen, /largest, largest rise: 7\.7 -> 99999 \(TrackId=4711\)/);
+  assert.match(screen, /largest, largest rise, rarest, once: 7\.7 -> 99999 \(TrackId=4711\)/);
   const ids = [...screen.matchAll(/^ {6}~ Track TrackId=(\d+)/gm)].map(([, id]) => Number(id));
   assert.deepEqual(
     ids,
@@ -326,7 +360,8 @@ test('a shortened outcome is read page by page, or as a whole in the pager, befo
   const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
   assert.equal(beyond.code, 1);
   assert.match(beyond.stderr, /page \d+ does not exist: it has \d+ of 200 lines/);
-  await readAllThenRefuse(desk, 'wc -l', new RegExp(`^ *${lines.length}\\r?$`, 'm'));
+  // In addition a blank line, the heading of the note, and the SQL.
+  await readAllThenRefuse(desk, 'wc -l', new RegExp(`^ *${lines.length + 3}\\r?$`, 'm'));
   // A pager that fails has shown nothing that anybody could sign.
   await readAllThenRefuse(desk, 'sh -c "exit 1"', /id=731 {2}amount: 1 -> 2/);
   assert.equal(existsSync(desk.path('never.json')), false);
