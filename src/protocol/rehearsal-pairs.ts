@@ -40,8 +40,9 @@ type RehearsalPairing =
 /**
  * Finds for every change of the first rehearsal the one of the second that it corresponds to: rows
  * that existed before by their keys, rows with numbers that the backend assigned in the order of
- * these numbers, all others by what they hold apart from assigned values and times. A wrong pair costs nothing but a refusal, because the
- * outcome made of the pairs is compared with both rehearsals.
+ * these numbers, all others by what they hold apart from assigned values and times. A wrong pair
+ * costs nothing but a refusal, because the outcome made of the pairs is compared with both
+ * rehearsals.
  */
 export function pairRehearsals(
   first: Rehearsal,
