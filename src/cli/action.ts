@@ -63,7 +63,10 @@ function readScript(file: string) {
   return { script: text.replace(byteOrderMark, '') };
 }
 
-/** One statement, or several with their values in the same order. */
+/**
+ * One statement, or several with their values in the same order. A final semicolon is left out, as
+ * in a file.
+ */
 function readSql(args: Arguments) {
   const [texts, values] = [args.values('sql'), args.values('values')];
   if (values.length > 0 && values.length !== texts.length)
@@ -71,7 +74,8 @@ function readSql(args: Arguments) {
       `--sql is given ${texts.length} times and --values ${values.length} times; give --values once for each --sql, '[]' for none`,
     );
   const example = `--values '["paid", 4711]'`;
-  const statements = texts.map((sql, index) => {
+  const statements = texts.map((text, index) => {
+    const sql = text.replace(/;\s*$/, '');
     const json = values[index];
     return json === undefined ? { sql } : { sql, values: parseJson(json, '--values', example) };
   });

@@ -11,6 +11,8 @@ const BEYOND_LIMIT =
   'nothing was changed; have it signed by an approver with higher limits, or plan less';
 const DEPLOYMENT_SIGNED =
   'nothing was changed; have the very file that `effectmatch plan --out` wrote signed, and run what was signed';
+const SEVERAL =
+  'repeat --sql for each statement, or put them into a file and use --file; leave out BEGIN and COMMIT';
 const ROOM = 'make room on the disk';
 const PROVISION = 'prepare the database with `effectmatch provision`';
 const HOST = 'correct the host in the address, or check the network';
@@ -77,7 +79,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   '28000':
     'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch',
   '28P01':
-    'correct the password in the address; `effectmatch provision` sets the passwords of the two logins again',
+    'run `effectmatch provision` if this database was not prepared yet, which makes the two logins; otherwise correct the password in the address, or let `effectmatch provision` set both passwords again',
   '3F000': PROVISION,
   '3D000': 'correct the name of the database in the address, or create it',
   '42883': PROVISION,
@@ -116,7 +118,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'decided-elsewhere': 'another machine executed it; do not repeat it, and look at its journal',
   diverged:
     'no data was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
-  expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
+  expired:
+    'nothing was changed; have the same proposal signed again with `effectmatch approve`, once: each signature buys one more execution',
   fault:
     'no data was changed, and the license is spent; see what failed above, then plan and approve again',
   'frame-changed': AGAIN,
@@ -127,7 +130,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'issuer-unknown':
     'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
   'other-action':
-    'nothing was changed, and this attempt did not use the license; run the very action that was planned',
+    'nothing was changed, and this attempt did not use the license; run the very text that was planned: spaces, capitals and comments count (the proposal shows it: `effectmatch approve proposal.json --page 1`)',
   'limit-amount': BEYOND_LIMIT,
   'limit-effects': BEYOND_LIMIT,
   'limit-hours': 'nothing was changed; run it within the hours that are named above',
@@ -152,7 +155,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'service-unproven':
     'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',
   'signature-invalid':
-    'nothing was changed; put the public key of the approver into `issuers`, as `keygen` printed it, then plan and approve again',
+    'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
   'setting-changed':
@@ -179,7 +182,7 @@ export function adviseTerminal(terminal: Terminal, earlier = false): string {
   switch (terminal.kind) {
     case 'committed':
       if (earlier) return `it committed; do not repeat it; ${look}`;
-      return `${look}; a receipt: effectmatch export --occurrence ${id} --out receipt.jsonl`;
+      return `${look}\n      a receipt: effectmatch export --occurrence ${id} --out receipt.jsonl`;
     case 'rejected': {
       const general =
         terminal.claim === undefined
@@ -206,8 +209,13 @@ const REHEARSAL: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /not registered|permission denied|\b42501\b/,
-    'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then), or leave it out of the action',
+    'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then; on SQLite it needs a primary key), or leave it out of the action; if your statement does not name the table, a trigger or a function writes it',
   ],
+  [
+    /unrecognized configuration parameter|\b42704\b/,
+    'a trigger or a function reads a setting of the session: plan again with it, as in `--set app.actor=alice`',
+  ],
+  [/submit several statements as a list|uses (?:BEGIN|COMMIT)\b/, SEVERAL],
   [/outlet-denied/, 'leave what the message names out of the action: no approval allows it'],
   [/action failed/, 'correct the statement and plan again'],
   [
@@ -215,6 +223,36 @@ const REHEARSAL: readonly (readonly [RegExp, string])[] = [
     'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary',
   ],
 ];
+
+/** What to do about a fault, if its message says more than its code. */
+const MESSAGES: readonly (readonly [ErrorCode, RegExp, string])[] = [
+  ['ERR_EM_ACTION_INVALID', /submit them as a list of statements/, `${SEVERAL}; nothing was run`],
+  [
+    'ERR_EM_ADAPTER_UNAVAILABLE',
+    /no adapter named/,
+    'this is another folder or another configuration than the one that planned it: change to that folder, or name its configuration with --config',
+  ],
+  [
+    'ERR_EM_MANIFEST_INVALID',
+    /proposal contradicts itself/,
+    'ask the agent for the proposal again: this file was altered, or written by another version',
+  ],
+  [
+    'ERR_EM_MANIFEST_INVALID',
+    /has no session settings/,
+    'leave out --set; only PostgreSQL has settings of the session. Have the statement write who acts into a column',
+  ],
+  [
+    'ERR_EM_MANIFEST_INVALID',
+    /belongs to (?:the server|an extension)/,
+    'give --set a name of your application, such as app.actor',
+  ],
+];
+
+/** The advice for what a message says. */
+export function adviceForMessage(code: ErrorCode, message: string): string | undefined {
+  return MESSAGES.find(([of, pattern]) => of === code && pattern.test(message))?.[2];
+}
 
 /** What to do about a refused rehearsal. */
 export function adviseRehearsal(message: string): string {

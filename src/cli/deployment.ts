@@ -179,10 +179,14 @@ export function chooseAdapterName(adapters: RuntimeConfig['adapters'], args: Arg
 }
 
 /** The beginning of an occurrence id as it was typed, with or without `occ_`. */
-export function readPrefix(args: Arguments, text: string): string {
+export function readPrefix(text: string): string {
   const hex = text.startsWith('occ_') ? text.slice(4) : text;
   if (/^[0-9a-f]{1,40}$/.test(hex)) return `occ_${hex}`;
-  throw args.wrong(`"${text}" is not an occurrence: it is occ_ followed by 0-9 and a-f`);
+  throw new GuidedError(
+    'ERR_EM_USAGE',
+    `"${text}" is not an occurrence: it is occ_ followed by 0-9 and a-f`,
+    'if it is a task, `effectmatch journal --task NAME` lists its occurrences; nothing was done',
+  );
 }
 
 /** The one occurrence with this prefix; none and several are refused, the several with a list. */

@@ -63,7 +63,7 @@ function readRequest(args: Arguments) {
   const [occurrence, file] = [args.value('occurrence'), args.value('out')];
   return {
     shadow: args.has('shadow'),
-    prefix: occurrence === undefined ? undefined : readPrefix(args, occurrence),
+    prefix: occurrence === undefined ? undefined : readPrefix(occurrence),
     after: args.count('after', 0) ?? 0,
     format: args.choice('format', FORMATS) ?? 'jsonl',
     file: file === undefined ? undefined : resolve(file),

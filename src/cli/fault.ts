@@ -1,5 +1,5 @@
 import { EffectMatchError, ERROR_CODES, type ErrorCode } from '../errors.ts';
-import { adviceFor } from './advice.ts';
+import { adviceFor, adviceForMessage } from './advice.ts';
 
 /** A fault whose thrower knows better than the table of advice what to do next. */
 export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchError<C> {
@@ -23,7 +23,7 @@ export function describeFault(error: unknown): FaultReport {
   if (isOurs(error)) {
     const { code, message } = error;
     const next = error instanceof GuidedError ? error.next : adviseCause(error);
-    return { code, message, next: next ?? adviceFor(code) };
+    return { code, message, next: next ?? adviceForMessage(code, message) ?? adviceFor(code) };
   }
   const code = 'ERR_EM_INVARIANT';
   return { code, message: `unexpected: ${wordsOf(error)}`, next: adviceFor(code) };

@@ -27,6 +27,7 @@ export function printOverview(verbs: readonly Verb[], output: Output): void {
   line(
     `${paint('strong', 'New here?')} Run \`effectmatch demo\`: it needs no set-up and leaves nothing behind.`,
   );
+  line('Installed in a project, not globally? Write `npx effectmatch` for `effectmatch`.');
 }
 
 /** The help of one verb. */

@@ -3,7 +3,8 @@ import { resolve } from 'node:path';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
-import type { SessionSettings } from '../protocol/settings.ts';
+import { accepts } from '../protocol/schema.ts';
+import { type SessionSettings, settingsSchema } from '../protocol/settings.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, type ActionArgument, operationNamed, readActionArgument } from './action.ts';
@@ -40,7 +41,8 @@ contract computes the outcome from the input and the state it reads.`,
     reason: { value: 'TEXT', about: 'why, on the same terms' },
     revision: {
       value: 'N',
-      about: 'plan revision; a higher one supersedes earlier plans of the task (default: 1)',
+      about:
+        'plan revision (default: 1); raise it when you plan a task again: licenses of lower revisions are then refused',
     },
     set: {
       value: 'NAME=VALUE',
@@ -108,6 +110,10 @@ function readSettings(args: Arguments): SessionSettings {
     if (name === '' || value.length === 0)
       throw args.wrong(`--set takes a name and a value, such as app.actor=alice, not "${setting}"`);
     if (settings.has(name)) throw args.wrong(`--set gives ${name} twice`);
+    if (!accepts(settingsSchema, { [name]: value.join('=') }))
+      throw args.wrong(
+        `--set ${name} is not possible: a name has small letters, digits, _ and a dot, as in app.actor, and a value at most 1024 characters`,
+      );
     settings.set(name, value.join('='));
   }
   return Object.fromEntries(settings);

@@ -10,7 +10,7 @@ import { completionOf, printOverview, printVerbHelp } from './help.ts';
 import { init } from './init.ts';
 import { journal } from './journal.ts';
 import { keygen } from './keygen.ts';
-import { createOutput, type Output, printable } from './output.ts';
+import { createOutput, type Output, printable, type Tone, wrap } from './output.ts';
 import { plan } from './plan.ts';
 import { silenceProgress } from './progress.ts';
 import { provision } from './provision.ts';
@@ -98,13 +98,20 @@ function printVersion(words: readonly string[], output: Output): ExitCode {
   return EXIT.done;
 }
 
+/** Wide enough for the longest code. */
+const NARROWEST = 60;
+
 /** Prints code, message and next step: as a document on stdout in JSON mode, else on stderr. */
-function reportFault(error: unknown, output: Output, { line, paint }: Output): ExitCode {
+function reportFault(error: unknown, output: Output, { line, paint, width }: Output): ExitCode {
   const { code, message, next } = describeFault(error);
   output.document({ error: { code, message, next } });
+  const print = (tone: Tone, label: string, text: string) => {
+    const lines = wrap(`${label} ${printable(text)}`, Math.max(width, NARROWEST));
+    line([paint(tone, label), lines.join('\n').slice(label.length)].join(''));
+  };
   if (!output.json) {
-    line(`${paint('bad', `error ${code}:`)} ${printable(message)}`);
-    line(`${paint('strong', 'next:')} ${printable(next)}`);
+    print('bad', `error ${code}:`, message);
+    print('strong', 'next:', next);
   }
   if ((process.env.EFFECTMATCH_DEBUG ?? '') !== '') console.error(error);
   return EXIT.fault;

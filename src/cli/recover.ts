@@ -29,6 +29,10 @@ processes at once.`,
     if (results.length === 0)
       output.line('nothing to recover: every claimed occurrence has its verdict');
     for (const result of results) output.line(describe(result, output));
+    if (results.some(({ kind }) => kind === 'running'))
+      output.line(
+        'next: run `effectmatch recover` again later; --now does not wait, and a live attempt then loses',
+      );
     return exitCodeOfAll(results);
   },
 };
@@ -46,11 +50,11 @@ function describe(result: Recovered, { paint }: Output): string {
   const about = `${result.occurrence}  ${printableLine(result.task)}`;
   switch (result.kind) {
     case 'settled':
-      return `${paint('good', 'settled')}     ${about}  ${explain(result.terminal)}`;
+      return `${paint('good', 'settled')}     ${about}\n  ${explain(result.terminal)}`;
     case 'running':
-      return `${paint('caution', 'running')}     ${about}  ${printableLine(result.why)}`;
+      return `${paint('caution', 'running')}     ${about}\n  ${printableLine(result.why)}`;
     case 'unresolved':
-      return `${paint('bad', 'unresolved')}  ${about}  ${printableLine(result.why)}`;
+      return `${paint('bad', 'unresolved')}  ${about}\n  ${printableLine(result.why)}`;
   }
 }
 

@@ -31,7 +31,7 @@ later still counts. The configuration lists the \`operators\` who may resolve.`,
     'effectmatch resolve occ_1f3a --finding happened --evidence statement.txt --key operator.key.json',
   ],
   async run(args, output) {
-    const prefix = readPrefix(args, args.first);
+    const prefix = readPrefix(args.first);
     const finding = args.choice('finding', FINDINGS);
     if (finding === undefined) throw args.wrong(`--finding is one of ${FINDINGS.join(', ')}`);
     const path = args.needed('evidence');

@@ -24,7 +24,7 @@ none. Any unique beginning of the id will do.`,
   flags: CONFIG_FLAG,
   examples: ['effectmatch show occ_1f3a', 'effectmatch show 1f3a --json'],
   async run(args, output) {
-    const prefix = readPrefix(args, args.first);
+    const prefix = readPrefix(args.first);
     await using records = await openRecords(args);
     const occurrence = await findOccurrence(records.ledgers, prefix);
     const history = await readHistory(records.ledgers, occurrence);
@@ -34,6 +34,8 @@ none. Any unique beginning of the id will do.`,
       return EXIT.done;
     }
     printHistory(history, output);
+    if (history.holder !== undefined && history.terminal === undefined)
+      output.line(`\nnext: ${adviseOpen(history.holder)}`);
     return verdictCode(history);
   },
 };
@@ -139,8 +141,14 @@ function describeVerdict({ holder, terminal }: History, { paint }: Output): stri
   if (terminal !== undefined) return paint(toneOf(terminal.kind), terminal.kind);
   if (holder === undefined)
     return paint('bad', 'never claimed: every attempt was refused before it could begin');
-  const next = holder.leaseExpired ? 'run `effectmatch recover`' : 'it may still be running';
-  return paint('caution', `no verdict, so dependent work is halted; ${next}`);
+  return paint('caution', 'no verdict, so dependent work is halted');
+}
+
+/** What to do about a claim without a verdict. */
+function adviseOpen({ leaseExpired, leaseUntilMs }: ClaimEntry): string {
+  if (leaseExpired) return 'run `effectmatch recover`';
+  const until = new Date(leaseUntilMs).toISOString();
+  return `it may be running: its lease ends at ${until}\n      if it has no verdict then, run \`effectmatch recover\``;
 }
 
 function printClaim({ claim, license }: ClaimEntry, { line }: Output): void {

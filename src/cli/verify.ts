@@ -9,7 +9,7 @@ import { quote } from '../protocol/render-text.ts';
 import { renderShadow } from '../protocol/shadow.ts';
 import { EXIT, type Verb } from './command.ts';
 import { describeFault, GuidedError, withNext, wordsOf } from './fault.ts';
-import { indent, type Output, toneOf } from './output.ts';
+import { fold, indent, type Output, toneOf } from './output.ts';
 import { showProgress } from './progress.ts';
 
 /** An envelope with the attributes of an event around it. */
@@ -211,7 +211,9 @@ function printMeaning(
   line();
   if (count > 1) line(`${count} documents, all verified.`);
   for (const kind of kinds) {
-    line(`${paint('strong', 'Proves:')} ${PROVES[kind]}`);
-    line(`${paint('strong', 'Does not prove:')} ${NOT_PROVED[kind]}`);
+    line(paint('strong', 'Proves:'));
+    for (const part of fold(PROVES[kind], 78)) line(`  ${part}`);
+    line(paint('strong', 'Does not prove:'));
+    for (const part of fold(NOT_PROVED[kind], 78)) line(`  ${part}`);
   }
 }

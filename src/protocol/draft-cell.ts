@@ -162,7 +162,9 @@ function readDuration(within: unknown): number {
   const ms =
     found === null ? within : Number(found[1]) * UNITS_MS[found[2] as keyof typeof UNITS_MS];
   if (typeof ms !== 'number' || !Number.isInteger(ms) || ms < 0 || ms > 86_400_000) {
-    throw refuse("now: within must be milliseconds or text like '5s' or '2m', at most a day");
+    throw refuse(
+      "now: write now({ within: '5s' }); within must be milliseconds or text like '5s' or '2m', at most a day",
+    );
   }
   return ms;
 }

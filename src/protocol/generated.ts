@@ -47,16 +47,30 @@ export function storableGenerated(
 
 const MAX_SHOWN = 20;
 
-/** One line for each value, and one for those that are not shown. */
-export function renderGenerated(stored: StoredGenerated): string[] {
+/** One line for each value, in the order of the numbers in their labels, and how many are left out. */
+export function renderGenerated(stored: StoredGenerated, full = false): string[] {
   const { generated = {}, generatedOmitted = 0 } = stored;
-  const entries = Object.entries(generated);
-  const shown = entries.slice(0, MAX_SHOWN);
-  const rendering = { full: false, cut: false };
+  const entries = Object.entries(generated).sort(([a], [b]) => compareLabels(a, b));
+  const shown = full ? entries : entries.slice(0, MAX_SHOWN);
+  const rendering = { full, cut: false };
   const lines = shown.map(
     ([label, value]) => `Generated: ${renderColumn(label)} = ${renderValue(value, rendering)}`,
   );
-  const more = entries.length - shown.length + generatedOmitted;
-  if (more > 0) lines.push(`Generated: ${more} more values`);
+  const more = entries.length - shown.length;
+  if (more > 0) lines.push(`Generated: ${more} more, not shown here`);
+  if (generatedOmitted > 0) lines.push(`Generated: ${generatedOmitted} more, not recorded`);
   return lines;
+}
+
+/** By the text before the final number, then by that number: 2 comes before 10. */
+function compareLabels(a: string, b: string): number {
+  const [textA, numberA] = splitLabel(a);
+  const [textB, numberB] = splitLabel(b);
+  if (textA !== textB) return textA < textB ? -1 : 1;
+  return numberA - numberB;
+}
+
+function splitLabel(label: string): readonly [string, number] {
+  const number = /\d*$/.exec(label)?.[0] ?? '';
+  return [label.slice(0, label.length - number.length), Number(number)];
 }

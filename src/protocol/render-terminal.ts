@@ -19,7 +19,11 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
           ? `the registered fields were as approved when they were read back${how}; who wrote them is not established`
           : `what became durable is what was approved${how}`;
       const moved = renderResidue(terminal.residue ?? [], 'Moved');
-      const more = [...renderGenerated(terminal), ...renderTries(terminal.tries), ...moved];
+      const more = [
+        ...renderGenerated(terminal, options.full),
+        ...renderTries(terminal.tries),
+        ...moved,
+      ];
       return [`committed: ${verdict}`, ...more].join('\n');
     }
     case 'rejected': {

@@ -53,11 +53,13 @@ export function renderOutcome(
     ...renderList(watch, rendering, (read) => `watches   ${renderStateRead(read, rendering)}`),
     ...sortedColumns(settings).map(
       (name) =>
-        `sets      ${name} = ${renderValue(settings[name] ?? '', rendering)} for the session`,
+        `Runs with the session setting ${name} = ${renderValue(settings[name] ?? '', rendering)}`,
     ),
     `Nothing else may change in: ${registration.targets.map((target) => renderTarget(target.name)).join(', ')}`,
   ];
-  const volatile = registration.targets.flatMap((target) =>
+  const written = new Set(effects.map(({ target }) => target));
+  const touched = registration.targets.filter(({ name }) => written.has(name));
+  const volatile = touched.flatMap((target) =>
     target.volatile.map((column) => `${renderTarget(target.name)}.${renderColumn(column)}`),
   );
   if (volatile.length > 0) lines.push(`Not compared: ${volatile.join(', ')}`);

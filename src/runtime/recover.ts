@@ -99,8 +99,10 @@ async function recoverDue(
   entry: ClaimEntry,
   { now }: RecoverOptions,
 ): Promise<Result> {
-  if (!entry.leaseExpired && now !== true)
-    return running('its lease is live; wait until it ends, or recover with the option `now`');
+  if (!entry.leaseExpired && now !== true) {
+    const seconds = Math.ceil((entry.leaseUntilMs - deployment.clock.now()) / 1000);
+    return running(`its lease is live for ${Math.max(1, seconds)} s, and longer if it is renewed`);
+  }
   return recoverOne(deployment, entry).catch((error: unknown) => unresolved(String(error)));
 }
 

@@ -85,7 +85,7 @@ export async function rehearse(
   const explained = explainRehearsals(...runs, adapter.registration);
   if (explained.kind === 'unexplained') {
     throw rolledBack(
-      `two rehearsals of the same action differ: ${explained.differences.join('; ')}`,
+      `two rehearsals of the same action differ:\n  ${explained.differences.join('\n  ')}`,
       residue,
     );
   }

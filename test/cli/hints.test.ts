@@ -81,7 +81,7 @@ test('commands that stand for themselves can be run as they are printed', async 
     const { code, stdout, stderr } = await desk.run(words);
     assert.ok(code !== null && codes.includes(code), `${command}: ${code}\n${stdout}${stderr}`);
   }
-  for (const [, command = ''] of String(next).matchAll(/effectmatch ([^;]+)/g)) {
+  for (const [, command = ''] of String(next).matchAll(/effectmatch ([^;\n]+)/g)) {
     const { code, stderr } = await desk.run(command.trim().split(' '));
     assert.equal(code, 0, `${command}: ${stderr}`);
   }

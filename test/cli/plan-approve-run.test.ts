@@ -94,8 +94,8 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.match(next, /^it committed; do not repeat it/);
   const otherSql = ['--sql', "update invoice set status = 'paid' where id = 2"];
   const afterwards = await desk.run(['run', 'license.json', ...otherSql]);
-  assert.equal(afterwards.code, 0);
-  assert.match(afterwards.stdout, /^the license was used before, and nothing was run now/);
+  assert.equal(afterwards.code, 2, 'the verdict about one action is not that of another');
+  assert.match(afterwards.stdout, /^rejected at authority \(other-action\)/);
   assert.deepEqual(desk.query("select count(*) as n from invoice where status = 'paid'"), [
     { n: 1 },
   ]);
@@ -400,4 +400,44 @@ test('rows are printed for a person too', async () => {
   const { stdout } = await desk.run(['run', 'license.json', ...action]);
   assert.match(stdout, /^statement 1 returned 1 row:\n {2}\{"id":1,"status":"paid"\}$/m);
   assert.match(stdout, /^statement 2 returned \d+ rows:\n {2}\{"id":1\}/m);
+});
+
+test('a license for several executions needs to be told which one is meant', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  writeFileSync(
+    desk.path('propose.ts'),
+    `import { writeFileSync } from 'node:fs';
+    import { createRuntime, generated, insert } from 'effectmatch';
+    import config from './effectmatch.config.ts';
+    await using runtime = await createRuntime(config);
+    const effects = [insert('notification', { id: generated('n'), invoice: 1, text: 'due' })];
+    const request = { adapter: 'books', task: 'remind', planRevision: 1, occurrences: 2, effects };
+    writeFileSync('proposal.json', JSON.stringify(await runtime.prepare(request)));`,
+  );
+  const proposed = spawnSync(process.execPath, ['propose.ts'], { cwd: desk.folder });
+  assert.equal(proposed.status, 0, String(proposed.stderr));
+  await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
+  const remind = ['--sql', "insert into notification (invoice, text) values (1, 'due')"];
+  const count = () => desk.query('select * from notification').length;
+  const unclear = await desk.run(['run', 'license.json', ...remind]);
+  assert.equal(unclear.code, 1);
+  assert.match(unclear.stderr, /for 2 executions: say which one with --use 1 to --use 2/);
+  assert.equal(count(), 0);
+  for (const [use, made] of [
+    [1, 1],
+    [1, 1],
+    [2, 2],
+    [2, 2],
+  ] as const) {
+    const { code, stderr } = await desk.run([
+      'run',
+      'license.json',
+      '--use',
+      String(use),
+      ...remind,
+    ]);
+    assert.equal(code, 0, stderr);
+    assert.equal(count(), made);
+  }
 });

@@ -68,7 +68,7 @@ test('a shadow goes beside production: recorded, listed, exported and verified, 
   const verified = await call('verify', 'shadows.jsonl', '--key', 'receipts.pub');
   assert.match(
     verified,
-    /shadow occ_\w+: no verdict[\s\S]*Does not prove: That anything was decided/,
+    /shadow occ_\w+: no verdict[\s\S]*Does not prove:\n {2}That anything was decided/,
   );
   const [event = ''] = (await call('export', '--shadow', '--format', 'cloudevents')).split('\n');
   assert.equal(JSON.parse(event).type, 'effectmatch.shadow.propose');

@@ -73,7 +73,10 @@ test('as data, all of it is there', async () => {
 test('what is not there and what is no occurrence are different faults', async () => {
   const [absent, wrong] = await Promise.all([show(`occ_${'0'.repeat(40)}`), show('invoice-1')]);
   assert.match(absent.stderr, /^error ERR_EM_NOT_FOUND: no occurrence begins with occ_0000/);
-  assert.match(wrong.stderr, /^error ERR_EM_USAGE: "invoice-1" is not an occurrence/);
+  assert.match(
+    wrong.stderr,
+    /^error ERR_EM_USAGE: "invoice-1" is not an occurrence.*\nnext: .*journal --task/,
+  );
   assert.equal(absent.code, 1);
   assert.equal(wrong.code, 1);
 });
@@ -120,6 +123,10 @@ test('verdicts of remote backends have exit codes 3 and 4, no verdict has 5, and
   assert.match(four?.stdout ?? '', /could not be established: the reply was lost/);
   assert.equal(five?.code, 5, five?.stderr);
   assert.match(five?.stdout ?? '', /no verdict, so dependent work is halted/);
+  assert.match(
+    five?.stdout ?? '',
+    /\nnext: .*effectmatch recover`|\nnext: it may be running: its lease/,
+  );
 
   // Of 17 ids two begin with the same of 16 characters.
   const ids = [...claims.values()].map(({ occurrence }) => occurrence as string);

@@ -47,6 +47,24 @@ test('committed says that it is what was approved, and when recovery found it ou
   );
 });
 
+test('generated values are listed by their numbers, as many as fit; full lists all that were recorded', () => {
+  const labels = Array.from({ length: 25 }, (_, index) => [`new line.id ${index + 1}`, index]);
+  const committed = {
+    ...{ ...held, kind: 'committed', claimedAt: at, observed: digest, reconciled: false },
+    generated: Object.fromEntries(labels),
+    generatedOmitted: 7,
+  };
+  const lines = render(committed).split('\n').slice(1);
+  assert.equal(lines[1], 'Generated: "new line.id 2" = 1');
+  assert.equal(lines[9], 'Generated: "new line.id 10" = 9');
+  assert.deepEqual(lines.slice(20), [
+    'Generated: 5 more, not shown here',
+    'Generated: 7 more, not recorded',
+  ]);
+  const full = renderTerminal(terminalRecord.parse({ ...attempt, ...committed }), { full: true });
+  assert.equal(full.split('\n').length, 1 + 25 + 1);
+});
+
 test('sequences that moved are told after a commit as after a rejection, each in its words', () => {
   const residue = [{ kind: 'sequence', name: 'note_id_seq', from: null, to: '2' }];
   const committed = {

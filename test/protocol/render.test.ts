@@ -97,6 +97,21 @@ test('an approval reads like a diff, with its conditions and its limits', () => 
   );
 });
 
+test('volatile columns are named only if the approval changes rows of their table', () => {
+  const base = approved({});
+  const [invoice, ...others] = base.registration.targets.map((target) => ({
+    ...target,
+    volatile: ['updated_at'],
+  }));
+  assert.ok(invoice?.name === 'invoice' && others.length > 0);
+  const registration = { ...base.registration, targets: [invoice, ...others] };
+  const effects = [update('invoice', { id: 4711 }, { status: ['pending', 'paid'] })];
+  assert.match(
+    renderApproved(approved({ registration, effects })),
+    /^Not compared: invoice\.updated_at$/m,
+  );
+});
+
 test('an approval of nothing says so, and the weakest profile says what it does not look at', () => {
   assert.equal(
     renderApproved(approved({})),

@@ -95,13 +95,22 @@ function splitText(parse: Parse, script: string): Script | Refused {
     });
     return { kind: 'script', statements };
   } catch (error) {
-    return refuseUnparsed(error);
+    return refuseUnparsed(error, script);
   }
 }
 
-function refuseUnparsed(error: unknown): Refused {
+function refuseUnparsed(error: unknown, sql: string): Refused {
   if (error instanceof RangeError) return refused('it is nested too deeply');
-  return refused(`it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`);
+  const what = error instanceof Error ? error.message : String(error);
+  return refused(`it cannot be parsed: ${what}${lineOf(error, sql)}`);
+}
+
+/** Where the parser stopped, in a text of several lines. */
+function lineOf(error: unknown, sql: string): string {
+  const { sqlDetails } = error as { sqlDetails?: { readonly cursorPosition: number } };
+  if (sqlDetails === undefined || !sql.includes('\n')) return '';
+  const line = sql.slice(0, sqlDetails.cursorPosition).split('\n').length;
+  return ` in line ${line}`;
 }
 
 function readText(parse: Parse, sql: string): ReadText {
@@ -119,7 +128,7 @@ function readText(parse: Parse, sql: string): ReadText {
     const call = node.funccall as Node;
     return { finding: readNodes(call, true), procedure: readName(call.funcname) };
   } catch (error) {
-    return { finding: refuseUnparsed(error) };
+    return { finding: refuseUnparsed(error, sql) };
   }
 }
 
@@ -203,6 +212,8 @@ function judgeFunction(funcname: readonly unknown[]): string | undefined {
     return 'a function of the schema effectmatch is not admitted: it is not for operations';
   const isOutside = schema === 'pg_catalog' && OUTSIDE.test(name);
   if (!isOutside && !name.startsWith('dblink')) return undefined;
+  if (name === 'currval' || name === 'lastval')
+    return `${name}() is not admitted; to use a new key, write WITH new AS (INSERT … RETURNING id) INSERT … SELECT id, … FROM new`;
   return `${name}() is not admitted: it acts outside the transaction`;
 }
 

@@ -101,7 +101,10 @@ test('the approver reads the settings, and an outcome with other settings is ano
   const prepare = (actor: string) =>
     runtime.prepare({ ...STATED, effects: paid(1, 'alice'), set: { 'app.actor': actor } });
   const proposal = await prepare('alice "root"');
-  assert.match(proposal.rendering, /^sets {6}app\.actor = "alice \\"root\\"" for the session$/m);
+  assert.match(
+    proposal.rendering,
+    /^Runs with the session setting app\.actor = "alice \\"root\\""$/m,
+  );
   const license = approver(KEY).sign(proposal, { expiresIn: '10m' });
   const approved = { ...license.approved, settings: { 'app.actor': 'alice' } };
   const terminal = await runtime.execute({ ...license, approved }, pay(1));

@@ -87,7 +87,15 @@ for (const [sql, why] of [
   ['select 1; select 2', /2 statements/],
   ['select 1; commit', /2 statements/],
   ['-- nothing', /no statement/],
-  ['selec 1', /cannot be parsed: syntax error/],
+  ['selec 1', /cannot be parsed: syntax error at or near "selec"$/],
+  [
+    "select '\u00fc',\n  1;\nupdtae t",
+    /cannot be parsed: syntax error at or near "updtae" in line 3$/,
+  ],
+  [
+    "select currval('s')",
+    /currval\(\) is not admitted; to use a new key, write WITH new AS \(INSERT/,
+  ],
   ["select 'open", /cannot be parsed/],
   ['insert into effectmatch.probe values (1)', /schema effectmatch/],
   ['with x as (delete from effectmatch.marker returning *) select 1', /schema effectmatch/],
