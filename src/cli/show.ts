@@ -9,7 +9,7 @@ import type { Terminal } from '../protocol/terminal.ts';
 import { shadowEntries } from '../runtime/receipt.ts';
 import { CONFIG_FLAG, EXIT, type ExitCode, exitCodeOf, type Verb } from './command.ts';
 import { findOccurrence, openRecords, readPrefix } from './deployment.ts';
-import { indent, type Output, toneOf } from './output.ts';
+import { indent, type Output, toneOf, wrap } from './output.ts';
 import { shadowTone } from './shadow.ts';
 
 /** Shows everything that is recorded about one occurrence. It never opens a backend. */
@@ -97,7 +97,7 @@ function printHistory(history: History, output: Output): void {
     line();
     printClaim(holder, output);
     heading('Approved');
-    line(indent(renderApproved(approvedRecord.parseText(holder.approvedText)), 2));
+    line(indented(renderApproved(approvedRecord.parseText(holder.approvedText)), 2, output));
   }
   heading('Attempts');
   if (attempts.length === 0) line('  none has ended');
@@ -117,8 +117,9 @@ function printAttempt(attempt: Terminal, holder: ClaimEntry | undefined, output:
   const { line, paint } = output;
   const { kind, execution, recordedAt } = attempt;
   const isReplay = holder !== undefined && execution !== holder.claim.record.execution;
-  line(`  ${recordedAt}  ${execution}${isReplay ? '  (another attempt holds the claim)' : ''}`);
-  line(indent(paint(toneOf(kind), renderTerminal(attempt)), 4));
+  line(`  ${recordedAt}  ${execution}`);
+  if (isReplay) line('    (another attempt holds the claim)');
+  line(paint(toneOf(kind), indented(renderTerminal(attempt), 4, output)));
   if ('certificate' in attempt && attempt.certificate !== undefined)
     line(`    certificate ${attempt.certificate}`);
 }
@@ -144,6 +145,11 @@ function describeVerdict({ holder, terminal }: History, { paint }: Output): stri
   return paint('caution', 'no verdict, so dependent work is halted');
 }
 
+/** Text moved to the right, on lines that fit the terminal. */
+function indented(text: string, by: number, { width }: Output): string {
+  return indent(wrap(text, width - by).join('\n'), by);
+}
+
 /** What to do about a claim without a verdict. */
 function adviseOpen({ leaseExpired, leaseUntilMs }: ClaimEntry): string {
   if (leaseExpired) return 'run `effectmatch recover`';
@@ -157,7 +163,8 @@ function printClaim({ claim, license }: ClaimEntry, { line }: Output): void {
   line(`  task      ${quote(task)}, plan revision ${planRevision}, on ${adapter}`);
   line(`  claimed   ${claimedAt} by ${execution}`);
   line(`  license   ${digest}`);
-  line(`            signed by ${issuer} (${source}), valid ${notBefore} to ${expiresAt}`);
+  line(`            signed by ${issuer} (${source})`);
+  line(`            valid ${notBefore} to ${expiresAt}`);
 }
 
 function printShadow(shadow: Shadow, { line, paint }: Output): void {
