@@ -3,6 +3,7 @@ import { type ApproverKey, approver, loadApproverKey, MAX_VALID_MS } from '../cr
 import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
+import { isNoteShortened, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Arguments, EXIT, type ExitCode, type Verb } from './command.ts';
 import { GuidedError, hasCode, withNext } from './fault.ts';
@@ -63,8 +64,8 @@ run it on your own machine.`,
     printNote(proposal, { full }, output);
     output.line();
     const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
-    const showAll = () => pageThrough(renderWhole(proposal), output);
-    const isShortened = !full && /^Shortened:/m.test(rendering);
+    const showAll = () => pageThrough(renderEverything(proposal), output);
+    const isShortened = !full && (/^Shortened:/m.test(rendering) || isNoteShortened(proposal.note));
     if (!args.has('yes')) {
       assertCanAsk(output);
       if (!(await confirm(question, isShortened ? showAll : undefined))) {
@@ -111,6 +112,12 @@ function actionFlags({ license, approved }: SignedLicense): string {
 
 function renderWhole({ draft, approved }: Proposal): string {
   return renderLicense(draft, approved, { full: true });
+}
+
+/** What is signed, in full, and what comes with it unsigned. */
+function renderEverything(proposal: Proposal): string {
+  const note = renderNote(proposal.note, { full: true });
+  return note === '' ? renderWhole(proposal) : `${renderWhole(proposal)}\n\n${note}`;
 }
 
 function printPage(args: Arguments, proposal: Proposal, page: number, output: Output): ExitCode {

@@ -120,6 +120,48 @@ export function wrap(text: string, width: number): string[] {
   });
 }
 
+/** How wide text for an approver may be where the width of the terminal is not known. */
+const WIDTH_UNKNOWN = 80;
+const WIDTH_MIN = 30;
+
+/**
+ * A line of an approval on lines that fit the terminal, so that the terminal breaks none of them:
+ * what it moves to a new line could pass for a line of the approval. The lines that follow repeat
+ * the indent and the bar of the first, and go on after `> `, with which no line begins.
+ */
+export function wrapMarked(line: string, width: number): readonly string[] {
+  const isKnown = width > 0 && Number.isFinite(width);
+  const columns = Math.max(WIDTH_MIN, isKnown ? width : WIDTH_UNKNOWN);
+  if (line.length <= columns && columnsOf(line) <= columns) return [line];
+  const [start = ''] = /^ *(?:\| )?/.exec(line) ?? [];
+  const lines: string[] = [];
+  let shown = start;
+  let used = start.length;
+  const startLine = () => {
+    lines.push(shown.trimEnd());
+    shown = `${start}  > `;
+    used = shown.length;
+  };
+  for (const word of line.slice(start.length).match(/[^ ]+ *| +/g) ?? []) {
+    const length = columnsOf(word);
+    if (used + length > columns && length <= columns / 2) startLine();
+    for (const character of word) {
+      const size = columnsOf(character);
+      if (used + size > columns) startLine();
+      shown += character;
+      used += size;
+    }
+  }
+  return [...lines, shown];
+}
+
+/** How many columns a text takes at most: terminals may draw what is not ASCII twice as wide. */
+function columnsOf(text: string): number {
+  let columns = 0;
+  for (const character of text) columns += character > '\u007e' ? 2 : 1;
+  return columns;
+}
+
 /** The text in at most `width` characters; an ellipsis stands for what is left out. */
 export function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, width - 1).toWellFormed()}…`;

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Proposal } from '../protocol/license.ts';
 import { renderNote } from '../protocol/note.ts';
 import type { RenderOptions } from '../protocol/render-text.ts';
-import { type Output, printable } from './output.ts';
+import { type Output, printable, type Tone, wrapMarked } from './output.ts';
 
 const isTerminal = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
@@ -53,8 +53,7 @@ export function printNote({ note }: Proposal, options: RenderOptions, output: Ou
   const text = renderNote(note, options);
   if (text === '') return;
   output.line();
-  for (const line of printable(text).split('\n'))
-    output.line(/^(?:Warning|Unverified)/.test(line) ? output.paint('caution', line) : line);
+  printRendering(text, output);
 }
 
 /** The same as `printRendering` in a pager if there is a terminal: the full text can be fifty thousand lines. */
@@ -64,16 +63,18 @@ export async function pageThrough(rendering: string, output: Output): Promise<vo
   for (const line of lines) output.line(line);
 }
 
-function paintLines(rendering: string, { paint }: Output): string[] {
+function paintLines(rendering: string, { paint, width }: Output): string[] {
   return printable(rendering)
     .split('\n')
-    .map((text) => {
-      const [, sign] = /^ +([+~-]) /.exec(text) ?? [];
-      if (sign === '+') return paint('good', text);
-      if (sign === '-') return paint('bad', text);
-      const warns = sign === '~' || /^(?:Not compared|Shortened):/.test(text);
-      return warns ? paint('caution', text) : text;
-    });
+    .flatMap((text) => wrapMarked(text, width).map((line) => paint(toneOfLine(text), line)));
+}
+
+function toneOfLine(text: string): Tone {
+  const [, sign] = /^ +([+~-]) /.exec(text) ?? [];
+  if (sign === '+') return 'good';
+  if (sign === '-') return 'bad';
+  const warns = sign === '~' || /^(?:Not compared:|Shortened:|Said by|Unverified)/.test(text);
+  return warns || text.startsWith('  | Warning:') ? 'caution' : 'plain';
 }
 
 /**

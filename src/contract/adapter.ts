@@ -7,6 +7,7 @@ import type {
   CandidateFacts,
   ChannelReport,
   Evidence,
+  ReferringColumns,
   TargetCount,
 } from '../protocol/observation.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
@@ -18,7 +19,16 @@ import type { Clock } from './clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
 import type { Reached } from './steps.ts';
 
-export type { Assigned, CandidateFacts, ChannelReport, Evidence, Outlet, Survey, TargetCount };
+export type {
+  Assigned,
+  CandidateFacts,
+  ChannelReport,
+  Evidence,
+  Outlet,
+  ReferringColumns,
+  Survey,
+  TargetCount,
+};
 
 /** What the runtime lends an adapter when it opens it. */
 export interface AdapterContext {

@@ -24,6 +24,7 @@ export type {
   PromotableProbe,
   Promotion,
   Provisioning,
+  ReferringColumns,
   RemoteAdapter,
   RemoteProbe,
   RemoteRequest,

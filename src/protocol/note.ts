@@ -49,32 +49,47 @@ export function noteOf(parts: Note): Note | undefined {
   return Object.keys(note).length === 0 ? undefined : note;
 }
 
+const PROGRAM = 'Said by the program that proposed it; the signature does not cover it:';
 const NOT_SIGNED = 'Unverified text from the agent; the signature does not cover it:';
 const ONLY_ACTION = 'Unverified text from the agent; of it, the license binds only the action:';
 
-const LINES_MAX = 20;
+/** So many lines of each part are shown, so that no part can push another off the screen. */
+const LINES_MAX = { warnings: 10, action: 20, by: 2, reason: 10 } as const;
 const LINE_MAX = 400;
 
 /**
- * The note as text, to be shown after what is signed. Every line of the agent begins with a bar, so
- * that none can pass for a line of the approval, and control characters are spelt out. Empty if
- * there is nothing to show.
+ * The note as text, to be shown after what is signed. Every line of it begins with a bar, so that
+ * none can pass for a line of the approval, and control characters are spelt out. Empty if there is
+ * nothing to show.
  */
 export function renderNote(note: Note = {}, { full = false }: RenderOptions = {}): string {
   const { warnings = [], by, reason, action } = note;
+  const cut = (lines: readonly string[], max: number) => (full ? lines : cutLines(lines, max));
+  const warned = warnings.map((warning) => `Warning: ${showText(warning)}`);
   const said = [
-    ...(by === undefined ? [] : labelled('asked by', by)),
-    ...(reason === undefined ? [] : labelled('reason', reason)),
-    ...(action === undefined ? [] : actionLines(action)),
-  ].map((line) => (full ? line : cutLine(line)));
-  const shown = full ? said : said.slice(0, LINES_MAX);
-  const left = said.length - shown.length;
-  if (left > 0) shown.push(`<${left} more lines, not shown>`);
+    ...(action === undefined ? [] : cut(actionLines(action), LINES_MAX.action)),
+    ...(by === undefined ? [] : cut(labelled('asked by', by), LINES_MAX.by)),
+    ...(reason === undefined ? [] : cut(labelled('reason', reason), LINES_MAX.reason)),
+  ];
   return [
-    ...warnings.map((warning) => `Warning: ${showText(warning)}`),
-    ...(shown.length === 0 ? [] : [action === undefined ? NOT_SIGNED : ONLY_ACTION]),
-    ...shown.map((line) => `  | ${line}`),
+    ...barred(PROGRAM, cut(warned, LINES_MAX.warnings)),
+    ...barred(action === undefined ? NOT_SIGNED : ONLY_ACTION, said),
   ].join('\n');
+}
+
+/** Whether {@link renderNote} leaves anything out unless it is asked for the full text. */
+export function isNoteShortened(note: Note | undefined): boolean {
+  return renderNote(note) !== renderNote(note, { full: true });
+}
+
+function barred(heading: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [heading, ...lines.map((line) => `  | ${line}`)];
+}
+
+function cutLines(lines: readonly string[], max: number): readonly string[] {
+  const shown = lines.slice(0, max).map(cutLine);
+  const left = lines.length - shown.length;
+  return left === 0 ? shown : [...shown, `<${left} more lines, not shown>`];
 }
 
 /** One line, and the other lines of the text indented below it. */

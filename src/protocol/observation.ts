@@ -87,16 +87,21 @@ export interface TargetCount {
 
 /**
  * Values of one column that the backend itself may have assigned during this execution: above <
- * value <= upTo.
+ * value <= upTo, or the values that are new.
  */
-export type Assigned =
-  | {
-      readonly target: string;
-      readonly column: string;
-      readonly above: string;
-      readonly upTo: string;
-    }
-  | { readonly target: string; readonly column: string; readonly fresh: readonly Value[] };
+export type Assigned = {
+  readonly target: string;
+  readonly column: string;
+  /** What the schema declares about references to the column; absent where it declares none. */
+  readonly referredBy?: readonly ReferringColumns[];
+} & ({ readonly above: string; readonly upTo: string } | { readonly fresh: readonly Value[] });
+
+/** A target that declares foreign keys, and its columns that lead to one assigned column. */
+export interface ReferringColumns {
+  readonly target: string;
+  /** Empty where its foreign keys lead elsewhere. */
+  readonly columns: readonly string[];
+}
 
 /** E, or why it could not be established. */
 export type Observation =

@@ -19,7 +19,8 @@ export interface Rehearsal {
 }
 
 export type Side = 'key' | 'before' | 'after';
-export const SIDES: readonly Side[] = ['key', 'before', 'after'];
+const IMAGES: readonly Side[] = ['before', 'after'];
+export const SIDES: readonly Side[] = ['key', ...IMAGES];
 
 /** The same change as two rehearsals show it. Both have the same operation, target and columns. */
 export interface Pair {
@@ -38,9 +39,10 @@ type RehearsalPairing =
 
 /**
  * Finds for every change of the first rehearsal the one of the second that it corresponds to: rows
- * with numbers that the backend assigned in the order of these numbers, all others by what they
- * hold beside assigned values and times. A wrong pair costs nothing but a refusal, because the
- * outcome made of the pairs is compared with both rehearsals.
+ * that existed before by their keys, rows with numbers that the backend assigned in the order of
+ * these numbers, all others by what they hold apart from assigned values and times. A wrong pair
+ * costs nothing but a refusal, because the outcome made of the pairs is compared with both
+ * rehearsals.
  */
 export function pairRehearsals(
   first: Rehearsal,
@@ -102,6 +104,8 @@ function withoutUnapproved(
 
 interface Ranked {
   readonly effect: Effect;
+  /** The key of a row that existed before; empty for other rows. */
+  readonly oldKey: string;
   /** Numbers that the backend assigned, in order of columns. */
   readonly numbers: readonly Value[];
   readonly skeleton: string;
@@ -109,20 +113,24 @@ interface Ranked {
 
 function rank(effect: Effect, run: Rehearsal, origins: Origins): Ranked {
   const numbers: Value[] = [];
-  const skeleton = SIDES.map((side) =>
+  const isOld = origins.isOldRow(effect);
+  const skeleton = (isOld ? IMAGES : SIDES).map((side) =>
     Object.entries(effect[side] ?? {})
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([column, value]) => {
         const origin = origins.find(effect.target, column, value);
-        if (origin === 'range') numbers.push(value);
-        if (origin !== undefined || origins.isReferred(value)) return 'assigned';
+        if (origin !== undefined && 'above' in origin) numbers.push(value);
+        const place = { target: effect.target, column };
+        if (origin !== undefined || origins.mayRefer(place, value)) return 'assigned';
         return timeUnit(value, run.window) === undefined ? { is: value } : 'time';
       }),
   );
-  return { effect, numbers, skeleton: canonical(skeleton) };
+  const oldKey = isOld ? canonical(effect.key) : '';
+  return { effect, oldKey, numbers, skeleton: canonical(skeleton) };
 }
 
 function orderRanked(a: Ranked, b: Ranked): number {
+  if (a.oldKey !== b.oldKey) return a.oldKey < b.oldKey ? -1 : 1;
   for (const [index, value] of a.numbers.entries()) {
     const other = b.numbers[index];
     const order = other === undefined ? undefined : orderValues(value, other);
@@ -134,37 +142,76 @@ function orderRanked(a: Ranked, b: Ranked): number {
 /** Which values of a rehearsal the backend itself assigned, by its evidence. */
 export class Origins {
   readonly #assigned = new Map<string, Assigned[]>();
-  readonly #values = new Set<string>();
+  readonly #values = new Map<string, Set<Assigned>>();
+  /** The keys that rows got in this rehearsal. */
+  readonly #newKeys = new Set<string>();
 
   constructor({ effects, assigned }: Rehearsal) {
     for (const evidence of assigned) {
       const place = canonical([evidence.target, evidence.column]);
       this.#assigned.set(place, [...(this.#assigned.get(place) ?? []), evidence]);
     }
+    for (const effect of effects) this.#noteKey(effect);
     for (const effect of effects) {
-      for (const [column, value] of SIDES.flatMap((side) => Object.entries(effect[side] ?? {}))) {
-        if (this.find(effect.target, column, value) !== undefined)
-          this.#values.add(canonical(value));
+      const sides = this.isOldRow(effect) ? IMAGES : SIDES;
+      for (const [column, value] of sides.flatMap((side) => Object.entries(effect[side] ?? {}))) {
+        const evidence = this.find(effect.target, column, value);
+        if (evidence === undefined) continue;
+        const known = this.#values.get(canonical(value)) ?? new Set();
+        this.#values.set(canonical(value), known.add(evidence));
       }
     }
   }
 
-  /**
-   * How the backend accounts for this value in this column: as a step of a counter, as a new value,
-   * or not at all.
-   */
-  find(target: string, column: string, value: Value): 'range' | 'fresh' | undefined {
-    const evidence = this.#assigned
-      .get(canonical([target, column]))
-      ?.find((one) => withinAssigned(one, value));
-    if (evidence === undefined) return undefined;
-    return 'fresh' in evidence ? 'fresh' : 'range';
+  /** An update that changes the key, as `row-event` has it, says so in `after`. */
+  #noteKey({ op, target, key, after = {} }: Effect): void {
+    if (key === undefined) return;
+    const moved = Object.keys(key).filter((column) => Object.hasOwn(after, column));
+    if (op !== 'insert' && moved.length === 0) return;
+    const changes = Object.fromEntries(moved.map((column) => [column, after[column]]));
+    this.#newKeys.add(canonical([target, { ...key, ...changes }]));
   }
 
-  /** Whether the backend assigned this value anywhere. */
-  isReferred(value: Value): boolean {
-    return this.#values.has(canonical(value));
+  /**
+   * Whether the change names a row by a key that the row had before. Such a key is never assigned,
+   * and refers to nothing that is.
+   */
+  isOldRow({ op, target, key }: Effect): boolean {
+    if (op === 'insert' || key === undefined) return false;
+    return !this.#newKeys.has(canonical([target, key]));
   }
+
+  /** How the backend accounts for this value in this column, if it does. */
+  find(target: string, column: string, value: Value): Assigned | undefined {
+    return this.#assigned
+      .get(canonical([target, column]))
+      ?.find((one) => withinAssigned(one, value));
+  }
+
+  /** Whether the backend assigned this value where the column may refer to it. */
+  mayRefer(place: Place, value: Value): boolean {
+    const known = [...(this.#values.get(canonical(value)) ?? [])];
+    return known.some((evidence) => declaresReference(evidence, place) !== false);
+  }
+}
+
+interface Place {
+  readonly target: string;
+  readonly column: string;
+}
+
+/**
+ * Whether the schema says that the column refers to these identifiers. It says nothing where
+ * neither the column's table declares foreign keys, nor any table one to them.
+ */
+export function declaresReference(
+  assigned: Assigned | undefined,
+  { target, column }: Place,
+): boolean | undefined {
+  const referredBy = assigned?.referredBy ?? [];
+  const own = referredBy.find((referring) => referring.target === target);
+  if (own !== undefined) return own.columns.includes(column);
+  return referredBy.some(({ columns }) => columns.length > 0) ? false : undefined;
 }
 
 type TimeUnit = Extract<Cell, { readonly now: unknown }>['now']['unit'];

@@ -1,7 +1,9 @@
 import { canonical } from './canon.ts';
 import type { ApprovedEffect, Cell, CellRow, Effect } from './effect.ts';
+import type { Assigned } from './observation.ts';
 import type { Registration } from './registration.ts';
 import {
+  declaresReference,
   Origins,
   type Pair,
   pairRehearsals,
@@ -76,6 +78,7 @@ interface Label {
   readonly values: string;
   /** Whose cells the backend assigned it in: a row hardly refers to its own identifier. */
   readonly pairs: Set<Pair>;
+  readonly assigned: Assigned | undefined;
 }
 
 /** One reading of two rehearsals: which identifiers correspond, and what remains unexplained. */
@@ -97,7 +100,9 @@ class Explanation {
     this.#origins = [new Origins(first), new Origins(second)];
     this.#shows = shows;
     for (const pair of pairs) {
-      for (const { column, values } of cellsOf(pair)) this.#noteOrigin(pair, column, values);
+      const sides = SIDES.filter((side) => !this.#isOldKey(pair, side));
+      for (const { column, values } of sides.flatMap((side) => cellsOf(pair, side)))
+        this.#noteOrigin(pair, column, values);
     }
   }
 
@@ -106,10 +111,10 @@ class Explanation {
     const rows: { [side in Side]?: CellRow } = {};
     for (const side of SIDES) {
       if (pair.first[side] === undefined) continue;
-      const cells = cellsOf(pair, side).map(({ column, values }) => {
-        const isPrior = side === 'before' || (side === 'key' && op !== 'insert');
-        return [column, this.#cellOf(pair, column, values, isPrior)];
-      });
+      const cells = cellsOf(pair, side).map((cell) => [
+        cell.column,
+        this.#cellOf(pair, side, cell),
+      ]);
       rows[side] = Object.fromEntries(cells);
     }
     return { op, target, ...rows, count: 1 };
@@ -136,7 +141,12 @@ class Explanation {
     const stem = `new ${target}.${column}`.slice(0, 100);
     const number = 1 + (this.#numbers.get(stem) ?? 0);
     this.#numbers.set(stem, number);
-    const label = { name: `${stem} ${number}`, values: canonical(values), pairs: new Set<Pair>() };
+    const label = {
+      name: `${stem} ${number}`,
+      values: canonical(values),
+      pairs: new Set<Pair>(),
+      assigned: this.#origins[0].find(target, column, values[0]),
+    };
     const same = this.#byValues.get(label.values) ?? new Set();
     this.#byValues.set(label.values, same.add(label));
     return label;
@@ -148,37 +158,54 @@ class Explanation {
     );
   }
 
-  /**
-   * `isPrior`: the value was there before the action, so where both agree on it, it is what it is.
-   */
-  #cellOf(pair: Pair, column: string, values: Values, isPrior: boolean): Cell {
-    const { target } = pair.first;
-    const label = this.#labels[0].get(canonical([target, column, values[0]]));
-    if (label !== undefined && this.#isOrigin(target, column, values))
-      return { generated: label.name };
+  #isOldKey({ first, second }: Pair, side: Side): boolean {
+    const [ours, theirs] = this.#origins;
+    return side === 'key' && ours.isOldRow(first) && theirs.isOldRow(second);
+  }
+
+  #cellOf(pair: Pair, side: Side, cell: PairedCell): Cell {
+    const { column, values } = cell;
     const agree = canonical(values[0]) === canonical(values[1]);
-    if (!(agree && isPrior)) {
-      const reference = this.#referenceOf(pair, values, agree);
-      if (reference !== undefined) return { generated: reference.name };
-      const unit = timeUnit(values[0], this.#runs[0].window);
-      if (unit !== undefined && unit === timeUnit(values[1], this.#runs[1].window)) {
-        return { now: { withinMs: NOW_WITHIN_MS, unit } };
-      }
-    }
+    const explained = this.#isOldKey(pair, side)
+      ? undefined
+      : this.#explain(pair, side, { ...cell, agree });
+    if (explained !== undefined) return explained;
     if (!agree) this.#differ(pair, column, values);
     return { is: values[0] };
   }
 
+  #explain(pair: Pair, side: Side, cell: ComparedCell): Cell | undefined {
+    const { column, values, agree } = cell;
+    const { op, target } = pair.first;
+    const label = this.#labels[0].get(canonical([target, column, values[0]]));
+    if (label !== undefined && this.#isOrigin(target, column, values))
+      return { generated: label.name };
+    // It was there before the action, so where both agree on it, it is what it is.
+    if (agree && (side === 'before' || (side === 'key' && op !== 'insert'))) return undefined;
+    const reference = this.#referenceOf(pair, cell);
+    if (reference !== undefined) return { generated: reference.name };
+    const unit = timeUnit(values[0], this.#runs[0].window);
+    if (unit === undefined || unit !== timeUnit(values[1], this.#runs[1].window)) return undefined;
+    return { now: { withinMs: NOW_WITHIN_MS, unit } };
+  }
+
   /**
-   * The identifier that this value repeats. Where the rehearsals agree, equality may be chance, so
-   * only another row's identifier counts, and only if it is a single one; the exact value is at
-   * least as strict.
+   * The identifier that this value repeats: one that the schema says the column refers to. Else,
+   * where the rehearsals agree, equality may be chance, so only an identifier counts that the schema
+   * says nothing about, of another row, and only if it is a single one; the exact value is at least
+   * as strict. Values that differ, and equal an identifier in both, are hardly chance.
    */
-  #referenceOf(pair: Pair, values: Values, agree: boolean): Label | undefined {
+  #referenceOf(pair: Pair, { column, values, agree }: ComparedCell): Label | undefined {
     const labels = [...(this.#byValues.get(canonical(values)) ?? [])];
+    const place = { target: pair.first.target, column };
+    const declared = labels.find(({ assigned }) => declaresReference(assigned, place) === true);
+    if (declared !== undefined) return declared;
     const others = labels.filter((label) => !label.pairs.has(pair));
-    if (agree) return others.length === 1 ? others[0] : undefined;
-    return others[0] ?? labels[0];
+    if (!agree) return others[0] ?? labels[0];
+    const possible = others.filter(
+      ({ assigned }) => declaresReference(assigned, place) === undefined,
+    );
+    return possible.length === 1 ? possible[0] : undefined;
   }
 
   #differ(pair: Pair, column: string, values: Values): void {
@@ -195,15 +222,20 @@ class Explanation {
 
 type Values = readonly [Value, Value];
 
-function cellsOf(
-  pair: Pair,
-  only?: Side,
-): readonly { readonly column: string; readonly values: Values }[] {
-  return SIDES.filter((side) => only === undefined || side === only).flatMap((side) => {
-    const second = pair.second[side] ?? {};
-    return Object.entries(pair.first[side] ?? {}).map(([column, value]) => ({
-      column,
-      values: [value, second[column] as Value] as const,
-    }));
-  });
+interface PairedCell {
+  readonly column: string;
+  readonly values: Values;
+}
+
+interface ComparedCell extends PairedCell {
+  /** Whether both values are the same. */
+  readonly agree: boolean;
+}
+
+function cellsOf(pair: Pair, side: Side): readonly PairedCell[] {
+  const second = pair.second[side] ?? {};
+  return Object.entries(pair.first[side] ?? {}).map(([column, value]) => ({
+    column,
+    values: [value, second[column] as Value] as const,
+  }));
 }

@@ -2,7 +2,7 @@ import { unreachable } from '../errors.ts';
 import type { License } from './license.ts';
 import type { Approved } from './manifest.ts';
 import { renderOutcome } from './render.ts';
-import { quote, type RenderOptions } from './render-text.ts';
+import { openRendering, quoteName, type Rendering, type RenderOptions } from './render-text.ts';
 
 /** What a license says in addition to A and is decided by the proposal. */
 export type Terms = Pick<
@@ -37,25 +37,33 @@ export function renderLicense(
     action === undefined
       ? 'of any action with this outcome'
       : `of one action only (${action.slice(0, 16)})`;
-  return [
-    renderOutcome('Proposed', approved, options),
-    renderState(terms, approved),
-    `For task ${quote(task)}, plan revision ${planRevision}; ${describeSource(terms)}`,
+  const rendering = openRendering(options);
+  const lines = [
+    renderState(terms, approved, rendering),
+    `For task ${quoteName(task, rendering)}, plan revision ${planRevision}; ${describeSource(terms)}`,
     `Buys ${executions}, ${actions}`,
     `Releases: ${continuations.length === 0 ? 'nothing' : continuations.join(', ')}`,
     ...(fieldMatch.length === 0
       ? []
       : [`Releases even if only the fields match: ${fieldMatch.join(', ')}`]),
-  ].join('\n');
+  ];
+  // Last, because it says whether anything was shortened, also in the lines above.
+  return [renderOutcome('Proposed', approved, rendering), ...lines].join('\n');
 }
 
 /** What must be as it was when this was proposed, in addition to the old values of the changes. */
-function renderState({ revision }: Terms, { requires, watch }: Approved): string {
+function renderState(
+  { revision }: Terms,
+  { requires, watch }: Approved,
+  rendering: Rendering,
+): string {
   const rows = (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`;
   const bound = [
     ...(requires.length === 0 ? [] : [`${rows(requires.length)} required, as listed above`]),
     ...(watch.length === 0 ? [] : [`${rows(watch.length)} watched, as listed above`]),
-    ...(revision === undefined ? [] : [`revision ${quote(revision)} of the application`]),
+    ...(revision === undefined
+      ? []
+      : [`revision ${quoteName(revision, rendering)} of the application`]),
   ];
   if (bound.length > 0) return `Bound to state: ${bound.join('; ')}`;
   return 'Bound to state: none; other rows may change before it runs';

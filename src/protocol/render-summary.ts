@@ -2,14 +2,15 @@ import { sortedColumns, valueText } from './bag.ts';
 import { DecimalSum, numberText } from './decimal-sum.ts';
 import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
 import { type Rendering, renderCell, renderColumn, renderValue } from './render-text.ts';
-import { orderValues, type Value } from './value.ts';
+import { orderValues, readTag, type Value } from './value.ts';
 
 /** So many different values or changes of a column are listed; of more, the extremes are shown. */
 const FEW = 6;
 
 /**
  * What many changes of one kind do, column by column: how many different changes there are, the
- * smallest and the largest value, the sum, and the rows that stand out.
+ * smallest and the largest value, the sum, and the rows that stand out: extremes, constraints, null
+ * and values unlike the others, and rare changes.
  */
 export function summariseColumns(
   effects: readonly ApprovedEffect[],
@@ -51,29 +52,44 @@ interface Change {
   readonly effect: ApprovedEffect;
 }
 
+/** A change and how often it occurs; `change` is its first occurrence. */
+interface Counted {
+  readonly change: Change;
+  count: number;
+}
+
+/** A change that is shown, and what for; the key of its row follows where it names one row. */
+interface Labelled {
+  readonly label: string;
+  readonly change: Change;
+  readonly showsRow: boolean;
+}
+
 /** All that happens to one column. */
 class ColumnChanges {
-  readonly #different = new Set<string | number>();
-  /** How often each of the first few different changes occurs. */
-  readonly #counts = new Map<string | number, { readonly change: Change; count: number }>();
+  readonly #different = new Map<string | number, Counted>();
   readonly #from = new Side();
   readonly #to = new Side();
   #isUpdate = false;
+  #effects = 0;
   #rise: { readonly by: number; readonly change: Change } | undefined;
   #fall: { readonly by: number; readonly change: Change } | undefined;
 
   add(change: Change): void {
     const { from, to, effect } = change;
-    if (from !== undefined) this.#isUpdate = true;
     const id = from === undefined ? cellId(to) : `${cellId(from)} ${cellId(to)}`;
-    this.#different.add(id);
-    const known = this.#counts.get(id);
-    if (known !== undefined) known.count += effect.count;
-    else if (this.#counts.size < FEW) this.#counts.set(id, { change, count: effect.count });
+    const known = this.#different.get(id);
+    if (known === undefined) this.#different.set(id, { change, count: effect.count });
+    else known.count += effect.count;
+    this.#effects += 1;
+    const after = this.#to.add(to, change);
+    if (from === undefined) return;
+    this.#isUpdate = true;
     const before = this.#from.add(from, change);
-    const by = this.#to.add(to, change) - before;
-    if (by > (this.#rise?.by ?? 0)) this.#rise = { by, change };
-    if (by < (this.#fall?.by ?? 0)) this.#fall = { by, change };
+    const rise = after.high - before.low;
+    const fall = after.low - before.high;
+    if (rise > (this.#rise?.by ?? 0)) this.#rise = { by: rise, change };
+    if (fall < (this.#fall?.by ?? 0)) this.#fall = { by: fall, change };
   }
 
   render(column: string, rendering: Rendering): readonly string[] {
@@ -82,57 +98,81 @@ class ColumnChanges {
     const [from, to] = [this.#from, this.#to].map((side) => side.render(isListed, rendering));
     const ranges = this.#isUpdate ? [from && `before ${from}`, to && `after ${to}`] : [to];
     const range = ranges.filter(Boolean).join('; ');
-    const counted = [...this.#counts.values()].sort((a, b) => b.count - a.count);
-    const [only] = counted;
+    const [only] = this.#different.values();
     if (this.#different.size === 1 && only !== undefined) {
       const all = `${name}: ${renderChange(only.change, rendering)} in all`;
       return [range === '' ? all : `${all}; ${range}`];
     }
     const total = `${name}: ${this.#different.size} different`;
-    const shown = isListed ? counted.map(labelCount) : this.#extremes();
-    const rows = shown.map(({ label, change }) => {
-      const row = label.endsWith('times') ? '' : renderRow(change, column, rendering);
-      return { text: `  ${label}: ${renderChange(change, rendering)}${row}`, row };
+    const shown = isListed ? this.#counted() : this.#outstanding(column, rendering);
+    const rows = shown.map(({ label, change, showsRow }) => {
+      const row = showsRow ? renderRow(change, column, rendering) : '';
+      return `  ${label}: ${renderChange(change, rendering)}${row}`;
     });
-    if (!this.#isUpdate && !isListed) {
-      // Without a row that they lead to, the extremes are in the range already.
-      const known = rows.filter(({ row }) => row !== '').map(({ text }) => text);
-      return [range === '' ? `${total} values` : `${total} values, ${range}`, ...known];
-    }
-    const what = this.#isUpdate ? 'changes' : 'values';
-    const lines = [`${total} ${what}`, ...rows.map(({ text }) => text)];
+    if (!this.#isUpdate && !isListed)
+      return [range === '' ? `${total} values` : `${total} values, ${range}`, ...rows];
+    const lines = [`${total} ${this.#isUpdate ? 'changes' : 'values'}`, ...rows];
     return range === '' ? lines : [...lines, `  ${range}`];
   }
 
-  /** Each row that stands out once, with everything that it stands out for. */
-  #extremes(): readonly Labelled[] {
-    const found: readonly (readonly [label: string, change: Change | undefined])[] = [
-      ['largest', this.#to.largestNumber],
+  /** Every change, the most frequent first. */
+  #counted(): readonly Labelled[] {
+    const counted = [...this.#different.values()].sort((a, b) => b.count - a.count);
+    return counted.map(({ change, count }) => ({
+      label: timesOf(count),
+      change,
+      showsRow: count === 1,
+    }));
+  }
+
+  /** Each change that stands out once, with everything that it stands out for. */
+  #outstanding(column: string, rendering: Rendering): readonly Labelled[] {
+    const found = [
+      ...this.#extremes(column, rendering),
+      ...this.#to.exceptions(''),
+      ...this.#from.exceptions('before '),
+      ...this.#rarest(),
+    ];
+    const groups = Map.groupBy(found, ({ change }) => change);
+    return [...groups].map(([change, group]) => ({
+      label: group.map(({ label }) => label).join(', '),
+      change,
+      showsRow: group.some(({ showsRow }) => showsRow),
+    }));
+  }
+
+  #extremes(column: string, rendering: Rendering): readonly Labelled[] {
+    const found = [
+      ['largest', this.#to.numbers.largest?.change],
       ['largest rise', this.#rise?.change],
       ['largest fall', this.#fall?.change],
-      ['smallest', this.#to.smallestNumber],
-    ];
-    const rows = new Map<Change, string>();
-    for (const [label, change] of found) {
-      if (change === undefined) continue;
-      const known = rows.get(change);
-      rows.set(change, known === undefined ? label : `${known}, ${label}`);
-    }
-    return [...rows].map(([change, label]) => ({ label, change }));
+      ['smallest', this.#to.numbers.smallest?.change],
+    ] as const;
+    return found.flatMap(([label, change]) => {
+      if (change === undefined) return [];
+      // Without a row that they lead to, the extremes are in the range already.
+      if (!this.#isUpdate && renderRow(change, column, rendering) === '') return [];
+      return [{ label, change, showsRow: true }];
+    });
+  }
+
+  /** The changes that occur least often, in a column where most occur several times. */
+  #rarest(): readonly Labelled[] {
+    if (this.#effects < 2 * this.#different.size) return [];
+    const counted = [...this.#different.values()].sort((a, b) => a.count - b.count);
+    return counted.slice(0, FEW).map(({ change, count }) => ({
+      label: `rarest, ${timesOf(count)}`,
+      change,
+      showsRow: count === 1,
+    }));
   }
 }
 
-interface Labelled {
-  readonly label: string;
-  readonly change: Change;
+function timesOf(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
 }
 
-function labelCount(counted: { readonly change: Change; readonly count: number }): Labelled {
-  const { change, count } = counted;
-  return { label: count === 1 ? 'once' : `${count} times`, change };
-}
-
-/** The smallest or the largest value of one side so far, and where it occurs. */
+/** The smallest or the largest value so far, and where it occurs. */
 interface Extreme {
   readonly value: Value;
   /** About how large a number is; NaN for text. */
@@ -140,33 +180,85 @@ interface Extreme {
   readonly change: Change;
 }
 
-/** The numbers and texts on one side of the changes of a column. */
+/** The smallest and the largest of values that compare with each other: all numbers or all texts. */
+class Range {
+  smallest: Extreme | undefined;
+  largest: Extreme | undefined;
+
+  add(value: Value, size: number, change: Change): void {
+    if (isBeyond(value, size, this.smallest, -1)) this.smallest = { value, size, change };
+    if (isBeyond(value, size, this.largest, 1)) this.largest = { value, size, change };
+  }
+
+  /** Empty if all values are equal. */
+  render(rendering: Rendering): string {
+    const { smallest, largest } = this;
+    if (smallest === undefined || largest === undefined) return '';
+    if (orderValues(smallest.value, largest.value) === 0) return '';
+    return `${renderValue(smallest.value, rendering)} to ${renderValue(largest.value, rendering)}`;
+  }
+}
+
+/** About how large the numbers are that a cell admits; NaN if it admits none or any. */
+interface Size {
+  readonly low: number;
+  readonly high: number;
+}
+
+const NO_SIZE: Size = { low: Number.NaN, high: Number.NaN };
+
+/** What is on one side of the changes of a column. */
 class Side {
+  readonly numbers = new Range();
+  readonly #texts = new Range();
   readonly #sum = new DecimalSum();
-  #smallest: Extreme | undefined;
-  #largest: Extreme | undefined;
-  #isNumeric = true;
+  /** How many cells of each kind there are, and the first of them. */
+  readonly #kinds = new Map<string, Counted>();
 
-  /** Takes in a cell. Returns about how large its number is, or NaN. */
-  add(cell: Cell | undefined, change: Change): number {
-    if (cell === undefined) return Number.NaN;
-    const value = 'is' in cell ? cell.is : null;
-    const size = sizeOf(value);
-    const isNumber = !Number.isNaN(size);
-    if (isNumber) this.#sum.add(value, change.effect.count);
-    else this.#isNumeric = false;
-    if (!isNumber && typeof value !== 'string') return size;
-    if (isBeyond(value, size, this.#smallest, -1)) this.#smallest = { value, size, change };
-    if (isBeyond(value, size, this.#largest, 1)) this.#largest = { value, size, change };
-    return size;
+  /** Takes in a cell. Returns about how large its numbers are. */
+  add(cell: Cell | undefined, change: Change): Size {
+    const { count } = change.effect;
+    const size = cell === undefined || !('is' in cell) ? Number.NaN : sizeOf(cell.is);
+    const kind = Number.isNaN(size) ? kindOf(cell) : 'number';
+    const known = this.#kinds.get(kind);
+    if (known === undefined) this.#kinds.set(kind, { change, count });
+    else known.count += count;
+    if (cell === undefined) return NO_SIZE;
+    if ('is' in cell) {
+      if (kind === 'number') this.#sum.add(cell.is, count);
+      this.#addValue(cell.is, size, change);
+      return { low: size, high: size };
+    }
+    // A constraint counts with the smallest and with the largest value that it admits.
+    const ends = 'between' in cell ? cell.between : 'oneOf' in cell ? cell.oneOf : [];
+    for (const value of ends) this.#addValue(value, sizeOf(value), change);
+    const sizes = ends.map(sizeOf).filter((end) => !Number.isNaN(end));
+    if (sizes.length === 0) return NO_SIZE;
+    return {
+      low: sizes.reduce((a, b) => Math.min(a, b)),
+      high: sizes.reduce((a, b) => Math.max(a, b)),
+    };
   }
 
-  get smallestNumber(): Change | undefined {
-    return typeof this.#smallest?.value === 'string' ? undefined : this.#smallest?.change;
+  #addValue(value: Value, size: number, change: Change): void {
+    if (!Number.isNaN(size)) this.numbers.add(value, size, change);
+    else if (typeof value === 'string') this.#texts.add(value, size, change);
   }
 
-  get largestNumber(): Change | undefined {
-    return typeof this.#largest?.value === 'string' ? undefined : this.#largest?.change;
+  /**
+   * One example of each kind of cell that the ranges do not speak for: constraints, null, and
+   * everything that is unlike most of the column.
+   */
+  exceptions(side: string): readonly Labelled[] {
+    const kinds = [...this.#kinds].sort(([, a], [, b]) => b.count - a.count);
+    const [main] = kinds[0] ?? [];
+    return kinds
+      .filter(([kind]) => kind !== main || !PLAIN_KINDS.includes(kind))
+      .map(([kind, { change, count }]) => ({
+        label: `${side}${kind} in ${count}`,
+        change,
+        showsRow: true,
+      }));
   }
 
   /**
@@ -174,15 +266,41 @@ class Side {
    * that are all listed.
    */
   render(isListed: boolean, rendering: Rendering): string {
-    const smallest = this.#smallest?.value;
-    const largest = this.#largest?.value;
-    if (smallest === undefined || largest === undefined) return '';
-    if (isListed && typeof smallest === 'string') return '';
-    const range = `${renderValue(smallest, rendering)} to ${renderValue(largest, rendering)}`;
-    const sum = this.#isNumeric ? this.#sum.text : undefined;
-    const isOne = orderValues(smallest, largest) === 0;
-    return [...(isOne ? [] : [range]), ...(sum === undefined ? [] : [`sum ${sum}`])].join(', ');
+    const numbers = this.numbers.render(rendering);
+    const texts = isListed ? '' : this.#texts.render(rendering);
+    const isNumeric = this.#kinds.size === 1 && this.#kinds.has('number');
+    const sum = isNumeric ? this.#sum.text : undefined;
+    const hasBoth = this.numbers.smallest !== undefined && texts !== '';
+    return [numbers, hasBoth ? `texts ${texts}` : texts, sum && `sum ${sum}`]
+      .filter(Boolean)
+      .join(', ');
   }
+}
+
+/** Kinds that need no mention where most of a column is of them. */
+const PLAIN_KINDS: readonly string[] = ['number', 'text', 'other value'];
+
+/** What kind of cell it is, except for numbers that are finite. */
+function kindOf(cell: Cell | undefined): string {
+  if (cell === undefined) return '<not stated>';
+  if (!('is' in cell)) return CONSTRAINTS.find(([name]) => name in cell)?.[1] ?? '<constraint>';
+  if (cell.is === null) return 'null';
+  if (typeof cell.is === 'string') return 'text';
+  return isNumeric(cell.is) ? 'not finite' : 'other value';
+}
+
+const CONSTRAINTS = [
+  ['any', '<any>'],
+  ['generated', '<generated>'],
+  ['oneOf', '<one of>'],
+  ['between', '<between>'],
+  ['matches', '<matches>'],
+  ['now', '<now>'],
+] as const;
+
+function isNumeric(value: Value): boolean {
+  const tag = typeof value === 'object' && value !== null ? readTag(value)?.tag : undefined;
+  return tag === '$int' || tag === '$dec' || tag === '$real';
 }
 
 /** About how large a number is; NaN for every other value. */
@@ -190,7 +308,7 @@ function sizeOf(value: Value): number {
   return typeof value === 'number' ? value : Number(numberText(value) ?? Number.NaN);
 }
 
-/** Whether a value lies beyond the one so far; numbers and texts of one column do not compare. */
+/** Whether a value lies beyond the one so far. */
 function isBeyond(
   value: Value,
   size: number,

@@ -15,6 +15,12 @@ export interface Rendering {
   cut: boolean;
 }
 
+export function openRendering(options: RenderOptions): Rendering {
+  return { full: options.full === true, cut: false };
+}
+
+/** Longer names of tasks and revisions are shortened. */
+const NAME_LONG = 80;
 const LONG = 200;
 const HEAD = 120;
 const TAIL = 40;
@@ -25,6 +31,9 @@ const TAIL = 40;
  */
 const HIDDEN =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{Cn}\p{Me}\u2800\ufffc\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
+/** So many blanks in a row are counted: they could push what follows into the next line. */
+const BLANKS = / {8,}/g;
+const EIGHT_BLANKS = ' '.repeat(8);
 /** Text that shows as it is: printable ASCII without quote and backslash. Most is. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const MARK = /\p{M}/u;
@@ -159,14 +168,29 @@ function quoteValue(text: string, rendering: Rendering): string {
 
 /**
  * Quotes text so that what is seen is what is there: controls, invisible and bidirectional
- * characters, blanks other than the space, and accents without a letter are spelt \u{…}. Text with
+ * characters, blanks other than the space, and accents without a letter are spelt \u{…}. Eight
+ * spaces or more are counted: \u{20 ×40}. Text with
  * right-to-left letters is followed by Latin ones, so that a display which reorders text cannot
  * swap it with its neighbours.
  */
 export function quote(text: string): string {
-  if (PLAIN.test(text)) return `"${text}"`;
-  const shown = /^[\x20-\x7e]*$/.test(text) ? text.replace(/["\\]/g, '\\$&') : spellOut(text);
+  if (PLAIN.test(text) && !text.includes(EIGHT_BLANKS)) return `"${text}"`;
+  const escaped = /^[\x20-\x7e]*$/.test(text) ? text.replace(/["\\]/g, '\\$&') : spellOut(text);
+  const shown = escaped.replace(BLANKS, countBlanks);
   return RIGHT_TO_LEFT.test(shown) ? `"${shown}"(rtl)` : `"${shown}"`;
+}
+
+function countBlanks(blanks: string): string {
+  return `\\u{20 ×${blanks.length}}`;
+}
+
+/** The name of a task or of a revision, quoted, and shortened if it is long. */
+export function quoteName(name: string, rendering: Rendering): string {
+  const characters = Array.from(name);
+  if (rendering.full || characters.length <= NAME_LONG) return quote(name);
+  rendering.cut = true;
+  const head = quote(characters.slice(0, NAME_LONG / 2).join(''));
+  return `${head} ... (${characters.length} characters, shortened)`;
 }
 
 /** A sentence with its control and formatting characters spelt out, so that none has an effect. */
@@ -182,7 +206,8 @@ export function showControls(sentence: string): string {
  * out as in {@link quote}.
  */
 export function showText(text: string): string {
-  const shown = spellOut(text, '');
+  // Blanks at the start indent SQL.
+  const shown = spellOut(text, '').replace(/(?<=\S) {8,}/g, countBlanks);
   return RIGHT_TO_LEFT.test(shown) ? `${shown}(rtl)` : shown;
 }
 

@@ -6,6 +6,7 @@ import { inKeyOrder } from './key-order.ts';
 import type { Approved } from './manifest.ts';
 import { summariseColumns } from './render-summary.ts';
 import {
+  openRendering,
   type Rendering,
   type RenderOptions,
   renderCell,
@@ -27,7 +28,7 @@ const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
 
 /** What was approved, as text, on the same terms as {@link renderOutcome}. */
 export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
-  return renderOutcome('Approved', approved, options);
+  return renderOutcome('Approved', approved, openRendering(options));
 }
 
 /**
@@ -38,9 +39,8 @@ export function renderApproved(approved: Approved, options: RenderOptions = {}):
 export function renderOutcome(
   heading: 'Proposed' | 'Approved',
   approved: Approved,
-  options: RenderOptions = {},
+  rendering: Rendering,
 ): string {
-  const rendering = openRendering(options);
   const { adapter, registration, effects, requires, watch, settings = {} } = approved;
   const lines = [
     `${heading} changes in ${adapter}: ${sumCounts(effects)} (${registration.profile})`,
@@ -138,10 +138,6 @@ export function renderDiff(diff: Diff, options: RenderOptions = {}): string {
       ].join('\n'),
     ),
   ].join('\n');
-}
-
-function openRendering(options: RenderOptions): Rendering {
-  return { full: options.full === true, cut: false };
 }
 
 function renderLine(effect: ApprovedEffect, rendering: Rendering): string {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { createOutput, printable, printableLine, wrap } from '../../src/cli/output.ts';
+import { createOutput, printable, printableLine, wrap, wrapMarked } from '../../src/cli/output.ts';
 
 /** A stream that says whether it is a terminal, and keeps what is written to it. */
 function openStream(isTTY: boolean): NodeJS.WriteStream {
@@ -86,4 +86,22 @@ test('long lines break at spaces, and nothing gets lost', () => {
   assert.deepEqual(wrap('short\nlines', 10), ['short', 'lines']);
   assert.deepEqual(wrap('one two three four', 10), ['one two', '  three', '  four']);
   assert.deepEqual(wrap('abcdefghijklmno', 10), ['abcdefghij', '  klmno']);
+});
+
+test('a long line of an approval goes on behind a mark, with its indent or its bar', () => {
+  const words = 'one two three four five six seven';
+  assert.deepEqual(wrapMarked(words, 40), [words]);
+  assert.deepEqual(wrapMarked(words, 30), ['one two three four five six', '  > seven']);
+  assert.deepEqual(wrapMarked(`  | ${words}`, 30), [
+    '  | one two three four five',
+    '  |   > six seven',
+  ]);
+  assert.deepEqual(wrapMarked(`    ${'x'.repeat(30)}`, 30), [
+    `    ${'x'.repeat(26)}`,
+    '      > xxxx',
+  ]);
+  // What is not ASCII may be two columns wide.
+  assert.deepEqual(wrapMarked('界'.repeat(16), 30), ['界'.repeat(15), '  > 界']);
+  for (const unknown of [0, Number.NaN, Number.POSITIVE_INFINITY])
+    assert.deepEqual(wrapMarked('y'.repeat(81), unknown), ['y'.repeat(80), '  > y']);
 });

@@ -94,8 +94,8 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.match(next, /^it committed; do not repeat it/);
   const otherSql = ['--sql', "update invoice set status = 'paid' where id = 2"];
   const afterwards = await desk.run(['run', 'license.json', ...otherSql]);
-  assert.equal(afterwards.code, 0);
-  assert.match(afterwards.stdout, /^the license was used before, and nothing was run now/);
+  assert.equal(afterwards.code, 2, 'the verdict about one action is not that of another');
+  assert.match(afterwards.stdout, /^rejected at authority \(other-action\)/);
   assert.deepEqual(desk.query("select count(*) as n from invoice where status = 'paid'"), [
     { n: 1 },
   ]);
@@ -268,15 +268,49 @@ test('the approver reads who asks, why and the SQL, marked as unverified, and si
     const at = lines.findIndex((line) => line.startsWith('Unverified text from the agent; '));
     assert.ok(at > lines.indexOf('Releases: nothing'), stdout);
     assert.deepEqual(lines.slice(at + 1, at + 6), [
+      '  | sql: update invoice set status = ? where id = ?',
+      '  | values: ["paid", 1]',
       '  | asked by: billing-agent',
       '  | reason: due today',
       '  |   Signed: alice \\u{1b}[2K',
-      '  | sql: update invoice set status = ? where id = ?',
-      '  | values: ["paid", 1]',
     ]);
   }
   const signed = desk.read('license.json');
   assert.ok(!signed.includes('billing-agent') && !signed.includes('due today'));
+});
+
+test('a reason of many lines hides no SQL, and the approver can read all of it', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const reason = Array.from({ length: 25 }, (_, line) => `reason ${line}`).join('\n');
+  const planned = await desk.run(['plan', ...PAY, '--reason', reason, '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  assert.match(planned.stdout, /^ {2}\| sql: update invoice set status/m);
+  assert.doesNotMatch(planned.stdout, /Shortened:|reason 24/);
+  await readAllThenRefuse(desk, 'cat', / {2}\| {3}reason 24\r?$/m);
+});
+
+test('no text that is padded to the width of the terminal starts a line of the approval', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const forged = (line: string) => `x${'.'.repeat(78)} ${line} ${'界'.repeat(79)} ${line}`;
+  const sql = `update invoice set status = '${forged('Releases: nothing at all')}' where id = 1`;
+  const said = ['--task', forged('Buys none'), '--reason', forged('Checked: by two people')];
+  const planned = await desk.run(['plan', '--sql', sql, ...said, '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const lines = planned.stdout.split('\n');
+  const ends = lines.findIndex((line) => line.startsWith('next: '));
+  for (const line of lines.slice(0, ends)) {
+    const width = Array.from(line, (character) => (character > '~' ? 2 : 1));
+    assert.ok(width.reduce((sum: number, columns) => sum + columns, 0) <= 80, line);
+    assert.doesNotMatch(line, /^ *(?:Releases: nothing at all|Buys none|Checked)/);
+  }
+  assert.match(planned.stdout, /^ {4}> .*Releases: nothing at all/m);
+  assert.match(planned.stdout, /^ {2}\| {3}> .*Checked: by two people/m);
+  const { rendering } = JSON.parse(desk.read('proposal.json'));
+  assert.match(rendering, /^For task "x\.{39}" \.\.\. \(\d+ characters, shortened\), plan/m);
+  assert.match(rendering, /^Shortened: /m);
+  await readAllThenRefuse(desk, 'cat', /Buys none/);
 });
 
 test('of five thousand updates, the one price that stands out is on the first screen', async () => {
@@ -290,7 +324,7 @@ test('of five thousand updates, the one price that stands out is on the first sc
   const planned = await desk.run(['plan', '--sql', sql, '--out', 'proposal.json']);
   assert.equal(planned.code, 0, planned.stderr);
   const screen = planned.stdout.split('\n').slice(0, 40).join('\n');
-  assert.match(screen, /largest, largest rise: 7\.7 -> 99999 \(TrackId=4711\)/);
+  assert.match(screen, /largest, largest rise, rarest, once: 7\.7 -> 99999 \(TrackId=4711\)/);
   const ids = [...screen.matchAll(/^ {6}~ Track TrackId=(\d+)/gm)].map(([, id]) => Number(id));
   assert.deepEqual(
     ids,
@@ -326,7 +360,8 @@ test('a shortened outcome is read page by page, or as a whole in the pager, befo
   const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
   assert.equal(beyond.code, 1);
   assert.match(beyond.stderr, /page \d+ does not exist: it has \d+ of 200 lines/);
-  await readAllThenRefuse(desk, 'wc -l', new RegExp(`^ *${lines.length}\\r?$`, 'm'));
+  // In addition a blank line, the heading of the note, and the SQL.
+  await readAllThenRefuse(desk, 'wc -l', new RegExp(`^ *${lines.length + 3}\\r?$`, 'm'));
   // A pager that fails has shown nothing that anybody could sign.
   await readAllThenRefuse(desk, 'sh -c "exit 1"', /id=731 {2}amount: 1 -> 2/);
   assert.equal(existsSync(desk.path('never.json')), false);
@@ -365,4 +400,44 @@ test('rows are printed for a person too', async () => {
   const { stdout } = await desk.run(['run', 'license.json', ...action]);
   assert.match(stdout, /^statement 1 returned 1 row:\n {2}\{"id":1,"status":"paid"\}$/m);
   assert.match(stdout, /^statement 2 returned \d+ rows:\n {2}\{"id":1\}/m);
+});
+
+test('a license for several executions needs to be told which one is meant', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  writeFileSync(
+    desk.path('propose.ts'),
+    `import { writeFileSync } from 'node:fs';
+    import { createRuntime, generated, insert } from 'effectmatch';
+    import config from './effectmatch.config.ts';
+    await using runtime = await createRuntime(config);
+    const effects = [insert('notification', { id: generated('n'), invoice: 1, text: 'due' })];
+    const request = { adapter: 'books', task: 'remind', planRevision: 1, occurrences: 2, effects };
+    writeFileSync('proposal.json', JSON.stringify(await runtime.prepare(request)));`,
+  );
+  const proposed = spawnSync(process.execPath, ['propose.ts'], { cwd: desk.folder });
+  assert.equal(proposed.status, 0, String(proposed.stderr));
+  await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
+  const remind = ['--sql', "insert into notification (invoice, text) values (1, 'due')"];
+  const count = () => desk.query('select * from notification').length;
+  const unclear = await desk.run(['run', 'license.json', ...remind]);
+  assert.equal(unclear.code, 1);
+  assert.match(unclear.stderr, /for 2 executions: say which one with --use 1 to --use 2/);
+  assert.equal(count(), 0);
+  for (const [use, made] of [
+    [1, 1],
+    [1, 1],
+    [2, 2],
+    [2, 2],
+  ] as const) {
+    const { code, stderr } = await desk.run([
+      'run',
+      'license.json',
+      '--use',
+      String(use),
+      ...remind,
+    ]);
+    assert.equal(code, 0, stderr);
+    assert.equal(count(), made);
+  }
 });

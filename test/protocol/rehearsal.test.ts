@@ -245,6 +245,156 @@ test('what was there before the action stays exact, even a time within the windo
   );
 });
 
+const WINDOW = { fromMs: START_MS, toMs: START_MS };
+
+function insertLine(id: number, order: number, qty: number): Effect {
+  return { op: 'insert', target: 'line', key: { id }, after: { order, qty } };
+}
+
+function touchOrder(id: number, note = 'new'): Effect {
+  return { op: 'update', target: 'order', key: { id }, before: { note: 'old' }, after: { note } };
+}
+
+test('rows that existed are paired by their keys, also where new identifiers equal the keys', () => {
+  const rehearse = (from: number): Rehearsal => ({
+    effects: [
+      touchOrder(100, 'a'),
+      touchOrder(101, 'b'),
+      insertLine(from, 100, 1),
+      insertLine(from + 1, 101, 1),
+    ],
+    assigned: [{ target: 'line', column: 'id', above: String(from - 1), upTo: String(from + 1) }],
+    window: WINDOW,
+  });
+  for (const [one, two] of [
+    [101, 103],
+    [99, 101],
+    [100, 102],
+    [98, 100],
+  ] as const) {
+    const first = rehearse(one);
+    const second = rehearse(two);
+    const effects = explain(first, second);
+    const keys = effects.filter(({ target }) => target === 'order').map(({ key }) => key);
+    assert.deepEqual(keys, [{ id: { is: 100 } }, { id: { is: 101 } }]);
+    for (const run of [first, second, rehearse(500)]) assert.equal(judge(effects, run), 'EXACT');
+  }
+});
+
+test('the key of a row that existed is exact, even among numbers that the backend handed out', () => {
+  const assigned = [{ target: 'order', column: 'id', above: '6', upTo: '9' }];
+  const updated = { effects: [touchOrder(7)], assigned, window: WINDOW };
+  assert.deepEqual(explain(updated, updated)[0]?.key, { id: { is: 7 } });
+  const other = { effects: [touchOrder(8)], assigned, window: WINDOW };
+  assert.equal(explainRehearsals(updated, other, REGISTRATION).kind, 'unexplained');
+});
+
+test('a row that got its key in the rehearsal is followed through later events on it', () => {
+  const events = (id: number, moved: number): Rehearsal => ({
+    effects: [
+      { op: 'insert', target: 'order', key: { id }, after: { note: 'old' } },
+      { op: 'update', target: 'order', key: { id }, before: { id }, after: { id: moved } },
+      touchOrder(moved),
+    ],
+    assigned: [{ target: 'order', column: 'id', above: String(id - 1), upTo: String(moved) }],
+    window: WINDOW,
+  });
+  const effects = explain(events(11, 12), events(13, 14));
+  const [first, second] = ['new order.id 1', 'new order.id 2'].map((generated) => ({ generated }));
+  assert.deepEqual(
+    effects.map(({ op, key }) => [op, key?.id]),
+    [
+      ['insert', first],
+      ['update', first],
+      ['update', second],
+    ],
+  );
+});
+
+const LINES_REFER = [{ target: 'line', columns: ['order'] }];
+
+/** One new order and lines, with numbers of their own tables from 1 on, as in fresh tables. */
+function freshTables(effects: readonly Effect[], referred: boolean): Rehearsal {
+  const range = { above: '0', upTo: '9' };
+  const orders = { target: 'order', column: 'id', ...range };
+  const lines = { target: 'line', column: 'id', ...range };
+  const assigned = [
+    { ...orders, ...(referred && { referredBy: LINES_REFER }) },
+    { ...lines, ...(referred && { referredBy: [{ target: 'line', columns: [] }] }) },
+  ];
+  return { effects, assigned, window: WINDOW };
+}
+
+const NEW_ORDER: Effect = { op: 'insert', target: 'order', key: { id: 1 }, after: { note: 'a' } };
+
+test('where the schema declares references, numbers that equal a new identifier stay numbers', () => {
+  const effects = [NEW_ORDER, insertLine(1, 1, 1), insertLine(2, 1, 2), insertLine(3, 1, 1)];
+  const run = freshTables(effects, true);
+  const order = { generated: 'new order.id 1' };
+  assert.deepEqual(
+    explain(run, run)
+      .slice(1)
+      .map(({ after }) => after),
+    [
+      { order, qty: { is: 1 } },
+      { order, qty: { is: 2 } },
+      { order, qty: { is: 1 } },
+    ],
+  );
+});
+
+test('where the schema declares no reference, an identifier is followed by its value', () => {
+  const run = freshTables([NEW_ORDER, insertLine(5, 1, 3)], false);
+  assert.deepEqual(explain(run, run)[1]?.after, {
+    order: { generated: 'new order.id 1' },
+    qty: { is: 3 },
+  });
+});
+
+test('a table without foreign keys refers by value only to what no foreign key refers to', () => {
+  const note = (text: number): Effect => ({ ...NEW_ORDER, key: { id: 4 }, after: { note: text } });
+  const run = freshTables([note(7), insertLine(7, 4, 1)], true);
+  const seen = explain(run, run);
+  assert.deepEqual(seen[0]?.after, { note: { generated: 'new line.id 1' } });
+  const declared = run.assigned.map((one) => ({ ...one, referredBy: LINES_REFER }));
+  const strict = { ...run, assigned: declared };
+  assert.deepEqual(explain(strict, strict)[0]?.after, { note: { is: 7 } });
+});
+
+test('a declared reference of a row to itself is followed', () => {
+  const run = {
+    effects: [insertLine(5, 5, 5)],
+    assigned: [{ target: 'line', column: 'id', above: '4', upTo: '5', referredBy: LINES_REFER }],
+    window: WINDOW,
+  };
+  assert.deepEqual(explain(run, run)[0]?.after, {
+    order: { generated: 'new line.id 1' },
+    qty: { is: 5 },
+  });
+});
+
+test('a value that changes with the identifier is followed where no foreign key is declared', () => {
+  const rehearse = (id: number): Rehearsal => ({
+    effects: [
+      { ...NEW_ORDER, key: { id } },
+      { op: 'insert', target: 'line', key: { id: id + 50 }, after: { order: null, qty: id } },
+    ],
+    assigned: [
+      {
+        target: 'order',
+        column: 'id',
+        above: String(id - 1),
+        upTo: String(id),
+        referredBy: LINES_REFER,
+      },
+      { target: 'line', column: 'id', above: String(id + 49), upTo: String(id + 50) },
+    ],
+    window: WINDOW,
+  });
+  const line = explain(rehearse(10), rehearse(20)).find(({ target }) => target === 'line');
+  assert.deepEqual(line?.after, { order: { is: null }, qty: { generated: 'new order.id 1' } });
+});
+
 test('columns that are not compared are not approved', () => {
   const made = { notes: ['a'], lines: [] };
   const [order] = explain(

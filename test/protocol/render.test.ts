@@ -219,6 +219,9 @@ for (const [what, text, shown] of [
   ['too many accents', 'e\u0301\u0302\u0303\u0304', '"e\u0301\u0302\u0303\\u{304}"'],
   ['a Hebrew word', '\u05e9\u05dc\u05d5\u05dd', '"\u05e9\u05dc\u05d5\u05dd"(rtl)'],
   ['an emoji', '😀', '"😀"'],
+  ['seven spaces', `a${' '.repeat(7)}b`, `"a${' '.repeat(7)}b"`],
+  ['forty spaces', `a${' '.repeat(40)}b`, '"a\\u{20 ×40}b"'],
+  ['what looks like forty spaces', 'a\\u{20 ×40}b', '"a\\\\u{20 ×40}b"'],
 ] as const) {
   test(`${what} is shown for what it is, in values and in names`, () => {
     assert.equal(renderEffect(insert('t', { a: text })), `+ t  a=${shown}`);
@@ -234,6 +237,7 @@ const hostile = fc
         ...'ab"\\,=:>< -+~(){}[]n\n\t',
         ' -> ',
         '  ',
+        ' '.repeat(8),
         '<any>',
         '\\u{a}',
         '\\n',
@@ -508,6 +512,85 @@ test('the rare change among few kinds is counted and named', () => {
     '        4999 times: "user" -> "member"',
     '        once: "user" -> "admin" (id=77)',
   ]);
+});
+
+const shown = (effects: ApprovedEffect[]) =>
+  renderApproved(approved({ effects })).split('\n').slice(0, 20);
+
+/** A thousand updates from 1, 2, … to 2, 3, …, except for the row with id 500. */
+const unlike = (to: unknown): readonly string[] =>
+  shown(
+    Array.from({ length: 1000 }, (_, index) =>
+      price(index + 1, index + 1, index === 499 ? to : index + 2),
+    ),
+  );
+
+for (const [what, to, line] of [
+  ['any value', any(), '<any> in 1: 500 -> <any>'],
+  ['a pattern', matches('.*'), '<matches> in 1: 500 -> <matches ".*">'],
+  ['null', null, 'null in 1: 500 -> null'],
+  ['infinity', Number.POSITIVE_INFINITY, 'not finite in 1: 500 -> Infinity'],
+  ['a text among numbers', '99999999', 'text in 1: 500 -> "99999999"'],
+  ['a boolean among numbers', true, 'other value in 1: 500 -> true'],
+] as const) {
+  test(`of a thousand updates, the one to ${what} is named`, () => {
+    const lines = unlike(to);
+    assert.ok(lines.includes(`        ${line} (TrackId=500)`), lines.join('\n'));
+    assert.ok(lines.includes('        before 1 to 1000, sum 500500; after 2 to 1001'));
+  });
+}
+
+test('NaN among decimals is a text, and is named', () => {
+  const effects = Array.from({ length: 60 }, (_, id): ApprovedEffect => {
+    const after = { v: { is: id === 30 ? 'NaN' : { $dec: `${id}.5` } } };
+    return { op: 'update', target: 't', key: { id: { is: id } }, after, count: 1 };
+  });
+  const lines = shown(effects);
+  assert.equal(lines[2], '      v: 60 different values, 0.5 to 59.5');
+  assert.ok(lines.includes('        text in 1: "NaN" (id=30)'), lines.join('\n'));
+});
+
+test('a constraint counts with the smallest and the largest value that it admits', () => {
+  const range = unlike(between(0, 99_999_999));
+  const all = 'largest, largest rise, largest fall, smallest, <between> in 1';
+  assert.equal(range[3], `        ${all}: 500 -> <between 0 and 99999999> (TrackId=500)`);
+  assert.equal(range[4], '        before 1 to 1000, sum 500500; after 0 to 99999999');
+  const choice = unlike(oneOf(3, 'root', 99_999_999));
+  const label = 'largest, largest rise, largest fall, <one of> in 1';
+  assert.ok(
+    choice.includes(`        ${label}: 500 -> <one of 3, "root", 99999999> (TrackId=500)`),
+    choice.join('\n'),
+  );
+});
+
+test('old values that are not compared are counted', () => {
+  const effects = Array.from({ length: 1000 }, (_, id) =>
+    update('invoice', { id }, { total: from(id === 7 ? any() : id, id + 1) }),
+  );
+  const lines = shown(effects);
+  assert.ok(lines.includes('        before <any> in 1: <any> -> 8 (id=7)'), lines.join('\n'));
+});
+
+test('numbers and texts in one column have a range each, whichever comes first', () => {
+  const effects = Array.from({ length: 1000 }, (_, id) =>
+    insert('invoice', { id, total: id < 2 ? `x${id}` : id === 500 ? 99_999_999 : id }),
+  );
+  assert.deepEqual(shown(effects).slice(2, 5), [
+    '      id: 1000 different values, 0 to 999, sum 499500',
+    '      total: 1000 different values, 2 to 99999999, texts "x0" to "x1"',
+    '        text in 2: "x0"',
+  ]);
+});
+
+test('the rarest of many different changes is named', () => {
+  const roles = ['aide', 'clerk', 'driver', 'guide', 'nurse', 'teller', 'worker'];
+  const effects = Array.from({ length: 5000 }, (_, id) => {
+    const to = id === 2500 ? 'root' : (roles[id % 7] ?? '');
+    return update('invoice', { id }, { role: ['guest', to] });
+  });
+  const lines = shown(effects);
+  assert.equal(lines[2], '      role: 8 different changes');
+  assert.equal(lines[3], '        rarest, once: "guest" -> "root" (id=2500)');
 });
 
 test('sums are exact, of every kind of number, and left out where something else is among them', () => {

@@ -70,6 +70,7 @@ export async function openOffice(
   more = '',
   volatile: readonly string[] = [],
   values: 'plain' | 'digest' = 'plain',
+  moreTables: readonly string[] = [],
 ): Promise<Office> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-rehearsal-'));
   const file = join(folder, 'books.db');
@@ -86,7 +87,7 @@ export async function openOffice(
       books: sqlite({
         file,
         values,
-        relations: [{ name: 'item', volatile: [...volatile] }, 'log', 'stock'],
+        relations: [{ name: 'item', volatile: [...volatile] }, 'log', 'stock', ...moreTables],
       }),
     },
   });

@@ -1,3 +1,4 @@
+import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
 import { checkVolatile } from '../../backend/setup.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
@@ -18,7 +19,7 @@ import type { Control } from './control.ts';
 import { demandEntries, type EntryRoutine } from './entry.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
-import type { PostgresRelation } from './relation.ts';
+import { listForeignKeys, type PostgresRelation } from './relation.ts';
 import {
   type DrawableSequence,
   drawableSequences,
@@ -45,6 +46,8 @@ export interface PostgresBoundary {
   readonly watched: Watched;
   /** The physical tables of the registered relations, by object id. */
   readonly leaves: ReadonlyMap<string, PostgresRelation>;
+  /** Those of the registered relations. */
+  readonly foreignKeys: readonly ForeignKeyColumn[];
   readonly forceConstraints: string;
   readonly recorders: Recorders;
   /** All whose position can be read. */
@@ -127,6 +130,7 @@ async function readOnce(
     entries,
     watched: await listWatched(connection),
     leaves: mapLeaves(relations),
+    foreignKeys: listForeignKeys(relations),
     forceConstraints: await forceConstraints(connection, roles.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     readableSequences,

@@ -10,7 +10,13 @@ import { suggest } from '../../protocol/nearest.ts';
 import { queryPinned } from './formats.ts';
 import { refused, refuseTwice, type Settings, type StatedName } from './options.ts';
 import { ambiguousName } from './reading.ts';
-import type { ColumnSequence, Leaf, PostgresColumn, PostgresRelation } from './relation.ts';
+import type {
+  ColumnSequence,
+  Leaf,
+  PostgresColumn,
+  PostgresForeignKey,
+  PostgresRelation,
+} from './relation.ts';
 import { SQL } from './sql.ts';
 import { readTypes, type TypeGraph, vouchedExtensions } from './types.ts';
 
@@ -100,6 +106,7 @@ interface Found {
   readonly columns: readonly FoundColumn[];
   readonly key: readonly string[];
   readonly leaves: readonly (Leaf & { readonly kind: string; readonly persistence: string })[];
+  readonly foreignKeys: readonly PostgresForeignKey[];
 }
 
 /** With quotes if the same name without them would mean another of these relations to SQL. */
@@ -133,6 +140,7 @@ function describeRelation(
         }))
       : [own],
     partitioned,
+    foreignKeys: found.foreignKeys,
   };
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { CandidateEvidence } from '../../backend/candidate.ts';
+import { declaredReferences } from '../../backend/foreign-keys.ts';
 import type { Assigned, ChannelReport, TargetCount } from '../../contract/adapter.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
@@ -70,7 +71,10 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
     records,
     channels,
     unattributed: 0,
-    assigned: [...assignedRanges(relations, moved), ...fresh],
+    assigned: [...assignedRanges(relations, moved), ...fresh].map((assigned) => ({
+      ...assigned,
+      ...declaredReferences(boundary.foreignKeys, assigned),
+    })),
     drawn: describeDrawn(boundary.drawableSequences, moved),
     residue: describeMoved(boundary.readableSequences, moved),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },

@@ -38,7 +38,7 @@ export class PreparedTexts {
     configuration: unknown,
   ): WireStatement {
     if (configuration !== this.#configuration) {
-      this.isSpent ||= this.#names.size > 0;
+      if (this.#names.size > 0) this.isSpent = true;
       this.#names.clear();
       this.#configuration = configuration;
     }

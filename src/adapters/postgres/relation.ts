@@ -1,3 +1,4 @@
+import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
 import type { QualifiedName } from '../../postgres/identifier.ts';
 import type { TypeReading } from './types.ts';
 
@@ -72,8 +73,16 @@ export interface PostgresRelation extends QualifiedName {
    */
   readonly leaves: readonly Leaf[];
   readonly partitioned: boolean;
+  readonly foreignKeys: readonly PostgresForeignKey[];
   /** Why trusted logins cannot read its rows, and what to do about it. */
   readonly unreadable?: string;
+}
+
+/** One column of a foreign key, and the column of another table that it refers to. */
+export interface PostgresForeignKey {
+  readonly column: string;
+  readonly referredTable: number;
+  readonly referredColumn: string;
 }
 
 /** A physical table of a relation. Rows in records of it have its columns in its order. */
@@ -90,4 +99,21 @@ export function assignedBy(column: PostgresColumn): 'sequence' | 'uuid' | undefi
   if (column.sequence !== undefined) return 'sequence';
   const isUuid = column.type.base === 'uuid' && column.type.baseSchema === 'pg_catalog';
   return isUuid && /^[^']*\(\)$/.test(column.defaultText ?? '') ? 'uuid' : undefined;
+}
+
+/** The foreign keys of these relations, with the names that manifests and records have for them. */
+export function listForeignKeys(
+  relations: readonly PostgresRelation[],
+): readonly ForeignKeyColumn[] {
+  const targets = new Map<number, string>();
+  for (const { oid, leaves, target } of relations)
+    for (const table of [oid, ...leaves.map((leaf) => leaf.oid)]) targets.set(table, target);
+  return relations.flatMap(({ target, foreignKeys }) =>
+    foreignKeys.map(({ column, referredTable, referredColumn }) => {
+      const referred = targets.get(referredTable);
+      const refersTo =
+        referred === undefined ? undefined : { target: referred, column: referredColumn };
+      return { target, column, refersTo };
+    }),
+  );
 }

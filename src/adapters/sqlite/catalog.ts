@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
 import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
 
 /** One row of `sqlite_schema`. */
@@ -36,6 +37,7 @@ export interface SqliteRelation {
    * The column that stands for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values.
    */
   readonly rowidAlias: string | undefined;
+  readonly foreignKeys: readonly ForeignKeyColumn[];
 }
 
 /** The schema of the main database as one connection saw it. */
@@ -115,7 +117,7 @@ function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation
   const rows = db
     .prepare("select name, type, wr, strict from pragma_table_list where schema = 'main'")
     .all();
-  return new Map(
+  const relations = new Map(
     rows.map((row) => {
       const name = String(row.name);
       const kind = String(row.type);
@@ -140,6 +142,39 @@ function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation
       ];
     }),
   );
+  return new Map(
+    [...relations].map(([name, relation]) => {
+      const foreignKeys =
+        relation.kind === 'table' ? describeForeignKeys(db, name, [...relations.values()]) : [];
+      return [name, { ...relation, foreignKeys }];
+    }),
+  );
+}
+
+/** SQLite keeps the names of what is referred to as they were written, in any case. */
+function describeForeignKeys(
+  db: DatabaseSync,
+  target: string,
+  relations: readonly Pick<SqliteRelation, 'name' | 'columns' | 'key'>[],
+): readonly ForeignKeyColumn[] {
+  const rows = db.prepare(`pragma foreign_key_list(${quoteName(target)})`).all();
+  return rows.map(({ table, from, to, seq }) => {
+    const parent = relations.find(({ name }) => isSameName(name, String(table)));
+    // Without columns it refers to the primary key.
+    const referred =
+      to === null
+        ? parent?.key[Number(seq)]
+        : parent?.columns.find(({ name }) => isSameName(name, String(to)))?.name;
+    const refersTo =
+      parent === undefined || referred === undefined
+        ? undefined
+        : { target: parent.name, column: referred };
+    return { target, column: String(from), refersTo };
+  });
+}
+
+function isSameName(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase();
 }
 
 function describeColumns(

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Session } from 'node:sqlite';
 import type { CandidateEvidence } from '../../backend/candidate.ts';
+import { declaredReferences } from '../../backend/foreign-keys.ts';
 import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Affinity } from './affinity.ts';
@@ -234,21 +235,23 @@ function assignedKeys(
     if (op !== 'delete') accounted += 1n;
   }
   const unseen = gross > accounted ? gross - accounted : 0n;
-  return [...observed.relations.values()].flatMap(({ name, rowidAlias }) => {
+  const relations = [...observed.relations.values()];
+  const foreignKeys = relations.flatMap((relation) => relation.foreignKeys);
+  return relations.flatMap(({ name, rowidAlias }) => {
     const steps = added.get(name);
     const inUse = observed.rowidsBefore.get(name);
     if (rowidAlias === undefined || steps === undefined || inUse === undefined) return [];
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
     const gone = counters.has(name) ? 0n : unseen;
-    return [
-      {
-        target: name,
-        column: rowidAlias,
-        above: String(above),
-        upTo: String(above + steps + gone),
-      },
-    ];
+    const upTo = above + steps + gone;
+    const assigned = {
+      target: name,
+      column: rowidAlias,
+      above: String(above),
+      upTo: String(upTo),
+    };
+    return [{ ...assigned, ...declaredReferences(foreignKeys, assigned) }];
   });
 }
 

@@ -48,7 +48,17 @@ function relation(
   more: Partial<PostgresRelation> = {},
 ): PostgresRelation {
   const name = { schema: 'public', name: target };
-  return { ...name, oid: 1, target, columns, key: ['id'], leaves: [], partitioned: false, ...more };
+  return {
+    ...name,
+    oid: 1,
+    target,
+    columns,
+    key: ['id'],
+    leaves: [],
+    partitioned: false,
+    foreignKeys: [],
+    ...more,
+  };
 }
 
 const SEQUENCE = {

@@ -276,9 +276,11 @@ test('keys that SQLite assigns are bounded by what was there before, also for AU
     'counted 5',
     't 3',
   ]);
+  // The only foreign key of the schema leads to another table.
+  const referredBy = [{ target: 'child', columns: [] }];
   assert.deepEqual(evidence.assigned, [
-    { target: 't', column: 'id', above: '2', upTo: '3' },
-    { target: 'counted', column: 'id', above: '3', upTo: '5' },
+    { target: 't', column: 'id', above: '2', upTo: '3', referredBy },
+    { target: 'counted', column: 'id', above: '3', upTo: '5', referredBy },
   ]);
 });
 

@@ -293,6 +293,32 @@ select
           and i.indisprimary
           and k.at <= i.indnkeyatts
       ),
+      'foreignKeys', (
+        select
+          coalesce(
+            pg_catalog.json_agg(
+              pg_catalog.json_build_object(
+                'column', a.attname,
+                'referredTable', k.confrelid::pg_catalog.int8,
+                'referredColumn', a2.attname
+              )
+            ),
+            '[]'
+          )
+        from
+          pg_catalog.pg_constraint k
+          cross join lateral rows
+        from
+          (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey)) as p (own, referred)
+          join pg_catalog.pg_attribute a on a.attrelid = k.conrelid
+          and a.attnum = p.own
+          join pg_catalog.pg_attribute a2 on a2.attrelid = k.confrelid
+          and a2.attnum = p.referred
+        where
+          k.conrelid = c.oid
+          and k.contype = 'f'
+          and k.conparentid = 0
+      ),
       'leaves', coalesce(
         (
           select
