@@ -44,9 +44,10 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     const argument = readActionArgument(args);
     const wanted = 'name the file that `effectmatch approve --out` wrote';
     const license = readTextFile(args.first, wanted);
-    const signed = withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () =>
-      parseSignedLicense(license),
-    );
+    const next = isProposal(license)
+      ? 'this is a proposal, not a license: sign it with `effectmatch approve` first'
+      : `${wanted}; nothing was done`;
+    const signed = withNext('ERR_EM_RECORD_INVALID', next, () => parseSignedLicense(license));
     const use = readUse(args, signed.license.occurrences);
     const occurrence = occurrenceOf(signed.license, use);
     const config = await loadConfig(args);
@@ -54,15 +55,23 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     const request = { license, action: await actionOf(config, argument), use, occurrence };
     const { earlier, results, ...terminal } = await executeInterruptibly(config, request);
     const text = renderTerminal(terminal, { full: args.has('full') });
-    const next = adviseTerminal(terminal, earlier);
-    output.document({ terminal, ...(results && { results }), earlier, text, next });
+    const advice = adviseTerminal(terminal, earlier);
+    output.document({ terminal, ...(results && { results }), earlier, text, next: advice });
     if (earlier) output.line('the license was used before, and nothing was run now; its verdict:');
     output.line(output.paint(toneOf(terminal.kind), printable(text)));
     for (const line of renderResults(results ?? [])) output.line(printable(line));
-    output.line(`next: ${next}`);
+    output.line(`next: ${advice}`);
     return exitCodeOf(terminal);
   },
 };
+
+function isProposal(text: string): boolean {
+  try {
+    return Object.hasOwn(JSON.parse(text), 'draft');
+  } catch {
+    return false;
+  }
+}
 
 /** Which execution is meant. Running a license again must never be another execution by mistake. */
 function readUse(args: Arguments, occurrences: number): number {

@@ -88,7 +88,10 @@ type Found =
   | { readonly kind: 'ended'; readonly terminal: Executed; readonly isEarlier: boolean }
   | { readonly kind: 'open'; readonly why: string };
 
-const EXECUTING = { kind: 'open', why: 'another process is executing it' } as const;
+const EXECUTING = {
+  kind: 'open',
+  why: 'another process is executing it; if that one died, it is recovered when its lease ends',
+} as const;
 
 /**
  * The verdict of this execution, unless another process claimed the occurrence first. What that one
