@@ -215,7 +215,7 @@ test('a wrong file, name or flag is met with what would have been right', async 
     [
       ['run', 'proposal.json', ...PAY],
       /ERR_EM_RECORD_INVALID: signed license: /,
-      /`effectmatch approve --out` wrote/,
+      /this is a proposal, not a license: sign it with `effectmatch approve`/,
     ],
     [
       ['approve', 'license.json', ...sign2.slice(2)],

@@ -441,12 +441,3 @@ test('a license for several executions needs to be told which one is meant', asy
     assert.equal(count(), made);
   }
 });
-
-test('a proposal in the place of a license is told apart', async () => {
-  using desk = new Desk();
-  await openShop(desk);
-  await desk.run(['plan', ...PAY, '--out', 'proposal.json']);
-  const { code, stderr } = await desk.run(['run', 'proposal.json', ...PAY]);
-  assert.equal(code, 1);
-  assert.match(stderr, /next: this is a proposal, not a license: sign it with/);
-});

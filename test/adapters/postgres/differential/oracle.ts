@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { nameTarget } from '../../../../src/postgres/identifier.ts';
 import type { TableSpec } from './schema.ts';
 import type { Reading } from './types.ts';
 
@@ -156,7 +157,7 @@ export async function readPositions(
 ): Promise<Positions> {
   const drawn = tables.filter((table) => table.drawn);
   const { rows } = await client.query<{ sequence: string; at: string }>(
-    `select s.seqrelid::regclass::text as sequence,
+    `select (select c.relname from pg_class as c where c.oid = s.seqrelid) as sequence,
        coalesce(pg_sequence_last_value(s.seqrelid), s.seqstart - s.seqincrement) as at
      from rows from (unnest($1::text[]), unnest($2::text[])) with ordinality as t (sql, id, place)
        join pg_sequence as s on s.seqrelid = pg_get_serial_sequence(t.sql, t.id)::regclass order by t.place`,
@@ -165,7 +166,10 @@ export async function readPositions(
   return new Map(
     drawn.map(({ target }, index) => [
       target,
-      { sequence: rows[index]?.sequence ?? '', at: Number(rows[index]?.at) },
+      {
+        sequence: nameTarget({ schema: 'public', name: rows[index]?.sequence ?? '' }),
+        at: Number(rows[index]?.at),
+      },
     ]),
   );
 }
