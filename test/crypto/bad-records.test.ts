@@ -109,7 +109,7 @@ for (const subject of subjects) {
     const optional = [
       /^(manifest|approved)\.effects\.\d+\.(key|before|after)$/,
       /^(manifest|approved)\.watch\.\d+\.columns$/,
-      /^(manifest|approved)\.settings$/,
+      /^(manifest|approved)\.settings(\..+)?$/,
       /^license\.(action|operation)$/,
       /^frame\.operations$/,
       /^(statement\.predicate\.)?shadow\.(license|approved|outcome)$/,
