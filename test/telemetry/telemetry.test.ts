@@ -259,8 +259,8 @@ test('telemetry that fails later, or about orphans, changes no verdict and keeps
     watchOrphans: () => assert.fail('at the start'),
   };
   await using watched = await deploy(invoiceWorld(), { telemetry: broken });
-  ofKind('committed', await watched.runtime.execute(await watched.approve(), PAY));
   ofKind('rejected', await watched.runtime.execute(await watched.approve(), { writes: 'no list' }));
+  ofKind('committed', await watched.runtime.execute(await watched.approve(), PAY));
   const stuck: Telemetry = {
     begin: () => ({ step() {}, end() {} }),
     watchOrphans: () => () => assert.fail('at the end'),
