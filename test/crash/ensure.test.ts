@@ -15,6 +15,13 @@ const LANES = 3;
 const CALLERS = 3;
 /** Short, because `ensure` waits until the lease of a dead process has run out. */
 const LEASE_MS = 300;
+/** Backends on which the appended row has a generated identifier. */
+const LABELLED: ReadonlySet<string> = new Set([
+  'sqlite-wal',
+  'sqlite-delete',
+  'postgres',
+  'snapshot',
+]);
 const templates: Template[] = [];
 let pool: Pool;
 
@@ -53,6 +60,13 @@ async function ensureAfterDeath(template: Template, step: Step): Promise<void> {
   const verdicts = new Set(answers.map(verdictOf));
   const where = `${installation.backend.name}, killed at ${step}`;
   assert.equal(verdicts.size, 1, `${where}: ${[...verdicts].join('\n')}`);
+  const [answer] = answers;
+  if (answer?.kind === 'committed' && LABELLED.has(installation.backend.name))
+    assert.deepEqual(
+      Object.keys(answer.generated ?? {}),
+      ['entry'],
+      `${where}: what was generated`,
+    );
   await scene.done(...callers);
   await scene.compare({ stage: 'settled' });
   assert.deepEqual(scene.violations, [], where);
