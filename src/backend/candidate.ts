@@ -12,6 +12,7 @@ import type {
 import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Profile, StateRead, StateReading } from '../protocol/effect.ts';
 import type { Manifest } from '../protocol/manifest.ts';
+import { describeDecided } from '../protocol/marker.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Residue } from '../protocol/residue.ts';
@@ -158,13 +159,5 @@ export function refusedPromotion(reason: string, detail: string): PromotionRefus
 
 /** The failure of a stage whose occurrence already has a marker. */
 export function alreadyDecided({ disposition }: Pick<MarkerText, 'disposition'>): StageFailure {
-  return disposition === 'committed'
-    ? stageFailed(
-        'already-committed',
-        'already committed by an earlier execution; do not approve it again',
-      )
-    : stageFailed(
-        'already-void',
-        'an earlier attempt was interrupted and recovered: it can no longer commit',
-      );
+  return { kind: 'failed', ...describeDecided(disposition) };
 }

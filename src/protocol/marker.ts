@@ -43,3 +43,19 @@ export const markerRecord = defineRecord(
 export type MarkerRecord = ReturnType<typeof markerRecord.parse>;
 export type VoidMarker = Extract<MarkerRecord, { disposition: 'void' }>;
 export type CommittedMarker = Extract<MarkerRecord, { disposition: 'committed' }>;
+
+/** Why an occurrence that has a marker cannot be executed. */
+export function describeDecided(disposition: MarkerRecord['disposition']): {
+  readonly reason: string;
+  readonly detail: string;
+} {
+  return disposition === 'committed'
+    ? {
+        reason: 'already-committed',
+        detail: 'already committed by an earlier execution; do not approve it again',
+      }
+    : {
+        reason: 'already-void',
+        detail: 'an earlier attempt was interrupted and recovered: it can no longer commit',
+      };
+}

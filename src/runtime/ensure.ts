@@ -37,7 +37,9 @@ const LONGEST_PAUSE_MS = 500;
 
 /**
  * Executes the license if it is unused. Otherwise waits for the attempt that holds it, recovers
- * that attempt once its lease has run out, or returns the verdict that is recorded. No matter how often, or from how many processes, it is called, the license is executed at most once and every caller gets the same verdict.
+ * that attempt once its lease has run out, or returns the verdict that is recorded. No matter how
+ * often, or from how many processes, it is called, the license is executed at most once and every
+ * caller gets the same verdict.
  */
 export async function ensure(
   deployment: Deployment,
@@ -53,13 +55,14 @@ export async function ensure(
   signal?.throwIfAborted();
   const waitUntil = deadlineIn(deployment.clock, waitMs);
   const once = { occurrence, ...(revision !== undefined && { revision }) };
-  // The verdict about one action says nothing about another one.
-  const isOther = isOtherAction(deployment, signed, action);
+  // The verdict about one action says nothing about another one. It is refused before the claim.
+  if (isOtherAction(deployment, signed, action))
+    return { ...(await executeSigned(deployment, signed, action, once)), earlier: false };
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     const holder = await deployment.ledgers.holder(occurrence);
     const found =
-      holder === undefined || isOther
+      holder === undefined
         ? await execute(deployment, signed, action, once)
         : await findVerdict(deployment, holder);
     if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
@@ -106,7 +109,6 @@ async function execute(
   const terminal = await executeSigned(deployment, signed, action, once);
   const ended = { kind: 'ended', terminal, isEarlier: false } as const;
   if (terminal.kind !== 'rejected' || terminal.claim !== undefined) return ended;
-  if (terminal.reason === 'other-action' || terminal.reason === 'action-invalid') return ended;
   const isTaken = (await deployment.ledgers.holder(once.occurrence)) !== undefined;
   return isTaken ? EXECUTING : ended;
 }

@@ -1,5 +1,6 @@
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
+import { describeDecided } from '../protocol/marker.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { type Attempt, faultOf, type Refusal, type Refused, readAction } from './attempt.ts';
@@ -91,8 +92,8 @@ async function executeLicense(
   if (authority.kind === 'refused' && occurrence !== undefined && isSpent(authority))
     return rejection(deployment, opened, 'authority', authority.refusal);
   if (authority.kind === 'refused') {
-    const mayBeExplained = !SELF_EXPLAINING.has(authority.refusal.reason);
-    const earlier = mayBeExplained ? await findCommitted(deployment, opened) : undefined;
+    const isOther = authority.refusal.reason === 'other-action';
+    const earlier = isOther ? undefined : await findCommitted(deployment, opened);
     const refusal = earlier ?? authority.refusal;
     return await finishUnclaimed(deployment, opened, 'authority', refusal);
   }
@@ -111,14 +112,11 @@ async function executeLicense(
   }
 }
 
-/** Refusals that an earlier commit of the same license does not explain. */
-const SELF_EXPLAINING: ReadonlySet<string> = new Set(['spent', 'other-action']);
-
 const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';
 
 /**
- * Whether the backend says that this license was executed, of which this ledger knows nothing:
- * another machine did, or the ledger was restored. Then it is the reason for every other refusal.
+ * A commit of this license that the backend knows of and this ledger does not: another machine
+ * made it, or the ledger was restored. To say "expired" instead would lead to a second signature.
  */
 async function findCommitted(
   deployment: Deployment,
@@ -129,8 +127,7 @@ async function findCommitted(
   const stored = await admitted.adapter.markers.find(occurrence).catch(() => undefined);
   const found = stored && openMarker(deployment, stored);
   if (found?.kind !== 'valid' || found.record.disposition !== 'committed') return undefined;
-  const detail = 'already committed by an earlier execution; do not approve it again';
-  return { reason: 'already-committed', detail };
+  return describeDecided('committed');
 }
 
 /** A refusal that spends nothing. Of many the first are kept, and all are answered. */

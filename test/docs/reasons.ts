@@ -5,6 +5,7 @@ export function rejectionReasons(): ReadonlySet<string> {
   const sources = [
     ...globSync('src/{runtime,ledger,adapters,backend,sqlite,http}/**/*.ts'),
     'src/protocol/limits.ts',
+    'src/protocol/marker.ts',
   ].map((file) => readFileSync(file, 'utf8'));
   const stated =
     /\b(?:(?:refuse|stageFailed|stagePrevented|refusedPromotion)\(\s*|reason: )'([a-z]+(?:-[a-z]+)*)'/g;

@@ -168,3 +168,16 @@ test('sequences that failed tries moved are in the verdict', async () => {
   const committed = ofKind('committed', await books.runtime.execute(await books.approve(), PAY));
   assert.deepEqual(committed.residue, moved('1', '3'));
 });
+
+test('sequences that failed tries moved are in the verdict of one that became stale, too', async () => {
+  const world = invoiceWorld();
+  const moved = [{ kind: 'sequence' as const, name: 'invoice_id_seq', from: '1', to: '2' }];
+  const meanwhile = () => world.disturb('state');
+  await using books = await deployFailing(world, [{ ...BUSY, residue: moved }], { meanwhile });
+  const rejected = assertRejected(
+    await books.runtime.execute(await books.approve(), PAY),
+    'stage',
+    'precondition-broken',
+  );
+  assert.deepEqual(rejected.residue, moved);
+});

@@ -2,6 +2,7 @@ import type { PostgresAction, PostgresOptions } from '../../../src/adapters/post
 import {
   approver,
   createRuntime,
+  type Executed,
   generateApprover,
   type PrepareRequest,
   type Terminal,
@@ -28,7 +29,7 @@ export async function runApproved(
   place: ProtectedDatabase,
   operation: Operation,
   onceSigned: () => Promise<unknown> = () => Promise.resolve(),
-): Promise<Terminal> {
+): Promise<Executed> {
   const { action, options, ...approved } = operation;
   await using runtime = await createRuntime({
     store: temporaryLedgers(),

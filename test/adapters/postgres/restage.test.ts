@@ -24,15 +24,27 @@ async function openBank(isolation: 'read committed' | 'serializable' = 'read com
   };
   const place = await protectedDatabase(SCHEMA, settings);
   const key = generateApprover('team');
-  const runtime = await createRuntime({
-    store: temporaryLedgers(),
-    keyring: testKeyring(),
-    issuers: { team: { key: key.publicKey, may: ['bank'] } },
-    adapters: { bank: place.factory() },
-  });
+  let certified = 0;
+  const runtime = await createRuntime(
+    {
+      store: temporaryLedgers(),
+      keyring: testKeyring(),
+      issuers: { team: { key: key.publicKey, may: ['bank'] } },
+      adapters: { bank: place.factory() },
+    },
+    {
+      reached(step) {
+        if (step === 'path:certified') certified += 1;
+      },
+    },
+  );
   return {
     runtime,
     place,
+    /** Every try is certified: of `writers`, at least one has been tried again by then. */
+    async untilTriedAgain(writers: number) {
+      while (certified <= writers) await sleep(20);
+    },
     async approve(task: string) {
       const anything = { balance: [between(0, 1000), between(0, 1000)] } as const;
       const effects = [1, 2].map((id) => update('account', { id }, anything));
@@ -60,7 +72,7 @@ test('a lock that another session holds for five seconds does not spend the lice
   const license = await bank.approve('transfer');
   await outsider.query('begin; update account set balance = 5 where id = 1');
   const executing = bank.runtime.execute(license, { statements: [add(1), add(2)] });
-  await sleep(5000);
+  await sleep(5000); // what a user was promised
   await outsider.query('commit');
   const terminal = await executing;
   assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
@@ -86,7 +98,7 @@ for (const isolation of ['read committed', 'serializable'] as const) {
         }),
       ),
     );
-    await sleep(1500);
+    await bank.untilTriedAgain(licenses.length);
     await outsider.query('commit');
     const terminals = await writing;
     for (const terminal of terminals)

@@ -1,43 +1,21 @@
 // Goal: on PostgreSQL, too, a committed change returns generated values and rows. Method: a real
-// server; columns of many types, RETURNING, SELECT, a registered function, a rejected action.
+// server; columns of many types, RETURNING, SELECT, a rejected action.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { approver, generateApprover, generated, insert } from '../../../src/index.ts';
-import { createRuntime } from '../../../src/runtime/runtime.ts';
-import { testKeyring } from '../../keyring.ts';
-import { temporaryLedgers } from '../../ledger/temporary.ts';
+import { generated, insert } from '../../../src/index.ts';
 import { protectedDatabase } from '../../postgres/protected.ts';
+import { runApproved } from './approve.ts';
 
 const SCHEMA = `create table invoice (
     id bigint generated always as identity (start 413) primary key, total numeric(10, 2) not null);
   create table line (
     id integer generated always as identity primary key, invoice bigint not null, item text not null)`;
 
-async function openShop() {
-  const place = await protectedDatabase(SCHEMA, { relations: ['invoice', 'line'] });
-  const key = generateApprover('team');
-  const runtime = await createRuntime({
-    store: temporaryLedgers(),
-    keyring: testKeyring(),
-    issuers: { team: { key: key.publicKey, may: ['shop'] } },
-    adapters: { shop: place.factory() },
-  });
-  return {
-    runtime,
-    async approve() {
-      const effects = [
-        insert('invoice', { id: generated('invoice'), total: 9.5 }),
-        insert('line', { id: generated('line'), invoice: generated('invoice'), item: 'pen' }),
-      ];
-      const request = { adapter: 'shop', task: 'invoice', planRevision: 1, effects };
-      return approver(key).sign(await runtime.prepare(request), { expiresIn: '10m' });
-    },
-    async [Symbol.asyncDispose]() {
-      await runtime.close();
-      await place.db.drop();
-    },
-  };
-}
+const effects = [
+  insert('invoice', { id: generated('invoice'), total: 9.5 }),
+  insert('line', { id: generated('line'), invoice: generated('invoice'), item: 'pen' }),
+];
+const openShop = () => protectedDatabase(SCHEMA, { relations: ['invoice', 'line'] });
 
 const WRITE = {
   statements: [
@@ -56,7 +34,7 @@ const WRITE = {
 
 test('generated values and rows come back, as plain data', async () => {
   await using shop = await openShop();
-  const committed = await shop.runtime.execute(await shop.approve(), WRITE);
+  const committed = await runApproved(shop, { effects, action: WRITE });
   assert.equal(committed.kind, 'committed', JSON.stringify(committed));
   assert.deepEqual(committed.kind === 'committed' && committed.generated, {
     invoice: 413,
@@ -84,8 +62,8 @@ test('generated values and rows come back, as plain data', async () => {
 
 test('a rejected action returns no rows', async () => {
   await using shop = await openShop();
-  const [, reading] = WRITE.statements;
-  const rejected = await shop.runtime.execute(await shop.approve(), { statements: [reading] });
+  const action = { sql: 'select id from invoice' };
+  const rejected = await runApproved(shop, { effects, action });
   assert.equal(rejected.kind, 'rejected');
   assert.ok(!('results' in rejected));
 });

@@ -204,3 +204,19 @@ test('where values are stored as digests, the store keeps no value of a setting'
   const { settings } = JSON.parse(holder?.approvedText ?? '{}');
   assert.match(settings['app.actor'], /^digest [0-9a-f]+$/);
 });
+
+test('a session in which a setting was applied serves no operation without it', async () => {
+  const schema = 'create table log (id integer primary key, actor text)';
+  await using place = await protectedDatabase(schema, { relations: ['log'], sessions: { max: 1 } });
+  await using runtime = await openRuntime(place);
+  const log = async (id: number, actor: string | null, set: PrepareRequest['set']) => {
+    const effects = [insert('log', { id, actor })];
+    const proposal = await runtime.prepare({ ...STATED, effects, set });
+    const license = approver(KEY).sign(proposal, { expiresIn: '10m' });
+    const sql = `insert into log values (${id}, current_setting('app.actor', true))`;
+    return tellEnd(await runtime.execute(license, { sql }));
+  };
+  assert.equal(await log(1, 'alice', { 'app.actor': 'alice' }), 'committed');
+  // Unset, and not '', which is what remains in a session once a setting was named there.
+  assert.equal(await log(2, null, undefined), 'committed');
+});
