@@ -56,7 +56,7 @@ export function printNote({ note }: Proposal, options: RenderOptions, output: Ou
   printRendering(text, output);
 }
 
-/** The same as `printRendering` in a pager if there is a terminal: the full text can be fifty thousand lines. */
+/** Prints it in a pager if there is a terminal: the full text can be fifty thousand lines. */
 export async function pageThrough(rendering: string, output: Output): Promise<void> {
   const lines = paintLines(rendering, output);
   if (output.json || (await readInPager(lines))) return;

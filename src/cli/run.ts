@@ -22,8 +22,8 @@ export const run: Verb = {
 compared with the approved ones, and exactly those are committed, or nothing is. The verdict is
 recorded either way. Running it again runs nothing: it waits for an attempt that is under way,
 recovers one that was interrupted, and prints the recorded verdict. A license that came from a
-rehearsal is valid only for the action that was planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected
-and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged,
+rehearsal is valid only for the action that was planned. The exit code is that of the verdict:
+${EXIT.done} committed, ${EXIT.rejected} rejected and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged,
 ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
   positionals: ['license'],
   flags: {

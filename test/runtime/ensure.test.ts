@@ -273,3 +273,23 @@ test('a time to wait that is no number is refused', async () => {
   await assert.rejects(process.runtime.ensure(license, PAY, { signal }), { name: 'AbortError' });
   assert.equal((await process.runtime.ledgers.journal()).length, 0);
 });
+
+test('recovery of one execution leaves the others of the same license alone', async () => {
+  const world = invoiceWorld();
+  const dies = { kind: 'step', step: 'path:claimed', ending: 'die' } as const;
+  const { license } = await interrupt(world, dies, { occurrences: 2 });
+  const second = await deploy(world);
+  world.arm(second.process, dies);
+  await second.runtime.execute(license, PAY).catch(() => {});
+  await using process = await deploy(world);
+  const { ledgers } = process.runtime;
+  const open = await ledgers.unsettled({ includeLeased: true });
+  const [one, other] = open.map(({ claim }) => claim.record.occurrence);
+  assert.ok(one !== undefined && other !== undefined);
+  const recovered = await process.runtime.recover({ now: true, occurrence: one });
+  assert.deepEqual(
+    recovered.map(({ occurrence }) => occurrence),
+    [one],
+  );
+  assert.equal(await ledgers.terminal(other), undefined);
+});
