@@ -8,6 +8,7 @@ import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { Provisioning } from './adapter.ts';
 import type { Sealed, Sealer } from './seal.ts';
 
 /** What a ledger needs to check what it stores: seals before insert and after select. */
@@ -24,6 +25,8 @@ export interface LedgersFactory {
    * because opening it would create it.
    */
   readonly file?: string;
+  /** What has to be prepared in a database by an administrator before the ledger opens. */
+  readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
   open(context: LedgerContext): Promise<Ledgers>;
 }
 

@@ -17,7 +17,8 @@ export const BATCH = 128;
  * at the same time arrive at the same chain.
  */
 export async function makeCheckpoint(store: TableStore): Promise<Sealed<Checkpoint> | undefined> {
-  const { newest, target } = await store.read({ checkpointsAfter: 0 }, (tables) => ({
+  const after = Number.MAX_SAFE_INTEGER;
+  const { newest, target } = await store.read({ checkpointsAfter: after }, (tables) => ({
     newest: newestCheckpoint(tables),
     target: tables.lastSeq(),
   }));
