@@ -146,7 +146,7 @@ select pg_catalog.current_setting('fsync'), pg_catalog.current_setting('full_pag
   pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('server_encoding'),
   pg_catalog.current_setting('search_path'),
   pg_catalog.has_schema_privilege(n.oid, 'usage'),
-  pg_catalog.to_regclass(pg_catalog.format('%I.head', n.nspname)) is not null
+  exists (select from pg_catalog.pg_class where relnamespace = n.oid and relname = 'head')
   from (select) as one left join pg_catalog.pg_namespace as n on n.nspname = :'schema';
 
 -- name: version
