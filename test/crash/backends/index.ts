@@ -1,7 +1,7 @@
 import type { Backend } from './backend.ts';
 import { filesBackend } from './files.ts';
 import { REMOTE_BACKENDS } from './http.ts';
-import { postgresBackend } from './postgres.ts';
+import { postgresBackend, postgresLedgerBackend } from './postgres.ts';
 import { snapshotBackend } from './snapshot.ts';
 import { sqliteBackend } from './sqlite.ts';
 
@@ -15,7 +15,8 @@ export const BACKENDS: readonly Backend[] = [
 ];
 
 export function backendNamed(name: string): Backend {
-  const found = [...BACKENDS, ...REMOTE_BACKENDS].find((backend) => backend.name === name);
+  const all = [...BACKENDS, ...REMOTE_BACKENDS, postgresLedgerBackend];
+  const found = all.find((backend) => backend.name === name);
   if (found === undefined) {
     throw new Error(
       `no backend "${name}"; there are ${BACKENDS.map((backend) => backend.name).join(', ')}`,
