@@ -124,12 +124,18 @@ export async function openRecords(args: Arguments): Promise<DeploymentRecords> {
 
 /** The same for verbs that begin a deployment's records: they create the store, not the keyring. */
 export async function openOrCreateRecords(config: RuntimeConfig): Promise<DeploymentRecords> {
+  const { keyring, context } = openKeys(config);
+  const ledgers = await ledgersOf(config.store).open(context);
+  const { sealer } = context;
+  return { config, ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
+}
+
+/** The keyring, and what a ledger needs of it. */
+export function openKeys(config: RuntimeConfig) {
   assertKeyring(config);
   const keyring =
     typeof config.keyring === 'string' ? loadKeyring(config.keyring) : openKeyring(config.keyring);
-  const sealer = createSealer(keyring);
-  const ledgers = await ledgersOf(config.store).open({ sealer, digest: digestText });
-  return { config, ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
+  return { keyring, context: { sealer: createSealer(keyring), digest: digestText } };
 }
 
 /** Opens a deployment for one verb. A fault before it is open has changed nothing. */

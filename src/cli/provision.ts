@@ -42,9 +42,7 @@ nothing else.`,
     const { open, what } = args.has('ledger')
       ? chooseLedger(config)
       : chooseProvisionable(config.adapters, args);
-    const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
-    if (admin === '')
-      throw args.wrong(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`);
+    const admin = readAdmin(args);
     const removed = args.has('remove');
     const provisioning = await sayUnchanged(() => open(admin, removed ? 'remove' : 'provision'));
     if (args.has('print')) {
@@ -66,6 +64,13 @@ nothing else.`,
     return EXIT.done;
   },
 };
+
+/** The administrator's address, which is in no configuration. */
+export function readAdmin(args: Arguments): string {
+  const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
+  if (admin !== '') return admin;
+  throw args.wrong(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`);
+}
 
 /** Equal lines are printed once, with their number. */
 function printLeftOut(leftOut: readonly LeftOut[], { line, paint }: Output): void {

@@ -27,6 +27,16 @@ export interface LedgersFactory {
   readonly file?: string;
   /** What has to be prepared in a database by an administrator before the ledger opens. */
   readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
+  /**
+   * Takes over a SQLite ledger, whole, into this one, which is empty. Verifies both; refuses while
+   * attempts are open. The file cannot be used afterwards.
+   */
+  readonly copyFrom?: (context: LedgerContext, file: string) => Promise<{ readonly rows: number }>;
+  /**
+   * Moves rows that a checkpoint covered before a moment to an archive. They are read and verified
+   * as before, and what they spent stays spent.
+   */
+  readonly archive?: (admin: string, before: Date) => Promise<{ readonly rows: number }>;
   open(context: LedgerContext): Promise<Ledgers>;
 }
 

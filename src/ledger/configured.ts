@@ -6,10 +6,12 @@ import { sqliteLedgers } from './sqlite/index.ts';
 export function ledgersOf(store: string | LedgersFactory): LedgersFactory {
   if (typeof store !== 'string') return store;
   if (!/^postgres(?:ql)?:\/\//.test(store)) return sqliteLedgers(store);
+  const load = async () => (await loadPostgres()).postgresLedgers(store);
   return {
-    open: async (context) => (await loadPostgres()).postgresLedgers(store).open(context),
-    provisioning: async (admin, what) =>
-      (await loadPostgres()).postgresLedgers(store).provisioning(admin, what),
+    open: async (context) => (await load()).open(context),
+    provisioning: async (admin, what) => (await load()).provisioning(admin, what),
+    copyFrom: async (context, file) => (await load()).copyFrom(context, file),
+    archive: async (admin, before) => (await load()).archive(admin, before),
   };
 }
 

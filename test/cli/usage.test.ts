@@ -27,6 +27,7 @@ const VERBS = [
   'resolve',
   'export',
   'verify',
+  'ledger',
   'completion',
 ];
 

@@ -42,7 +42,7 @@ test('the ledger leaves nothing in a session that a pooler would hand to another
     /\bset (?!local\b|\w+ = |positions|claimed|lease_until_ms|revision)\w+ =/i,
     /advisory/i,
     /create temp/i,
-    /\.prepare\(/,
+    /session\.prepare\(/,
     /with hold/i,
   ])
     assert.doesNotMatch(sent, banned);

@@ -4,8 +4,9 @@ import { EffectMatchError } from '../../errors.ts';
 import { asFault, Connection, connectionTarget } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import { ledgersIn } from '../ledgers.ts';
+import { copyLedger } from './copy.ts';
 import { Queries } from './fetch.ts';
-import { planLedger } from './provision.ts';
+import { archiveRows, planLedger } from './provision.ts';
 import { SQL, VERSION } from './sql.ts';
 import { PostgresStore } from './store.ts';
 
@@ -30,15 +31,19 @@ export interface PostgresLedgerOptions {
 export function postgresLedgers(
   connection: ConnectionOptions,
   options: PostgresLedgerOptions = {},
-): LedgersFactory & Required<Pick<LedgersFactory, 'provisioning'>> {
+): LedgersFactory & Required<Pick<LedgersFactory, 'provisioning' | 'copyFrom' | 'archive'>> {
   const { schema = 'effectmatch_ledger', deadlineMs = 30_000 } = options;
-  const place = { connection, queries: new Queries(SQL.queries, schema), deadlineMs };
+  const queries = new Queries(SQL.queries, schema);
+  const open: LedgersFactory['open'] = async (context) => {
+    await demandPrepared(connection, queries, schema);
+    return ledgersIn(new PostgresStore(context, { connection, queries, deadlineMs }));
+  };
   return {
-    async open(context) {
-      await demandPrepared(connection, place.queries, schema);
-      return ledgersIn(new PostgresStore(context, place));
-    },
+    open,
     provisioning: (admin, what) => planLedger(admin, connection, schema, what),
+    copyFrom: (context, file) =>
+      copyLedger(context, file, { connection, queries, factory: { open } }),
+    archive: (admin, before) => archiveRows(admin, queries, before),
   };
 }
 

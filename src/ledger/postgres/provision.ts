@@ -1,6 +1,6 @@
 import type { Provisioning } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
-import { connectionTarget } from '../../postgres/connection.ts';
+import { asFault, connectionTarget } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import {
   openAdministrator,
@@ -8,6 +8,7 @@ import {
   provisioningOf,
   stepsFor,
 } from '../../postgres/provisioning.ts';
+import type { Queries } from './fetch.ts';
 import { SQL, VERSION } from './sql.ts';
 
 /**
@@ -66,6 +67,28 @@ function removalSteps({ schema, owner, login }: Values): readonly ProvisionStep[
     ...stepsFor(needs, 'rights of the roles in this database', each('drop_owned')),
     ...stepsFor(needs, 'roles that no other database uses', each('drop_role')),
   ];
+}
+
+/**
+ * Moves rows that a checkpoint covered before a moment out of the journal, except those of attempts
+ * that have not ended. They stay readable and verified, and what they spent stays spent.
+ */
+export async function archiveRows(
+  admin: ConnectionOptions,
+  queries: Queries,
+  before: Date,
+): Promise<{ readonly rows: number }> {
+  await using session = await openAdministrator(admin);
+  try {
+    await session.query('begin');
+    await session.query(queries.get('lock').text);
+    const { text, values } = queries.get('archive_rows', before.toISOString());
+    const { rows } = await session.query(text, values);
+    await session.query('commit');
+    return { rows: Number(rows[0]?.[0]) };
+  } catch (error) {
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'nothing was archived');
+  }
 }
 
 function refused(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {

@@ -71,7 +71,7 @@ export class PostgresStore implements TableStore {
     return look(tables);
   }
 
-  /** A session of its own, so that its transactions hold up no reader. */
+  /** On a separate session, so that its transactions hold up no reader. */
   async openSnapshot(): Promise<LedgerSnapshot> {
     const { queries } = this.#place;
     const session = await this.#untilDeadline(() => openSession(this.#place));

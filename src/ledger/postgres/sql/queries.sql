@@ -140,6 +140,20 @@ insert into :"schema".document (digest, text, seal_key, seal_mac)
 insert into :"schema".checkpoint (through_seq, text, seal_key, seal_mac)
   select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]);
 
+-- name: archive_rows
+with bound as (
+    select coalesce(max(through_seq), 0) as seq from :"schema".checkpoint
+      where (text::jsonb ->> 'at')::timestamptz <= $1::timestamptz),
+  moved as (
+    delete from :"schema".journal
+      where seq <= (select bound.seq from bound)
+        and occurrence not in (
+          select j.occurrence from :"schema".unsettled as u
+            join :"schema".journal as j on j.seq = u.claim)
+      returning *),
+  kept as (insert into :"schema".archive select * from moved returning seq)
+select count(*) from kept;
+
 -- name: conditions
 -- What a commit promises, and whether this is the place that was prepared.
 select pg_catalog.current_setting('fsync'), pg_catalog.current_setting('full_page_writes'),
