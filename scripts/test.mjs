@@ -47,9 +47,10 @@ if (files.length === 0) {
   );
   process.exit(1);
 }
-const { startServer, environmentOf } = files.some(needsPostgres)
+const { startServer, environmentOf, installVersion15 } = files.some(needsPostgres)
   ? await import('../test/postgres/server.ts')
   : {};
+installVersion15?.();
 const server = await startServer?.().catch((error) => {
   console.error(`These tests need PostgreSQL, which did not start. ${error.message}`);
   process.exit(1);

@@ -3,7 +3,7 @@ import { invariant } from '../../../errors.ts';
 import { type Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { openAdministrator, provisioningOf } from '../../../postgres/provisioning.ts';
-import { type RelationInspection, readRelations } from '../catalog.ts';
+import { type RelationInspection, readRelations, resolveNames } from '../catalog.ts';
 import { demandEntries } from '../entry.ts';
 import { type PostgresOptions, type RegisteredName, readOptions, refused } from '../options.ts';
 import { demandViews } from '../view.ts';
@@ -30,7 +30,7 @@ async function readPlan(
   options: PostgresOptions,
   what: 'provision' | 'remove',
 ): Promise<ProvisionPlan> {
-  const settings = readOptions(options);
+  const settings = await resolveNames(connection, readOptions(options));
   const { database, control, execution } = await readLogins(connection, options);
   const inspections = await readRelations(connection, [...settings.relations, ...settings.reads]);
   const relations = settings.relations.map((registered, index) =>
