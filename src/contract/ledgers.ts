@@ -128,6 +128,12 @@ export interface Ledgers {
   uncompleted(): Promise<readonly Acknowledgement[]>;
 
   /**
+   * Waits until a verdict or decision may have been recorded about the occurrence, at most `ms`; a
+   * ledger that hears of nothing waits that long. Callers look again after it, and later.
+   */
+  changed?(occurrence: OccurrenceId, ms: number, signal?: AbortSignal): Promise<void>;
+
+  /**
    * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked.
    * `occurrence` narrows them; a ledger that cannot do that quickly may leave it out of account, so
    * callers filter as well.

@@ -17,6 +17,7 @@ export function ledgersIn(store: TableStore): Ledgers {
     ...verdictLedger(store),
     ...journalLedger(store),
     ...documentLedger(store),
+    ...(store.changed && { changed: store.changed }),
     close: () => store.close(),
   };
 }

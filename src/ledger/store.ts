@@ -1,4 +1,4 @@
-import type { AttemptName, JournalEntry, LedgerContext } from '../contract/ledgers.ts';
+import type { AttemptName, JournalEntry, LedgerContext, Ledgers } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import type { Binding } from '../protocol/binding.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
@@ -21,6 +21,7 @@ export interface TableStore {
   read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T>;
   /** The same for `verify`, which makes many looks: they must not hold up decisions. */
   openSnapshot(): Promise<LedgerSnapshot>;
+  readonly changed?: NonNullable<Ledgers['changed']>;
   close(): Promise<void>;
 }
 

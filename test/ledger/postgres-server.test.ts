@@ -134,6 +134,39 @@ test('behind a pooler that changes sessions between transactions everything work
   await two.close();
 });
 
+test('who waits for a verdict hears of it from another process, and otherwise waits as long as told', async () => {
+  await using db = await freshDatabase();
+  const factory = postgresLedgers(await prepare(db));
+  const [one, two] = [await factory.open(context), await factory.open(context)];
+  const { record } = await claimFixture(one, context, 'awaited');
+  const { record: other } = await claimFixture(one, context, 'another');
+  const wait = async (ms: number, signal?: AbortSignal) => {
+    const begin = performance.now();
+    await one.changed?.(record.occurrence, ms, signal);
+    return performance.now() - begin;
+  };
+  assert.ok((await wait(500)) > 490, 'nothing happened');
+  const aborting = new AbortController();
+  const aborted = wait(60_000, aborting.signal);
+  aborting.abort();
+  await assert.rejects(aborted, { name: 'AbortError' });
+  let hasHeard = false;
+  const hearing = wait(60_000).then(() => {
+    hasHeard = true;
+  });
+  await two.record(fixtureTerminal(context, other, 'committed'), 'flushed');
+  await two.announcePlan('task', 1);
+  assert.equal(hasHeard, false, 'a verdict about another occurrence');
+  await two.record(fixtureTerminal(context, record, 'committed'), 'relaxed');
+  await hearing;
+  await db.run(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'effectmatch ledger'",
+  );
+  assert.ok((await wait(300)) > 290, 'a lost connection only means that nothing is heard');
+  await one.close();
+  await two.close();
+});
+
 test('a process that stands still while it decides holds up the others for a bounded time', async () => {
   await using db = await freshDatabase();
   const url = await prepare(db);

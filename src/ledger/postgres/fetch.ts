@@ -9,8 +9,11 @@ import type { FetchedTables } from './fetched.ts';
 /** The statements of a ledger, in its schema. */
 export class Queries {
   readonly #texts: ReadonlyMap<string, string>;
+  /** Where verdicts are announced. */
+  readonly channel: string;
 
   constructor(file: SqlFile, schema: string) {
+    this.channel = schema;
     this.#texts = new Map(file.names.map((name) => [name, file.get(name, { schema })]));
   }
 

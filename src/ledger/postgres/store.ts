@@ -6,6 +6,7 @@ import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { About, Durability, LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
 import { Fetching, type Queries } from './fetch.ts';
 import { type FetchedRow, FetchedTables, Unfetched } from './fetched.ts';
+import { Listener } from './listener.ts';
 import { writesOf } from './write.ts';
 
 /** Where a ledger is, and how long its operations wait for the server and for each other. */
@@ -47,13 +48,18 @@ export class PostgresStore implements TableStore {
   readonly #place: Place;
   readonly #sessions = new Map<'reading' | 'deciding', Promise<Connection>>();
   readonly #waiting: Waiting[] = [];
+  readonly #listener: Listener;
   #isDeciding = false;
   #isClosed = false;
 
   constructor(context: LedgerContext, place: Place) {
     this.context = context;
     this.#place = place;
+    this.#listener = new Listener(() => openSession(place), place.queries.channel);
   }
+
+  readonly changed: TableStore['changed'] & {} = (occurrence, ms, signal) =>
+    this.#listener.wait(occurrence, ms, signal);
 
   decide<T>(about: About, durability: Durability, decide: (tables: LedgerTables) => T): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -97,6 +103,7 @@ export class PostgresStore implements TableStore {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    await this.#listener.close();
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();
     for (const session of sessions) await session.then((open) => open.close()).catch(() => {});

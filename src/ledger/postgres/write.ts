@@ -1,4 +1,5 @@
 import type { ParameterValue, WireStatement } from '../../postgres/connection.ts';
+import { quoteLiteral, quoteName } from '../../postgres/identifier.ts';
 import type { Queries } from './fetch.ts';
 import type { FetchedTables } from './fetched.ts';
 
@@ -60,7 +61,19 @@ export function writesOf(queries: Queries, tables: FetchedTables): readonly Wire
     changes.checkpoints.map((row) => [row.throughSeq, row.text, row.sealKey, row.sealMac]),
   );
   if (changes.rows.length > 0) writes.push(queries.get('advance', String(tables.lastSeq())));
+  for (const { kind, occurrence } of changes.rows)
+    if (isAwaited(kind)) writes.push({ text: notifying(queries.channel, occurrence) });
   return writes;
+}
+
+/** What `ensure` waits for. */
+function isAwaited(kind: string): boolean {
+  return kind === 'terminal' || kind === 'resolution';
+}
+
+/** The statement, because the function of the same purpose may be closed to this login. */
+function notifying(channel: string, payload: string): string {
+  return `notify ${quoteName(channel)}, ${quoteLiteral(payload)}`;
 }
 
 function columnsOf(rows: readonly (readonly Column[])[]): readonly ParameterValue[] {
