@@ -47,7 +47,8 @@ export function claimLedger(store: TableStore): Pick<Ledgers, ClaimMethods> {
     async claim(request) {
       const checked = checkRequest(store.context, request);
       const { binding, license } = checked;
-      return await store.decide({ binding, task: license.task }, 'grouped', (tables) =>
+      const plan = { task: license.task, revision: license.planRevision };
+      return await store.decide({ binding, plan }, 'grouped', (tables) =>
         claimOccurrence(tables, checked, request),
       );
     },

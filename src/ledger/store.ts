@@ -51,6 +51,8 @@ export interface About {
   readonly binding?: Binding;
   /** The plan revision announced for a task. */
   readonly task?: string;
+  /** The same, where all that matters is whether it is higher than this. */
+  readonly plan?: { readonly task: string; readonly revision: number };
   /** Claims that have not ended: all, or those whose lease has. */
   readonly unsettled?: 'all' | 'expired';
   readonly document?: Digest;

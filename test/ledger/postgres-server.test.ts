@@ -94,6 +94,51 @@ test('a line that is cut before COMMIT or before its answer leaves one claim, an
   await ledgers.close();
 });
 
+test('a process that decides alone needs one message for each claim and each verdict', async () => {
+  await using db = await freshDatabase();
+  const url = await prepare(db);
+  await using line = await startCuttingLine(Number(new URL(url).port));
+  const ledgers = await postgresLedgers(through(url, line.port)).open(context);
+  await ledgers.announcePlan('shared task', 3);
+  const license = { task: 'shared task', planRevision: 3 };
+  const { record: first } = await claimFixture(ledgers, context, 'first', { license });
+  const before = line.messages();
+  await ledgers.record(fixtureTerminal(context, first, 'committed'), 'relaxed');
+  for (const name of ['a', 'b', 'c']) {
+    const { record } = await claimFixture(ledgers, context, name, { license });
+    assert.equal(await ledgers.renew(record.occurrence, record.execution, 60_000), true);
+    await ledgers.record(fixtureTerminal(context, record, 'rejected'), 'flushed');
+  }
+  assert.equal(line.messages() - before, 10);
+  assert.equal((await ledgers.verify()).kind, 'intact');
+  await ledgers.close();
+});
+
+test('what a process believes is compared with the tables before it counts', async () => {
+  await using db = await freshDatabase();
+  const factory = postgresLedgers(await prepare(db));
+  const [one, two] = [await factory.open(context), await factory.open(context)];
+  const license = { task: 'task' };
+  const { record } = await claimFixture(one, context, 'held', { license });
+  await two.announcePlan('task', 9);
+  const old = fixtureRequest(context, fixtureLicense('old', license), fixtureExecution('old'));
+  const superseded = await one.claim(old);
+  assert.ok(superseded.kind === 'refused' && superseded.reason === 'plan-superseded');
+  await claimFixture(one, context, 'warm');
+  await claimFixture(two, context, 'taken');
+  const taken = await claim(one, 'taken');
+  assert.ok(taken.kind === 'refused' && taken.reason === 'spent');
+  await claimFixture(one, context, 'warm again');
+  await two.record(fixtureTerminal(context, record, 'rejected'), 'flushed');
+  const late = one.record(fixtureTerminal(context, record, 'committed'), 'flushed');
+  await assert.rejects(late, { code: 'ERR_EM_TERMINAL_CONFLICT' });
+  const voided = await one.voidPermit(record.occurrence, record.execution);
+  assert.equal(voided.kind, 'void');
+  assert.equal((await one.verify()).kind, 'intact');
+  await one.close();
+  await two.close();
+});
+
 test('each of a group of decisions has its result although the answer to their COMMIT was lost', async () => {
   await using db = await freshDatabase();
   const url = await prepare(db);

@@ -107,22 +107,30 @@ export async function startTransactionPooler(
 /** What happens to the next message that ends a transaction with COMMIT. */
 export type Cut = 'before' | 'after' | undefined;
 
+/** A line that can be cut, and counts how often a client asked the server to be ready again. */
+interface CuttingLine extends Listening {
+  cutNext(cut: Cut): void;
+  readonly cuts: () => number;
+  readonly messages: () => number;
+}
+
 /** A line to a server that is cut once, before a COMMIT arrives or before its answer does. */
-export async function startCuttingLine(
-  port: number,
-): Promise<Listening & { cutNext(cut: Cut): void; readonly cuts: () => number }> {
+export async function startCuttingLine(port: number): Promise<CuttingLine> {
   const sockets: Socket[] = [];
   let pending: Cut;
   let cuts = 0;
+  let messages = 0;
   const server = createServer((client) => {
     const socket = connect(port, '127.0.0.1');
     sockets.push(client, socket);
     let isCut = false;
+    const answers = new Messages();
     const cut = () => {
       isCut = true;
       client.destroy();
     };
     socket.on('data', (chunk) => {
+      for (const { type } of answers.read(chunk)) if (type === 'Z') messages += 1;
       if (!isCut) client.write(chunk);
     });
     client.on('data', (chunk) => {
@@ -146,5 +154,6 @@ export async function startCuttingLine(
       pending = cut;
     },
     cuts: () => cuts,
+    messages: () => messages,
   };
 }

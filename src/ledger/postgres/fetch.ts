@@ -48,7 +48,8 @@ export class Fetching {
 
   /** Asks for what something is about, as far as it is known beforehand. */
   about(about: About): this {
-    const { occurrences = [], binding, task, document, page } = about;
+    const { occurrences = [], binding, document, page } = about;
+    const task = about.task ?? about.plan?.task;
     const { lists, plans, kept } = this.#tables;
     if (isTimed(about)) this.moment();
     const first = binding?.occurrences.slice(0, 1) ?? [];

@@ -89,6 +89,24 @@ export class FetchedTables implements LedgerTables {
     return this.#rows.has(occurrence);
   }
 
+  /** Occurrences that were decided about. */
+  touched(): ReadonlySet<string> {
+    const { rows, leased } = this.changes;
+    const changed = [...rows, ...this.#all().filter(({ seq }) => leased.has(seq))];
+    return new Set(changed.map(({ occurrence }) => occurrence));
+  }
+
+  /** The rows of an occurrence whose claim has not ended, with its entry. */
+  held(occurrence: string) {
+    const rows = [...this.#rowsOf(occurrence).values()];
+    const entry = rows.map(({ seq }) => this.#entries.get(seq)).find((one) => one !== undefined);
+    return entry && { rows, entry };
+  }
+
+  #all(): readonly FetchedRow[] {
+    return [...this.#rows.values()].flatMap((rows) => [...rows.values()]);
+  }
+
   /** Runs one decision. Whatever it changed before it threw is as before. */
   attempt<T>(decide: (tables: LedgerTables) => T): T {
     this.#undo = [];

@@ -7,6 +7,7 @@ import type { About, Durability, LedgerSnapshot, LedgerTables, TableStore } from
 import { Fetching, type Queries } from './fetch.ts';
 import { type FetchedRow, FetchedTables, Unfetched } from './fetched.ts';
 import { Listener } from './listener.ts';
+import { LedgerMemory } from './memory.ts';
 import { writesOf } from './write.ts';
 
 /** Where a ledger is, and how long its operations wait for the server and for each other. */
@@ -38,16 +39,24 @@ interface Unanswered {
   readonly results: readonly Result[];
 }
 
+/** Decisions that share a transaction, over all its tries. */
+interface Transaction {
+  readonly group: readonly Waiting[];
+  unanswered: Unanswered | undefined;
+}
+
 /**
- * Tables on a server. A decision takes two messages: the first locks the head, which makes it the
- * only decision of all processes, and fetches what it is about; the second writes and commits.
- * Decisions that arrive meanwhile share the next transaction, each decided alone.
+ * Tables on a server. A transaction locks the head, which makes it the only one of all processes
+ * that decides. It takes one message where this process knows what the decisions depend on, and the
+ * server confirms it; otherwise two: the first fetches, the second writes. Decisions that arrive
+ * meanwhile share the next transaction, each decided alone.
  */
 export class PostgresStore implements TableStore {
   readonly context: LedgerContext;
   readonly #place: Place;
   readonly #sessions = new Map<'reading' | 'deciding', Promise<Connection>>();
   readonly #waiting: Waiting[] = [];
+  readonly #memory = new LedgerMemory();
   readonly #listener: Listener;
   #isDeciding = false;
   #isClosed = false;
@@ -130,23 +139,14 @@ export class PostgresStore implements TableStore {
    * longer happen once the lock is granted again, and the first row that it wrote shows which.
    */
   async #decideGroup(group: readonly Waiting[]): Promise<readonly Result[]> {
-    let unanswered: Unanswered | undefined;
+    const transaction: Transaction = { group, unanswered: undefined };
     return await this.#untilDeadline(async () => {
       const session = await this.#session('deciding');
-      const tables = new FetchedTables(this.context);
       try {
-        await this.#begin(session, tables, group, unanswered);
-        const [found] = tables.lists.page ?? [];
-        if (unanswered !== undefined && found?.digest === unanswered.first.digest) {
-          await session.query('commit');
-          return unanswered.results;
-        }
-        const results: Result[] = [];
-        for (const waiting of group) results.push(await this.#decideOne(session, tables, waiting));
-        const [first] = tables.changes.rows;
-        unanswered = first && { first, results };
-        await this.#commit(session, tables);
-        return results;
+        return (
+          (await this.#decideAtOnce(session, transaction)) ??
+          (await this.#decideFetched(session, transaction))
+        );
       } catch (error) {
         if (session.isAlive && !isLost(error)) await session.query('rollback').catch(() => {});
         else session.destroy();
@@ -155,37 +155,78 @@ export class PostgresStore implements TableStore {
     });
   }
 
+  /** In one message, where this process knows enough; undefined where it does not. */
+  async #decideAtOnce(
+    session: Connection,
+    transaction: Transaction,
+  ): Promise<readonly Result[] | undefined> {
+    const { group, unanswered } = transaction;
+    const abouts = group.map(({ about }) => about);
+    const assumed = unanswered ? undefined : this.#memory.assume(this.context, abouts);
+    if (assumed === undefined) return undefined;
+    const { tables, values } = assumed;
+    const results = group.map(({ decide }) => attempt(tables, decide));
+    if (results.some((result) => 'error' in result && result.error instanceof Unfetched))
+      return undefined;
+    transaction.unanswered = unansweredOf(tables, results);
+    const { queries } = this.#place;
+    const guard = [queries.get('lock'), queries.get('guard', ...values)];
+    const begin = beginning(group, this.#place).map((text) => ({ text }));
+    const writes = [...guard, ...writesOf(queries, tables), { text: 'commit' }];
+    const { replies, failure } = await session.run([...begin, ...writes]);
+    if (failure === undefined) {
+      invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
+      this.#memory.wasRight();
+      this.#memory.learn(tables);
+      return results;
+    }
+    if (isLost(failure.error)) throw failure.error;
+    transaction.unanswered = undefined;
+    this.#memory.wasWrong();
+    await session.query('rollback');
+    return undefined;
+  }
+
+  /** In two messages: what the decisions are about is fetched first. */
+  async #decideFetched(session: Connection, transaction: Transaction): Promise<readonly Result[]> {
+    const { group, unanswered } = transaction;
+    const tables = new FetchedTables(this.context);
+    await this.#begin(session, tables, group, unanswered);
+    const [found] = tables.lists.page ?? [];
+    if (unanswered !== undefined && found?.digest === unanswered.first.digest) {
+      await session.query('commit');
+      return unanswered.results;
+    }
+    this.#memory.setClock(tables.now());
+    const results: Result[] = [];
+    for (const { decide } of group) {
+      let result = attempt(tables, decide);
+      while ('error' in result && result.error instanceof Unfetched) {
+        const { occurrence } = result.error;
+        await new Fetching(this.#place.queries, tables).occurrences([occurrence]).run(session);
+        result = attempt(tables, decide);
+      }
+      results.push(result);
+    }
+    transaction.unanswered = unansweredOf(tables, results);
+    await this.#commit(session, tables);
+    this.#memory.learn(tables);
+    return results;
+  }
+
   async #begin(
     session: Connection,
     tables: FetchedTables,
     group: readonly Waiting[],
     unanswered: Unanswered | undefined,
   ): Promise<void> {
-    const isRelaxed = group.every(({ durability }) => durability === 'relaxed');
-    const fetching = new Fetching(this.#place.queries, tables)
-      .say('begin isolation level read committed read write')
-      .say(`set local synchronous_commit = ${isRelaxed ? 'off' : 'on'}`)
-      .say(`set local lock_timeout = ${this.#place.deadlineMs}`)
-      .say(`set local idle_in_transaction_session_timeout = ${DECIDING_MS}`)
-      .ask('lock', [])
-      .moment();
+    const fetching = new Fetching(this.#place.queries, tables);
+    for (const text of beginning(group, this.#place)) fetching.say(text);
+    fetching.ask('lock', []).moment();
     for (const { about } of group) fetching.about(about);
     if (unanswered !== undefined)
       fetching.about({ page: { afterSeq: unanswered.first.seq - 1, limit: 1 } });
     await fetching.run(session);
-  }
-
-  async #decideOne(session: Connection, tables: FetchedTables, waiting: Waiting): Promise<Result> {
-    for (;;) {
-      try {
-        return { value: tables.attempt(waiting.decide) };
-      } catch (error) {
-        if (!(error instanceof Unfetched)) return { error };
-        await new Fetching(this.#place.queries, tables)
-          .occurrences([error.occurrence])
-          .run(session);
-      }
-    }
   }
 
   async #commit(session: Connection, tables: FetchedTables): Promise<void> {
@@ -217,6 +258,30 @@ export class PostgresStore implements TableStore {
       }
     }
   }
+}
+
+/** The settings end with the transaction, so that a pooler hands on nothing of them. */
+function beginning(group: readonly Waiting[], { deadlineMs }: Place): readonly string[] {
+  const isRelaxed = group.every(({ durability }) => durability === 'relaxed');
+  return [
+    'begin isolation level read committed read write',
+    `set local synchronous_commit = ${isRelaxed ? 'off' : 'on'}`,
+    `set local lock_timeout = ${deadlineMs}`,
+    `set local idle_in_transaction_session_timeout = ${DECIDING_MS}`,
+  ];
+}
+
+function attempt(tables: FetchedTables, decide: Waiting['decide']): Result {
+  try {
+    return { value: tables.attempt(decide) };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function unansweredOf(tables: FetchedTables, results: readonly Result[]): Unanswered | undefined {
+  const [first] = tables.changes.rows;
+  return first && { first, results };
 }
 
 async function readTables(

@@ -10,6 +10,23 @@ select positions from :"schema".head where id for update;
 select positions, (extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint
   from :"schema".head where id;
 
+-- name: guard
+-- Fails unless the tables are as a process believes: the last position, how many rows some
+-- occurrences have, nonces that were not used, and plans that were not superseded.
+select 1 / case when (select positions from :"schema".head where id) = $1::bigint
+    and not exists (
+      select from unnest($2::text[], $3::bigint[]) as given (occurrence, known)
+        where known <> (
+            select count(*) from :"schema".journal as j where j.occurrence = given.occurrence)
+          + (select count(*) from :"schema".archive as a where a.occurrence = given.occurrence))
+    and not exists (
+      select from unnest($4::text[], $5::text[]) as given (issuer, nonce)
+        join :"schema".issuance as i on i.issuer = given.issuer and i.nonce = given.nonce)
+    and not exists (
+      select from unnest($6::text[], $7::bigint[]) as given (task, revision)
+        join :"schema".plan as p on p.task = given.task and p.revision > given.revision)
+  then 1 else 0 end;
+
 -- name: plans
 select task, revision from :"schema".plan where task = any ($1::text[]);
 
