@@ -8,6 +8,7 @@ import type { Ledgers } from '../../src/contract/ledgers.ts';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
 import {
   claimFixture,
+  fixtureAcknowledgement,
   fixtureContext,
   fixtureExecution,
   fixtureLicense,
@@ -73,6 +74,42 @@ test('a server that is killed under load loses no claim that was reported and do
   const claims = rows.filter(({ kind }) => kind === 'claim').map(({ record }) => record.occurrence);
   assert.equal(new Set(claims).size, claims.length, 'none is claimed twice');
   assert.deepEqual(claims.toSorted(), reported.toSorted());
+  assert.equal((await ledgers.verify()).kind, 'intact');
+  await ledgers.close();
+});
+
+test('what counts only once it is flushed survives a crash that follows at once', async () => {
+  // The server flushes nothing by itself in this time.
+  await using server = await startServer({ settings: { wal_writer_delay: '10s' } });
+  const db = await server.createDatabase();
+  const ledgers = await postgresLedgers(await prepare(db)).open(context);
+  const crash = async () => {
+    await server.kill();
+    await server.restart();
+  };
+  const { record } = await claimFixture(ledgers, context, 'claimed');
+  await crash();
+  assert.deepEqual((await ledgers.holder(record.occurrence))?.claim.record, record);
+  await ledgers.record(fixtureTerminal(context, record, 'rejected'), 'flushed');
+  await crash();
+  assert.equal((await ledgers.terminal(record.occurrence))?.kind, 'rejected');
+
+  const { record: second } = await claimFixture(ledgers, context, 'second');
+  const committed = fixtureTerminal(context, second, 'committed');
+  await ledgers.record(committed, 'relaxed');
+  await ledgers.record(committed, 'flushed');
+  await crash();
+  assert.equal((await ledgers.terminal(second.occurrence))?.kind, 'committed', 'agreement');
+  assert.equal(await ledgers.acknowledge(fixtureAcknowledgement(context, second)), true);
+  await crash();
+  assert.equal(await ledgers.acknowledge(fixtureAcknowledgement(context, second)), false);
+
+  const { record: third } = await claimFixture(ledgers, context, 'third');
+  await ledgers.record(fixtureTerminal(context, third, 'committed'), 'relaxed');
+  await crash();
+  assert.equal(await ledgers.terminal(third.occurrence), undefined, 'what is relaxed may be lost');
+  assert.equal((await ledgers.unsettled({ includeLeased: true })).length, 1);
+  await ledgers.record(fixtureTerminal(context, third, 'committed'), 'flushed');
   assert.equal((await ledgers.verify()).kind, 'intact');
   await ledgers.close();
 });
