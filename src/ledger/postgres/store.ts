@@ -140,19 +140,31 @@ export class PostgresStore implements TableStore {
    */
   async #decideGroup(group: readonly Waiting[]): Promise<readonly Result[]> {
     const transaction: Transaction = { group, unanswered: undefined };
-    return await this.#untilDeadline(async () => {
-      const session = await this.#session('deciding');
-      try {
-        return (
-          (await this.#decideAtOnce(session, transaction)) ??
-          (await this.#decideFetched(session, transaction))
-        );
-      } catch (error) {
-        if (session.isAlive && !isLost(error)) await session.query('rollback').catch(() => {});
-        else session.destroy();
-        throw error;
+    try {
+      return await this.#untilDeadline(() => this.#tryOnce(transaction));
+    } catch (error) {
+      if (transaction.unanswered === undefined) throw error;
+      const what = 'COMMIT was not answered; whether it became durable is not known';
+      throw new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', what, { cause: error });
+    }
+  }
+
+  async #tryOnce(transaction: Transaction): Promise<readonly Result[]> {
+    const session = await this.#session('deciding');
+    try {
+      return (
+        (await this.#decideAtOnce(session, transaction)) ??
+        (await this.#decideFetched(session, transaction))
+      );
+    } catch (error) {
+      if (isLost(error)) {
+        session.destroy();
+      } else {
+        transaction.unanswered = undefined;
+        await session.query('rollback').catch(() => {});
       }
-    });
+      throw error;
+    }
   }
 
   /** In one message, where this process knows enough; undefined where it does not. */
@@ -180,7 +192,7 @@ export class PostgresStore implements TableStore {
       this.#memory.learn(tables);
       return results;
     }
-    if (isLost(failure.error)) throw failure.error;
+    if (isLost(failure.error) || sqlState(failure.error) === LOCK_TIMEOUT) throw failure.error;
     transaction.unanswered = undefined;
     this.#memory.wasWrong();
     await session.query('rollback');

@@ -14,8 +14,11 @@ export const BACKENDS: readonly Backend[] = [
   postgresBackend,
 ];
 
+/** The same, and PostgreSQL with its ledger beside the business data. */
+export const BACKENDS_AND_LEDGERS: readonly Backend[] = [...BACKENDS, postgresLedgerBackend];
+
 export function backendNamed(name: string): Backend {
-  const all = [...BACKENDS, ...REMOTE_BACKENDS, postgresLedgerBackend];
+  const all = [...BACKENDS_AND_LEDGERS, ...REMOTE_BACKENDS];
   const found = all.find((backend) => backend.name === name);
   if (found === undefined) {
     throw new Error(
