@@ -1,4 +1,6 @@
 /** A ledger in PostgreSQL, shared by any number of machines. @module */
+import '../../node-version.ts';
+
 import type { LedgersFactory } from '../../contract/ledgers.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, Connection, connectionTarget } from '../../postgres/connection.ts';
