@@ -108,6 +108,7 @@ const TRIED_ON = {
     ),
     'test/runtime/authority.test.ts',
   ],
+  'src/ledger/postgres/': ['test/ledger/postgres', 'test/ledger/model.test.ts'],
   'src/ledger/sqlite/': ['test/ledger/', 'test/runtime/recovery.test.ts'],
   'src/ledger/': [
     ...['rules', 'journal', 'reference', 'sqlite', 'sqlite-tamper'].map(
