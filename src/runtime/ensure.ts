@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deadlineIn, isOver } from '../contract/clock.ts';
 import type { ClaimEntry } from '../contract/ledgers.ts';
-import { digestRecord, occurrenceId } from '../crypto/digest.ts';
+import { actionDigest, digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { type License, licenseRecord, type SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import type { Deployment } from './deployment.ts';
+import { readAction } from './attempt.ts';
+import { adapterNamed, type Deployment } from './deployment.ts';
 import { type ExecuteOptions, executeSigned, type OccurrenceOptions } from './execute.ts';
 import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
@@ -52,11 +53,13 @@ export async function ensure(
   signal?.throwIfAborted();
   const waitUntil = deadlineIn(deployment.clock, waitMs);
   const once = { occurrence, ...(revision !== undefined && { revision }) };
+  // The verdict about one action says nothing about another one.
+  const isOther = isOtherAction(deployment, signed, action);
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     const holder = await deployment.ledgers.holder(occurrence);
     const found =
-      holder === undefined
+      holder === undefined || isOther
         ? await execute(deployment, signed, action, once)
         : await findVerdict(deployment, holder);
     if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
@@ -109,9 +112,25 @@ async function execute(
   once: OccurrenceOptions & { readonly occurrence: OccurrenceId },
 ): Promise<Found> {
   const terminal = await executeSigned(deployment, signed, action, once);
-  const isUnclaimed = terminal.kind === 'rejected' && terminal.claim === undefined;
-  const isTaken = isUnclaimed && (await deployment.ledgers.holder(once.occurrence)) !== undefined;
-  return isTaken ? EXECUTING : { kind: 'ended', terminal, isEarlier: false };
+  const ended = { kind: 'ended', terminal, isEarlier: false } as const;
+  if (terminal.kind !== 'rejected' || terminal.claim !== undefined) return ended;
+  if (terminal.reason === 'other-action' || terminal.reason === 'action-invalid') return ended;
+  const isTaken = (await deployment.ledgers.holder(once.occurrence)) !== undefined;
+  return isTaken ? EXECUTING : ended;
+}
+
+/** Whether the license is bound to an action, and this is not it. */
+function isOtherAction(
+  deployment: Deployment,
+  { license, approved }: SignedLicense,
+  untrusted: unknown,
+): boolean {
+  if (license.action === undefined) return false;
+  const admitted = adapterNamed(deployment, license.adapter);
+  const read = readAction(admitted, untrusted);
+  if (read.kind === 'refused') return true;
+  const described = admitted.adapter.describeAction(read.action);
+  return actionDigest(described, approved.salt) !== license.action;
 }
 
 const earlier = (terminal: Terminal): Found => ({ kind: 'ended', terminal, isEarlier: true });

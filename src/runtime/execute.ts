@@ -91,7 +91,9 @@ async function executeLicense(
   if (authority.kind === 'refused' && occurrence !== undefined && isSpent(authority))
     return rejection(deployment, opened, 'authority', authority.refusal);
   if (authority.kind === 'refused') {
-    const refusal = (await findCommitted(deployment, opened)) ?? authority.refusal;
+    const mayBeExplained = !SELF_EXPLAINING.has(authority.refusal.reason);
+    const earlier = mayBeExplained ? await findCommitted(deployment, opened) : undefined;
+    const refusal = earlier ?? authority.refusal;
     return await finishUnclaimed(deployment, opened, 'authority', refusal);
   }
 
@@ -109,6 +111,9 @@ async function executeLicense(
   }
 }
 
+/** Refusals that an earlier commit of the same license does not explain. */
+const SELF_EXPLAINING: ReadonlySet<string> = new Set(['spent', 'other-action']);
+
 const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';
 
 /**
@@ -120,6 +125,7 @@ async function findCommitted(
   { admitted, occurrence, license }: Attempt,
 ): Promise<Refusal | undefined> {
   if (!isPromotable(admitted) || license.occurrences > 1) return undefined;
+  if ((await deployment.ledgers.holder(occurrence)) !== undefined) return undefined;
   const stored = await admitted.adapter.markers.find(occurrence).catch(() => undefined);
   const found = stored && openMarker(deployment, stored);
   if (found?.kind !== 'valid' || found.record.disposition !== 'committed') return undefined;
