@@ -19,6 +19,8 @@ const SLOW = [
   'test/rehearsal/',
   'test/examples/',
   'test/ledger/sqlite.test.ts',
+  'test/ledger/postgres.test.ts',
+  'test/ledger/postgres-server.test.ts',
   'test/adapters/files/promotion.test.ts',
   'test/adapters/http/random-faults.test.ts',
   'test/adapters/postgres/differential/',

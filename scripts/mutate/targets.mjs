@@ -40,7 +40,7 @@ const FOLDERS = [
   'src/adapters/http',
   'src/http',
   'src/adapters/github',
-  'src/ledger/sqlite',
+  'src/ledger',
 ];
 
 /** Source files whose every check must be held by a test. */
@@ -50,8 +50,6 @@ export const TARGETS = [
   ...CRYPTO.map((name) => `src/crypto/${name}.ts`),
   'src/backend/permit-check.ts',
   'src/backend/promotable.ts',
-  'src/ledger/rules.ts',
-  'src/ledger/journal.ts',
   'src/adapters/files/promotion.ts',
   'src/adapters/snapshot/promotion.ts',
   'src/sqlite/commit.ts',
@@ -110,6 +108,7 @@ const TRIED_ON = {
     ),
     'test/runtime/authority.test.ts',
   ],
+  'src/ledger/postgres/': ['test/ledger/postgres', 'test/ledger/model.test.ts'],
   'src/ledger/sqlite/': ['test/ledger/', 'test/runtime/recovery.test.ts'],
   'src/ledger/': [
     ...['rules', 'journal', 'reference', 'sqlite', 'sqlite-tamper'].map(

@@ -77,7 +77,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
 
   // Causes: PostgreSQL, the operating system, and SQLite by primary result code.
   '28000':
-    'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch',
+    'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch, `effectmatch provision --ledger` that of the ledger',
   '28P01':
     'run `effectmatch provision` if this database was not prepared yet, which makes the two logins; otherwise correct the password in the address, or let `effectmatch provision` set both passwords again',
   '3F000': PROVISION,

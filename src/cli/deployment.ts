@@ -7,7 +7,7 @@ import { digestText } from '../crypto/digest.ts';
 import { type Keyring, loadKeyring, openKeyring } from '../crypto/keyring.ts';
 import { createSealer } from '../crypto/seal.ts';
 import { EffectMatchError } from '../errors.ts';
-import { sqliteLedgers } from '../ledger/sqlite/index.ts';
+import { ledgersOf } from '../ledger/configured.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { checkConfiguration } from '../runtime/configuration.ts';
 import { createRuntime, type Runtime, type RuntimeConfig } from '../runtime/runtime.ts';
@@ -126,13 +126,18 @@ export async function openRecords(args: Arguments): Promise<DeploymentRecords> {
 
 /** The same for verbs that begin a deployment's records: they create the store, not the keyring. */
 export async function openOrCreateRecords(config: RuntimeConfig): Promise<DeploymentRecords> {
+  const { keyring, context } = openKeys(config);
+  const ledgers = await ledgersOf(config.store).open(context);
+  const { sealer } = context;
+  return { config, ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
+}
+
+/** The keyring, and what a ledger needs of it. */
+export function openKeys(config: RuntimeConfig) {
   assertKeyring(config);
   const keyring =
     typeof config.keyring === 'string' ? loadKeyring(config.keyring) : openKeyring(config.keyring);
-  const sealer = createSealer(keyring);
-  const factory = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
-  const ledgers = await factory.open({ sealer, digest: digestText });
-  return { config, ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
+  return { keyring, context: { sealer: createSealer(keyring), digest: digestText } };
 }
 
 /** Opens a deployment for one verb. A fault before it is open has changed nothing. */
@@ -144,9 +149,9 @@ export function openRuntime(config: RuntimeConfig): Promise<Runtime> {
 /** Without a keyring or a store, a path is wrong, or nothing has run yet. */
 export function assertPresent(config: RuntimeConfig): void {
   assertKeyring(config);
-  const store = typeof config.store === 'string' ? config.store : config.store.file;
-  if (store !== undefined && !existsSync(store))
-    throw missing('store', store, '`effectmatch plan` and `run` make it');
+  const { file } = ledgersOf(config.store);
+  if (file !== undefined && !existsSync(file))
+    throw missing('store', file, '`effectmatch plan` and `run` make it');
 }
 
 /** No verb creates a keyring silently: a second one could not read what the first one sealed. */

@@ -10,6 +10,7 @@ import { completionOf, printOverview, printVerbHelp } from './help.ts';
 import { init } from './init.ts';
 import { journal } from './journal.ts';
 import { keygen } from './keygen.ts';
+import { ledger } from './ledger.ts';
 import { createOutput, type Output, printable, type Tone, wrap } from './output.ts';
 import { plan } from './plan.ts';
 import { silenceProgress } from './progress.ts';
@@ -26,7 +27,7 @@ const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
   ...[journal, show, continuations, recover, resolve],
-  ...[exportReceipts, verify],
+  ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),
 ];
 /** Flags that may precede the verb: they change what is printed, not what is done. */

@@ -1,5 +1,6 @@
 import type { LeftOut, Provisioning } from '../contract/adapter.ts';
 import { invariant } from '../errors.ts';
+import { ledgersOf } from '../ledger/configured.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { chooseAdapterName, loadConfig } from './deployment.ts';
@@ -24,6 +25,7 @@ nothing else.`,
       value: 'NAME',
       about: 'the adapter to prepare, if the configuration has several',
     },
+    ledger: { about: 'prepare the ledger instead: its schema and its login' },
     admin: { value: 'URL', about: `the administrator's connection (default: ${ADMIN_VARIABLE})` },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
     remove: { about: 'take everything away again, markers included' },
@@ -32,34 +34,43 @@ nothing else.`,
   examples: [
     'effectmatch provision --print',
     'effectmatch provision --adapter books',
+    'effectmatch provision --ledger',
     'effectmatch provision --remove',
   ],
   async run(args, output) {
-    const { adapters } = await loadConfig(args);
-    const { name, provisioning: open } = chooseProvisionable(adapters, args);
-    const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
-    if (admin === '')
-      throw args.wrong(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`);
+    const config = await loadConfig(args);
+    const { open, what } = args.has('ledger')
+      ? chooseLedger(config)
+      : chooseProvisionable(config.adapters, args);
+    const admin = readAdmin(args);
     const removed = args.has('remove');
     const provisioning = await sayUnchanged(() => open(admin, removed ? 'remove' : 'provision'));
     if (args.has('print')) {
       const sql = provisioning.print();
-      output.document({ adapter: name, sql });
+      output.document({ ...what, sql });
       output.line(sql);
       return EXIT.done;
     }
     const { steps, leftOut } = await apply(provisioning, removed ? 'removing' : 'provisioning');
-    output.document({ adapter: name, steps, removed, leftOut });
+    output.document({ ...what, steps, removed, leftOut });
+    const place = 'adapter' in what ? `the database of "${what.adapter}"` : 'the ledger';
     const except = leftOut.length > 0 ? ', apart from what was left out:' : '';
     output.line(
       removed
-        ? `removed everything of EffectMatch from the database of "${name}" (${steps} statements)`
-        : `the database of "${name}" is prepared (${steps} statements)${except}`,
+        ? `removed everything of EffectMatch from ${place} (${steps} statements)`
+        : `${place} is prepared (${steps} statements)${except}`,
     );
     if (leftOut.length > 0) printLeftOut(leftOut, output);
     return EXIT.done;
   },
 };
+
+/** The administrator's address, which is in no configuration. */
+export function readAdmin(args: Arguments): string {
+  const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
+  if (admin !== '') return admin;
+  throw args.wrong(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`);
+}
 
 /** Equal lines are printed once, with their number. */
 function printLeftOut(leftOut: readonly LeftOut[], { line, paint }: Output): void {
@@ -97,5 +108,14 @@ function chooseProvisionable(adapters: RuntimeConfig['adapters'], args: Argument
   const name = chooseAdapterName(Object.fromEntries(provisionable), args);
   const factory = adapters[name];
   invariant(factory?.provisioning !== undefined, 'a provisionable adapter was chosen');
-  return { name, provisioning: factory.provisioning };
+  return { what: { adapter: name }, open: factory.provisioning };
+}
+
+/** The ledger, if it is in a database. */
+function chooseLedger({ store }: RuntimeConfig) {
+  const { provisioning: open } = ledgersOf(store);
+  if (open !== undefined) return { what: { ledger: true }, open };
+  const message = 'the ledger of this configuration is a file, and needs no provisioning';
+  const next = "to keep it in PostgreSQL, write store: 'postgres://LOGIN:PASSWORD@HOST/DATABASE'";
+  throw new GuidedError('ERR_EM_USAGE', message, next);
 }

@@ -8,6 +8,7 @@ import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { Provisioning } from './adapter.ts';
 import type { Sealed, Sealer } from './seal.ts';
 
 /** What a ledger needs to check what it stores: seals before insert and after select. */
@@ -24,6 +25,18 @@ export interface LedgersFactory {
    * because opening it would create it.
    */
   readonly file?: string;
+  /** What has to be prepared in a database by an administrator before the ledger opens. */
+  readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
+  /**
+   * Takes over a SQLite ledger, whole, into this one, which is empty. Verifies both; refuses while
+   * attempts are open. The file cannot be used afterwards.
+   */
+  readonly copyFrom?: (context: LedgerContext, file: string) => Promise<{ readonly rows: number }>;
+  /**
+   * Moves rows that a checkpoint covered before a moment to an archive. They are read and verified
+   * as before, and what they spent stays spent.
+   */
+  readonly archive?: (admin: string, before: Date) => Promise<{ readonly rows: number }>;
   open(context: LedgerContext): Promise<Ledgers>;
 }
 
@@ -113,6 +126,12 @@ export interface Ledgers {
    * interrupted.
    */
   uncompleted(): Promise<readonly Acknowledgement[]>;
+
+  /**
+   * Waits until a verdict or decision may have been recorded about the occurrence, at most `ms`; a
+   * ledger that hears of nothing waits that long. Callers look again after it, and later.
+   */
+  changed?(occurrence: OccurrenceId, ms: number, signal?: AbortSignal): Promise<void>;
 
   /**
    * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked.

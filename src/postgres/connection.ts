@@ -184,6 +184,11 @@ export class Connection implements AsyncDisposable {
     return await this.#exchange(writeStatements(statements));
   }
 
+  /** Calls back with the payload of every notification on a channel that the session listens to. */
+  onNotification(heard: (payload: string) => void): void {
+    this.#client.on('notification', ({ payload = '' }) => heard(payload));
+  }
+
   /** Prepares our own statements under names, for {@link run}. */
   async prepare(named: Readonly<Record<string, string>>): Promise<void> {
     const { failure } = await this.#exchange(writePreparation(named));

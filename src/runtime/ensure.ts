@@ -68,9 +68,20 @@ export async function ensure(
     if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
     if (isOver(deployment.clock, waitUntil)) throw stillOpen(occurrence, found.why);
     onWait?.(found.why);
-    await sleep(pauseMs, undefined, { ...(signal && { signal }) });
+    await pause(deployment, occurrence, pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
+}
+
+/** Until the ledger hears of a verdict, where it can; otherwise it is asked again later. */
+async function pause(
+  { ledgers }: Deployment,
+  occurrence: OccurrenceId,
+  ms: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (ledgers.changed !== undefined) await ledgers.changed(occurrence, ms, signal);
+  else await sleep(ms, undefined, { ...(signal && { signal }) });
 }
 
 /** The occurrence that one use of a license is, counted from 1. */

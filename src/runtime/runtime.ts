@@ -12,7 +12,7 @@ import { receiptKeys } from '../crypto/receipt-key.ts';
 import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
-import { sqliteLedgers } from '../ledger/sqlite/index.ts';
+import { ledgersOf } from '../ledger/configured.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
@@ -51,7 +51,11 @@ import { quietly, type Telemetry, traced } from './telemetry.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
 export interface RuntimeConfig {
-  /** Path of the ledger's SQLite file, or another ledger. Never the business database. */
+  /**
+   * Path of the ledger's SQLite file, which is never the business database; the address of a login
+   * that `effectmatch provision --ledger` made (`postgres://…`), for a ledger that several machines
+   * share; or another ledger.
+   */
   readonly store: string | LedgersFactory;
   /**
    * Path of the keyring file (created with mode 0600 when absent), or `{ env: 'EFFECTMATCH_KEYS'
@@ -244,8 +248,7 @@ async function openDeployment(
   const { leaseMs = LEASE_MS, restageMs = RESTAGE_MS, telemetry } = config;
   const { keyring, policy, operations, adapters } = parts;
   const sealer = createSealer(keyring);
-  const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
-  const ledgers = await store.open({ sealer, digest: digestText });
+  const ledgers = await ledgersOf(config.store).open({ sealer, digest: digestText });
   const digestKeyed = keyedTextDigest(keyring);
   const issuerKeys = Object.entries(config.issuers).map(
     ([name, issuer]) => [name, [issuer.key].flat()] as const,

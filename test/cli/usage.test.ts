@@ -28,6 +28,7 @@ const VERBS = [
   'resolve',
   'export',
   'verify',
+  'ledger',
   'completion',
 ];
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Step } from '../../src/contract/steps.ts';
 import type { Ensured } from '../../src/runtime/ensure.ts';
-import { BACKENDS } from './backends/index.ts';
+import { BACKENDS_AND_LEDGERS } from './backends/index.ts';
 import { createTemplate, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
@@ -27,7 +27,8 @@ let pool: Pool;
 
 before(async () => {
   pool = new Pool(LANES * CALLERS + 2);
-  for (const backend of BACKENDS) templates.push(await createTemplate(backend, ['append']));
+  for (const backend of BACKENDS_AND_LEDGERS)
+    templates.push(await createTemplate(backend, ['append']));
 });
 
 after(async () => {

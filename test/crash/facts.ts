@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
 import type { StoredMarker } from './backends/backend.ts';
 import type { Installation } from './installation.ts';
 
@@ -37,29 +38,44 @@ export async function readFacts(
   ledgers: readonly string[] = [installation.site.ledger],
 ): Promise<Facts> {
   return {
-    journals: ledgers.map(readJournal),
+    journals: await Promise.all(ledgers.map(readJournal)),
     markers: await installation.backend.readMarkers(installation.folder),
     state: await installation.backend.readState(installation.folder),
     releases: readLines(installation.releases).map(Number),
   };
 }
 
-/** The journal of a ledger file. */
-export function readJournal(file: string): readonly JournalLine[] {
+/** The journal of a ledger, in a file or on a server. */
+export async function readJournal(ledger: string): Promise<readonly JournalLine[]> {
+  const rows = ledger.startsWith('postgres:') ? await askServer(ledger) : askFile(ledger);
+  return rows.map(({ seq, kind, occurrence, slot, text }) => ({
+    seq: Number(seq),
+    kind: String(kind),
+    occurrence: String(occurrence),
+    slot: String(slot),
+    record: JSON.parse(String(text)) as JournalLine['record'],
+  }));
+}
+
+const COLUMNS = 'seq, kind, occurrence, slot, text';
+
+function askFile(file: string): readonly Record<string, unknown>[] {
   const db = new DatabaseSync(file, { timeout: 10_000 });
   try {
-    return db
-      .prepare('select seq, kind, occurrence, slot, text from journal order by seq')
-      .all()
-      .map(({ seq, kind, occurrence, slot, text }) => ({
-        seq: Number(seq),
-        kind: String(kind),
-        occurrence: String(occurrence),
-        slot: String(slot),
-        record: JSON.parse(String(text)) as JournalLine['record'],
-      }));
+    return db.prepare(`select ${COLUMNS} from journal order by seq`).all();
   } finally {
     db.close();
+  }
+}
+
+async function askServer(url: string): Promise<readonly Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const sql = `select ${COLUMNS} from effectmatch_ledger.journal order by seq`;
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
   }
 }
 

@@ -11,6 +11,10 @@ import { ADAPTER, CONTINUATION, ISSUER, type Operation, type Site } from './comm
 const LEDGER = 'ledger.db';
 const KEYRING = 'keys.json';
 
+function ledgerOf(backend: Backend, folder: string): string {
+  return backend.ledger?.(folder) ?? join(folder, LEDGER);
+}
+
 /** One business database with its ledger, on disk, and the licenses that were signed for it. */
 export class Installation implements AsyncDisposable {
   readonly backend: Backend;
@@ -27,7 +31,7 @@ export class Installation implements AsyncDisposable {
     this.folder = folder;
     this.operations = operations;
     this.#release = release;
-    const ledger = join(folder, LEDGER);
+    const ledger = ledgerOf(backend, folder);
     // Longer than any test runs: nothing here may depend on a lease that happens to run out.
     this.site = {
       backend: backend.name,
@@ -182,7 +186,7 @@ async function signAll(
   const key = generateApprover(ISSUER);
   const { sign } = approver(key);
   await using runtime = await createRuntime({
-    store: join(folder, LEDGER),
+    store: ledgerOf(backend, folder),
     keyring: join(folder, KEYRING),
     issuers: { [ISSUER]: { key: key.publicKey, may: [ADAPTER] } },
     adapters: { [ADAPTER]: backend.factory(folder) },

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { OPERATION_KINDS } from './backends/backend.ts';
-import { BACKENDS } from './backends/index.ts';
+import { BACKENDS_AND_LEDGERS } from './backends/index.ts';
 import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
@@ -27,7 +27,8 @@ let pool: Pool;
 
 before(async () => {
   pool = new Pool(16);
-  for (const backend of BACKENDS) templates.push(await createTemplate(backend, OPERATION_KINDS));
+  for (const backend of BACKENDS_AND_LEDGERS)
+    templates.push(await createTemplate(backend, OPERATION_KINDS));
 });
 
 after(async () => {
@@ -51,7 +52,7 @@ async function runAll<Plan>(
 /** Every plan in every order, in turn on every backend. */
 function inEveryOrder<Plan>(plans: readonly Plan[]): readonly (Plan & Pick<ZombiePlan, 'order'>)[] {
   return plans.flatMap((plan) =>
-    ORDERS.flatMap((order) => BACKENDS.map(() => ({ ...plan, order }))),
+    ORDERS.flatMap((order) => BACKENDS_AND_LEDGERS.map(() => ({ ...plan, order }))),
   );
 }
 

@@ -1,8 +1,8 @@
-// Goal: the SQLite ledgers decide every sequence of operations as the reference ledgers do. Method:
+// Goal: every ledger decides every sequence of operations as the reference ledger does. Method:
 // random commands run on both; results, error codes, and in the end journals and chains are
 // compared.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import fc from 'fast-check';
 import type { Ledgers } from '../../src/contract/ledgers.ts';
 import { digestRecord, occurrenceId } from '../../src/crypto/digest.ts';
@@ -19,6 +19,8 @@ import {
   fixtureRequest,
   fixtureTerminal,
 } from '../../src/testing/ledger/fixtures.ts';
+import type { LedgerKit } from '../../src/testing/ledger-conformance.ts';
+import { ledgerDatabase, postgresKit } from './postgres-store.ts';
 import { referenceLedgers } from './reference.ts';
 import { sqliteKit } from './sqlite-store.ts';
 
@@ -149,31 +151,31 @@ async function shown(ledgers: Ledgers): Promise<unknown> {
   };
 }
 
-test('property: SQLite and the reference decide alike, and the journal is intact after any sequence', async () => {
+async function compareWithReference(kit: LedgerKit, numRuns: number): Promise<void> {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(
       opening,
       fc.array(command, { minLength: 10, maxLength: 50 }),
       async (first, rest) => {
-        const store = await sqliteKit.create();
-        const sqlite = await store.open(context);
+        const store = await kit.create();
+        const compared = await store.open(context);
         const reference = await referenceLedgers().open(context);
         try {
           for (const command of [...first, ...rest]) {
             const expected = await outcomeOf(run(reference, command));
-            const actual = await outcomeOf(run(sqlite, command));
+            const actual = await outcomeOf(run(compared, command));
             assert.deepEqual(actual, expected, JSON.stringify(command));
             seen.add(labelOf(command.op, expected));
           }
-          assert.deepEqual(await shown(sqlite), await shown(reference));
+          assert.deepEqual(await shown(compared), await shown(reference));
         } finally {
-          await sqlite.close();
+          await compared.close();
           await store.remove();
         }
       },
     ),
-    { numRuns: 100 },
+    { numRuns },
   );
   const reached = [
     'claim claimed',
@@ -195,4 +197,14 @@ test('property: SQLite and the reference decide alike, and the journal is intact
     [],
     'the commands reach every kind of decision',
   );
+}
+
+test('property: SQLite and the reference decide alike, and the journal is intact after any sequence', async () => {
+  await compareWithReference(sqliteKit, 100);
 });
+
+test('property: PostgreSQL and the reference decide alike, and the journal is intact after any sequence', async () => {
+  await compareWithReference(postgresKit, 60);
+});
+
+after(async () => await (await ledgerDatabase()).drop());

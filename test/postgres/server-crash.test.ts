@@ -36,13 +36,21 @@ before(() => {
 after(() => pool.close());
 
 test('a server killed around COMMIT leaves every operation settled as it really ended', async () => {
+  await killAroundCommit(undefined);
+});
+
+test('the same holds where the server that is killed has the ledger too', async () => {
+  await killAroundCommit('ledger beside');
+});
+
+async function killAroundCommit(ledger: 'ledger beside' | undefined): Promise<void> {
   await using server = await startServer();
   const kinds = Array.from(
     { length: (KILLS + MORE_KILLS) * AT_ONCE },
     (_, index) => KINDS[index % 3] ?? 'append',
   );
   await using template = await createTemplate(
-    postgresOn(() => server.createDatabase()),
+    postgresOn(() => server.createDatabase(), ledger),
     kinds,
   );
   await using installation = await template.copy();
@@ -62,8 +70,10 @@ test('a server killed around COMMIT leaves every operation settled as it really 
     await Promise.race([running, freezer.stopped]);
     freezer.freeze();
     await server.kill();
-    const told = await running;
+    // A ledger that is down with the server is waited for, until the server is back.
+    if (ledger === undefined) await running;
     await server.restart();
+    const told = await running;
     reached = () => {};
     await scene.recoverTogether(2 + (seen.kills % 3));
     const facts = await scene.compare({ stage: 'settled' });
@@ -88,7 +98,7 @@ test('a server killed around COMMIT leaves every operation settled as it really 
   console.log(`server kills, seed ${seed}: ${JSON.stringify(seen)}`);
   assert.ok(seen.lostButCommitted > 0, 'no COMMIT was lost after it had become durable');
   assert.ok(seen.lostAndVoid > 0, 'no COMMIT was lost before it became durable');
-});
+}
 
 /**
  * Stops the server soon after one of the operations has sent its COMMIT; which one, and how soon,

@@ -11,6 +11,7 @@ import type { PostgresOptions } from './options.ts';
 import { planProvisioning } from './provision/apply.ts';
 
 export type { ConnectionOptions } from '../../postgres/options.ts';
+export type { ProvisionStep } from '../../postgres/provisioning.ts';
 export type {
   CheckedPostgresAction,
   PostgresAction,
@@ -20,7 +21,6 @@ export type {
 export type { Review } from './certify/facts.ts';
 export type { PostgresOptions, PostgresRelationOption, SessionOptions } from './options.ts';
 export { planProvisioning } from './provision/apply.ts';
-export type { ProvisionStep } from './provision/provision.ts';
 
 /**
  * Protects writes to a PostgreSQL database: agent SQL runs as a restricted login in a held

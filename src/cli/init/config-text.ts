@@ -1,6 +1,11 @@
 import { printableLine } from '../output.ts';
 import type { DatabaseSchema, TableSchema } from './schema.ts';
 
+/** Where addresses with passwords are kept. */
+export const ENV_FILE = 'effectmatch.env';
+/** The variable with the login of a ledger in PostgreSQL. */
+export const LEDGER_VARIABLE = 'EFFECTMATCH_LEDGER_URL';
+
 /** What goes into a configuration file besides what was found in the database. */
 export interface ConfigPlan {
   readonly adapter: string;
@@ -28,8 +33,7 @@ import { defineConfig${helper} } from 'effectmatch';
 import { ${schema.kind} } from 'effectmatch/adapters/${schema.kind}';
 
 export default defineConfig({
-  // The ledger: claims, verdicts, the journal. A separate file, never the business database.
-  store: ${literal(store)},
+${storeText(store, schema)}
   // The keys by which the runtime seals its own records. Back it up; keep it out of version control.
   keyring: ${literal(keyring)},
 ${issuersText(plan)}
@@ -46,6 +50,20 @@ ${leftOutLines(plan, schema)}    }),
   },
 });
 `;
+}
+
+function storeText(store: string, { kind }: DatabaseSchema): string {
+  const lines =
+    kind === 'postgres'
+      ? [
+          '// The ledger: claims, verdicts, the journal. A file serves the processes of one machine. If several machines use',
+          '// this database, keep the ledger in it: `effectmatch provision --ledger` prepares it for',
+          `// store: fromEnvironment('${LEDGER_VARIABLE}', { file: '${ENV_FILE}' }),`,
+        ]
+      : [
+          '// The ledger: claims, verdicts, the journal. A separate file, never the business database.',
+        ];
+  return [...lines, `store: ${literal(store)},`].map((line) => `  ${line}`).join('\n');
 }
 
 function issuersText({ approver, adapter }: ConfigPlan): string {

@@ -5,9 +5,8 @@ import { parseEnv } from 'node:util';
 import { readSecretFile } from '../../crypto/secret-file.ts';
 import type { Arguments } from '../command.ts';
 import { GuidedError } from '../fault.ts';
-import { literal } from './config-text.ts';
+import { ENV_FILE, LEDGER_VARIABLE, literal } from './config-text.ts';
 
-const ENV_FILE = 'effectmatch.env';
 const CONTROL = 'EFFECTMATCH_CONTROL_URL';
 const EXECUTION = 'EFFECTMATCH_EXECUTION_URL';
 
@@ -38,8 +37,8 @@ export function readServer(args: Arguments, admin: string): Server {
 }
 
 /**
- * Two logins, with passwords made here and kept in a file in the configuration's folder. The
- * administrator's address is not written to any file.
+ * Two logins, and one for a ledger if it is wanted in PostgreSQL, with passwords made here and kept
+ * in a file in the configuration's folder. The administrator's address is not written to any file.
  */
 export function loginsOf(address: URL, suffix: string, folder: string): Access {
   const file = join(folder, ENV_FILE);
@@ -55,7 +54,8 @@ export function loginsOf(address: URL, suffix: string, folder: string): Access {
     ...(owner === 'effectmatch_owner' ? [] : [`owner: ${literal(owner)},`]),
   ];
   if (kept !== undefined) return { lines };
-  const text = `${CONTROL}=${control}\n${EXECUTION}=${execution}\n`;
+  const ledger = loginOf(address, `effectmatch_ledger${suffix}`);
+  const text = `${CONTROL}=${control}\n${EXECUTION}=${execution}\n${LEDGER_VARIABLE}=${ledger}\n`;
   return { lines, secrets: { file, text } };
 }
 

@@ -2,13 +2,10 @@
 import '../../node-version.ts';
 
 import { systemClock, type WallClock } from '../../contract/clock.ts';
-import type { LedgerContext, Ledgers, LedgersFactory } from '../../contract/ledgers.ts';
-import { claimLedger } from './claims.ts';
-import { documentLedger } from './documents.ts';
-import { journalLedger } from './journal.ts';
-import { type LedgerFile, openStore } from './open.ts';
-import { createSession } from './session.ts';
-import { verdictLedger } from './verdicts.ts';
+import type { LedgersFactory } from '../../contract/ledgers.ts';
+import { ledgersIn } from '../ledgers.ts';
+import { openStore } from './open.ts';
+import { sqliteStore } from './store.ts';
 
 /** How patient the ledger is. */
 export interface SqliteLedgerOptions {
@@ -30,21 +27,7 @@ export function sqliteLedgers(file: string, options: SqliteLedgerOptions = {}): 
   const { deadlineMs = 30_000, clock = systemClock } = options;
   return {
     file,
-    open: async (context) => ledgersIn(context, await openStore(file, { deadlineMs, clock })),
-  };
-}
-
-function ledgersIn(context: LedgerContext, store: LedgerFile): Ledgers {
-  const session = createSession(context, store);
-  return {
-    durable: true,
-    shared: true,
-    ...claimLedger(session),
-    ...verdictLedger(session),
-    ...journalLedger(session),
-    ...documentLedger(session),
-    async close() {
-      if (store.db.isOpen) store.db.close();
-    },
+    open: async (context) =>
+      ledgersIn(sqliteStore(context, await openStore(file, { deadlineMs, clock }))),
   };
 }

@@ -82,6 +82,8 @@ export interface Backend {
    * installation of its own.
    */
   readonly outside?: Outside;
+  /** The address of the ledger, where it is not a file in the folder. */
+  readonly ledger?: (folder: string) => string;
   factory(folder: string): AdapterFactory;
   /** What is approved for the operation, and the action that is run under it. */
   plan(operation: OperationShape): {

@@ -1,7 +1,7 @@
 import type { Backend } from './backend.ts';
 import { filesBackend } from './files.ts';
 import { REMOTE_BACKENDS } from './http.ts';
-import { postgresBackend } from './postgres.ts';
+import { postgresBackend, postgresLedgerBackend } from './postgres.ts';
 import { snapshotBackend } from './snapshot.ts';
 import { sqliteBackend } from './sqlite.ts';
 
@@ -14,8 +14,12 @@ export const BACKENDS: readonly Backend[] = [
   postgresBackend,
 ];
 
+/** The same, and PostgreSQL with its ledger beside the business data. */
+export const BACKENDS_AND_LEDGERS: readonly Backend[] = [...BACKENDS, postgresLedgerBackend];
+
 export function backendNamed(name: string): Backend {
-  const found = [...BACKENDS, ...REMOTE_BACKENDS].find((backend) => backend.name === name);
+  const all = [...BACKENDS_AND_LEDGERS, ...REMOTE_BACKENDS];
+  const found = all.find((backend) => backend.name === name);
   if (found === undefined) {
     throw new Error(
       `no backend "${name}"; there are ${BACKENDS.map((backend) => backend.name).join(', ')}`,

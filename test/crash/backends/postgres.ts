@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { type PostgresOptions, postgres } from '../../../src/adapters/postgres/index.ts';
+import { postgresLedgers } from '../../../src/ledger/postgres/index.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import { protectedDatabase } from '../../postgres/protected.ts';
 import { freshDatabase, type TestDatabase } from '../../postgres/server.ts';
@@ -18,6 +19,8 @@ interface Place {
   readonly roles: readonly string[];
   readonly admin: string;
   readonly options: PostgresOptions;
+  /** The login of the ledger, where it is kept beside the business data. */
+  readonly ledger?: string;
 }
 
 const SCHEMA = `
@@ -40,6 +43,10 @@ const SCHEMA = `
   create trigger alert after insert on message for each row execute function alert();
 `;
 
+const EMPTY_LEDGER = `begin; set local search_path = effectmatch_ledger;
+  truncate plan, issuance, journal, unsettled, checkpoint, document;
+  update head set positions = 0; commit`;
+
 const amountOf = (n: number) => 10 + n;
 const sheetId = (n: number, index: number) => n * 1000 + index;
 const range = (length: number) => Array.from({ length }, (_, index) => index);
@@ -50,10 +57,19 @@ const range = (length: number) => Array.from({ length }, (_, index) => index);
  */
 export const postgresBackend: Backend = postgresOn(() => freshDatabase());
 
+/** The same with the ledger beside the business data, in a schema of its own. */
+export const postgresLedgerBackend: Backend = postgresOn(() => freshDatabase(), 'ledger beside');
+
 /** The same on a server of one's own: child processes find it by the folder, whoever started it. */
-export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend {
+export function postgresOn(
+  createDatabase: () => Promise<TestDatabase>,
+  ledger?: 'ledger beside',
+): Backend {
   return {
-    name: 'postgres',
+    name: ledger === undefined ? 'postgres' : 'postgres-ledger',
+    ...(ledger !== undefined && {
+      ledger: (folder: string) => readPlace(folder).ledger ?? '',
+    }),
     slow: true,
     // A held candidate has no marker yet, and promotion sends marker and COMMIT together: neither
     // is in the way.
@@ -65,8 +81,13 @@ export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend
         { relations: RELATIONS },
         { db: await createDatabase() },
       );
-      const roles = ['em_exec', 'em_control', 'em_owner'].map((name) => db.role(name));
-      const place: Place = { database: db.name, roles, admin: db.url(), options };
+      const logins = ['em_exec', 'em_control', 'em_owner', ...(ledger ? ['em_ledger'] : [])];
+      const roles = logins.map((name) => db.role(name));
+      const url = db.url(db.role('em_ledger'));
+      if (ledger !== undefined)
+        await (await postgresLedgers(url).provisioning(db.url(), 'provision')).apply();
+      const kept = { database: db.name, roles, admin: db.url(), options };
+      const place: Place = { ...kept, ...(ledger && { ledger: url }) };
       writeFileSync(join(folder, FILE), JSON.stringify(place));
       await withDatabase(folder, (client) => client.query(initialRows(operations)));
     },
@@ -81,6 +102,7 @@ export function postgresOn(createDatabase: () => Promise<TestDatabase>): Backend
             `begin; set local synchronous_commit = off; ${RELATIONS.map((name) => `delete from ${name};`).join(' ')}
            delete from effectmatch.marker; delete from effectmatch.record; ${initialRows(operations)}; commit`,
           );
+          if (ledger !== undefined) await client.query(EMPTY_LEDGER);
         });
       },
       async remove(folder) {

@@ -1,18 +1,13 @@
-import type { LeftOut, Provisioning } from '../../../contract/adapter.ts';
+import type { Provisioning } from '../../../contract/adapter.ts';
 import { invariant } from '../../../errors.ts';
-import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
+import { type Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
+import { openAdministrator, provisioningOf } from '../../../postgres/provisioning.ts';
 import { type RelationInspection, readRelations, resolveNames } from '../catalog.ts';
 import { demandEntries } from '../entry.ts';
-import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { type PostgresOptions, type RegisteredName, readOptions, refused } from '../options.ts';
 import { demandViews } from '../view.ts';
-import {
-  type ProvisionPlan,
-  type ProvisionStep,
-  provisionSteps,
-  removalSteps,
-} from './provision.ts';
+import { type ProvisionPlan, provisionSteps, removalSteps } from './provision.ts';
 
 const DEFAULT_OWNER = 'effectmatch_owner';
 
@@ -25,28 +20,9 @@ export async function planProvisioning(
   options: PostgresOptions,
   what: 'provision' | 'remove' = 'provision',
 ): Promise<Provisioning> {
-  await using connection = await openAdmin(admin);
+  await using connection = await openAdministrator(admin);
   const plan = await readPlan(connection, options, what);
-  const steps = what === 'provision' ? provisionSteps(plan) : removalSteps(plan);
-  return {
-    print: () => steps.map(printStep).join('\n'),
-    apply: async (report) => {
-      await using applying = await openAdmin(admin);
-      return await applySteps(applying, steps, report);
-    },
-  };
-}
-
-async function openAdmin(admin: ConnectionOptions): Promise<Connection> {
-  try {
-    const connection = await Connection.open(admin, 'effectmatch provision');
-    // The owner of the database can store a path on it, and must not choose what the names of a
-    // superuser mean.
-    await connection.script(`set search_path = ${PINNED_SEARCH_PATH}`);
-    return connection;
-  } catch (error) {
-    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the administrator could not connect');
-  }
+  return provisioningOf(admin, what === 'provision' ? provisionSteps(plan) : removalSteps(plan));
 }
 
 async function readPlan(
@@ -117,51 +93,4 @@ function planRelation(
     })),
   );
   return { schema, name, bulk, partitioned, sequences };
-}
-
-async function applySteps(
-  connection: Connection,
-  steps: readonly ProvisionStep[],
-  report: ((statement: string) => void) | undefined,
-): Promise<readonly LeftOut[]> {
-  const { rows } = await connection.query(
-    'select rolsuper from pg_catalog.pg_roles where rolname = current_user',
-  );
-  const isSuperuser = rows[0]?.[0] === 't';
-  const leftOut: LeftOut[] = [];
-  // Two provisionings at once would trip over each other's catalogue rows.
-  await connection.script(
-    "begin; select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('effectmatch provision'))",
-  );
-  for (const step of steps) {
-    // Without the right to, PostgreSQL takes nothing away and only warns: it must not look done.
-    if (step.needs.endsWith('superuser') && !isSuperuser) {
-      leftOut.push({ statement: printable(step.sql), needs: step.needs });
-      continue;
-    }
-    try {
-      await connection.query(step.sql);
-    } catch (error) {
-      await connection.script('rollback').catch(() => {});
-      const what = `"${firstLine(printable(step.sql))}" failed and nothing was changed; it needs ${step.needs}`;
-      throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', `postgres: ${what}`);
-    }
-    report?.(printable(step.sql));
-  }
-  await connection.script('commit');
-  return leftOut;
-}
-
-function printStep(step: ProvisionStep, index: number, steps: readonly ProvisionStep[]): string {
-  const heading =
-    steps[index - 1]?.why === step.why ? '' : `\n-- ${step.why} (needs ${step.needs})\n`;
-  return `${heading}${printable(step.sql)};`;
-}
-
-function printable(sql: string): string {
-  return sql.replace(/^(alter role .* password) .*$/s, "$1 '…'");
-}
-
-function firstLine(sql: string): string {
-  return sql.split('\n')[0] ?? '';
 }

@@ -1,4 +1,5 @@
 import { type QualifiedName, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
+import { type ProvisionStep, stepsFor as steps } from '../../../postgres/provisioning.ts';
 import { DANGEROUS } from '../certify/builtins.ts';
 import { SQL } from '../sql.ts';
 import { createRecorders, dropRecorders, type RecordedRelation } from './recorders.ts';
@@ -17,16 +18,6 @@ interface RoleNames {
   readonly control: string;
   /** Restricted login that runs agent statements. */
   readonly execution: string;
-}
-
-/**
- * One statement of a provisioning script, with why it is there and what the role that runs it must
- * be.
- */
-export interface ProvisionStep {
-  readonly sql: string;
-  readonly why: string;
-  readonly needs: string;
 }
 
 /**
@@ -78,14 +69,6 @@ export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
     ...plan.reads.flatMap((relation) => openReads(relation, plan.roles)),
     ...plan.entryPoints.flatMap((entry) => openEntryPoint(entry, plan.roles)),
   ];
-}
-
-function steps(
-  needs: string,
-  why: string,
-  statements: readonly string[],
-): readonly ProvisionStep[] {
-  return statements.map((sql) => ({ sql, why, needs }));
 }
 
 type Values = Readonly<Record<string, string>>;

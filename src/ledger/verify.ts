@@ -1,10 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { JournalVerdict } from '../../contract/ledgers.ts';
-import type { Sealed } from '../../contract/seal.ts';
-import { EffectMatchError, type ErrorCode } from '../../errors.ts';
-import type { Checkpoint } from '../../protocol/checkpoint.ts';
-import type { Digest, OccurrenceId } from '../../protocol/record.ts';
-import { openDatabase, setPragma } from '../../sqlite/connection.ts';
+import type { JournalVerdict } from '../contract/ledgers.ts';
+import type { Sealed } from '../contract/seal.ts';
+import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import type { Checkpoint } from '../protocol/checkpoint.ts';
+import type { Digest, OccurrenceId } from '../protocol/record.ts';
+import { BATCH, checkpointAfter } from './checkpoint.ts';
+import { findClaim, openIssuance } from './claims.ts';
+import { checkDocuments } from './documents.ts';
 import {
   CHAIN_START,
   CLAIM_SLOT,
@@ -13,21 +15,9 @@ import {
   type OpenedRow,
   openRow,
   settlementSlot,
-} from '../journal.ts';
-import { assertPermitFits } from '../rules.ts';
-import { BATCH, checkpointAfter } from './checkpoint.ts';
-import { findClaim, openIssuance } from './claims.ts';
-import { checkDocuments } from './documents.ts';
-import { schemaDifference } from './open.ts';
-import {
-  countRows,
-  createSession,
-  findRow,
-  lastSeq,
-  pageRows,
-  read,
-  type Session,
-} from './session.ts';
+} from './journal.ts';
+import { assertPermitFits } from './rules.ts';
+import type { LedgerTables, TableStore } from './store.ts';
 import { checkRelease, findKnown, findResolution, findTerminal } from './verdicts.ts';
 
 type Tampered = Extract<JournalVerdict, { kind: 'tampered' }>;
@@ -44,79 +34,74 @@ const EVIDENCE: readonly ErrorCode[] = [
 ];
 
 /**
- * Reads the whole store through and reports the first thing that is not as it was written. It does
- * so on a separate connection that only reads, so that its snapshot does not hold up the others.
- * Opened as read-only, SQLite would not look at CHECK constraints.
+ * Reads the whole store through, a batch per turn of the event loop, and reports the first thing
+ * that is not as it was written.
  */
 export async function verifyStore(
-  { context, store }: Session,
+  store: TableStore,
   exported: Checkpoint | undefined,
 ): Promise<JournalVerdict> {
-  const db = openDatabase(store.file);
-  try {
-    setPragma(db, { name: 'query_only', value: 'on', reads: 1 });
-    return await verifySnapshot(createSession(context, { ...store, db }), exported);
-  } finally {
-    db.close();
+  await using snapshot = await store.openSnapshot();
+  const fault = await snapshot.findStructureFault();
+  if (fault !== undefined) return tamperedAt(0, fault);
+
+  const walk = new Walk(exported);
+  // Sums are compared in a look that finds no further rows.
+  let totals = false;
+  for (let isDone = false; !isDone; await nextTurn()) {
+    const page = { afterSeq: walk.seq, limit: BATCH };
+    const about = { page, neighbours: true, checkpointsAfter: walk.checkpointed, totals };
+    const wrong = await snapshot.read(about, (tables) => {
+      const rows = tables.page(page);
+      totals = rows.length < BATCH;
+      isDone = totals && about.totals;
+      return walk.steps(tables, rows) ?? (isDone ? walk.end(tables) : undefined);
+    });
+    if (wrong !== undefined) return wrong;
   }
-}
 
-/** One snapshot, a batch per turn of the event loop. */
-async function verifySnapshot(
-  session: Session,
-  exported: Checkpoint | undefined,
-): Promise<JournalVerdict> {
-  await read(session, () => session.store.db.exec('begin'));
-  const structure = await read(session, () => checkStructure(session));
-  if (structure !== undefined) return structure;
-
-  const walk = new Walk(session, exported);
-  for (;;) {
-    const rows = pageRows(session, { afterSeq: walk.seq, limit: BATCH });
-    for (const row of rows) {
-      const wrong = catchEvidence(row.seq, () => walk.step(row));
-      if (wrong !== undefined) return wrong;
-    }
-    if (rows.length < BATCH) break;
-    await nextTurn();
-  }
-  const wrong = catchEvidence(0, () => walk.end() ?? findStray(session, walk.claims));
-  if (wrong !== undefined) return wrong;
-
-  let after: string | undefined = '';
-  while (after !== undefined) {
-    const kept = catchEvidence(0, () => checkDocuments(session, after ?? '', BATCH));
+  for (let after: string | undefined = ''; after !== undefined; await nextTurn()) {
+    const digest: string = after;
+    const kept = await snapshot.read({ documentsAfter: digest }, (tables) =>
+      catchEvidence(0, () => checkDocuments(tables, digest, BATCH)),
+    );
     if (typeof kept === 'object') return kept;
     after = kept;
-    await nextTurn();
   }
   return { kind: 'intact', rows: walk.seq, checkpointed: walk.checkpointed };
 }
 
 /** Follows the chain row by row and compares it with every checkpoint. */
 class Walk {
-  readonly #session: Session;
   readonly #exported: Checkpoint | undefined;
   #chain: Digest = CHAIN_START;
   #next: Sealed<Checkpoint> | undefined;
   #asked = false;
+  #claims = 0;
   seq = 0;
-  claims = 0;
   checkpointed = 0;
 
-  constructor(session: Session, exported: Checkpoint | undefined) {
-    this.#session = session;
+  constructor(exported: Checkpoint | undefined) {
     this.#exported = exported;
   }
 
-  step(row: JournalRow): Tampered | undefined {
+  steps(tables: LedgerTables, rows: readonly JournalRow[]): Tampered | undefined {
+    this.#asked = false;
+    for (const row of rows) {
+      const wrong = catchEvidence(row.seq, () => this.#step(tables, row));
+      if (wrong !== undefined) return wrong;
+    }
+    return undefined;
+  }
+
+  #step(tables: LedgerTables, row: JournalRow): Tampered | undefined {
     if (row.seq !== this.seq + 1) return tamperedAt(this.seq + 1, 'the row is missing');
-    const opened = openRow(this.#session.context, row);
-    const wrong = checkNeighbours(this.#session, opened);
+    const opened = openRow(tables.context, row);
+    const wrong = checkNeighbours(tables, opened);
     if (wrong !== undefined) return tamperedAt(row.seq, wrong);
     this.seq = row.seq;
-    if (opened.kind === 'claim') this.claims += 1;
-    this.#chain = extendChain(this.#session.context, this.#chain, opened.digest);
+    if (opened.kind === 'claim') this.#claims += 1;
+    this.#chain = extendChain(tables.context, this.#chain, opened.digest);
 
     if (this.#exported?.throughSeq === row.seq && this.#exported.chain !== this.#chain) {
       return tamperedAt(
@@ -124,7 +109,7 @@ class Walk {
         'these are not the rows that the exported checkpoint was made from',
       );
     }
-    const checkpoint = this.#awaited();
+    const checkpoint = this.#awaited(tables);
     if (checkpoint?.record.throughSeq !== row.seq) return undefined;
     if (checkpoint.record.chain !== this.#chain) {
       return tamperedAt(
@@ -141,11 +126,15 @@ class Walk {
    * What is known to have existed must have been seen, and nothing beyond the last position that
    * was given away.
    */
-  end(): Tampered | undefined {
-    const given = lastSeq(this.#session);
+  end(tables: LedgerTables): Tampered | undefined {
+    return catchEvidence(0, () => this.#findCut(tables) ?? findStray(tables, this.#claims));
+  }
+
+  #findCut(tables: LedgerTables): Tampered | undefined {
+    const given = tables.lastSeq();
     const known = Math.max(
       given,
-      this.#awaited()?.record.throughSeq ?? 0,
+      this.#awaited(tables)?.record.throughSeq ?? 0,
       this.#exported?.throughSeq ?? 0,
     );
     if (known > this.seq) return tamperedAt(this.seq + 1, 'the end of the journal is missing');
@@ -155,26 +144,13 @@ class Walk {
   }
 
   /** The next checkpoint to compare with. */
-  #awaited(): Sealed<Checkpoint> | undefined {
+  #awaited(tables: LedgerTables): Sealed<Checkpoint> | undefined {
     if (!this.#asked) {
-      this.#next = checkpointAfter(this.#session, this.checkpointed);
+      this.#next = checkpointAfter(tables, this.checkpointed);
       this.#asked = true;
     }
     return this.#next;
   }
-}
-
-/**
- * Indexes that disagree with their tables, or an added trigger, would make every other answer
- * worthless.
- */
-function checkStructure(session: Session): Tampered | undefined {
-  const difference = schemaDifference(session.store.db);
-  if (difference !== undefined) return tamperedAt(0, `the schema was changed: ${difference}`);
-  const found = String(
-    session.store.db.prepare('pragma integrity_check(1)').get()?.integrity_check,
-  );
-  return found === 'ok' ? undefined : tamperedAt(0, `the file is damaged: ${found}`);
 }
 
 function catchEvidence<T>(seq: number, check: () => T): T | Tampered {
@@ -196,46 +172,46 @@ function tamperedAt(seq: number, what: string): Tampered {
  * about it: a claim without its entry among the occurrences would never be recovered, a verdict
  * without its claim was never earned.
  */
-function checkNeighbours(session: Session, row: OpenedRow): string | undefined {
+function checkNeighbours(tables: LedgerTables, row: OpenedRow): string | undefined {
   const { occurrence } = row.sealed.record;
   switch (row.kind) {
     case 'claim':
-      return checkClaim(session, row);
+      return checkClaim(tables, row);
     case 'permit':
-      assertPermitFits(session.context, findClaim(session, occurrence), row.sealed.record);
+      assertPermitFits(tables.context, findClaim(tables, occurrence), row.sealed.record);
       return undefined;
     case 'void': {
-      const holder = findClaim(session, occurrence)?.record.execution;
+      const holder = findClaim(tables, occurrence)?.record.execution;
       return holder === row.sealed.record.execution
         ? undefined
         : 'it voids the permit of an attempt that has no claim';
     }
     case 'terminal':
-      return checkTerminal(session, row);
+      return checkTerminal(tables, row);
     case 'acknowledgement':
-      checkRelease(session, row.sealed.record);
+      checkRelease(tables, row.sealed.record);
       return undefined;
     case 'resolution': {
-      const claim = findClaim(session, occurrence)?.record;
+      const claim = findClaim(tables, occurrence)?.record;
       const { execution, lineage } = row.sealed.record;
       const fits = claim?.execution === execution && claim.license === lineage;
       return fits ? undefined : 'it resolves an attempt that does not hold the claim';
     }
     case 'shadow':
-      return countRows(session, occurrence) === 1
+      return tables.count(occurrence) === 1
         ? undefined
         : 'it shares its occurrence with other rows';
   }
 }
 
 function checkClaim(
-  session: Session,
+  tables: LedgerTables,
   row: Extract<OpenedRow, { kind: 'claim' }>,
 ): string | undefined {
   const { occurrence, execution } = row.sealed.record;
-  openIssuance(session, row.seq, row.sealed);
-  const entry = session.sql('select execution from unsettled where claim = ?').get(row.seq);
-  if (isSettled(session, occurrence)) {
+  openIssuance(tables, row.seq, row.sealed);
+  const entry = tables.entry(row.seq);
+  if (isSettled(tables, occurrence)) {
     return entry === undefined ? undefined : 'it has ended and is among the unsettled claims';
   }
   if (entry === undefined) return 'it has not ended and is missing among the unsettled claims';
@@ -245,21 +221,21 @@ function checkClaim(
 }
 
 /** Whether something conclusive is recorded about the attempt that holds the occurrence. */
-function isSettled(session: Session, occurrence: OccurrenceId): boolean {
-  const terminal = findTerminal(session, occurrence);
+function isSettled(tables: LedgerTables, occurrence: OccurrenceId): boolean {
+  const terminal = findTerminal(tables, occurrence);
   const ended = terminal !== undefined && terminal.kind !== 'indeterminate';
-  return ended || findResolution(session, occurrence) !== undefined;
+  return ended || findResolution(tables, occurrence) !== undefined;
 }
 
 function checkTerminal(
-  session: Session,
+  tables: LedgerTables,
   row: Extract<OpenedRow, { kind: 'terminal' }>,
 ): string | undefined {
   const { occurrence, execution } = row.sealed.record;
-  const { first } = findKnown(session, occurrence, execution);
+  const { first } = findKnown(tables, occurrence, execution);
   if (row.slot === settlementSlot(execution) && first?.kind !== 'indeterminate')
     return 'it settles what was not open';
-  const claim = findRow(session, occurrence, CLAIM_SLOT);
+  const claim = tables.find(occurrence, CLAIM_SLOT);
   const holds = claim?.kind === 'claim' && claim.sealed.record.execution === execution;
   return holds && claim.seq > row.seq ? 'it stands before the claim that it ends' : undefined;
 }
@@ -269,17 +245,11 @@ function checkTerminal(
  * found to be counted by its issuance, so where the sums agree every issuance counts exactly the
  * claims that were made under it.
  */
-function findStray(session: Session, claims: number): Tampered | undefined {
-  const stray = session.sql(STRAY).get()?.claim;
+function findStray(tables: LedgerTables, claims: number): Tampered | undefined {
+  const { stray, counted } = tables.totals();
   if (stray !== undefined)
-    return tamperedAt(Number(stray), 'an unsettled claim is listed that the journal does not have');
-  const counted = Number(
-    session.sql('select coalesce(sum(claimed), 0) as counted from issuance').get()?.counted,
-  );
+    return tamperedAt(stray, 'an unsettled claim is listed that the journal does not have');
   if (counted === claims) return undefined;
   const what = `the issuances count ${counted} claims and the journal has ${claims}: an issuance was inserted or a claim removed`;
   return tamperedAt(0, what);
 }
-
-const STRAY = `select claim from unsettled where claim <> 0
-  and not exists (select 1 from journal where seq = claim and kind = 'claim') limit 1`;

@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import type { JournalVerdict, LedgerContext, LedgersFactory } from '../../contract/ledgers.ts';
+import { EffectMatchError, invariant } from '../../errors.ts';
+import { asFault, Connection, type ParameterValue } from '../../postgres/connection.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
+import { openDatabase, retryWhileBusy } from '../../sqlite/connection.ts';
+import { tampered } from '../journal.ts';
+import { sqliteLedgers } from '../sqlite/index.ts';
+import type { Queries } from './fetch.ts';
+
+/** How long the file may be locked by a decision. */
+const BUSY_MS = 5000;
+/** Rows that are read and sent at once. */
+const BATCH = 200;
+
+/** What is copied: from where, by which statement, and in which order of columns. */
+const TABLES = [
+  ['set_plans', 'plan', 'task', 'task, revision'],
+  [
+    'add_issuances',
+    'issuance',
+    'id',
+    'id, issuer, nonce, claimed, license, approved, binding, seal_key, mac',
+  ],
+  [
+    'add_rows',
+    'journal',
+    'seq',
+    'seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance',
+  ],
+  ['add_checkpoints', 'checkpoint', 'through_seq', 'through_seq, text, seal_key, seal_mac'],
+  ['add_documents', 'document', 'digest', 'digest, text, seal_key, seal_mac'],
+] as const;
+
+interface Target {
+  readonly connection: ConnectionOptions;
+  readonly queries: Queries;
+  readonly factory: Pick<LedgersFactory, 'open'>;
+}
+
+/**
+ * Moves a SQLite ledger into an empty one in PostgreSQL. Both are verified, against the same
+ * checkpoint. While it is copied the file takes no decisions, and afterwards no program can use it:
+ * two ledgers that know of the same licenses would contradict each other.
+ */
+export async function copyLedger(
+  context: LedgerContext,
+  file: string,
+  target: Target,
+): Promise<{ readonly rows: number }> {
+  if (!existsSync(file))
+    throw new EffectMatchError('ERR_EM_NOT_FOUND', `no ledger was found at ${file}`);
+  const source = await sqliteLedgers(file).open(context);
+  const exported = await source.checkpoint();
+  const verdict = await source.verify(exported);
+  await source.close();
+  const rows = demandIntact(file, verdict);
+
+  using db = openDatabase(file);
+  await retryWhileBusy(() => db.exec('begin immediate'), { deadlineMs: BUSY_MS });
+  demandAtRest(db, file, rows);
+  await sendAll(db, rows, target);
+  await using copied = await openCopy(context, target);
+  const arrived = demandIntact('the copy', await copied.ledgers.verify(exported));
+  invariant(arrived === rows, 'every row was copied');
+  db.exec('alter table journal rename to journal_moved_to_postgres');
+  db.exec('commit');
+  return { rows };
+}
+
+function demandIntact(where: string, verdict: JournalVerdict): number {
+  if (verdict.kind === 'tampered') throw tampered(`${where}, row ${verdict.seq}`, verdict.what);
+  return verdict.rows;
+}
+
+/** Refuses while an attempt may still be under way, or where something was added meanwhile. */
+function demandAtRest(db: DatabaseSync, file: string, rows: number): void {
+  const found = db
+    .prepare('select max(positions) as positions, count(*) - 1 as open from unsettled')
+    .get();
+  const refuse = (why: string) =>
+    new EffectMatchError('ERR_EM_ATTEMPT_OPEN', `${file} was not copied: ${why}`);
+  if (Number(found?.open) > 0)
+    throw refuse(`${found?.open} attempts have not ended; run \`effectmatch recover\` first`);
+  if (Number(found?.positions) !== rows)
+    throw refuse('it is still in use; stop the programs that use it first');
+}
+
+/** Everything in one transaction: the target has the whole ledger or stays empty. */
+async function sendAll(db: DatabaseSync, rows: number, target: Target): Promise<void> {
+  const { connection, queries } = target;
+  try {
+    await using session = await Connection.open(connection, 'effectmatch copy');
+    await session.query('begin');
+    const { rows: head } = await session.query(queries.get('lock').text);
+    if (head[0]?.[0] !== '0')
+      throw new EffectMatchError(
+        'ERR_EM_STORE_UNAVAILABLE',
+        'the ledger in PostgreSQL is not empty, and a ledger is copied only into an empty one',
+      );
+    for (const [statement, table, key, columns] of TABLES) {
+      for (const batch of readBatches(db, table, key, columns)) {
+        const { text, values } = queries.get(statement, ...batch);
+        await session.query(text, values);
+      }
+    }
+    const { text, values } = queries.get('advance', String(rows));
+    await session.query(text, values);
+    await session.query('commit');
+  } catch (error) {
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'the ledger was not copied');
+  }
+}
+
+/** The rows of a table, as lists of the values of each column. */
+function* readBatches(
+  db: DatabaseSync,
+  table: string,
+  key: string,
+  columns: string,
+): Generator<readonly ParameterValue[]> {
+  const read = db.prepare(`select ${columns} from ${table} order by ${key} limit ? offset ?`);
+  read.setReturnArrays(true);
+  for (let offset = 0; ; offset += BATCH) {
+    const rows = read.all(BATCH, offset) as unknown as readonly (readonly unknown[])[];
+    if (rows.length > 0) {
+      const names = columns.split(', ');
+      yield names.map((_, column) => rows.map((row) => textOf(row[column])));
+    }
+    if (rows.length < BATCH) return;
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return value === null ? null : String(value);
+}
+
+async function openCopy(context: LedgerContext, { factory }: Target) {
+  const ledgers = await factory.open(context);
+  return { ledgers, [Symbol.asyncDispose]: () => ledgers.close() };
+}

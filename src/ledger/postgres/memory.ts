@@ -1,0 +1,107 @@
+import type { LedgerContext } from '../../contract/ledgers.ts';
+import type { ParameterValue } from '../../postgres/connection.ts';
+import type { About, UnsettledEntry } from '../store.ts';
+import { type FetchedRow, FetchedTables } from './fetched.ts';
+
+/** What a process knows of an attempt that it holds. */
+interface HeldAttempt {
+  readonly rows: readonly FetchedRow[];
+  readonly entry: UnsettledEntry;
+}
+
+/** Tables as this process believes them to be, and the question whether they are. */
+export interface Assumed {
+  readonly tables: FetchedTables;
+  readonly values: readonly ParameterValue[];
+}
+
+/** Attempts that another process ended would otherwise add up. */
+const HELD_MAX = 256;
+/** How long a time of the server is carried on by this process's clock. */
+const CLOCK_MS = 60_000;
+/** Most groups that are decided without a guess after a wrong one. */
+const SKIPPED_MAX = 32;
+
+/**
+ * What this process knows without asking: the last position, the attempts that it holds, and that a
+ * new license was not used before. A decision that needs no more takes one message, in which the
+ * server compares this with its tables before it writes. A wrong guess costs that message; while
+ * other processes decide as well, guesses become rare.
+ */
+export class LedgerMemory {
+  readonly #held = new Map<string, HeldAttempt>();
+  #positions: number | undefined;
+  #clock = { serverMs: 0, at: Number.NEGATIVE_INFINITY };
+  #skip = 0;
+  #skipNext = 1;
+
+  /** The tables for these decisions; undefined where something has to be fetched. */
+  assume(context: LedgerContext, abouts: readonly About[]): Assumed | undefined {
+    const elapsed = performance.now() - this.#clock.at;
+    if (this.#positions === undefined || elapsed > CLOCK_MS) return undefined;
+    if (this.#skip > 0) {
+      this.#skip -= 1;
+      return undefined;
+    }
+    const tables = new FetchedTables(context);
+    tables.lists.positions = this.#positions;
+    tables.lists.nowMs = Math.floor(this.#clock.serverMs + elapsed);
+    const known = new Map<string, number>();
+    const nonces: (readonly [string, string])[] = [];
+    const plans: (readonly [string, string])[] = [];
+    for (const about of abouts) {
+      const { binding, plan, occurrences = [], ...more } = about;
+      if (Object.keys(more).length > 0) return undefined;
+      if (binding !== undefined) {
+        nonces.push([binding.issuer, binding.nonce]);
+        for (const first of binding.occurrences.slice(0, 1)) known.set(first, 0);
+      }
+      if (plan !== undefined) plans.push([plan.task, String(plan.revision)]);
+      for (const occurrence of occurrences) {
+        const held = this.#held.get(occurrence);
+        if (held === undefined) return undefined;
+        known.set(occurrence, held.rows.length);
+      }
+    }
+    tables.addOccurrences(known.keys());
+    for (const occurrence of known.keys()) this.#addHeld(tables, occurrence);
+    const column = (pairs: readonly (readonly [string, string])[], at: 0 | 1) =>
+      pairs.map((pair) => pair[at]);
+    const counts = [...known].map(([occurrence, count]) => [occurrence, String(count)] as const);
+    const lists = [counts, nonces, plans].flatMap((pairs) => [column(pairs, 0), column(pairs, 1)]);
+    return { tables, values: [String(this.#positions), ...lists] };
+  }
+
+  /** What was assumed did not hold. */
+  wasWrong(): void {
+    this.#positions = undefined;
+    this.#skip = this.#skipNext;
+    this.#skipNext = Math.min(this.#skipNext * 2, SKIPPED_MAX);
+  }
+
+  wasRight(): void {
+    this.#skipNext = 1;
+  }
+
+  /** The time of the server, as it was told by it. */
+  setClock(serverMs: number): void {
+    this.#clock = { serverMs, at: performance.now() };
+  }
+
+  /** Learns from a transaction that was committed. */
+  learn(tables: FetchedTables): void {
+    this.#positions = tables.lists.positions;
+    for (const occurrence of tables.touched()) {
+      const held = tables.held(occurrence);
+      if (this.#held.size === HELD_MAX) this.#held.clear();
+      if (held === undefined) this.#held.delete(occurrence);
+      else this.#held.set(occurrence, held);
+    }
+  }
+
+  #addHeld(tables: FetchedTables, occurrence: string): void {
+    const held = this.#held.get(occurrence);
+    for (const row of held?.rows ?? [])
+      tables.addRow(row, row.seq === held?.entry.claim ? held.entry : undefined);
+  }
+}

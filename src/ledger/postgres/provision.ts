@@ -1,0 +1,96 @@
+import type { Provisioning } from '../../contract/adapter.ts';
+import { EffectMatchError } from '../../errors.ts';
+import { asFault, connectionTarget } from '../../postgres/connection.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
+import {
+  openAdministrator,
+  type ProvisionStep,
+  provisioningOf,
+  stepsFor,
+} from '../../postgres/provisioning.ts';
+import type { Queries } from './fetch.ts';
+import { SQL, VERSION } from './sql.ts';
+
+/**
+ * Prepares a schema for a ledger, or takes it away with everything that is in it. The tables belong
+ * to a role that cannot log in; the ledger's login may append to them.
+ */
+export async function planLedger(
+  admin: ConnectionOptions,
+  connection: ConnectionOptions,
+  schema: string,
+  what: 'provision' | 'remove',
+): Promise<Provisioning> {
+  const { user: login, password, database } = connectionTarget(connection);
+  await using session = await openAdministrator(admin);
+  const { rows } = await session.query('select pg_catalog.current_database(), current_user');
+  const [here = '', administrator] = (rows[0] ?? []).map(String);
+  if (login === undefined || login === administrator)
+    throw refused('the ledger needs its own login; the administrator cannot be it');
+  if (database !== here)
+    throw refused(`the ledger is in database "${database}" and the administrator in "${here}"`);
+  const values = { schema, owner: `${schema}_owner`, login, database: here, version: VERSION };
+  const steps = what === 'provision' ? provisionSteps(values, password) : removalSteps(values);
+  return provisioningOf(admin, steps);
+}
+
+type Values = Readonly<Record<'schema' | 'owner' | 'login' | 'database' | 'version', string>>;
+
+function provisionSteps(values: Values, password: string | undefined): readonly ProvisionStep[] {
+  const fill = (...names: readonly string[]) =>
+    names.map((name) => SQL.provision.get(name, values));
+  const needs = 'CREATEROLE and ownership of the database';
+  const secret =
+    password === undefined ? [] : [SQL.provision.get('set_password', { ...values, password })];
+  return [
+    ...stepsFor('CREATEROLE', 'two roles: the owner of the ledger, and the login that appends', [
+      ...fill('create_owner', 'create_login', 'lend_owner'),
+      ...secret,
+    ]),
+    ...stepsFor(needs, 'the login connects, and the owner makes its schema', [
+      ...fill('connect', 'pin_path', 'let_owner_create'),
+    ]),
+    ...stepsFor(needs, 'tables, to which the login may only append', [
+      ...fill('become_owner', 'create_schema', 'close_schema'),
+      ...SQL.tables.all(values),
+      ...fill('use_schema', 'read_tables', 'append', 'count_positions', 'count_claims_right'),
+      ...fill('settle_claims', 'raise_plans', 'leave_owner', 'stop_owner_creating'),
+    ]),
+  ];
+}
+
+function removalSteps({ schema, owner, login }: Values): readonly ProvisionStep[] {
+  const each = (name: string) => [login, owner].map((role) => SQL.provision.get(name, { role }));
+  const needs = 'ownership of the objects';
+  return [
+    ...stepsFor(needs, 'the ledger', [SQL.provision.get('drop_schema', { schema })]),
+    ...stepsFor(needs, 'rights of the roles in this database', each('drop_owned')),
+    ...stepsFor(needs, 'roles that no other database uses', each('drop_role')),
+  ];
+}
+
+/**
+ * Moves rows that a checkpoint covered before a moment out of the journal, except those of attempts
+ * that have not ended. They stay readable and verified, and what they spent stays spent.
+ */
+export async function archiveRows(
+  admin: ConnectionOptions,
+  queries: Queries,
+  before: Date,
+): Promise<{ readonly rows: number }> {
+  await using session = await openAdministrator(admin);
+  try {
+    await session.query('begin');
+    await session.query(queries.get('lock').text);
+    const { text, values } = queries.get('archive_rows', before.toISOString());
+    const { rows } = await session.query(text, values);
+    await session.query('commit');
+    return { rows: Number(rows[0]?.[0]) };
+  } catch (error) {
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'nothing was archived');
+  }
+}
+
+function refused(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
+  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `store: ${why}`);
+}

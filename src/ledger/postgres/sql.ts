@@ -1,0 +1,15 @@
+import { SqlFile } from '../../postgres/sql-file.ts';
+
+const open = (name: string) => new SqlFile(new URL(`./sql/${name}.sql`, import.meta.url));
+
+/** Raised when tables change in a way that an older runtime must not meet. */
+export const VERSION = '1';
+
+/** The SQL of this ledger, in files that a database administrator can review. */
+export const SQL = {
+  /** What provisioning makes. */
+  tables: open('tables'),
+  provision: open('provision'),
+  /** What the ledger asks and writes. */
+  queries: open('queries'),
+};

@@ -1,0 +1,239 @@
+-- What the ledger asks and writes. Nothing depends on the session: each statement names its schema,
+-- and settings end with their transaction, so that a pooler may give every transaction a different
+-- session.
+
+-- name: lock
+select positions from :"schema".head where id for update;
+
+-- name: moment
+-- Read by a statement of its own, so that it sees what was committed before the lock was granted.
+select positions, (extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint
+  from :"schema".head where id;
+
+-- name: guard
+-- Fails unless the tables are as a process believes: the last position, how many rows some
+-- occurrences have, nonces that were not used, and plans that were not superseded.
+select 1 / case when (select positions from :"schema".head where id) = $1::bigint
+    and not exists (
+      select from unnest($2::text[], $3::bigint[]) as given (occurrence, known)
+        where known <> (
+            select count(*) from :"schema".journal as j where j.occurrence = given.occurrence)
+          + (select count(*) from :"schema".archive as a where a.occurrence = given.occurrence))
+    and not exists (
+      select from unnest($4::text[], $5::text[]) as given (issuer, nonce)
+        join :"schema".issuance as i on i.issuer = given.issuer and i.nonce = given.nonce)
+    and not exists (
+      select from unnest($6::text[], $7::bigint[]) as given (task, revision)
+        join :"schema".plan as p on p.task = given.task and p.revision > given.revision)
+  then 1 else 0 end;
+
+-- name: plans
+select task, revision from :"schema".plan where task = any ($1::text[]);
+
+-- name: issuances
+-- By nonce, or by the claims of occurrences.
+select id, issuer, nonce, claimed, license, approved, binding, seal_key, mac
+  from :"schema".issuance as i
+  where exists (select from unnest($1::text[], $2::text[]) as asked (issuer, nonce)
+      where asked.issuer = i.issuer and asked.nonce = i.nonce);
+
+-- name: issuances_of
+select id, issuer, nonce, claimed, license, approved, binding, seal_key, mac
+  from :"schema".issuance
+  where id in (
+    select issuance from :"schema".journal where occurrence = any ($1::text[]) and slot = 'claim'
+    union all
+    select issuance from :"schema".archive where occurrence = any ($1::text[]) and slot = 'claim');
+
+-- name: rows
+select h.seq, h.kind, h.occurrence, h.slot, h.text, h.seal_key, h.seal_mac, h.digest, h.issuance,
+    u.execution, u.lease_until_ms
+  from (
+    select * from :"schema".journal where occurrence = any ($1::text[])
+    union all
+    select * from :"schema".archive where occurrence = any ($1::text[])) as h
+  left join :"schema".unsettled as u on u.claim = h.seq
+  order by h.seq;
+
+-- name: page
+select seq, kind, occurrence, slot, text, seal_key, seal_mac, digest
+  from (select * from :"schema".journal union all select * from :"schema".archive) as h
+  where seq > $1::bigint order by seq limit $2::bigint;
+
+-- name: last_page
+select seq, kind, occurrence, slot, text, seal_key, seal_mac, digest
+  from (select * from :"schema".journal union all select * from :"schema".archive) as h
+  where seq > $1::bigint order by seq desc limit $2::bigint;
+
+-- name: search
+select distinct occurrence
+  from (select * from :"schema".journal union all select * from :"schema".archive) as h
+  where occurrence >= $1 and occurrence < $2 order by occurrence limit 10;
+
+-- name: uncompleted
+select seq, kind, occurrence, slot, text, seal_key, seal_mac, digest
+  from (select * from :"schema".journal union all select * from :"schema".archive) as released
+  where kind = 'acknowledgement' and slot like 'released:%' and not exists (
+    select from (select * from :"schema".journal union all select * from :"schema".archive) as done
+      where done.occurrence = released.occurrence
+        and done.slot = 'completed:' || pg_catalog.substr(released.slot, 10))
+  order by seq;
+
+-- name: unsettled
+select u.claim, u.execution, u.lease_until_ms, h.occurrence
+  from :"schema".unsettled as u
+  left join (select * from :"schema".journal union all select * from :"schema".archive) as h
+    on h.seq = u.claim
+  where $1::boolean
+    or u.lease_until_ms <= extract(epoch from pg_catalog.clock_timestamp()) * 1000
+  order by u.claim;
+
+-- name: documents
+select digest, text, seal_key, seal_mac from :"schema".document where digest = any ($1::text[]);
+
+-- name: documents_after
+select digest, text, seal_key, seal_mac from :"schema".document
+  where digest > $1 order by digest limit $2::bigint;
+
+-- name: checkpoints_after
+-- With the newest as the last.
+(select through_seq, text, seal_key, seal_mac from :"schema".checkpoint
+  where through_seq > $1::bigint order by through_seq limit $2::bigint)
+union
+(select through_seq, text, seal_key, seal_mac from :"schema".checkpoint
+  order by through_seq desc limit 1)
+order by through_seq;
+
+-- name: totals
+select (
+    select claim from :"schema".unsettled as u
+      where not exists (
+        select from (select * from :"schema".journal union all select * from :"schema".archive) as h
+          where h.seq = u.claim and h.kind = 'claim') limit 1),
+  (select coalesce(sum(claimed), 0) from :"schema".issuance);
+
+-- name: add_rows
+insert into :"schema".journal
+    (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance)
+  select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[],
+    $6::text[], $7::text[], $8::text[], $9::bigint[]);
+
+-- name: advance
+update :"schema".head set positions = $1::bigint where id;
+
+-- name: add_issuances
+insert into :"schema".issuance
+    (id, issuer, nonce, claimed, license, approved, binding, seal_key, mac)
+  select * from unnest($1::bigint[], $2::text[], $3::text[], $4::integer[], $5::text[],
+    $6::text[], $7::text[], $8::text[], $9::text[]);
+
+-- name: count_claims
+update :"schema".issuance as i set claimed = given.claimed
+  from unnest($1::bigint[], $2::integer[]) as given (id, claimed)
+  where i.id = given.id;
+
+-- name: add_entries
+insert into :"schema".unsettled (claim, execution, lease_until_ms)
+  select * from unnest($1::bigint[], $2::text[], $3::bigint[]);
+
+-- name: set_leases
+update :"schema".unsettled as u set lease_until_ms = given.until
+  from unnest($1::bigint[], $2::bigint[]) as given (claim, until)
+  where u.claim = given.claim;
+
+-- name: remove_entries
+delete from :"schema".unsettled where claim = any ($1::bigint[]);
+
+-- name: set_plans
+insert into :"schema".plan as p (task, revision)
+  select * from unnest($1::text[], $2::bigint[])
+  on conflict (task) do update set revision = excluded.revision;
+
+-- name: add_documents
+insert into :"schema".document (digest, text, seal_key, seal_mac)
+  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[]);
+
+-- name: add_checkpoints
+insert into :"schema".checkpoint (through_seq, text, seal_key, seal_mac)
+  select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]);
+
+-- name: archive_rows
+with bound as (
+    select coalesce(max(through_seq), 0) as seq from :"schema".checkpoint
+      where (text::jsonb ->> 'at')::timestamptz <= $1::timestamptz),
+  moved as (
+    delete from :"schema".journal
+      where seq <= (select bound.seq from bound)
+        and occurrence not in (
+          select j.occurrence from :"schema".unsettled as u
+            join :"schema".journal as j on j.seq = u.claim)
+      returning *),
+  kept as (insert into :"schema".archive select * from moved returning seq)
+select count(*) from kept;
+
+-- name: conditions
+-- What a commit promises, and whether this is the place that was prepared.
+select pg_catalog.current_setting('fsync'), pg_catalog.current_setting('full_page_writes'),
+  pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('server_encoding'),
+  pg_catalog.current_setting('search_path'),
+  pg_catalog.has_schema_privilege(n.oid, 'usage'),
+  exists (select from pg_catalog.pg_class where relnamespace = n.oid and relname = 'head')
+  from (select) as one left join pg_catalog.pg_namespace as n on n.nspname = :'schema';
+
+-- name: version
+select version from :"schema".head where id;
+
+-- name: structure
+-- Whatever is there and should not be, or the other way round.
+with tables (name, columns) as (values
+    ('archive', 'seq int8 kind text occurrence text slot text text text seal_key text seal_mac text digest text issuance int8?'),
+    ('checkpoint', 'through_seq int8 text text seal_key text seal_mac text'),
+    ('document', 'digest text text text seal_key text seal_mac text'),
+    ('head', 'id bool version int4 positions int8'),
+    ('issuance', 'id int8 issuer text nonce text claimed int4 license text approved text binding text seal_key text mac text'),
+    ('journal', 'seq int8 kind text occurrence text slot text text text seal_key text seal_mac text digest text issuance int8?'),
+    ('plan', 'task text revision int8'),
+    ('unsettled', 'claim int8 execution text lease_until_ms int8')),
+  keys (name, columns) as (values
+    ('archive', 'seq'), ('archive', 'occurrence slot'), ('checkpoint', 'through_seq'),
+    ('document', 'digest'), ('head', 'id'), ('issuance', 'id'), ('issuance', 'issuer nonce'),
+    ('journal', 'seq'), ('journal', 'occurrence slot'), ('plan', 'task'), ('unsettled', 'claim')),
+  found as (
+    select c.oid, c.relname::text as name, c.relkind, c.relpersistence, c.relrowsecurity
+      from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+      where n.nspname = :'schema' and c.relkind not in ('i', 't'))
+select 'it has the trigger ' || t.tgname from pg_catalog.pg_trigger as t
+  join found on found.oid = t.tgrelid
+union all
+select 'it has the rule ' || r.rulename from pg_catalog.pg_rewrite as r
+  join found on found.oid = r.ev_class
+union all
+select 'it has the policy ' || p.polname from pg_catalog.pg_policy as p
+  join found on found.oid = p.polrelid
+union all
+select name || ' was not made by any release' from found
+  where relkind <> 'r' or relpersistence <> 'p' or relrowsecurity
+    or name not in (select tables.name from tables)
+union all
+select name || ' does not have its columns' from (
+  select * from tables
+  except
+  select name, pg_catalog.string_agg(
+      a.attname || ' ' || t.typname || case when a.attnotnull then '' else '?' end, ' '
+      order by a.attnum)
+    from found join pg_catalog.pg_attribute as a on a.attrelid = found.oid
+    join pg_catalog.pg_type as t on t.oid = a.atttypid
+    where a.attnum > 0 and not a.attisdropped group by name) as missing
+union all
+select name || ' has no unique key on ' || columns from (
+  select * from keys
+  except
+  select name, (
+      select pg_catalog.string_agg(a.attname, ' ' order by k.place)
+        from pg_catalog.unnest(i.indkey) with ordinality as k (attnum, place)
+        join pg_catalog.pg_attribute as a
+          on a.attrelid = i.indrelid and a.attnum = k.attnum)
+    from found join pg_catalog.pg_index as i on i.indrelid = found.oid
+    where i.indisunique and i.indisvalid and i.indimmediate
+      and i.indpred is null and i.indexprs is null) as missing
+limit 1;

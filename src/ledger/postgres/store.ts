@@ -1,0 +1,341 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LedgerContext } from '../../contract/ledgers.ts';
+import { EffectMatchError, invariant } from '../../errors.ts';
+import { asFault, Connection, sqlState } from '../../postgres/connection.ts';
+import type { ConnectionOptions } from '../../postgres/options.ts';
+import type { About, Durability, LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
+import { Fetching, type Queries } from './fetch.ts';
+import { type FetchedRow, FetchedTables, Unfetched } from './fetched.ts';
+import { Listener } from './listener.ts';
+import { LedgerMemory } from './memory.ts';
+import { writesOf } from './write.ts';
+
+/** Where a ledger is, and how long its operations wait for the server and for each other. */
+export interface Place {
+  readonly connection: ConnectionOptions;
+  readonly queries: Queries;
+  readonly deadlineMs: number;
+}
+
+/** Decisions of one process that share a transaction, at most. */
+const GROUP_MAX = 64;
+/** How long a process may take to decide, while it holds the lock, before the server ends it. */
+const DECIDING_MS = 10_000;
+const PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 500;
+
+type Result = { readonly value: unknown } | { readonly error: unknown };
+
+interface Waiting {
+  readonly about: About;
+  readonly durability: Durability;
+  readonly decide: (tables: LedgerTables) => unknown;
+  readonly settle: (result: Result) => void;
+}
+
+/** A COMMIT without an answer: its first row shows later whether it happened. */
+interface Unanswered {
+  readonly first: FetchedRow;
+  readonly results: readonly Result[];
+}
+
+/** Decisions that share a transaction, over all its tries. */
+interface Transaction {
+  readonly group: readonly Waiting[];
+  unanswered: Unanswered | undefined;
+}
+
+/**
+ * Tables on a server. A transaction locks the head, which makes it the only one of all processes
+ * that decides. It takes one message where this process knows what the decisions depend on, and the
+ * server confirms it; otherwise two: the first fetches, the second writes. Decisions that arrive
+ * meanwhile share the next transaction, each decided alone.
+ */
+export class PostgresStore implements TableStore {
+  readonly context: LedgerContext;
+  readonly #place: Place;
+  readonly #sessions = new Map<'reading' | 'deciding', Promise<Connection>>();
+  readonly #waiting: Waiting[] = [];
+  readonly #memory = new LedgerMemory();
+  readonly #listener: Listener;
+  #isDeciding = false;
+  #isClosed = false;
+
+  constructor(context: LedgerContext, place: Place) {
+    this.context = context;
+    this.#place = place;
+    this.#listener = new Listener(() => openSession(place), place.queries.channel);
+  }
+
+  readonly changed: TableStore['changed'] & {} = (occurrence, ms, signal) =>
+    this.#listener.wait(occurrence, ms, signal);
+
+  decide<T>(about: About, durability: Durability, decide: (tables: LedgerTables) => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const settle = (result: Result) =>
+        'error' in result ? reject(result.error) : resolve(result.value as T);
+      this.#waiting.push({ about, durability, decide, settle });
+      if (!this.#isDeciding) void this.#decideAll();
+    });
+  }
+
+  async read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T> {
+    const tables = await this.#untilDeadline(async () =>
+      readTables(await this.#session('reading'), this.#place.queries, this.context, about),
+    );
+    return look(tables);
+  }
+
+  /** On a separate session, so that its transactions hold up no reader. */
+  async openSnapshot(): Promise<LedgerSnapshot> {
+    const { queries } = this.#place;
+    const session = await this.#untilDeadline(() => openSession(this.#place));
+    return {
+      read: async (about, look) => {
+        try {
+          await session.query('begin isolation level repeatable read read only');
+          const tables = await readTables(session, queries, this.context, about);
+          await session.query('commit');
+          return look(tables);
+        } catch (error) {
+          throw unavailable(error);
+        }
+      },
+      async findStructureFault() {
+        const { rows } = await session.query(queries.get('structure').text);
+        const [fault] = rows[0] ?? [];
+        return fault == null ? undefined : `the schema was changed: ${fault}`;
+      },
+      [Symbol.asyncDispose]: () => session.close(),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#listener.close();
+    const sessions = [...this.#sessions.values()];
+    this.#sessions.clear();
+    for (const session of sessions) await session.then((open) => open.close()).catch(() => {});
+  }
+
+  /** What arrives while a group is decided makes the next one. */
+  async #decideAll(): Promise<void> {
+    this.#isDeciding = true;
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, GROUP_MAX);
+      const results = await this.#decideGroup(group).catch((error: unknown) =>
+        group.map(() => ({ error })),
+      );
+      group.forEach(({ settle }, index) => {
+        const result = results[index];
+        if (result !== undefined) settle(result);
+      });
+    }
+    this.#isDeciding = false;
+  }
+
+  /**
+   * Decides again where the connection was lost. A COMMIT without an answer has happened or can no
+   * longer happen once the lock is granted again, and the first row that it wrote shows which.
+   */
+  async #decideGroup(group: readonly Waiting[]): Promise<readonly Result[]> {
+    const transaction: Transaction = { group, unanswered: undefined };
+    try {
+      return await this.#untilDeadline(() => this.#tryOnce(transaction));
+    } catch (error) {
+      if (transaction.unanswered === undefined) throw error;
+      const what = 'COMMIT was not answered; whether it became durable is not known';
+      throw new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', what, { cause: error });
+    }
+  }
+
+  async #tryOnce(transaction: Transaction): Promise<readonly Result[]> {
+    const session = await this.#session('deciding');
+    try {
+      return (
+        (await this.#decideAtOnce(session, transaction)) ??
+        (await this.#decideFetched(session, transaction))
+      );
+    } catch (error) {
+      if (isLost(error)) {
+        session.destroy();
+      } else {
+        transaction.unanswered = undefined;
+        await session.query('rollback').catch(() => {});
+      }
+      throw error;
+    }
+  }
+
+  /** In one message, where this process knows enough; undefined where it does not. */
+  async #decideAtOnce(
+    session: Connection,
+    transaction: Transaction,
+  ): Promise<readonly Result[] | undefined> {
+    const { group, unanswered } = transaction;
+    const abouts = group.map(({ about }) => about);
+    const assumed = unanswered ? undefined : this.#memory.assume(this.context, abouts);
+    if (assumed === undefined) return undefined;
+    const { tables, values } = assumed;
+    const results = group.map(({ decide }) => attempt(tables, decide));
+    if (results.some((result) => 'error' in result && result.error instanceof Unfetched))
+      return undefined;
+    transaction.unanswered = unansweredOf(tables, results);
+    const { queries } = this.#place;
+    const guard = [queries.get('lock'), queries.get('guard', ...values)];
+    const begin = beginning(group, this.#place).map((text) => ({ text }));
+    const writes = [...guard, ...writesOf(queries, tables), { text: 'commit' }];
+    const { replies, failure } = await session.run([...begin, ...writes]);
+    if (failure === undefined) {
+      invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
+      this.#memory.wasRight();
+      this.#memory.learn(tables);
+      return results;
+    }
+    if (isLost(failure.error) || sqlState(failure.error) === LOCK_TIMEOUT) throw failure.error;
+    transaction.unanswered = undefined;
+    this.#memory.wasWrong();
+    await session.query('rollback');
+    return undefined;
+  }
+
+  /** In two messages: what the decisions are about is fetched first. */
+  async #decideFetched(session: Connection, transaction: Transaction): Promise<readonly Result[]> {
+    const { group, unanswered } = transaction;
+    const tables = new FetchedTables(this.context);
+    await this.#begin(session, tables, group, unanswered);
+    const [found] = tables.lists.page ?? [];
+    if (unanswered !== undefined && found?.digest === unanswered.first.digest) {
+      await session.query('commit');
+      return unanswered.results;
+    }
+    this.#memory.setClock(tables.now());
+    const results: Result[] = [];
+    for (const { decide } of group) {
+      let result = attempt(tables, decide);
+      while ('error' in result && result.error instanceof Unfetched) {
+        const { occurrence } = result.error;
+        await new Fetching(this.#place.queries, tables).occurrences([occurrence]).run(session);
+        result = attempt(tables, decide);
+      }
+      results.push(result);
+    }
+    transaction.unanswered = unansweredOf(tables, results);
+    await this.#commit(session, tables);
+    this.#memory.learn(tables);
+    return results;
+  }
+
+  async #begin(
+    session: Connection,
+    tables: FetchedTables,
+    group: readonly Waiting[],
+    unanswered: Unanswered | undefined,
+  ): Promise<void> {
+    const fetching = new Fetching(this.#place.queries, tables);
+    for (const text of beginning(group, this.#place)) fetching.say(text);
+    fetching.ask('lock', []).moment();
+    for (const { about } of group) fetching.about(about);
+    if (unanswered !== undefined)
+      fetching.about({ page: { afterSeq: unanswered.first.seq - 1, limit: 1 } });
+    await fetching.run(session);
+  }
+
+  async #commit(session: Connection, tables: FetchedTables): Promise<void> {
+    const writes = writesOf(this.#place.queries, tables);
+    const { replies, failure } = await session.run([...writes, { text: 'commit' }]);
+    if (failure !== undefined) throw failure.error;
+    invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
+  }
+
+  async #session(use: 'reading' | 'deciding'): Promise<Connection> {
+    const open = await this.#sessions.get(use)?.catch(() => undefined);
+    if (open?.isAlive) return open;
+    if (this.#isClosed) throw closed();
+    const opening = openSession(this.#place);
+    this.#sessions.set(use, opening);
+    return await opening;
+  }
+
+  /** Tries again while the server cannot be reached. */
+  async #untilDeadline<T>(attempt: () => Promise<T>): Promise<T> {
+    const until = performance.now() + this.#place.deadlineMs;
+    for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      if (this.#isClosed) throw closed();
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!isLost(error) || performance.now() > until) throw unavailable(error);
+        await sleep(pauseMs);
+      }
+    }
+  }
+}
+
+/** The settings end with the transaction, so that a pooler hands on nothing of them. */
+function beginning(group: readonly Waiting[], { deadlineMs }: Place): readonly string[] {
+  const isRelaxed = group.every(({ durability }) => durability === 'relaxed');
+  return [
+    'begin isolation level read committed read write',
+    `set local synchronous_commit = ${isRelaxed ? 'off' : 'on'}`,
+    `set local lock_timeout = ${deadlineMs}`,
+    `set local idle_in_transaction_session_timeout = ${DECIDING_MS}`,
+  ];
+}
+
+function attempt(tables: FetchedTables, decide: Waiting['decide']): Result {
+  try {
+    return { value: tables.attempt(decide) };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function unansweredOf(tables: FetchedTables, results: readonly Result[]): Unanswered | undefined {
+  const [first] = tables.changes.rows;
+  return first && { first, results };
+}
+
+async function readTables(
+  session: Connection,
+  queries: Queries,
+  context: LedgerContext,
+  about: About,
+): Promise<FetchedTables> {
+  const tables = new FetchedTables(context);
+  const fetch = () => new Fetching(queries, tables);
+  await fetch().about(about).run(session);
+  const { page = [], unsettled = [] } = tables.lists;
+  const depends = [...(about.neighbours === true ? page : []), ...unsettled];
+  const occurrences = [...new Set(depends.map((one) => one.occurrence ?? ''))];
+  await fetch().occurrences(occurrences).issuancesOf(occurrences).run(session);
+  return tables;
+}
+
+function openSession({ connection, deadlineMs }: Place): Promise<Connection> {
+  return Connection.open(connection, 'effectmatch ledger', deadlineMs + DECIDING_MS);
+}
+
+const LOCK_TIMEOUT = '55P03';
+/** Classes of errors after which the session, and perhaps the server, is gone. */
+const LOST = /^(?:08|57P|25P03|53300)/;
+
+function isLost(error: unknown): boolean {
+  if (error instanceof EffectMatchError) return false;
+  const state = sqlState(error);
+  return state === undefined || LOST.test(state);
+}
+
+function closed(): EffectMatchError<'ERR_EM_STORE_UNAVAILABLE'> {
+  return new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', 'the ledger was closed; open it again');
+}
+
+function unavailable(error: unknown): unknown {
+  if (sqlState(error) === LOCK_TIMEOUT)
+    return asFault(error, 'ERR_EM_STORE_BUSY', 'the ledger was locked by other decisions');
+  return asFault(
+    error,
+    'ERR_EM_STORE_UNAVAILABLE',
+    'the ledger in PostgreSQL cannot be used; check that the server runs and lets this login in',
+  );
+}

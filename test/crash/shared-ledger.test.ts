@@ -1,0 +1,99 @@
+// Goal: with the ledger in PostgreSQL, beside the business data, any process can finish what
+// another one left, and one license buys one effect. Method: the cases of the crash matrix and of
+// the contention tests on that ledger; real processes that share nothing but its address and keys.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Step } from '../../src/contract/steps.ts';
+import { chooseSeed, randomOf } from '../random.ts';
+import { type OperationKind, WORLD_KINDS } from './backends/backend.ts';
+import { postgresLedgerBackend } from './backends/postgres.ts';
+import { createTemplate, type Installation, type Template } from './installation.ts';
+import { runLanes } from './lanes.ts';
+import { Pool } from './pool.ts';
+import { type KillPlan, runKillCase, runStreamCase } from './scenario.ts';
+import { type CaseResult, Scene } from './scene.ts';
+import { RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
+
+const LANES = 2;
+const CONTENDERS = 8;
+const ROUNDS = 25;
+const seed = chooseSeed();
+let pool: Pool;
+let template: Template;
+
+before(async () => {
+  pool = new Pool(CONTENDERS + 2);
+  template = await createTemplate(postgresLedgerBackend, WORLD_KINDS);
+});
+after(async () => {
+  await pool.close();
+  await template[Symbol.asyncDispose]();
+});
+
+async function runAll<T>(
+  cases: readonly T[],
+  run: (installation: Installation, item: T) => Promise<CaseResult>,
+): Promise<number> {
+  let kills = 0;
+  await runLanes(cases, LANES, async (item) => {
+    await using installation = await template.copy();
+    const result = await run(installation, item);
+    assert.deepEqual(result.violations, [], `seed ${seed}, case ${JSON.stringify(item)}`);
+    kills += result.kills;
+  });
+  return kills;
+}
+
+/** The steps that an undisturbed execution takes. */
+async function stepsOf(kind: OperationKind): Promise<readonly Step[]> {
+  await using installation = await template.copy();
+  const child = await pool.take();
+  await child.ask('open', { site: installation.site });
+  await child.ask('execute', { operation: installation.operationOf(kind) });
+  const steps = await child.ask('steps', {});
+  await pool.give(child);
+  return steps;
+}
+
+const killCase = (installation: Installation, plan: KillPlan) =>
+  runKillCase(pool, installation, plan);
+
+test('a process killed at any step of an execution leaves the approved outcome once, or nothing', async () => {
+  const cases: KillPlan[] = [];
+  for (const kind of ['append', 'surprise', 'failing'] as const)
+    for (const execute of await stepsOf(kind))
+      cases.push({ kind, execute, recover: [], release: [] });
+  assert.equal(await runAll(cases, killCase), cases.length);
+});
+
+test('a recovery or release killed at any of its steps is finished by the next process', async () => {
+  const recoveries = RECOVERY_STEPS.map((step): KillPlan => {
+    return { kind: 'derive', execute: 'adapter:commit-returned', recover: [step], release: [] };
+  });
+  const releases = RELEASE_STEPS.map((step): KillPlan => {
+    return { kind: 'append', execute: undefined, recover: [], release: [step] };
+  });
+  await runAll([...recoveries, ...releases], killCase);
+});
+
+test('a stream of operations cut off at random moments loses and repeats nothing', async () => {
+  const cases = Array.from({ length: 4 }, (_, index) => `${seed}/stream/${index}`);
+  await runAll(cases, (installation, label) => runStreamCase(pool, installation, randomOf(label)));
+});
+
+test(`${CONTENDERS} processes race one license ${ROUNDS} times: one effect, seven refusals, each time`, async () => {
+  const kinds = Array.from({ length: ROUNDS }, (): OperationKind => 'append');
+  await using contended = await createTemplate(postgresLedgerBackend, kinds);
+  await using installation = await contended.copy();
+  await using scene = new Scene(pool, installation);
+  const children = await Promise.all(Array.from({ length: CONTENDERS }, () => scene.fresh()));
+  for (const operation of installation.operations) {
+    await Promise.all(children.map((child) => child.ask('load', { operation })));
+    const terminals = await Promise.all(children.map((child) => child.ask('fire', {})));
+    const ends = terminals.map((end) => (end.kind === 'rejected' ? end.reason : end.kind));
+    assert.deepEqual(ends.sort(), ['committed', ...Array(CONTENDERS - 1).fill('spent')]);
+  }
+  await Promise.all(children.map((child) => scene.done(child)));
+  await scene.compare({ stage: 'settled' });
+  assert.deepEqual(scene.violations, [], `seed ${seed}`);
+});
