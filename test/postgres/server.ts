@@ -18,7 +18,7 @@
 // a commit that only waits in memory (synchronous_commit off) the WAL writer makes a durable one
 // within `wal_writer_delay`: raise it in a test that kills the server to see such a commit lost.
 import type { Version } from './binaries.ts';
-import type { Settings } from './cluster.ts';
+import type { ClusterOrder, Settings } from './cluster.ts';
 import { type Address, createDatabase, type TestDatabase, urlOf } from './database.ts';
 import { openKeeper } from './keeper-channel.ts';
 
@@ -81,7 +81,7 @@ export async function startServer({
   settings = {},
   bin,
 }: ServerOptions = {}): Promise<TestServer> {
-  const keeper = openKeeper();
+  const keeper = openKeeper<ClusterOrder>(new URL('./keeper.ts', import.meta.url));
   const stop = () => keeper.end();
   let report = await keeper
     .order({ kind: 'create', version, settings, ...(bin && { bin }) })
