@@ -28,6 +28,7 @@ const SLOW = [
   'test/fuzz.test.ts',
   'test/mysql/server.test.ts',
   'test/adapters/mysql/kill.test.ts',
+  'test/mysql/escapes/',
   'test/npm-test.test.ts',
   'test/postgres/frozen-server.test.ts',
   'test/postgres/server.test.ts',
