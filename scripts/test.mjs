@@ -27,6 +27,7 @@ const SLOW = [
   'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
   'test/mysql/server.test.ts',
+  'test/adapters/mysql/differential.test.ts',
   'test/adapters/mysql/kill.test.ts',
   'test/mysql/escapes/',
   'test/npm-test.test.ts',
