@@ -6,7 +6,6 @@ import { relative, resolve } from 'node:path';
 /** Parts of the machine that tests may do without, by the reason that they give. */
 const OPTIONAL_PARTS = [
   /^no public task data: /,
-  /^PostgreSQL 15 is not installed/,
   /^there is no (python3|`script`) here/,
   /^strace is not installed here/,
   /^no mount namespace here/,

@@ -53,8 +53,11 @@ if (files.length === 0) {
   process.exit(1);
 }
 const servers = [];
-if (files.some(needsPostgres))
-  await startShared('PostgreSQL', await import('../test/postgres/server.ts'));
+if (files.some(needsPostgres)) {
+  const postgres = await import('../test/postgres/server.ts');
+  postgres.installVersion15();
+  await startShared('PostgreSQL', postgres);
+}
 if (files.some(needsMariadb)) {
   const { findMariadb, installMariadb } = await import('../test/mysql/binaries.ts');
   installMariadb();

@@ -79,6 +79,7 @@ export {
 } from './runtime/operation.ts';
 export type { HoursConfig, IssuerConfig, LimitsConfig } from './runtime/policy.ts';
 export type { PrepareRequest } from './runtime/prepare.ts';
+export type { Executed } from './runtime/promotable.ts';
 export type { ProposeOptions } from './runtime/propose.ts';
 export type { ServiceProof } from './runtime/prove.ts';
 export type { ReceiptOptions } from './runtime/receipt.ts';

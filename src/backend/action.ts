@@ -70,26 +70,39 @@ export function readItems<Item>(
   return Array.from(items, (item: unknown, index) => read(item, `${name} ${index + 1}`));
 }
 
-/** One statement, or `{ statements }` with several that run in order in one candidate. */
+/**
+ * One statement, `{ statements }` with several that run in order in one candidate, or `{ script }`
+ * with the text of several. `split` throws what `refuseAction` makes if it cannot divide the text.
+ */
 export function readStatements<Statement>(
   input: unknown,
   read: (fields: Fields, where: string) => Statement,
+  split: (script: string) => readonly string[],
 ): readonly Statement[] {
   return readUntrusted(() => {
     const action = readFields(input, 'the action');
+    const limit = { name: 'statement', max: MAX_STATEMENTS };
+    const readOne = (item: unknown, where: string) => read(readFields(item, where), where);
+    if (Object.hasOwn(action, 'script')) {
+      refuseUnknown(action, ['script'], 'the action');
+      const statements = split(readSql(action.script, 'script', 'statements'));
+      if (statements.length === 0) throw refuseAction('the script has no statement');
+      return readItems(
+        statements.map((sql) => ({ sql })),
+        limit,
+        readOne,
+      );
+    }
     if (!Object.hasOwn(action, 'statements')) return [read(action, 'the action')];
     refuseUnknown(action, ['statements'], 'the action');
-    const limit = { name: 'statement', max: MAX_STATEMENTS };
-    return readItems(action.statements, limit, (item, where) =>
-      read(readFields(item, where), where),
-    );
+    return readItems(action.statements, limit, readOne);
   });
 }
 
-/** The text of one SQL statement. */
-export function readSql(sql: unknown, where: string): string {
+/** The text of one SQL statement, or of a script. */
+export function readSql(sql: unknown, where: string, what = 'one statement'): string {
   if (typeof sql !== 'string' || sql.trim() === '')
-    throw refuseAction(`${where}: sql must be a text with one statement`);
+    throw refuseAction(`${where}: sql must be a text with ${what}`);
   if (sql.length > MAX_SQL_CHARACTERS)
     throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
   if (sql.includes('\0') || !sql.isWellFormed())

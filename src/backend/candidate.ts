@@ -6,6 +6,7 @@ import type {
   PromotableProbe,
   Promotion,
   Staged,
+  StatementResult,
   Survey,
 } from '../contract/adapter.ts';
 import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
@@ -14,6 +15,7 @@ import type { Manifest } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Residue } from '../protocol/residue.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import type { Value } from '../protocol/value.ts';
 import type { StagedUnder } from './permit-check.ts';
 
@@ -49,6 +51,8 @@ export interface Backend<Action> {
   survey(): Promise<Survey>;
   /** What changed between two surveys, in words for an administrator. */
   readonly explainChange?: PromotableAdapter['explainChange'];
+  /** Present if a candidate can apply the settings of a `HoldRequest`. */
+  readonly settingRefusal?: PromotableAdapter['settingRefusal'];
   /** Opens a private candidate with nothing applied yet. After `failed` nothing is held. */
   hold(request: HoldRequest): Promise<HoldResult<Action>>;
   /** Closes connections. Every candidate that was handed out has ended before. Called once. */
@@ -60,6 +64,8 @@ export interface HoldRequest extends StagedUnder {
   readonly occurrence: OccurrenceId;
   /** The state that the candidate will be asked for: lock it before an action runs, if you can. */
   readonly reads: readonly StateRead[];
+  /** Settings of the session: apply them before an action runs, and fail if it changed one. */
+  readonly settings: SessionSettings;
 }
 
 /** An open candidate, with the marker that is already durable under its occurrence, if any. */
@@ -116,7 +122,13 @@ export type CandidateEvidence = Omit<Evidence, 'candidate' | 'window'> & {
 };
 
 /** What became of one applied action. */
-export type Applied = { readonly kind: 'done' } | StageFailure;
+export type Applied =
+  | {
+      readonly kind: 'done';
+      /** What the statements returned; `ResultCollector` keeps it within bounds. */
+      readonly results?: readonly StatementResult[];
+    }
+  | StageFailure;
 
 /**
  * How a candidate ends: it is durable, nothing of it may remain, or its commit was issued and the
@@ -127,6 +139,14 @@ export type CandidateEnd = 'committed' | 'discarded' | 'unknown';
 /** A failure of a stage. `reason` is a name; `detail` is a sentence. */
 export function stageFailed(reason: string, detail: string): StageFailure {
   return { kind: 'failed', reason, detail };
+}
+
+/**
+ * A failure that waiting may cure: a lock of another session, a deadlock, a conflict with another
+ * transaction. The core stages the same action again for a while before it gives up.
+ */
+export function stagePrevented(reason: string, detail: string): StageFailure {
+  return { ...stageFailed(reason, detail), transient: true };
 }
 
 /** A refusal of a promotion. `reason` is a name; `detail` is a sentence. */

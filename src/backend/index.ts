@@ -24,6 +24,7 @@ export {
   refusedPromotion,
   type StageFailure,
   stageFailed,
+  stagePrevented,
 } from './candidate.ts';
 export {
   type ColumnShape,
@@ -35,6 +36,7 @@ export {
 export { normaliseManifest, normaliseRead, normaliseReads } from './normalise.ts';
 export { PermitCheck, type StagedUnder } from './permit-check.ts';
 export { adapterFault, promotable } from './promotable.ts';
+export { bytesAsText, ResultCollector } from './results.ts';
 export {
   type AdapterRefusal,
   adapterCode,

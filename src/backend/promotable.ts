@@ -6,6 +6,7 @@ import type {
   Promotion,
   Stage,
   Staged,
+  StatementResult,
   Survey,
   VoidResult,
 } from '../contract/adapter.ts';
@@ -48,13 +49,14 @@ export function promotable<Action>(
     parseAction: (input) => backend.parseAction(input),
     describeAction: (action) => backend.describeAction(action),
     ...(backend.explainChange && { explainChange: backend.explainChange.bind(backend) }),
+    ...(backend.settingRefusal && { settingRefusal: backend.settingRefusal.bind(backend) }),
     async survey() {
       known = keepEqual(known, await report(() => backend.survey()));
       return known;
     },
-    async stage(claim, certificate, action, reads = []) {
+    async stage(claim, certificate, action, reads = [], settings = {}) {
       const { occurrence } = claim.sealed.record;
-      const request = { claim, certificate, occurrence, reads };
+      const request = { claim, certificate, occurrence, reads, settings };
       return await report(() => stages.open(request, action));
     },
     markers: {
@@ -102,6 +104,7 @@ class OpenStages<Action> {
         // An action may take so long that the adapter was closed meanwhile.
         this.assertOpen();
         stage.window = { fromMs, toMs: clock.now() };
+        if (applied.results !== undefined) stage.results = applied.results;
         this.#held.add(stage);
         reached('adapter:action-done');
         return { kind: 'held', stage };
@@ -179,6 +182,7 @@ class HeldStage<Action> implements Stage {
   readonly candidate: string;
   /** When the action ran, on the runtime's clock. */
   window: Evidence['window'] = { fromMs: 0, toMs: 0 };
+  results?: readonly StatementResult[];
   readonly #held: Candidate<Action>;
   readonly #permit: PermitCheck;
   readonly #onEnd: () => void;

@@ -12,13 +12,22 @@ export const ACTION_FLAGS = {
     value: 'FILE',
     about: 'the action as JSON: { "sql": …, "values": … } or { "statements": […] }',
   },
+  file: {
+    value: 'FILE',
+    about: 'the action as SQL: one or several statements without parameters',
+  },
   input: { value: 'JSON', about: 'with --operation: its input', needs: 'operation' },
   operation: { value: 'NAME', about: 'the action of an operation of the configuration' },
-  sql: { value: 'TEXT', about: 'the action as one statement' },
+  sql: {
+    value: 'TEXT',
+    about: 'the action as one statement; repeat it for several, which run in this order',
+    repeats: true,
+  },
   values: {
     value: 'JSON',
-    about: 'values for its parameters, as a JSON list or object',
+    about: 'values for its parameters, as a JSON list or object; with several --sql one for each',
     needs: 'sql',
+    repeats: true,
   },
 } satisfies Flags;
 
@@ -27,12 +36,14 @@ export type ActionArgument =
   | { readonly kind: 'action'; readonly action: unknown }
   | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
 
-/** Reads what to run: exactly one of a statement, a file, and an operation with its input. */
+/** Reads what to run, which is said in exactly one way. */
 export function readActionArgument(args: Arguments): ActionArgument {
-  const given = ['sql', 'action', 'operation'].filter((flag) => args.has(flag));
+  const given = ['sql', 'file', 'action', 'operation'].filter((flag) => args.has(flag));
   if (given.length !== 1)
-    throw args.wrong('say what to run: one of --sql TEXT, --action FILE and --operation NAME');
-  const [sql, file, name] = [args.value('sql'), args.value('action'), args.value('operation')];
+    throw args.wrong(
+      'say what to run: one of --sql TEXT, --file FILE, --action FILE and --operation NAME',
+    );
+  const [script, file, name] = [args.value('file'), args.value('action'), args.value('operation')];
   if (name !== undefined) {
     const text = args.value('input') ?? 'null';
     const input = parseJson(text, '--input', `--input '{"invoice": 4711}'`);
@@ -43,10 +54,29 @@ export function readActionArgument(args: Arguments): ActionArgument {
     const example = 'a file with { "sql": "update …", "values": [] }';
     return { kind: 'action', action: parseJson(text, `the file ${file}`, example) };
   }
-  const text = args.value('values');
-  if (text === undefined) return { kind: 'action', action: { sql } };
-  const values = parseJson(text, '--values', `--values '["paid", 4711]'`);
-  return { kind: 'action', action: { sql, values } };
+  return { kind: 'action', action: script === undefined ? readSql(args) : readScript(script) };
+}
+
+function readScript(file: string) {
+  const text = readTextFile(file, 'give --file the path of a file with SQL statements');
+  const byteOrderMark = /^\uFEFF/;
+  return { script: text.replace(byteOrderMark, '') };
+}
+
+/** One statement, or several with their values in the same order. */
+function readSql(args: Arguments) {
+  const [texts, values] = [args.values('sql'), args.values('values')];
+  if (values.length > 0 && values.length !== texts.length)
+    throw args.wrong(
+      `--sql is given ${texts.length} times and --values ${values.length} times; give --values once for each --sql, '[]' for none`,
+    );
+  const example = `--values '["paid", 4711]'`;
+  const statements = texts.map((sql, index) => {
+    const json = values[index];
+    return json === undefined ? { sql } : { sql, values: parseJson(json, '--values', example) };
+  });
+  const [only, second] = statements;
+  return second === undefined ? only : { statements };
 }
 
 /** The action to run. An operation computes it from its checked input, as it did when proposed. */

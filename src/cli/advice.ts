@@ -3,6 +3,14 @@ import type { Terminal } from '../protocol/terminal.ts';
 import { shortId } from './output.ts';
 
 const AGAIN = 'nothing was changed; plan it again and have it approved again';
+const SPENT_AGAIN =
+  'no data was changed, and the license is spent; plan it again and have it approved again';
+const IN_THE_WAY =
+  'no data was changed, and the license is spent; find the session that is in the way, then plan and approve again (`restageMs` says how long to try)';
+const BEYOND_LIMIT =
+  'nothing was changed; have it signed by an approver with higher limits, or plan less';
+const DEPLOYMENT_SIGNED =
+  'nothing was changed; have the very file that `effectmatch plan --out` wrote signed, and run what was signed';
 const ROOM = 'make room on the disk';
 const PROVISION = 'prepare the database with `effectmatch provision`';
 const HOST = 'correct the host in the address, or check the network';
@@ -13,7 +21,7 @@ const HOST = 'correct the host in the address, or check the network';
  * changed: sequences do not roll back, and the verdict lists those that moved.
  */
 const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
-  ERR_EM_ACTION_INVALID: 'correct the action; nothing was run, and no license was used',
+  ERR_EM_ACTION_INVALID: 'correct the action; nothing was run',
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
   ERR_EM_ADAPTER_UNAVAILABLE:
@@ -91,12 +99,19 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'action-failed':
     'no data was changed, and the license is spent; correct the action, then plan and approve it again',
   'action-invalid':
-    'nothing was changed, and the license is still good; correct the action and run it again',
+    'nothing was changed, and this attempt did not use the license; correct the action and run it again',
   'action-unbound': AGAIN,
   'adapter-changed': AGAIN,
   'boundary-changed':
     'no data was changed, and the license is spent; see who changed what is named above, run `effectmatch doctor`, then plan and approve again',
-  busy: 'no data was changed, and the license is spent; plan and approve again when the other writer is done',
+  'already-committed': 'it committed earlier; do not repeat it',
+  'already-void': SPENT_AGAIN,
+  'approved-mismatch': DEPLOYMENT_SIGNED,
+  busy: IN_THE_WAY,
+  constraint:
+    'no data was changed, and the license is spent; correct the action or the data it meets, then plan and approve again',
+  deadlock: IN_THE_WAY,
+  'decided-elsewhere': 'another machine executed it; do not repeat it, and look at its journal',
   diverged:
     'no data was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
   expired: 'nothing was changed; have the same proposal signed again with `effectmatch approve`',
@@ -110,20 +125,42 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'issuer-unknown':
     'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
   'other-action':
-    'nothing was changed, and the license is still good; run the very action that was planned',
+    'nothing was changed, and this attempt did not use the license; run the very action that was planned',
+  'limit-amount': BEYOND_LIMIT,
+  'limit-effects': BEYOND_LIMIT,
+  'limit-hours': 'nothing was changed; run it within the hours that are named above',
+  'limit-lifetime':
+    'nothing was changed; have the same proposal signed again with a shorter `--expires`',
+  'limit-operation': BEYOND_LIMIT,
+  'limit-relations': BEYOND_LIMIT,
+  'limit-rows': BEYOND_LIMIT,
+  'nonce-reused': DEPLOYMENT_SIGNED,
+  'not-yet-valid': 'nothing was changed; run it again once the license is valid',
+  'out-of-turn': 'nothing was changed; run the license with a lower `--use` first',
   'outlet-denied':
     'no data was changed, and the license is spent; keep what is named above out of the action, or register the table in `relations`',
   'outlet-unclassified':
     'nothing was changed; run `effectmatch doctor`, close what it names, then plan and approve again',
+  'plan-superseded': AGAIN,
   'policy-changed': AGAIN,
+  'precondition-broken': AGAIN,
   'registration-mismatch': AGAIN,
+  'rendering-mismatch': DEPLOYMENT_SIGNED,
+  serialization: IN_THE_WAY,
+  'service-unproven':
+    'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',
   'signature-invalid':
     'nothing was changed; put the public key of the approver into `issuers`, as `keygen` printed it, then plan and approve again',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'setting-changed':
+    'no data was changed, and the license is spent; find the function or trigger that changes the setting named above',
+  'setting-refused':
+    'nothing was changed; plan again with other settings, or without, and have it approved again',
   spent:
-    'nothing was changed by this attempt; one approval buys one execution, so plan and approve again',
+    'nothing was changed by this attempt; `effectmatch journal` has the verdict of the execution that the license was used for',
   'stale-state': AGAIN,
+  'too-many-effects': 'nothing was changed; plan fewer changes at a time',
 };
 
 /** The advice for an error code, a cause or a reason. */
@@ -133,16 +170,20 @@ export function adviceFor(code: string): string | undefined {
   return Object.hasOwn(ADVICE, code) ? ADVICE[code] : undefined;
 }
 
-/** What to do after a verdict. */
-export function adviseTerminal(terminal: Terminal): string {
+/** What to do after a verdict; `earlier` if it was recorded before this command. */
+export function adviseTerminal(terminal: Terminal, earlier = false): string {
   const id = shortId(terminal.occurrence);
   const look = `effectmatch show ${id}`;
   switch (terminal.kind) {
     case 'committed':
+      if (earlier) return `it committed; do not repeat it; ${look}`;
       return `${look}; a receipt: effectmatch export --occurrence ${id} --out receipt.jsonl`;
     case 'rejected': {
-      const unchanged = terminal.claim === undefined ? 'nothing' : 'no data';
-      return adviceFor(terminal.reason) ?? `${unchanged} was changed; ${look}`;
+      const general =
+        terminal.claim === undefined
+          ? `nothing was changed by this attempt; correct what is named above; ${look}`
+          : `no data was changed, and the license is spent; correct what is named above, then plan and approve again; ${look}`;
+      return adviceFor(terminal.reason) ?? general;
     }
     case 'diverged':
       return `do not run it again; ${look}; undoing or completing it needs a new plan and a new license`;

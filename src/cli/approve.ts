@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { type ApproverKey, approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
-import type { License, Proposal } from '../protocol/license.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Arguments, EXIT, type ExitCode, type Verb } from './command.ts';
 import { GuidedError, hasCode, withNext } from './fault.ts';
@@ -78,7 +78,7 @@ run it on your own machine.`,
     output.line(
       `${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`,
     );
-    output.line(`next: effectmatch run ${out} ${actionFlags(signed.license)}`);
+    output.line(`next: effectmatch run ${out} ${actionFlags(signed)}`);
     return EXIT.done;
   },
 };
@@ -98,9 +98,13 @@ function assertCanAsk(output: Output): void {
 }
 
 /** How `run` is told the action that this license is for. */
-function actionFlags({ operation, action }: License): string {
+function actionFlags({ license, approved }: SignedLicense): string {
+  const { operation, action } = license;
   if (operation !== undefined) return `--operation ${operation} --input '…'`;
-  return action === undefined ? '--sql "…"' : '--sql "…", with the action that was planned';
+  const isRemote = approved.registration.capability !== undefined;
+  if (isRemote) return '--action action.json';
+  const flags = 'with --sql, --file or --action';
+  return action === undefined ? flags : `${flags} as for \`plan\``;
 }
 
 function renderWhole({ draft, approved }: Proposal): string {

@@ -44,6 +44,8 @@ interface Flag {
   readonly about: string;
   /** The flag is refused without this other flag. */
   readonly needs?: string;
+  /** The flag may be given several times. */
+  readonly repeats?: true;
   /** The flag is refused together with any of these. */
   readonly excludes?: readonly string[];
 }
@@ -68,16 +70,16 @@ export const CONFIG_FLAG = {
 /** The flags of a verb, those that every verb takes included. */
 export const flagsOf = ({ flags }: Pick<Verb, 'flags'>): Flags => ({ ...flags, ...COMMON_FLAGS });
 
-/** What a verb was called with: only known flags, each given once, with a value if it takes one. */
+/** What a verb was called with: only known flags, with a value if they take one. */
 export class Arguments {
   readonly positionals: readonly string[];
   readonly #verb: string;
-  readonly #values: ReadonlyMap<string, string | true>;
+  readonly #values: ReadonlyMap<string, readonly string[]>;
 
   constructor(
     verb: string,
     positionals: readonly string[],
-    values: ReadonlyMap<string, string | true>,
+    values: ReadonlyMap<string, readonly string[]>,
   ) {
     this.#verb = verb;
     this.positionals = positionals;
@@ -94,8 +96,12 @@ export class Arguments {
   }
 
   value(flag: string): string | undefined {
-    const found = this.#values.get(flag);
-    return found === true ? undefined : found;
+    return this.values(flag)[0];
+  }
+
+  /** Every value of a flag, in the order given. */
+  values(flag: string): readonly string[] {
+    return this.#values.get(flag) ?? [];
   }
 
   /** The value of a flag that this call cannot do without. */
@@ -128,6 +134,9 @@ export class Arguments {
   }
 }
 
+/** What looks like a flag. SQL that begins with a comment (`-- …`) does not. */
+const FLAG = /^--?[a-z][\w-]*(?:=|$)/i;
+
 /** The part of a verb's description that says how it is called. */
 type Signature = Pick<Verb, 'flags' | 'positionals' | 'optional'>;
 
@@ -152,7 +161,7 @@ export function readArguments(
     tokens: true,
     allowPositionals: true,
   });
-  const values = new Map<string, string | true>();
+  const values = new Map<string, string[]>();
   const positionals: string[] = [];
   const args = new Arguments(verb, positionals, values);
   for (const token of tokens) {
@@ -161,13 +170,14 @@ export function readArguments(
     const { name, rawName, value, inlineValue = false } = token;
     if (!Object.hasOwn(flags, name))
       throw args.wrong(unknownWord('flag', rawName, Object.keys(flags).map(dashed)));
-    if (values.has(name)) throw args.wrong(`${rawName} is given twice`);
-    const wanted = flags[name]?.value;
+    const { value: wanted, repeats = false } = flags[name] ?? {};
+    const given = values.get(name);
+    if (given !== undefined && !repeats) throw args.wrong(`${rawName} is given twice`);
     if (wanted === undefined && value !== undefined) throw args.wrong(`${rawName} takes no value`);
-    const isMissing = !value || (!inlineValue && value.startsWith('-'));
+    const isMissing = !value || (!inlineValue && FLAG.test(value));
     if (wanted !== undefined && isMissing)
       throw args.wrong(`${rawName} needs a value: ${rawName} ${wanted}`);
-    values.set(name, value ?? true);
+    values.set(name, [...(given ?? []), ...(value === undefined ? [] : [value])]);
   }
   if (args.has('help')) return args;
   checkPositionals(verb, args, signature);

@@ -3,11 +3,12 @@ import { resolve } from 'node:path';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, type ActionArgument, operationNamed, readActionArgument } from './action.ts';
 import { adviseRehearsal } from './advice.ts';
-import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
 import { GuidedError, hasCode, sayUnchanged, wordsOf } from './fault.ts';
 import { writePrivateFile } from './files.ts';
@@ -39,12 +40,19 @@ contract computes the outcome from the input and the state it reads.`,
       value: 'N',
       about: 'plan revision; a higher one supersedes earlier plans of the task (default: 1)',
     },
+    set: {
+      value: 'NAME=VALUE',
+      about:
+        'a session setting that the action runs under, such as app.actor=alice; may be repeated',
+      repeats: true,
+    },
     task: { value: 'TEXT', about: 'what this is for (default: a generated name)' },
     ...CONFIG_FLAG,
   },
   examples: [
     `effectmatch plan --sql "update invoice set status = 'paid' where id = 4711"`,
     `effectmatch plan --sql "update invoice set status = ? where id = ?" --values '["paid", 4711]' --out proposal.json`,
+    'effectmatch plan --file pay-4711.sql --set app.actor=alice --out proposal.json',
     'effectmatch plan --action action.json --task invoice-4711 --full',
     `effectmatch plan --operation payInvoice --input '{"invoice": 4711}' --out proposal.json`,
   ],
@@ -56,6 +64,7 @@ contract computes the outcome from the input and the state it reads.`,
     const request = {
       task: args.value('task') ?? `plan-${randomBytes(6).toString('hex')}`,
       planRevision: args.count('revision', 0) ?? 1,
+      set: readSettings(args),
     };
     const { proposal, residue } =
       argument.kind === 'operation'
@@ -85,6 +94,19 @@ contract computes the outcome from the input and the state it reads.`,
   },
 };
 
+/** Settings by name. The value is everything after the first equals sign. */
+function readSettings(args: Arguments): SessionSettings {
+  const settings = new Map<string, string>();
+  for (const setting of args.values('set')) {
+    const [name = '', ...value] = setting.split('=');
+    if (name === '' || value.length === 0)
+      throw args.wrong(`--set takes a name and a value, such as app.actor=alice, not "${setting}"`);
+    if (settings.has(name)) throw args.wrong(`--set gives ${name} twice`);
+    settings.set(name, value.join('='));
+  }
+  return Object.fromEntries(settings);
+}
+
 /** A proposal, and what its rehearsal left behind although it was rolled back. */
 interface Planned {
   readonly proposal: Proposal;
@@ -108,7 +130,7 @@ function explain(argument: ActionArgument, { proposal, residue }: Planned, outpu
 async function propose(
   config: RuntimeConfig,
   { name, input }: ActionArgument & { readonly kind: 'operation' },
-  request: Pick<PlanRequest, 'task' | 'planRevision'>,
+  request: Pick<PlanRequest, 'task' | 'planRevision'> & { readonly set: SessionSettings },
 ): Promise<Planned> {
   operationNamed(config, name);
   assertKeyring(config);

@@ -1,8 +1,10 @@
+import type { StatementResult } from '../contract/adapter.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { licenseRecord } from '../protocol/license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { Ensured } from '../runtime/ensure.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, actionOf, readActionArgument } from './action.ts';
 import { adviseTerminal } from './advice.ts';
@@ -19,48 +21,88 @@ export const run: Verb = {
   summary: 'execute an action under a license; it commits only if the outcome is the approved one',
   about: `Uses the license once: the action runs in a held transaction, its actual changes are
 compared with the approved ones, and exactly those are committed, or nothing is. The verdict is
-recorded either way. A license that came from a rehearsal is valid only for the action that was
-planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected
+recorded either way. Running it again runs nothing: it waits for an attempt that is under way,
+recovers one that was interrupted, and prints the recorded verdict. A license that came from a
+rehearsal is valid only for the action that was planned. The exit code is that of the verdict: ${EXIT.done} committed, ${EXIT.rejected} rejected
 and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged,
 ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
   positionals: ['license'],
-  flags: { ...ACTION_FLAGS, full: { about: 'show every difference in full' }, ...CONFIG_FLAG },
+  flags: {
+    ...ACTION_FLAGS,
+    use: {
+      value: 'N',
+      about: 'which execution of a license for several, from 1 (default: the next)',
+    },
+    full: { about: 'show every difference in full' },
+    ...CONFIG_FLAG,
+  },
   examples: [
     `effectmatch run license.json --sql "update invoice set status = ? where id = ?" --values '["paid", 4711]'`,
+    'effectmatch run license.json --file pay-4711.sql',
     'effectmatch run license.json --action action.json --json',
   ],
   async run(args, output) {
     const argument = readActionArgument(args);
     const wanted = 'name the file that `effectmatch approve --out` wrote';
     const license = readTextFile(args.first, wanted);
-    withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () =>
+    const signed = withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () =>
       parseSignedLicense(license),
     );
+    const use = args.count('use', 1) ?? (signed.license.occurrences === 1 ? 1 : undefined);
     const config = await loadConfig(args);
     assertKeyring(config);
-    const terminal = await executeInterruptibly(config, license, await actionOf(config, argument));
+    const request = { license, action: await actionOf(config, argument), use };
+    const { earlier, results, ...terminal } = await executeInterruptibly(config, request);
     const text = renderTerminal(terminal, { full: args.has('full') });
-    const next = adviseTerminal(terminal);
-    output.document({ terminal, text, next });
+    const next = adviseTerminal(terminal, earlier);
+    output.document({ terminal, ...(results && { results }), earlier, text, next });
+    if (earlier) output.line('the license was used before, and nothing was run now; its verdict:');
     output.line(output.paint(toneOf(terminal.kind), printable(text)));
+    for (const line of renderResults(results ?? [])) output.line(printable(line));
     output.line(`next: ${next}`);
     return exitCodeOf(terminal);
   },
 };
 
+const MAX_ROWS_SHOWN = 20;
+
+/** The rows that statements returned; as JSON, in which no value can pass for another line. */
+function renderResults(results: readonly StatementResult[]): string[] {
+  return results.flatMap(({ rows, omitted }, index) => {
+    const total = rows.length + omitted;
+    if (total === 0) return [];
+    const shown = rows.slice(0, MAX_ROWS_SHOWN);
+    const lines = shown.map((row) => `  ${JSON.stringify(row)}`);
+    if (total > shown.length)
+      lines.push(`  … ${total - shown.length} more; --json shows up to 1000`);
+    const which = results.length === 1 ? '' : `statement ${index + 1} `;
+    return [`${which}returned ${total} ${total === 1 ? 'row' : 'rows'}:`, ...lines];
+  });
+}
+
+interface RunRequest {
+  readonly license: string;
+  readonly action: unknown;
+  /** Which execution of the license; undefined for the next one. */
+  readonly use: number | undefined;
+}
+
 /**
- * Executes an action. Ctrl-C settles it as recovery would if the process had died, and records the
- * verdict. If the execution ends first, its verdict stands: the first recorded verdict wins.
+ * Executes an action, or finds the verdict of an earlier execution. Ctrl-C settles it as recovery
+ * would if the process had died, and records the verdict. If the execution ends first, its verdict
+ * stands: the first recorded verdict wins. While another process executes it, Ctrl-C only ends the
+ * waiting.
  */
-async function executeInterruptibly(
-  config: RuntimeConfig,
-  license: string,
-  action: unknown,
-): Promise<Terminal> {
+async function executeInterruptibly(config: RuntimeConfig, request: RunRequest): Promise<Ensured> {
+  const { license } = request;
   using _progress = showProgress('running');
   const runtime = await openRuntime(config);
   using interrupt = catchInterrupt();
-  const executing = runtime.execute(license, action);
+  let isWaiting = false;
+  const executing = execute(runtime, request, (why) => {
+    if (!isWaiting) process.stderr.write(`waiting for the verdict: ${why}\n`);
+    isWaiting = true;
+  });
   const first = await Promise.race([executing, interrupt.interrupted]).catch(
     async (error: unknown) => {
       await runtime.close();
@@ -73,8 +115,19 @@ async function executeInterruptibly(
   }
   // Closing would wait for a session that still waits for the backend; it ends with the process.
   const ended = executing.catch(() => undefined);
-  const terminal = await Promise.race([settleInterrupted(config, license), ended]);
-  return terminal ?? (await ended) ?? (await reportUnsettled(runtime, license));
+  if (isWaiting) return await reportUnsettled(runtime, license);
+  const settled = await Promise.race([settleInterrupted(config, license), ended]);
+  if (settled !== undefined) return { earlier: false, ...settled };
+  return (await ended) ?? (await reportUnsettled(runtime, license));
+}
+
+async function execute(
+  runtime: Runtime,
+  { license, action, use }: RunRequest,
+  onWait: (why: string) => void,
+): Promise<Ensured> {
+  if (use !== undefined) return await runtime.ensure(license, action, { use, onWait });
+  return { ...(await runtime.execute(license, action)), earlier: false };
 }
 
 /** Settles what this license claimed, over separate connections; undefined if it cannot. */

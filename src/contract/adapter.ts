@@ -12,6 +12,7 @@ import type {
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Residue } from '../protocol/residue.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Clock } from './clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText, RequestPermit } from './proof.ts';
@@ -120,14 +121,21 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
   /**
    * Runs the action once in a private candidate. `failed` means that nothing of it remains. `reads`
    * is the declared state that the stage will be asked for: an adapter that protects it by locks
-   * takes them before the action runs.
+   * takes them before the action runs. `settings` are applied to the session before the action, and
+   * a stage whose action changed one fails. They are only given if `settingRefusal` accepted them.
    */
   stage(
     claim: Claim,
     certificate: Certificate,
     action: Action,
     reads?: readonly StateRead[],
+    settings?: SessionSettings,
   ): Promise<Staged>;
+  /**
+   * Why a session setting of this name cannot be applied, as the end of a sentence; undefined if it
+   * can. An adapter without this has no session settings.
+   */
+  settingRefusal?(name: string): string | undefined;
   readonly markers: Markers;
   readonly probe: PromotableProbe<Action>;
 }
@@ -142,12 +150,31 @@ export type Staged =
       readonly detail: string;
       /** What the rollback did not take back, where that is known. */
       readonly residue?: readonly Residue[];
+      /** Whether the same action may succeed soon, for example when another session's lock ends. */
+      readonly transient?: boolean;
     };
+
+/**
+ * What one statement of an action returned: rows of a SELECT or of RETURNING, as plain data. They
+ * are bounded; `omitted` says how many were left out.
+ */
+export interface StatementResult {
+  readonly rows: readonly ResultRow[];
+  readonly omitted: number;
+}
+
+/** One returned row. Numbers that a JavaScript number cannot carry exactly are text. */
+export type ResultRow = { readonly [column: string]: null | boolean | number | string };
 
 /** A held candidate. `discard` is the step; disposal is only the net under it. */
 export interface Stage extends AsyncDisposable {
   /** Identity of the candidate (transaction, version): the permit is bound to it. */
   readonly candidate: string;
+  /**
+   * What the action's statements returned, one entry for each; absent if none returns rows. The
+   * core hands it to the caller after the commit, and never of a candidate that was rejected.
+   */
+  readonly results?: readonly StatementResult[];
   /**
    * Declared state beneath the candidate, without what its own action wrote (an approval may depend
    * on the very row that it changes), protected against change until the stage ends.

@@ -25,8 +25,10 @@ export type {
   RemoteAdapter,
   RemoteProbe,
   RemoteRequest,
+  ResultRow,
   Stage,
   Staged,
+  StatementResult,
   TargetCount,
   VoidResult,
 } from './adapter.ts';

@@ -5,6 +5,15 @@ export interface Reply {
   /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`… */
   readonly command: string;
   readonly rows: readonly TextRow[];
+  /** Of a statement that was described and returns rows. */
+  readonly columns?: readonly ResultColumn[];
+}
+
+/** A column of returned rows. */
+export interface ResultColumn {
+  readonly name: string;
+  /** Object id of its type. */
+  readonly type: number;
 }
 
 /** What came back before the first error, if there was one. Statements after it were not run. */

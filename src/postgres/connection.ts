@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
-import type { MessageAnswer, Reply, TextRow } from './answer.ts';
+import type { MessageAnswer, Reply, ResultColumn, TextRow } from './answer.ts';
 import { Exchange } from './exchange.ts';
 import {
   type ParameterValue,
@@ -11,7 +11,15 @@ import {
 } from './frames.ts';
 import type { ConnectionOptions } from './options.ts';
 
-export type { ConnectionOptions, MessageAnswer, ParameterValue, Reply, TextRow, WireStatement };
+export type {
+  ConnectionOptions,
+  MessageAnswer,
+  ParameterValue,
+  Reply,
+  ResultColumn,
+  TextRow,
+  WireStatement,
+};
 
 /**
  * SQLSTATE of an error that the server reported; undefined for a lost connection and everything

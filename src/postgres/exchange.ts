@@ -1,11 +1,17 @@
 import pg from 'pg';
-import type { MessageAnswer, Reply, TextRow } from './answer.ts';
+import type { MessageAnswer, Reply, ResultColumn, TextRow } from './answer.ts';
 
 /** What is used of the driver's connection. */
 interface Wire {
   readonly stream: { readonly writable: boolean; write(bytes: Buffer): unknown };
   sendCopyFail(reason: string): void;
   sync(): void;
+}
+
+/** What the driver says about a column. */
+interface Field {
+  readonly name: string;
+  readonly dataTypeID: number;
 }
 
 /**
@@ -18,6 +24,7 @@ export class Exchange extends pg.Query {
   readonly #message: Buffer;
   readonly #replies: Reply[] = [];
   #rows: TextRow[] = [];
+  #columns: readonly ResultColumn[] | undefined;
   readonly answer: Promise<MessageAnswer>;
   /** The driver puts its own in front, in order to stop its clock. */
   callback: (error: unknown) => void;
@@ -37,7 +44,9 @@ export class Exchange extends pg.Query {
     };
   }
 
-  handleRowDescription(): void {}
+  handleRowDescription({ fields }: { readonly fields: readonly Field[] }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
+  }
 
   handleDataRow({ fields }: { readonly fields: TextRow }): void {
     this.#rows.push(fields);
@@ -71,7 +80,9 @@ export class Exchange extends pg.Query {
   }
 
   #reply(command: string): void {
-    this.#replies.push({ command, rows: this.#rows });
+    const columns = this.#columns;
+    this.#replies.push({ command, rows: this.#rows, ...(columns && { columns }) });
     this.#rows = [];
+    this.#columns = undefined;
   }
 }

@@ -5,12 +5,16 @@
 export type ParameterValue = string | readonly (string | null)[] | Uint8Array | null;
 
 /**
- * One statement over the extended protocol: its text, or the name under which its text was
- * prepared.
+ * One statement over the extended protocol: its text, its text and the name to prepare it under, or
+ * the name under which it was prepared.
  */
-export type WireStatement = ({ readonly text: string } | { readonly prepared: string }) & {
+export interface WireStatement {
+  readonly text?: string;
+  readonly prepared?: string;
   readonly values?: readonly ParameterValue[];
-};
+  /** Asks for the names and types of the columns that it returns. */
+  readonly describe?: boolean;
+}
 
 /**
  * Statements as one message: parsed, bound and executed in order, and one Sync after the last. The
@@ -19,11 +23,11 @@ export type WireStatement = ({ readonly text: string } | { readonly prepared: st
 export function writeStatements(statements: readonly WireStatement[]): Buffer {
   const frames = new Frames();
   for (const statement of statements) {
-    const values = statement.values ?? [];
-    if ('text' in statement) writeParse(frames, '', statement.text);
+    const { text, prepared = '', values = [] } = statement;
+    if (text !== undefined) writeParse(frames, prepared, text);
     frames.open('B');
     frames.text('');
-    frames.text('prepared' in statement ? statement.prepared : '');
+    frames.text(prepared);
     frames.count(values.length);
     for (const value of values) frames.count(value instanceof Uint8Array ? 1 : 0);
     frames.count(values.length);
@@ -31,6 +35,11 @@ export function writeStatements(statements: readonly WireStatement[]): Buffer {
       frames.value(Array.isArray(value) ? writeList(value) : (value as Item));
     frames.count(0);
     frames.close();
+    if (statement.describe === true) {
+      frames.open('D');
+      frames.text('P');
+      frames.close();
+    }
     frames.open('E');
     frames.text('');
     frames.number(0);

@@ -25,25 +25,52 @@ export interface QualifiedName {
 
 const PLAIN = /^[a-z_][a-z0-9_]*$/;
 
-/**
- * The name under which people and records know a relation: as they would write it in SQL, with the
- * schema left out where it is `public`, and quotes only where they are needed.
- */
-export function nameTarget({ schema, name }: QualifiedName): string {
+/** An object as SQL writes it: the schema left out if it is `public`, quotes where needed. */
+export function sqlName({ schema, name }: QualifiedName): string {
   const shown = (part: string) => (PLAIN.test(part) ? part : quoteName(part));
   return schema === 'public' ? shown(name) : `${shown(schema)}.${shown(name)}`;
 }
 
+const READABLE = String.raw`[\p{L}_][\p{L}\p{N}_$ -]*`;
+const UNQUOTED = new RegExp(`^${READABLE}$`, 'u');
+
 /**
- * Reads what {@link nameTarget} writes; undefined where the text is no such name. Unquoted parts
- * are folded as SQL folds them.
+ * The name under which people and records know a relation: the name itself without quotes, with
+ * the schema left out if it is `public`. Only unusual characters need the quotes of SQL.
  */
+export function nameTarget({ schema, name }: QualifiedName): string {
+  const shown = (part: string) => (UNQUOTED.test(part) ? part : quoteName(part));
+  return schema === 'public' ? shown(name) : `${shown(schema)}.${shown(name)}`;
+}
+
+/**
+ * What a stated name can mean: the relation with exactly this name, and the one that SQL would
+ * find, which folds letters without quotes. They are the same for most names. Undefined if the text
+ * is not a name.
+ */
+export function readTarget(
+  text: string,
+): { readonly exact: QualifiedName; readonly folded: QualifiedName } | undefined {
+  const exact = parseParts(text, READABLE, (plain) => plain);
+  return exact && { exact, folded: parseTarget(text) ?? exact };
+}
+
+/** Reads a name as SQL does: parts without quotes are folded. Undefined if it is not a name. */
 export function parseTarget(text: string): QualifiedName | undefined {
-  const parts = [...text.matchAll(/(?:^|\.)(?:"((?:[^"]|"")+)"|([\p{L}_][\p{L}\p{N}_$]*))/gu)];
+  return parseParts(text, String.raw`[\p{L}_][\p{L}\p{N}_$]*`, foldCase);
+}
+
+function parseParts(
+  text: string,
+  unquoted: string,
+  readPlain: (plain: string) => string,
+): QualifiedName | undefined {
+  const part = new RegExp(String.raw`(?:^|\.)(?:"((?:[^"]|"")+)"|(${unquoted}))`, 'gu');
+  const parts = [...text.matchAll(part)];
   if (parts.length === 0 || parts.length > 2 || parts.map(([whole]) => whole).join('') !== text)
     return undefined;
   const [first, second] = parts.map(
-    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? foldCase(plain ?? ''),
+    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? readPlain(plain ?? ''),
   );
   if (first === undefined) return undefined;
   return second === undefined ? { schema: 'public', name: first } : { schema: first, name: second };

@@ -39,6 +39,7 @@ export function approvedOutcome(
     effects,
     requires: manifest.requires,
     watch: manifest.watch,
+    ...(manifest.settings && { settings: manifest.settings }),
     salt,
   });
 }

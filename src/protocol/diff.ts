@@ -19,7 +19,7 @@ export interface Diff {
     readonly approved: ApprovedEffect;
     readonly observed: CountedEffect;
   }[];
-  /** Entries left out of a stored diff because it was too large. */
+  /** How many changes were left out of a stored diff because it was too large. */
   readonly omitted: number;
 }
 

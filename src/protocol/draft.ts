@@ -11,6 +11,7 @@ import {
 import { UNUSED } from './drawn.ts';
 import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
 import { type Manifest, manifestRecord } from './manifest.ts';
+import type { SessionSettings } from './settings.ts';
 import { fromJs, type Row } from './value.ts';
 
 export {
@@ -48,6 +49,11 @@ export interface ManifestDraft {
   readonly effects: readonly ApprovedEffect[];
   readonly requires?: readonly Requirement[] | undefined;
   readonly watch?: readonly StateRead[] | undefined;
+  /**
+   * Settings of the session, such as `{ 'app.actor': 'alice' }`, that the runtime applies before the
+   * action runs and that the approver signs. Only for adapters that have settings: PostgreSQL.
+   */
+  readonly set?: SessionSettings | undefined;
 }
 
 /**
@@ -161,7 +167,7 @@ export function read(
   };
 }
 
-const FIELDS = ['adapter', 'task', 'planRevision', 'effects', 'requires', 'watch'];
+const FIELDS = ['adapter', 'task', 'planRevision', 'effects', 'requires', 'watch', 'set'];
 
 /**
  * Manifest M from what an application wrote, checked completely; messages say which part to change.
@@ -174,7 +180,7 @@ export function draftManifest(input: ManifestDraft): Manifest {
     throw refuse(
       `the manifest has an unknown field "${unknown}"; it may have ${FIELDS.join(', ')}`,
     );
-  const { adapter, task, planRevision, effects, requires = [], watch = [] } = input;
+  const { adapter, task, planRevision, effects, requires = [], watch = [], set = {} } = input;
   if (typeof adapter !== 'string' || adapter === '')
     throw refuse('adapter must be the name of a registered adapter');
   if (typeof task !== 'string' || task === '')
@@ -192,6 +198,7 @@ export function draftManifest(input: ManifestDraft): Manifest {
     effects,
     requires,
     watch,
+    ...(Object.keys(readPlain(set, 'set')).length > 0 && { settings: set }),
   });
   manifest.effects.forEach((effect, index) => {
     checkEffect(effect, `effects[${index}] (${effect.op} ${effect.target})`);

@@ -65,6 +65,7 @@ export { renderApproved, renderDiff } from './render.ts';
 export { renderTerminal } from './render-terminal.ts';
 export { type Residue, renderResidue } from './residue.ts';
 export { FINDINGS, type Finding, type Resolution, resolutionRecord } from './resolution.ts';
+export type { SessionSettings } from './settings.ts';
 export { BASES, type Basis, renderShadow, type Shadow, shadowRecord } from './shadow.ts';
 export { assertAssured, type Terminal, terminalRecord } from './terminal.ts';
 export {

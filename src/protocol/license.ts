@@ -8,7 +8,7 @@ import {
   nameSchema,
   nonceSchema,
 } from './record.ts';
-import { choice, closed, integer, list, optional } from './schema.ts';
+import { choice, closed, integer, list, optional, text } from './schema.ts';
 
 /**
  * License L: what an approver signs. It names A, the state it was read in, and the frame it
@@ -29,6 +29,8 @@ export const licenseRecord = defineRecord(
     operation: optional(nameSchema),
     task: labelSchema,
     taskState: digestSchema,
+    /** The application's revision of the task state, if `taskState` covers one. For people. */
+    revision: optional(text(0, 4096)),
     planRevision: integer(0),
     adapter: nameSchema,
     identity: digestSchema,

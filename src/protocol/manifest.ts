@@ -16,6 +16,7 @@ import {
   type Schema,
   text,
 } from './schema.ts';
+import { settingsSchema } from './settings.ts';
 
 const columnSchema = text(1, 256);
 const targetSchema = text(1, 512);
@@ -69,6 +70,7 @@ export const manifestRecord = defineRecord(
     effects: effectsSchema,
     requires: requiresSchema,
     watch: watchSchema,
+    settings: optional(settingsSchema),
   }),
 );
 /** M: what an application states should come out. */
@@ -105,6 +107,8 @@ export const approvedRecord = defineRecord(
     effects: effectsSchema,
     requires: requiresSchema,
     watch: watchSchema,
+    /** Settings that the runtime applies to the session before the action runs. */
+    settings: optional(settingsSchema),
     salt: form(/^[0-9a-f]{32}$/, '32 hex digits'),
   }),
 );

@@ -1,3 +1,4 @@
+import { generatedFields } from './generated.ts';
 import {
   defineRecord,
   digestSchema,
@@ -15,7 +16,7 @@ import { choice, variants } from './schema.ts';
 export const markerRecord = defineRecord(
   'marker',
   1,
-  16 * 1024,
+  64 * 1024,
   variants('disposition', {
     committed: {
       version: choice(1),
@@ -27,6 +28,8 @@ export const markerRecord = defineRecord(
       claim: digestSchema,
       permit: digestSchema,
       consumedAt: instantSchema,
+      /** So that recovery still knows them. */
+      ...generatedFields,
     },
     void: {
       version: choice(1),

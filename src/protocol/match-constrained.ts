@@ -10,7 +10,8 @@ import type { ObservedGroup } from './match-shape.ts';
  * effect are used.
  */
 type ConstrainedMatch =
-  | { readonly kind: 'perfect' | 'budget' }
+  | { readonly kind: 'perfect'; readonly pairings: readonly Pairing[] }
+  | { readonly kind: 'budget' }
   | {
       readonly kind: 'partial';
       readonly reason: 'effects' | 'labels';
@@ -29,7 +30,9 @@ export function matchConstrained(sides: Sides, differs: boolean): ConstrainedMat
   if (budget.exhausted) return { kind: 'budget' };
   if (!plain.complete || differs) return partOf(plain, 'effects');
   const related = relatedLabels(wanted, observed);
-  return related.size === 0 ? { kind: 'perfect' } : matchLabelled(sides, related);
+  return related.size === 0
+    ? { kind: 'perfect', pairings: plain.pairings }
+    : matchLabelled(sides, related);
 }
 
 function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedMatch {
@@ -47,7 +50,7 @@ function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedM
     splitByLabels(sides, solution.pairings).against.length === 0,
     'a match found respects every label',
   );
-  return { kind: 'perfect' };
+  return { kind: 'perfect', pairings: solution.pairings };
 }
 
 function partOf({ missing, pairings }: Assignment, reason: 'effects' | 'labels'): ConstrainedMatch {

@@ -3,11 +3,14 @@ import { EffectBag } from './bag.ts';
 import { Budget } from './budget.ts';
 import { type Diff, diffOf } from './diff.ts';
 import type { ApprovedEffect, Effect } from './effect.ts';
+import type { GeneratedValues } from './generated.ts';
+import type { Pairing } from './match-assignment.ts';
 import { Candidates, type MatchEvidence } from './match-candidates.ts';
 import { matchConstrained } from './match-constrained.ts';
 import { ExactCount, type Remainder } from './match-exact.ts';
 import type { Prepared } from './match-prepare.ts';
 import { layOutObserved, type ObservedGroup, shapeText } from './match-shape.ts';
+import type { Value } from './value.ts';
 import { isVolatileOnly, rowIdentity } from './volatile.ts';
 
 export { type Prepared, prepareApproved } from './match-prepare.ts';
@@ -25,7 +28,7 @@ export interface MatchContext extends MatchEvidence {
  * contradict.
  */
 export type MatchResult =
-  | { readonly kind: 'equal' }
+  | { readonly kind: 'equal'; readonly generated?: GeneratedValues }
   | { readonly kind: 'different'; readonly reason: 'effects' | 'labels'; readonly diff: Diff }
   | { readonly kind: 'budget'; readonly steps: number };
 
@@ -56,7 +59,7 @@ export function matchBags(
   const match = matchConstrained({ wanted, observed: comparable, candidates, budget }, differs);
   switch (match.kind) {
     case 'perfect':
-      return { kind: 'equal' };
+      return { kind: 'equal', ...generatedBy(match.pairings) };
     case 'budget':
       return { kind: 'budget', steps: budget.spent };
     case 'partial': {
@@ -73,6 +76,15 @@ export function matchBags(
     default:
       return unreachable(match);
   }
+}
+
+/** The value of every label, if there are labels. */
+function generatedBy(pairings: readonly Pairing[]): { readonly generated?: GeneratedValues } {
+  const generated = new Map<string, Value>();
+  for (const { wanted, observed } of pairings)
+    for (const { label, slot } of wanted.labels)
+      generated.set(label, observed.values[slot] as Value);
+  return generated.size === 0 ? {} : { generated };
 }
 
 interface SortedRemainders {

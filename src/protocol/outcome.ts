@@ -2,12 +2,18 @@ import { invariant, unreachable } from '../errors.ts';
 import { effectKey } from './bag.ts';
 import type { Diff } from './diff.ts';
 import type { Effect } from './effect.ts';
+import type { GeneratedValues } from './generated.ts';
 import { type MatchContext, matchBags, type Prepared } from './match.ts';
 import type { Observation } from './observation.ts';
 
 /** Whether E matched A. It classifies; what became of the execution is the terminal's to say. */
 export type Outcome =
-  | { readonly kind: 'EXACT'; readonly effects: readonly Effect[] }
+  | {
+      readonly kind: 'EXACT';
+      readonly effects: readonly Effect[];
+      /** The values of generated labels, if the approval has any. */
+      readonly generated?: GeneratedValues;
+    }
   | { readonly kind: 'DIVERGED'; readonly effects: readonly Effect[]; readonly diff: Diff }
   | { readonly kind: 'INDETERMINATE'; readonly gaps: readonly string[] };
 
@@ -25,7 +31,11 @@ export function classify(
   const match = matchBags(prepared, effects, context);
   switch (match.kind) {
     case 'equal':
-      return { kind: 'EXACT', effects };
+      return {
+        kind: 'EXACT',
+        effects,
+        ...(match.generated && { generated: match.generated }),
+      };
     case 'different':
       return { kind: 'DIVERGED', effects, diff: match.diff };
     case 'budget':

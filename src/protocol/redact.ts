@@ -2,6 +2,7 @@ import { canonicalBytes } from './canon-size.ts';
 import type { CountedEffect, Diff } from './diff.ts';
 import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
 import type { Approved } from './manifest.ts';
+import type { SessionSettings } from './settings.ts';
 import { type Row, readTag, type Value } from './value.ts';
 
 /** A keyed digest of one value of one column. */
@@ -14,8 +15,10 @@ export type DigestValue = (target: string, column: string, value: Value) => stri
  */
 export function redactApproved(approved: Approved, digestValue: DigestValue): Approved {
   const digest: MapValue = digesting(digestValue);
+  const { settings } = approved;
   return {
     ...approved,
+    ...(settings && { settings: redactSettings(settings, digest) }),
     // The digests of A and of the task state stay in the journal; with the salt next to them they
     // could be tried out.
     salt: '0'.repeat(approved.salt.length),
@@ -27,6 +30,12 @@ export function redactApproved(approved: Approved, digestValue: DigestValue): Ap
     })),
     watch: approved.watch.map((read) => ({ ...read, key: mapRow(read.target, read.key, digest) })),
   };
+}
+
+function redactSettings(settings: SessionSettings, map: MapValue): SessionSettings {
+  return mapColumns(settings, (value, name) =>
+    mapText(value, (text) => map(text, 'settings', name)),
+  );
 }
 
 /** A diff without its values, on the same terms as {@link redactApproved}. */
@@ -55,8 +64,8 @@ function mapDiff(diff: Diff, map: MapValue): Diff {
 }
 
 /**
- * Keeps at most `maxEntries` entries and counts the rest in `omitted`. Each kind gets a third
- * first, so that ten thousand extra effects do not hide the one that is missing.
+ * Keeps at most `maxEntries` entries and counts the changes of the rest in `omitted`. Each kind gets
+ * a third first, so that ten thousand extra effects do not hide the one that is missing.
  */
 export function boundDiff(diff: Diff, maxEntries: number): Diff {
   const third = Math.floor(maxEntries / 3);
@@ -67,12 +76,16 @@ export function boundDiff(diff: Diff, maxEntries: number): Diff {
     left -= more;
     return Math.min(length, third) + more;
   });
-  const kept = altered + extra + missing;
+  const cut = [
+    ...diff.extra.slice(extra),
+    ...diff.missing.slice(missing),
+    ...diff.altered.slice(altered).map(({ approved }) => approved),
+  ];
   return {
     extra: diff.extra.slice(0, extra),
     missing: diff.missing.slice(0, missing),
     altered: diff.altered.slice(0, altered),
-    omitted: diff.omitted + lengths.reduce((sum, length) => sum + length, 0) - kept,
+    omitted: cut.reduce((sum, { count }) => sum + count, diff.omitted),
   };
 }
 
@@ -115,14 +128,17 @@ function mapCell(cell: Cell, map: (value: Value) => Value): Cell {
   if ('is' in cell) return { is: map(cell.is) };
   if ('oneOf' in cell) return { oneOf: cell.oneOf.map(map) };
   if ('between' in cell) return { between: [map(cell.between[0]), map(cell.between[1])] };
-  if ('matches' in cell) return { matches: mapPattern(cell.matches, map) };
+  if ('matches' in cell) return { matches: mapText(cell.matches, map) };
   return cell;
 }
 
-/** A pattern may spell out what it matches. It is short, so that only a digest can stand for it. */
-function mapPattern(pattern: string, map: (value: Value) => Value): string {
-  const stands = readTag(map(pattern));
-  return stands?.tag === '$digest' ? `digest ${stands.text}` : pattern;
+/**
+ * A pattern may spell out what it matches. Like a setting it is text, so that only the text of a
+ * digest can stand for it.
+ */
+function mapText(text: string, map: (value: Value) => Value): string {
+  const stands = readTag(map(text));
+  return stands?.tag === '$digest' ? `digest ${stands.text}` : text;
 }
 
 function mapRow(target: string, row: Row, map: MapValue): Row {

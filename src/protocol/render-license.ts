@@ -1,6 +1,7 @@
+import { unreachable } from '../errors.ts';
 import type { License } from './license.ts';
 import type { Approved } from './manifest.ts';
-import { renderApproved } from './render.ts';
+import { renderOutcome } from './render.ts';
 import { quote, type RenderOptions } from './render-text.ts';
 
 /** What a license says in addition to A and is decided by the proposal. */
@@ -14,6 +15,7 @@ export type Terms = Pick<
   | 'continuations'
   | 'fieldMatch'
   | 'action'
+  | 'revision'
 >;
 
 /**
@@ -26,16 +28,7 @@ export function renderLicense(
   approved: Approved,
   options: RenderOptions = {},
 ): string {
-  const {
-    task,
-    planRevision,
-    source,
-    operation,
-    occurrences,
-    continuations,
-    fieldMatch = [],
-    action,
-  } = terms;
+  const { task, planRevision, occurrences, continuations, fieldMatch = [], action } = terms;
   const executions =
     occurrences === 1
       ? 'one execution'
@@ -45,12 +38,38 @@ export function renderLicense(
       ? 'of any action with this outcome'
       : `of one action only (${action.slice(0, 16)})`;
   return [
-    renderApproved(approved, options),
-    `For task ${quote(task)}, plan revision ${planRevision}, approved from: ${source}${operation === undefined ? '' : ` ${operation}`}`,
+    renderOutcome('Proposed', approved, options),
+    renderState(terms, approved),
+    `For task ${quote(task)}, plan revision ${planRevision}; ${describeSource(terms)}`,
     `Buys ${executions}, ${actions}`,
     `Releases: ${continuations.length === 0 ? 'nothing' : continuations.join(', ')}`,
     ...(fieldMatch.length === 0
       ? []
       : [`Releases even if only the fields match: ${fieldMatch.join(', ')}`]),
   ].join('\n');
+}
+
+/** What must be as it was when this was proposed, in addition to the old values of the changes. */
+function renderState({ revision }: Terms, { requires, watch }: Approved): string {
+  const rows = (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`;
+  const bound = [
+    ...(requires.length === 0 ? [] : [`${rows(requires.length)} required, as listed above`]),
+    ...(watch.length === 0 ? [] : [`${rows(watch.length)} watched, as listed above`]),
+    ...(revision === undefined ? [] : [`revision ${quote(revision)} of the application`]),
+  ];
+  if (bound.length > 0) return `Bound to state: ${bound.join('; ')}`;
+  return 'Bound to state: none; other rows may change before it runs';
+}
+
+function describeSource({ source, operation }: Terms): string {
+  switch (source) {
+    case 'manifest':
+      return 'stated by the application';
+    case 'contract':
+      return `computed by operation ${operation}`;
+    case 'rehearsed':
+      return 'seen in two rehearsals';
+    default:
+      return unreachable(source);
+  }
 }

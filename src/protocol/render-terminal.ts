@@ -1,8 +1,9 @@
 import { unreachable } from '../errors.ts';
+import { renderGenerated } from './generated.ts';
 import { type RenderOptions, renderDiff } from './render.ts';
 import { showControls } from './render-text.ts';
 import { renderResidue } from './residue.ts';
-import type { RecordedOutcome, Terminal } from './terminal.ts';
+import type { FailedTry, RecordedOutcome, Terminal } from './terminal.ts';
 
 /**
  * How an attempt ended, as text: one line with the verdict and why, then the differences where
@@ -13,16 +14,19 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
   switch (terminal.kind) {
     case 'committed': {
       const how = terminal.reconciled ? ', as recovery established from the backend' : '';
-      if (terminal.match === 'registered-fields') {
-        return `committed: the registered fields were as approved when they were read back${how}; who wrote them is not established`;
-      }
-      const verdict = `committed: what became durable is what was approved${how}`;
-      return [verdict, ...renderResidue(terminal.residue ?? [], 'Moved')].join('\n');
+      const verdict =
+        terminal.match === 'registered-fields'
+          ? `the registered fields were as approved when they were read back${how}; who wrote them is not established`
+          : `what became durable is what was approved${how}`;
+      const moved = renderResidue(terminal.residue ?? [], 'Moved');
+      const more = [...renderGenerated(terminal), ...renderTries(terminal.tries), ...moved];
+      return [`committed: ${verdict}`, ...more].join('\n');
     }
     case 'rejected': {
       const { at, reason, detail, outcome, residue = [] } = terminal;
       const verdict = `rejected at ${at} (${reason}): ${showControls(detail)}`;
-      return [verdict, ...differences(outcome, options), ...renderResidue(residue)].join('\n');
+      const more = [...renderTries(terminal.tries), ...renderResidue(residue)];
+      return [verdict, ...differences(outcome, options), ...more].join('\n');
     }
     case 'diverged': {
       const what =
@@ -36,6 +40,15 @@ export function renderTerminal(terminal: Terminal, options: RenderOptions = {}):
     default:
       return unreachable(terminal);
   }
+}
+
+/** Earlier tries of the same execution, counted by reason. */
+function renderTries(tries: readonly FailedTry[] = []): string[] {
+  if (tries.length === 0) return [];
+  const counts = Map.groupBy(tries, ({ reason }) => reason);
+  const reasons = [...counts].map(([reason, all]) => `${reason} ${all.length} times`);
+  const times = `Tried ${tries.length + 1} times`;
+  return [`${times}, because other transactions were in the way (${reasons.join(', ')})`];
 }
 
 /** The gaps of an incomplete observation are in the reason already. */

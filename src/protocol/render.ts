@@ -2,7 +2,9 @@ import { unreachable } from '../errors.ts';
 import { sortedColumns } from './bag.ts';
 import type { CountedEffect, Diff } from './diff.ts';
 import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
+import { inKeyOrder } from './key-order.ts';
 import type { Approved } from './manifest.ts';
+import { summariseColumns } from './render-summary.ts';
 import {
   type Rendering,
   type RenderOptions,
@@ -15,26 +17,42 @@ import type { Row } from './value.ts';
 
 export type { RenderOptions } from './render-text.ts';
 
+/** More changes than fit on a screen are summarised before they are listed. */
+const SCREEN = 40;
 const LARGE = 200;
 const SAMPLES = 20;
 const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
 
+/** What was approved, as text, on the same terms as {@link renderOutcome}. */
+export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
+  return renderOutcome('Approved', approved, options);
+}
+
 /**
  * The text a person approves. The same bytes of A always give the same text, names and values
- * cannot imitate other parts of it, and it says explicitly what is not shown or not compared. A license is bound to this text, as part of `renderLicense`.
+ * cannot imitate other parts of it, and it says explicitly what is not shown or not compared. A
+ * license is bound to this text, as part of `renderLicense`.
  */
-export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
+export function renderOutcome(
+  heading: 'Proposed' | 'Approved',
+  approved: Approved,
+  options: RenderOptions = {},
+): string {
   const rendering = openRendering(options);
-  const { adapter, registration, effects, requires, watch } = approved;
+  const { adapter, registration, effects, requires, watch, settings = {} } = approved;
   const lines = [
-    `${adapter}: ${countOf(sumCounts(effects), 'approved change')} (${registration.profile})`,
-    ...renderEffects(effects, rendering),
+    `${heading} changes in ${adapter}: ${sumCounts(effects)} (${registration.profile})`,
+    ...renderEffects(inKeyOrder(effects), rendering),
     ...renderList(
       requires,
       rendering,
       (requirement) => `requires  ${renderRequirement(requirement, rendering)}`,
     ),
     ...renderList(watch, rendering, (read) => `watches   ${renderStateRead(read, rendering)}`),
+    ...sortedColumns(settings).map(
+      (name) =>
+        `sets      ${name} = ${renderValue(settings[name] ?? '', rendering)} for the session`,
+    ),
     `Nothing else may change in: ${registration.targets.map((target) => renderTarget(target.name)).join(', ')}`,
   ];
   const volatile = registration.targets.flatMap((target) =>
@@ -89,31 +107,33 @@ export function renderObserved(effect: CountedEffect, options: RenderOptions = {
  */
 export function renderDiff(diff: Diff, options: RenderOptions = {}): string {
   const rendering = openRendering(options);
-  const { extra, missing, altered, omitted } = diff;
-  const total = extra.length + missing.length + altered.length + omitted;
+  const extra = inKeyOrder(diff.extra.map(asApproved));
+  const missing = inKeyOrder(diff.missing);
+  const altered = diff.altered.map((pair) => ({ ...pair, count: pair.approved.count }));
+  const counts = [sumCounts(extra), sumCounts(missing), sumCounts(altered), diff.omitted];
+  const total = counts.reduce((sum, count) => sum + count, 0);
   if (total === 0) return 'no differences';
-  const lines = [
-    `${countOf(total, 'difference')}: ${extra.length} extra, ${missing.length} missing, ${altered.length} altered`,
+  const kinds = ['extra', 'missing', 'altered', ...(diff.omitted > 0 ? ['not kept'] : [])];
+  const line = (effect: ApprovedEffect) => renderLine(effect, rendering);
+  return [
+    `${countOf(total, 'difference')}: ${kinds.map((kind, at) => `${counts[at]} ${kind}`).join(', ')}`,
     ...renderList(
       extra,
       rendering,
-      (effect) =>
-        `extra    ${renderLine(asApproved(effect), rendering)}   (observed, not approved)`,
+      (effect) => `extra    ${line(effect)}   (observed, not approved)`,
     ),
     ...renderList(
       missing,
       rendering,
-      (effect) => `missing  ${renderLine(effect, rendering)}   (approved, not observed)`,
+      (effect) => `missing  ${line(effect)}   (approved, not observed)`,
     ),
     ...renderList(altered, rendering, ({ approved, observed }) =>
       [
-        `altered  ${renderLine(approved, rendering)}   (approved)`,
-        `         ${renderLine(asApproved(observed), rendering)}   (observed instead)`,
+        `altered  ${line(approved)}   (approved)`,
+        `         ${line(asApproved(observed))}   (observed instead)`,
       ].join('\n'),
     ),
-  ];
-  if (omitted > 0) lines.push(`and ${omitted} more, which were not kept`);
-  return lines.join('\n');
+  ].join('\n');
 }
 
 function openRendering(options: RenderOptions): Rendering {
@@ -134,25 +154,30 @@ function renderLine(effect: ApprovedEffect, rendering: Rendering): string {
 }
 
 function renderEffects(effects: readonly ApprovedEffect[], rendering: Rendering): string[] {
-  if (rendering.full || effects.length <= LARGE) {
-    return effects.map((effect) => `  ${renderLine(effect, rendering)}`);
-  }
-  const groups = new Map<string, ApprovedEffect[]>();
-  for (const effect of effects) {
-    const name = `${SIGNS[effect.op]} ${renderTarget(effect.target)}`;
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [effect]);
-    else group.push(effect);
-  }
-  return [...groups].flatMap(([name, group]) => [
-    `  ${name}: ${countOf(sumCounts(group), group[0]?.op ?? 'update')}`,
-    ...renderSamples(group, rendering, (effect) => renderLine(effect, rendering)).map(
-      (line) => `      ${line}`,
-    ),
+  const renderOne = (effect: ApprovedEffect) => renderLine(effect, rendering);
+  const isSmall = rendering.full || effects.length <= SCREEN;
+  const groups = Map.groupBy(effects, ({ op, target }) => `${SIGNS[op]} ${renderTarget(target)}`);
+  const summary = isSmall ? [] : [...groups].flatMap((group) => summarise(...group, rendering));
+  if (isSmall || effects.length <= LARGE)
+    return [...summary, ...effects.map((effect) => `  ${renderOne(effect)}`)];
+  const samples = [...groups].flatMap(([name, group]) => [
+    `  ${name}, by key:`,
+    ...renderSamples(group, rendering, renderOne).map((line) => `      ${line}`),
   ]);
+  return [...summary, ...samples];
 }
 
-function renderList<T>(
+function summarise(
+  name: string,
+  group: readonly ApprovedEffect[],
+  rendering: Rendering,
+): readonly string[] {
+  const total = countOf(sumCounts(group), group[0]?.op ?? 'update');
+  const columns = summariseColumns(group, rendering);
+  return [`  ${name}: ${total}`, ...columns.map((line) => `      ${line}`)];
+}
+
+function renderList<T extends object>(
   items: readonly T[],
   rendering: Rendering,
   render: (item: T) => string,
@@ -161,7 +186,7 @@ function renderList<T>(
   return renderSamples(items, rendering, render);
 }
 
-function renderSamples<T>(
+function renderSamples<T extends object>(
   items: readonly T[],
   rendering: Rendering,
   render: (item: T) => string,
@@ -169,7 +194,7 @@ function renderSamples<T>(
   const lines = items.slice(0, SAMPLES).map(render);
   if (items.length === lines.length) return lines;
   rendering.cut = true;
-  return [...lines, `${items.length - lines.length} more of these, not shown`];
+  return [...lines, `${sumCounts(items.slice(SAMPLES))} more of these, not shown`];
 }
 
 function renderColumns(
@@ -245,10 +270,11 @@ function asCells(row: Row): CellRow {
   return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, { is: value }]));
 }
 
-function sumCounts(effects: readonly ApprovedEffect[]): number {
-  return effects.reduce((sum, effect) => sum + effect.count, 0);
+/** How many there are; what has no count is there once. */
+function sumCounts(items: readonly object[]): number {
+  return items.reduce((sum, item) => sum + ('count' in item ? Number(item.count) : 1), 0);
 }
 
-function countOf(count: number, what: Op | 'approved change' | 'difference'): string {
+function countOf(count: number, what: Op | 'difference'): string {
   return count === 1 ? `1 ${what}` : `${count} ${what}s`;
 }

@@ -33,6 +33,18 @@ export function renderResidue(
   });
 }
 
+/** From where the first run found a sequence to where the last one left it. */
+export function joinResidue(
+  ...runs: readonly (readonly Residue[] | undefined)[]
+): readonly Residue[] {
+  const joined = new Map<string, Residue>();
+  for (const moved of runs.flatMap((run) => run ?? [])) {
+    const before = joined.get(moved.name);
+    joined.set(moved.name, before?.from === undefined ? moved : { ...moved, from: before.from });
+  }
+  return [...joined.values()];
+}
+
 /** What the list may take of a record, in bytes of canonical text. */
 export const RESIDUE_BYTES_MAX = 256 * 1024;
 

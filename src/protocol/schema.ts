@@ -219,7 +219,7 @@ const NOT_OBJECT = 'must be an object';
 const anyObject: Schema<{ [key: string]: Value }> = dictionary(text(), plain);
 
 /** A field that may be absent. */
-interface Optional<T> {
+export interface Optional<T> {
   readonly optional: Schema<T>;
 }
 export function optional<T>(schema: Schema<T>): Optional<T> {

@@ -1,5 +1,6 @@
 import { invariant } from '../errors.ts';
 import type { Diff } from './diff.ts';
+import { generatedFields } from './generated.ts';
 import {
   defineRecord,
   digestSchema,
@@ -71,6 +72,19 @@ export const outcomeSchema = variants('kind', {
 /** An outcome as it is stored: what E was is kept as a digest, what differed as a diff. */
 export type RecordedOutcome = Infer<typeof outcomeSchema>;
 
+/** How often an execution may be staged. */
+export const MAX_TRIES = 64;
+
+/**
+ * Earlier tries under the same claim that other transactions prevented, and when. Each of them left
+ * nothing.
+ */
+const tries = {
+  tries: optional(list(closed({ at: instantSchema, reason: nameSchema }), 1, MAX_TRIES)),
+};
+/** A try that other transactions prevented. */
+export type FailedTry = { readonly at: string; readonly reason: string };
+
 /**
  * Present where registered fields were compared as they were read back: who wrote them is then not
  * claimed.
@@ -100,6 +114,9 @@ export const terminalRecord = defineRecord(
        * verdict.
        */
       residue: optional(residueListSchema),
+      /** What the backend assigned where the approval says `generated`, if values are stored. */
+      ...generatedFields,
+      ...tries,
       ...fieldsOnly,
     },
     rejected: {
@@ -115,6 +132,7 @@ export const terminalRecord = defineRecord(
        * everything that is compared: two writers agree whatever they know of it.
        */
       residue: optional(residueListSchema),
+      ...tries,
     },
     diverged: {
       ...attempt,

@@ -32,6 +32,7 @@ import { asOpenBoundary } from './boundary.ts';
 import { occurrencesOf } from './continuation.ts';
 import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
 import { proveService } from './prove.ts';
+import { findRefusedSetting } from './settings.ts';
 
 const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
 
@@ -263,7 +264,8 @@ function checkOutcome({ admitted, signed }: Attempt): Refusal | undefined {
     const detail = 'the outcome was approved for other registered relations or columns';
     return refuse('registration-mismatch', detail);
   }
-  return undefined;
+  const unsettable = findRefusedSetting(admitted, approved.settings);
+  return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);
 }
 
 /** Whether the outcome is small enough to be sent, and within the issuer's limits. */

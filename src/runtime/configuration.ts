@@ -5,7 +5,9 @@ import type { RuntimeConfig } from './runtime.ts';
 
 /** How long a silent attempt counts as alive, unless said otherwise. */
 export const LEASE_MS = 30_000;
-const LEASE_MAX_MS = 86_400_000;
+/** How long a stage that other transactions prevent is tried again, unless said otherwise. */
+export const RESTAGE_MS = 30_000;
+const DAY_MS = 86_400_000;
 
 const CONFIG: OptionNames<RuntimeConfig> = {
   store: true,
@@ -15,6 +17,7 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   operations: true,
   adapters: true,
   leaseMs: true,
+  restageMs: true,
   telemetry: true,
   recoverAtStart: true,
 };
@@ -52,12 +55,17 @@ function findWrongPart(config: Record<string, unknown>): string | undefined {
   const stray = Object.keys(adapters).find((name) => !hasOpen(adapters[name]));
   if (stray !== undefined)
     return `adapter "${stray}" is not an adapter; use a factory such as sqlite({ file, relations })`;
-  const { leaseMs = LEASE_MS } = config;
-  const isLease =
-    Number.isSafeInteger(leaseMs) && Number(leaseMs) >= 1 && Number(leaseMs) <= LEASE_MAX_MS;
-  return isLease
+  return (
+    findWrongTime('leaseMs', config.leaseMs ?? LEASE_MS, 1) ??
+    findWrongTime('restageMs', config.restageMs ?? RESTAGE_MS, 0)
+  );
+}
+
+function findWrongTime(name: string, value: unknown, min: number): string | undefined {
+  const isTime = Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= DAY_MS;
+  return isTime
     ? undefined
-    : `leaseMs must be a whole number of milliseconds from 1 to ${LEASE_MAX_MS}`;
+    : `${name} must be a whole number of milliseconds from ${min} to ${DAY_MS}`;
 }
 
 function findMisnamedPerson({ issuers, operators }: Record<string, unknown>): string | undefined {

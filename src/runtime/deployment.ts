@@ -64,6 +64,8 @@ export interface Deployment {
   /** Digest of the protocol and runtime code. */
   readonly contract: Digest;
   readonly leaseMs: number;
+  /** How long a stage that other transactions prevent is tried again. */
+  readonly restageMs: number;
   readonly leases: Leases;
   readonly refusals: RefusalBound;
 }

@@ -9,6 +9,7 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Deployment } from './deployment.ts';
 import { type ExecuteOptions, executeSigned } from './execute.ts';
+import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
 
 /** What `ensure` may be told besides license and action. */
@@ -19,10 +20,12 @@ export interface EnsureOptions extends ExecuteOptions {
   readonly waitMs?: number;
   /** Ends the waiting. The attempt that is waited for is not affected. */
   readonly signal?: AbortSignal;
+  /** Called whenever the verdict of another attempt is waited for, with why there is none yet. */
+  readonly onWait?: (why: string) => void;
 }
 
 /** The verdict about one execution of a license. */
-export type Ensured = Terminal & {
+export type Ensured = Executed & {
   /** Whether the verdict was there before this call, or was made by another process. */
   readonly earlier: boolean;
 };
@@ -43,25 +46,19 @@ export async function ensure(
 ): Promise<Ensured> {
   const signed = parseSignedLicense(license);
   const occurrence = occurrenceOf(signed.license, options.use);
-  const { waitMs = WAIT_MS, signal, revision } = options;
+  const { waitMs = WAIT_MS, signal, revision, onWait } = options;
   const waitUntil = deadlineIn(deployment.clock, waitMs);
   const once = { occurrence, ...(revision !== undefined && { revision }) };
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     const holder = await deployment.ledgers.holder(occurrence);
-    if (holder === undefined) {
-      const terminal = await executeSigned(deployment, signed, action, once);
-      if (!isTaken(terminal)) return { ...terminal, earlier: false };
-    } else {
-      const found = await findVerdict(deployment, holder);
-      if (found.kind === 'ended') return { ...found.terminal, earlier: true };
-      if (isOver(deployment.clock, waitUntil)) {
-        throw new EffectMatchError(
-          'ERR_EM_ATTEMPT_OPEN',
-          `${occurrence} has no verdict yet: ${found.why}. Call ensure again later; it never runs twice`,
-        );
-      }
-    }
+    const found =
+      holder === undefined
+        ? await execute(deployment, signed, action, once)
+        : await findVerdict(deployment, holder);
+    if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
+    if (isOver(deployment.clock, waitUntil)) throw stillOpen(occurrence, found.why);
+    onWait?.(found.why);
     await sleep(pauseMs, undefined, { ...(signal && { signal }) });
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
@@ -80,26 +77,38 @@ function occurrenceOf(license: License, use: number | undefined): OccurrenceId {
   return occurrenceId({ issuer, nonce, license: digest, index: wanted - 1 });
 }
 
-/** Whether another process claimed the execution first. Its verdict is the one to return. */
-function isTaken(terminal: Terminal): boolean {
-  return terminal.kind === 'rejected' && terminal.reason === 'spent';
+type Found =
+  | { readonly kind: 'ended'; readonly terminal: Executed; readonly isEarlier: boolean }
+  | { readonly kind: 'open'; readonly why: string };
+
+const EXECUTING = { kind: 'open', why: 'another process is executing it' } as const;
+
+/** The verdict of this execution, unless another process claimed the occurrence first. */
+async function execute(...parameters: Parameters<typeof executeSigned>): Promise<Found> {
+  const terminal = await executeSigned(...parameters);
+  const isTaken = terminal.kind === 'rejected' && terminal.reason === 'spent';
+  return isTaken ? EXECUTING : { kind: 'ended', terminal, isEarlier: false };
 }
 
-type Found =
-  | { readonly kind: 'ended'; readonly terminal: Terminal }
-  | { readonly kind: 'open'; readonly why: string };
+const earlier = (terminal: Terminal): Found => ({ kind: 'ended', terminal, isEarlier: true });
 
 /** The verdict about a claimed execution, recovered where its lease has run out. */
 async function findVerdict(deployment: Deployment, holder: ClaimEntry): Promise<Found> {
   const { occurrence, license } = holder.claim.record;
   const recorded = await deployment.ledgers.terminal(occurrence);
-  if (recorded !== undefined && recorded.kind !== 'indeterminate')
-    return { kind: 'ended', terminal: recorded };
-  if (!holder.leaseExpired) return { kind: 'open', why: 'another process is executing it' };
+  if (recorded !== undefined && recorded.kind !== 'indeterminate') return earlier(recorded);
+  if (!holder.leaseExpired) return EXECUTING;
   const results = await recoverTraced(deployment, { license });
   const result = results.find((recovered) => recovered.occurrence === occurrence);
-  if (result?.kind === 'settled') return { kind: 'ended', terminal: result.terminal };
+  if (result?.kind === 'settled') return earlier(result.terminal);
   const left = await deployment.ledgers.terminal(occurrence);
-  if (left !== undefined) return { kind: 'ended', terminal: left };
+  if (left !== undefined) return earlier(left);
   return { kind: 'open', why: result?.why ?? 'its recovery has not ended' };
+}
+
+function stillOpen(occurrence: OccurrenceId, why: string): EffectMatchError<'ERR_EM_ATTEMPT_OPEN'> {
+  return new EffectMatchError(
+    'ERR_EM_ATTEMPT_OPEN',
+    `${occurrence} has no verdict yet: ${why}. Call ensure again later; it never runs twice`,
+  );
 }

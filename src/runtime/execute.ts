@@ -14,9 +14,10 @@ import {
 } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
 import type { Established } from './gate.ts';
-import { executePromotable } from './promotable.ts';
+import { type Executed, executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
+import { Tries } from './restage.ts';
 import { endingOf, traced } from './telemetry.ts';
 
 /** What an execution may bring besides license and action. */
@@ -36,7 +37,7 @@ export async function execute(
   license: unknown,
   untrustedAction: unknown,
   options: ExecuteOptions = {},
-): Promise<Terminal> {
+): Promise<Executed> {
   return await executeSigned(deployment, parseSignedLicense(license), untrustedAction, options);
 }
 
@@ -54,7 +55,7 @@ export async function executeSigned(
   signed: SignedLicense,
   untrustedAction: unknown,
   options: OccurrenceOptions,
-): Promise<Terminal> {
+): Promise<Executed> {
   const { adapter } = signed.license;
   const activity = {
     kind: 'execute',
@@ -70,7 +71,7 @@ async function executeLicense(
   signed: SignedLicense,
   untrustedAction: unknown,
   { revision, occurrence }: OccurrenceOptions,
-): Promise<Terminal> {
+): Promise<Executed> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const opened = openAttempt(deployment, admitted, signed, occurrence);
 
@@ -123,25 +124,35 @@ async function finishUnclaimed(
 async function executeClaimed(
   deployment: Deployment,
   claimed: Omit<Established, 'certificate' | 'survey'>,
-): Promise<Terminal> {
-  const { attempt, claim } = claimed;
-  const { admitted } = attempt;
-  const boundary = await closeBoundary(deployment, claimed).catch(
-    (error: unknown): Refused => ({ kind: 'refused', refusal: faultOf(admitted, error) }),
-  );
-  if (boundary.kind === 'refused') {
-    // Nothing was staged or sent yet, so nothing can have become durable.
-    const known = { claim: claim.digest };
-    const refusal = rejection(deployment, attempt, 'boundary', boundary.refusal, known);
-    return await finish(deployment, refusal);
-  }
-  deployment.reached('path:certified');
+): Promise<Executed> {
+  const { admitted } = claimed.attempt;
+  const tries = new Tries(deployment);
+  for (;;) {
+    const boundary = await closeBoundary(deployment, claimed).catch(
+      (error: unknown): Refused => ({ kind: 'refused', refusal: faultOf(admitted, error) }),
+    );
+    if (boundary.kind === 'refused')
+      return await finishUnstaged(deployment, claimed, boundary.refusal, tries);
+    deployment.reached('path:certified');
 
-  const { certificate, survey } = boundary;
-  const established = { ...claimed, certificate, survey };
-  return isPromotable(admitted)
-    ? await executePromotable(deployment, admitted, established)
-    : await executeRemote(deployment, admitted as AdmittedRemote, established);
+    const { certificate, survey } = boundary;
+    const established = { ...claimed, certificate, survey };
+    if (!isPromotable(admitted))
+      return await executeRemote(deployment, admitted as AdmittedRemote, established);
+    const executed = await executePromotable(deployment, admitted, established, tries);
+    if (executed.kind !== 'prevented') return executed;
+  }
+}
+
+/** Nothing is staged or was sent, so nothing can have become durable. */
+async function finishUnstaged(
+  deployment: Deployment,
+  { attempt, claim }: Pick<Established, 'attempt' | 'claim'>,
+  refusal: Refusal,
+  tries: Tries,
+): Promise<Terminal> {
+  const known = { claim: claim.digest, residue: tries.residue([]), tries: tries.failed };
+  return await finish(deployment, rejection(deployment, attempt, 'boundary', refusal, known));
 }
 
 /** Certifies, and asks whether a live service was tried with the credential that was certified. */

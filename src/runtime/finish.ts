@@ -1,9 +1,11 @@
 import { EffectMatchError } from '../errors.ts';
+import type { StoredGenerated } from '../protocol/generated.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import { type Digest, isName } from '../protocol/record.ts';
 import { type Residue, storableResidue } from '../protocol/residue.ts';
 import {
   assertAssured,
+  type FailedTry,
   type Gate,
   type Terminal,
   type TerminalOf,
@@ -80,6 +82,8 @@ function terminalBase(deployment: Deployment, attempt: AttemptFacts) {
 export interface Seen {
   readonly outcome?: Outcome | undefined;
   readonly residue?: readonly Residue[] | undefined;
+  /** Earlier tries that other transactions prevented. */
+  readonly tries?: readonly FailedTry[];
 }
 
 /** Only ever built where nothing became durable and nothing can later. */
@@ -101,6 +105,7 @@ export function rejection(
     ...(known.certificate && { certificate: known.certificate }),
     ...(known.outcome && { outcome: recordedOutcome(deployment, attempt.admitted, known.outcome) }),
     ...(residue.length > 0 && { residue: [...residue] }),
+    ...(known.tries && known.tries.length > 0 && { tries: [...known.tries] }),
   };
 }
 
@@ -120,10 +125,11 @@ export function commitment(
     readonly observed: Digest;
     readonly claimedAt: string;
     readonly reconciled: boolean;
-    readonly residue?: readonly Residue[] | undefined;
-  },
+  } & StoredGenerated &
+    Pick<Seen, 'residue' | 'tries'>,
 ): TerminalOf<'committed'> {
   const { claim, certificate, permit, consumedAt, observed, claimedAt, reconciled } = consumed;
+  const { generated, generatedOmitted, tries = [] } = consumed;
   const residue = storableResidue(consumed.residue ?? [], attempt.admitted.registration.values);
   return {
     ...terminalBase(deployment, attempt),
@@ -136,6 +142,9 @@ export function commitment(
     claimedAt,
     reconciled,
     ...(residue.length > 0 && { residue: [...residue] }),
+    ...(generated && { generated }),
+    ...(generatedOmitted && { generatedOmitted }),
+    ...(tries.length > 0 && { tries: [...tries] }),
     ...matchOf(attempt),
   };
 }

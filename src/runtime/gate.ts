@@ -3,6 +3,7 @@ import type { Deadline } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, RequestPermit } from '../contract/proof.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { invariant } from '../errors.ts';
+import type { StoredGenerated } from '../protocol/generated.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
@@ -60,6 +61,7 @@ export async function passStageGate(
   established: Established,
   stage: Stage,
   unconsumed: Unconsumed<StageBound>,
+  generated: StoredGenerated = {},
 ): Promise<GateResult<ConsumedPermit>> {
   const deadline = leaseDeadline(deployment, established.attempt);
   const stale =
@@ -85,6 +87,7 @@ export async function passStageGate(
     claim: record.claim,
     permit: digest,
     consumedAt: record.consumedAt,
+    ...generated,
   });
   const { credentials } = established.certificate;
   const permit = { record, digest, marker: markerText(marker), credentials, deadline };

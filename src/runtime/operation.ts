@@ -2,6 +2,7 @@ import { digestValueOf } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { ApprovedEffect, Requirement, StateRead } from '../protocol/effect.ts';
 import { type Digest, isName } from '../protocol/record.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import type { Row } from '../protocol/value.ts';
 
 /**
@@ -33,6 +34,8 @@ export interface Contracted {
   readonly continuations?: readonly string[] | undefined;
   /** Those of them that a match of registered fields is enough for. */
   readonly fieldMatch?: readonly string[] | undefined;
+  /** Settings of the session that the action runs in, such as `{ 'app.actor': 'alice' }`. */
+  readonly set?: SessionSettings | undefined;
 }
 
 /**

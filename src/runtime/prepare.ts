@@ -14,6 +14,7 @@ import { renderLicense } from '../protocol/render-license.ts';
 import { brokenRequirements, describeBroken, stateReads } from '../protocol/state.ts';
 import { actionDigest, taskStateDigest } from './authority.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
+import { findRefusedSetting } from './settings.ts';
 
 /** What an application asks to have approved. */
 export interface PrepareRequest extends ManifestDraft {
@@ -41,6 +42,7 @@ const REQUEST: OptionNames<PrepareRequest> = {
   effects: true,
   requires: true,
   watch: true,
+  set: true,
   continuations: true,
   fieldMatch: true,
   action: true,
@@ -82,6 +84,8 @@ export async function prepare(
   const stated = draftManifest(draft);
   const { task, planRevision } = stated;
   const admitted = adapterNamed(deployment, stated.adapter);
+  const unsettable = findRefusedSetting(admitted, stated.settings);
+  if (unsettable !== undefined) throw invalid(unsettable);
   const approved = await approve(deployment, admitted, stated);
   const reads = stateReads(approved);
   const unread = reads.slice(0, reads.length - known.length);
@@ -98,6 +102,7 @@ export async function prepare(
     continuations,
     ...(fieldMatch.length > 0 && { fieldMatch }),
     ...(operation !== undefined && { operation }),
+    ...(revision !== undefined && { revision }),
     ...(action !== undefined && { action: actionDigest(admitted, bound, approved.salt) }),
   };
   const rendering = renderLicense(terms, approved);

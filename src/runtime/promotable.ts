@@ -1,5 +1,6 @@
-import type { Stage } from '../contract/adapter.ts';
+import type { Stage, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
+import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
 import { prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import type { Outcome } from '../protocol/outcome.ts';
@@ -10,7 +11,14 @@ import { faultOf, observedDigest, type Refusal, type Refused, storableFault } fr
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
 import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
 import { bindStagePermit, type Established, passStageGate } from './gate.ts';
+import type { Tries } from './restage.ts';
 import { settle } from './settle.ts';
+
+/** The recorded end of an execution, with what its statements returned if it committed. */
+export type Executed = Terminal & {
+  /** One entry for each statement; absent if none returns rows. Not recorded. */
+  readonly results?: readonly StatementResult[];
+};
 
 /** One attempt, and how far it has come. */
 interface Run {
@@ -23,6 +31,12 @@ interface Run {
   stage?: Stage;
   /** What was seen of it. */
   seen: Seen;
+  readonly tries: Tries;
+}
+
+/** The stage failed because of other transactions, and may be tried again. */
+interface Prevented {
+  readonly kind: 'prevented';
 }
 
 /** A candidate that passed the final gate, with the permit to promote it. */
@@ -31,6 +45,7 @@ interface Passed {
   readonly stage: Stage;
   readonly permit: ConsumedPermit;
   readonly observed: Digest;
+  readonly generated: StoredGenerated;
 }
 
 /**
@@ -42,29 +57,36 @@ export async function executePromotable(
   deployment: Deployment,
   admitted: AdmittedPromotable,
   established: Established,
-): Promise<Terminal> {
-  const run: Run = { deployment, admitted, established, at: 'stage', seen: {} };
+  tries: Tries,
+): Promise<Executed | Prevented> {
+  const run: Run = { deployment, admitted, established, at: 'stage', seen: {}, tries };
   try {
     const inspected = await inspect(run).catch((error: unknown) => ({
       kind: 'faulted' as const,
       refusal: faultOf(admitted, error),
     }));
+    if (inspected.kind === 'prevented') return inspected;
     if (inspected.kind !== 'passed') return await endUnpromoted(run, inspected);
-    return await promote(run, inspected);
+    return withResults(await promote(run, inspected), inspected.stage);
   } finally {
     await dispose(run.stage);
   }
 }
 
 /** Stage, observe, compare, final gate. Whatever it throws, nothing was promoted. */
-async function inspect(run: Run): Promise<Passed | Refused> {
-  const { deployment, admitted, established } = run;
+async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
+  const { deployment, admitted, established, tries } = run;
   const { attempt, claim, certificate, action } = established;
   const { approved } = attempt.signed;
 
-  const staged = await admitted.adapter.stage(claim, certificate, action, stateReads(approved));
+  const stale = await tries.findStale(established);
+  if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  const { settings } = approved;
+  const reads = stateReads(approved);
+  const staged = await admitted.adapter.stage(claim, certificate, action, reads, settings);
   if (staged.kind === 'failed') {
-    run.seen = { residue: staged.residue };
+    if (await tries.waitAfter(staged)) return { kind: 'prevented' };
+    run.seen = { residue: tries.residue(staged.residue) };
     return { kind: 'refused', refusal: staged };
   }
   const { stage } = staged;
@@ -75,7 +97,7 @@ async function inspect(run: Run): Promise<Passed | Refused> {
   const evidence = await stage.observe();
   const observation = establish(evidence, admitted.registration, admitted.frame.channels);
   const outcome = deployment.classify(prepareApproved(approved), observation, evidence);
-  run.seen = { outcome, residue: evidence.residue };
+  run.seen = { outcome, residue: tries.residue(evidence.residue) };
   deployment.reached('path:observed');
   if (outcome.kind !== 'EXACT') return { kind: 'refused', refusal: explain(outcome) };
 
@@ -85,10 +107,16 @@ async function inspect(run: Run): Promise<Passed | Refused> {
   deployment.reached('path:permit-bound');
 
   run.at = 'final-gate';
-  const gate = await passStageGate(deployment, established, stage, permit);
+  const generated = storableGenerated(outcome.generated, admitted.registration.values);
+  const gate = await passStageGate(deployment, established, stage, permit, generated);
   if (gate.kind === 'refused') return gate;
   deployment.reached('path:gate-passed');
-  return { kind: 'passed', stage, permit: gate.permit, observed };
+  return { kind: 'passed', stage, permit: gate.permit, observed, generated };
+}
+
+/** Rows are handed out after the commit only. */
+function withResults(terminal: Terminal, { results }: Stage): Executed {
+  return terminal.kind === 'committed' && results ? { ...terminal, results } : terminal;
 }
 
 function explain(outcome: Exclude<Outcome, { kind: 'EXACT' }>): Refusal {
@@ -195,17 +223,24 @@ function consumed(run: Run, { permit }: Passed) {
 }
 
 function reject(run: Run, at: Gate, refusal: Refusal): Promise<Terminal> {
-  const { deployment, established, seen } = run;
-  const facts = { ...known(run), ...seen };
+  const { deployment, established, seen, tries } = run;
+  const facts = { ...known(run), ...seen, tries: tries.failed };
   return finish(deployment, rejection(deployment, established.attempt, at, refusal, facts));
 }
 
 function commit(run: Run, passed: Passed, reconciled: boolean): Promise<Terminal> {
-  const { deployment, established, seen } = run;
+  const { deployment, established, seen, tries } = run;
   const { claimedAt } = established.claim.sealed.record;
-  const { observed } = passed;
-  const { residue } = seen;
-  const facts = { ...consumed(run, passed), observed, claimedAt, reconciled, residue };
+  const { observed, generated } = passed;
+  const facts = {
+    ...consumed(run, passed),
+    ...generated,
+    observed,
+    claimedAt,
+    reconciled,
+    residue: seen.residue,
+    tries: tries.failed,
+  };
   return finish(deployment, commitment(deployment, established.attempt, facts), 'relaxed');
 }
 

@@ -2,6 +2,7 @@ import { EffectMatchError } from '../errors.ts';
 import { draftManifest } from '../protocol/draft.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Proposal } from '../protocol/license.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import { copyValue, describeRounded, findRounded, type Row } from '../protocol/value.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
 import type { Contracted, Operation, SchemaIssue } from './operation.ts';
@@ -15,6 +16,8 @@ export interface ProposeOptions {
   readonly revision?: string;
   /** How many executions the license buys; one unless said otherwise. */
   readonly occurrences?: number;
+  /** Settings of the session that the action runs in, besides those that the contract states. */
+  readonly set?: SessionSettings;
 }
 
 /**
@@ -42,6 +45,7 @@ export async function propose(
   const request = {
     ...{ adapter: operation.adapter, task, planRevision, revision, occurrences },
     ...{ effects, requires, watch, continuations, fieldMatch },
+    set: joinSettings(name, contracted.set, options.set),
     ...(operation.bindAction !== false && { action }),
   };
   return explain(name, () =>
@@ -120,7 +124,18 @@ async function readState(
   });
 }
 
-const CONTRACTED = ['effects', 'requires', 'continuations', 'fieldMatch'];
+/** A setting that the contract states is not for the caller to choose. */
+function joinSettings(
+  name: string,
+  contracted: SessionSettings = {},
+  asked: SessionSettings = {},
+): SessionSettings {
+  const both = Object.keys(asked).find((setting) => Object.hasOwn(contracted, setting));
+  if (both === undefined) return { ...contracted, ...asked };
+  throw failed(name, `its contract sets ${both} itself; leave it out of the request`);
+}
+
+const CONTRACTED = ['effects', 'requires', 'continuations', 'fieldMatch', 'set'];
 
 function checkContracted(name: string, contracted: Contracted): void {
   if (typeof contracted !== 'object' || contracted === null || !Array.isArray(contracted.effects)) {

@@ -16,7 +16,8 @@ import { classify } from '../protocol/outcome.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { explainRehearsals } from '../protocol/rehearsal.ts';
 import { renderDiff } from '../protocol/render.ts';
-import { type Residue, renderResidue } from '../protocol/residue.ts';
+import { joinResidue, type Residue, renderResidue } from '../protocol/residue.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
 import { stateReads } from '../protocol/state.ts';
 import { certify } from './boundary.ts';
 import {
@@ -29,6 +30,7 @@ import {
 } from './deployment.ts';
 import { prepare } from './prepare.ts';
 import { proveService } from './prove.ts';
+import { findRefusedSetting } from './settings.ts';
 
 /** What to rehearse, and what the approval shall depend on besides. */
 export interface PlanRequest extends Omit<ManifestDraft, 'effects'> {
@@ -64,10 +66,13 @@ export async function rehearse(
     );
   }
   const { adapter } = admitted;
+  const { settings } = stated;
+  const unsettable = findRefusedSetting(admitted, settings);
+  if (unsettable !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', unsettable);
   const action = adapter.parseAction(untrustedAction);
   const reads = stateReads(await adapter.normalise(stated));
 
-  const what = { task: stated.task, action, reads };
+  const what = { task: stated.task, action, reads, settings };
   const first = demandComplete(await rehearseOnce(deployment, admitted, what));
   const second = demandComplete(await rehearseOnce(deployment, admitted, what));
   const residue = joinResidue(first.evidence.residue, second.evidence.residue);
@@ -115,6 +120,14 @@ export type RehearsalResult =
       readonly readings: readonly StateReading[];
     };
 
+/** What is rehearsed, and under which settings. */
+interface RehearsedAction {
+  readonly task: string;
+  readonly action: unknown;
+  readonly reads: readonly StateRead[];
+  readonly settings: SessionSettings | undefined;
+}
+
 /**
  * One rehearsal. The stage never leaves this function, and `discard` is the only way in which it
  * can end here.
@@ -122,20 +135,24 @@ export type RehearsalResult =
 export async function rehearseOnce(
   deployment: Deployment,
   admitted: AdmittedPromotable,
-  what: { readonly task: string; readonly action: unknown; readonly reads: readonly StateRead[] },
+  what: RehearsedAction,
 ): Promise<RehearsalResult> {
   const { adapter } = admitted;
+  const { action, reads, settings } = what;
+  const unsettable = findRefusedSetting(admitted, settings);
+  if (unsettable !== undefined)
+    return { kind: 'failed', reason: 'setting-refused', detail: unsettable };
   const claim = mintRehearsalClaim(deployment, admitted, what.task);
   const boundary = await certify(deployment, admitted, claim);
   if (boundary.kind === 'refused') return { kind: 'uncertified', detail: boundary.refusal.detail };
   const proof = await proveService(provingContext(deployment, admitted.name), adapter);
   if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
-  const staged = await adapter.stage(claim, boundary.certificate, what.action, what.reads);
+  const staged = await adapter.stage(claim, boundary.certificate, action, reads, settings);
   if (staged.kind === 'failed') return staged;
   try {
     const evidence = await staged.stage.observe();
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);
-    const readings = await staged.stage.read(what.reads);
+    const readings = await staged.stage.read(reads);
     return { kind: 'observed', observation, evidence, readings };
   } finally {
     await staged.stage.discard();
@@ -250,14 +267,4 @@ function rolledBack(
     'ERR_EM_REHEARSAL_REFUSED',
     `${why} (rolled back: no data was changed)${left.join('')}`,
   );
-}
-
-/** From where the first run found a sequence to where the last one left it. */
-function joinResidue(...runs: readonly (readonly Residue[] | undefined)[]): readonly Residue[] {
-  const joined = new Map<string, Residue>();
-  for (const moved of runs.flatMap((run) => run ?? [])) {
-    const before = joined.get(moved.name);
-    joined.set(moved.name, before?.from === undefined ? moved : { ...moved, from: before.from });
-  }
-  return [...joined.values()];
 }

@@ -2,6 +2,7 @@ import type { RemoteRequest } from '../contract/adapter.ts';
 import { isOver } from '../contract/clock.ts';
 import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
+import { storableGenerated } from '../protocol/generated.ts';
 import { findOversized } from '../protocol/limits.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { prepareApproved } from '../protocol/match.ts';
@@ -193,7 +194,10 @@ export function remoteTerminal(
   switch (outcome.kind) {
     case 'EXACT': {
       const observed = observedDigest(deployment, attempt.admitted, outcome.effects);
-      return commitment(deployment, attempt, { ...consumed, observed, claimedAt, reconciled });
+      const { values } = attempt.admitted.registration;
+      const generated = storableGenerated(outcome.generated, values);
+      const facts = { ...consumed, observed, claimedAt, reconciled, ...generated };
+      return commitment(deployment, attempt, facts);
     }
     case 'DIVERGED':
       return divergence(deployment, attempt, consumed, outcome);

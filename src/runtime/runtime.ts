@@ -23,7 +23,7 @@ import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { admit } from './admit.ts';
-import { checkConfiguration, LEASE_MS } from './configuration.ts';
+import { checkConfiguration, LEASE_MS, RESTAGE_MS } from './configuration.ts';
 import {
   type Lineage,
   type OpenContinuation,
@@ -38,6 +38,7 @@ import { openLeases } from './lease.ts';
 import { identifyOperations, type Operation } from './operation.ts';
 import { checkTargets, type IssuerConfig, operationsOf, policyOf } from './policy.ts';
 import { type PrepareRequest, prepare } from './prepare.ts';
+import type { Executed } from './promotable.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { proveService, type ServiceProof } from './prove.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
@@ -69,6 +70,11 @@ export interface RuntimeConfig {
   readonly adapters: Readonly<Record<string, AdapterFactory<any>>>;
   /** How long a silent attempt counts as alive; 30 s unless said otherwise. */
   readonly leaseMs?: number;
+  /**
+   * How long an execution that other transactions prevent (a lock, a deadlock, a serialization
+   * failure) is tried again under the same license; 30 s unless said otherwise, 0 for never.
+   */
+  readonly restageMs?: number;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
@@ -109,13 +115,15 @@ export interface Runtime extends AsyncDisposable {
    */
   plan(request: PlanRequest, options?: PlanOptions): Promise<Proposal>;
   /**
-   * Runs the action once under the license; whatever happens, the answer is a recorded terminal.
+   * Runs the action once under the license; whatever happens, the answer is a recorded terminal. If
+   * it committed, `generated` has the values that the backend assigned to the approval's labels, and
+   * `results` the rows that the action's statements returned.
    */
   execute(
     license: SignedLicense | unknown,
     action: unknown,
     options?: ExecuteOptions,
-  ): Promise<Terminal>;
+  ): Promise<Executed>;
   /**
    * Executes the license if it is unused; otherwise waits for the attempt that holds it, recovers
    * one whose lease has run out, or returns the recorded verdict. May be called again and again,
@@ -233,7 +241,7 @@ async function openDeployment(
 ): Promise<Deployment> {
   const { clock = systemClock, ids = randomIds, reached = unobserved } = internals;
   const { classify = classifyOutcome, verifyLicense = verifySignature } = internals;
-  const { leaseMs = LEASE_MS, telemetry } = config;
+  const { leaseMs = LEASE_MS, restageMs = RESTAGE_MS, telemetry } = config;
   const { keyring, policy, operations, adapters } = parts;
   const sealer = createSealer(keyring);
   const store = typeof config.store === 'string' ? sqliteLedgers(config.store) : config.store;
@@ -264,6 +272,7 @@ async function openDeployment(
       new URL('./', import.meta.url),
     ]),
     leaseMs,
+    restageMs,
     leases: openLeases(ledgers, leaseMs, clock),
     refusals: openRefusalBound(ledgers, clock),
   };

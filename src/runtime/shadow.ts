@@ -251,7 +251,8 @@ async function judge(
   const stale = await comparison.checkAuthority(action);
   if (stale !== undefined) return rejected('authority', stale, approved);
 
-  const what = { task: comparison.task, action, reads: stateReads(outcome) };
+  const { settings } = outcome;
+  const what = { task: comparison.task, action, reads: stateReads(outcome), settings };
   const rehearsal = await rehearseOnce(deployment, admitted, what);
   if (rehearsal.kind === 'uncertified') {
     const refusal = { reason: 'outlet-unclassified', detail: rehearsal.detail };

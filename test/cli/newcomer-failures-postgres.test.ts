@@ -217,6 +217,35 @@ test('Ctrl-C while the action waits discards it and records that, whatever the d
   assert.match(recovered.stdout, /nothing to recover/);
 });
 
+test('Ctrl-C while another process executes the license ends only the waiting', async () => {
+  const planned = await desk.run([...PLAN, '--out', 'shared.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const sign = ['--key', 'alice.key.json', '--yes', '--out', 'shared-license.json'];
+  assert.equal((await desk.run(['approve', 'shared.json', ...sign])).code, 0);
+  const words = ['run', 'shared-license.json', ...PLAN.slice(1), '--json'];
+  const holder = new pg.Client({ connectionString: db.url() });
+  await holder.connect();
+  await holder.query('begin; select from invoice where id = 1 for update');
+  const first = startCommand(words, { cwd: desk.folder });
+  const verdict = text(first.child.stdout);
+  try {
+    const locked = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    while ((await db.run(locked)).length === 0) await sleep(50);
+    const second = startCommand(words, { cwd: desk.folder });
+    for await (const chunk of second.child.stderr)
+      if (String(chunk).includes('waiting for the verdict')) break;
+    second.child.kill('SIGINT');
+    assert.equal((await second.ended).code, 1);
+  } finally {
+    await holder.query('rollback');
+    await holder.end();
+  }
+  assert.equal((await first.ended).code, 0);
+  assert.equal(JSON.parse(await verdict).terminal.kind, 'committed');
+  assert.equal((await desk.run(words)).code, 0, 'running it again gives the same verdict');
+  await db.run("update invoice set status = 'pending'");
+});
+
 test('the same database on another version of the server: the license is refused, with what to do', async (context) => {
   if (!isInstalled(15)) return context.skip('PostgreSQL 15 is not installed here');
   await using older = await startServer({ version: 15 });

@@ -77,19 +77,28 @@ test('plan changes nothing, approve signs what it shows, run commits exactly tha
   assert.equal(other.code, 2);
   assert.match(
     other.stdout,
-    /\(other-action\).*it tried: .*where id = 2[\s\S]*the license is still good/,
+    /\(other-action\).*it tried: .*where id = 2[\s\S]*this attempt did not use the license/,
   );
   const committed = await desk.run(['run', 'license.json', ...PAY]);
   assert.equal(committed.code, 0, committed.stdout);
-  assert.match(committed.stdout, /^committed: .*\nnext: effectmatch show occ_/);
+  assert.match(committed.stdout, /^committed: .*\nGenerated: .* = 1\nnext: effectmatch show occ_/);
   assert.deepEqual(desk.query('select id, status from invoice order by id'), [
     { id: 1, status: 'paid' },
     { id: 2, status: 'pending' },
     { id: 3, status: 'pending' },
   ]);
   const again = await desk.run(['run', 'license.json', ...PAY, '--json']);
-  assert.equal(again.code, 2);
-  assert.equal(JSON.parse(again.stdout).terminal.reason, 'spent');
+  assert.equal(again.code, 0, 'running it again gives the same verdict');
+  const { terminal, earlier, next } = JSON.parse(again.stdout);
+  assert.deepEqual([terminal.kind, earlier], ['committed', true]);
+  assert.match(next, /^it committed; do not repeat it/);
+  const otherSql = ['--sql', "update invoice set status = 'paid' where id = 2"];
+  const afterwards = await desk.run(['run', 'license.json', ...otherSql]);
+  assert.equal(afterwards.code, 0);
+  assert.match(afterwards.stdout, /^the license was used before, and nothing was run now/);
+  assert.deepEqual(desk.query("select count(*) as n from invoice where status = 'paid'"), [
+    { n: 1 },
+  ]);
 });
 
 test('without a terminal nothing is signed unless --yes was given', async () => {
@@ -270,4 +279,39 @@ test('a shortened outcome is read page by page, or as a whole in the pager, befo
   // A pager that fails has shown nothing that anybody could sign.
   await readAllThenRefuse(desk, 'sh -c "exit 1"', /id=731 {2}amount: 1 -> 2/);
   assert.equal(existsSync(desk.path('never.json')), false);
+});
+
+test('what was generated and returned is printed, and what was generated can be looked up', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const add = ['--sql', "insert into notification (invoice, text) values (1, 'due') returning id"];
+  await desk.run(['plan', ...add, '--task', 'remind', '--out', 'proposal.json']);
+  await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
+  const ran = await desk.run(['run', 'license.json', ...add, '--json']);
+  assert.equal(ran.code, 0, ran.stdout + ran.stderr);
+  const [made] = desk.query('select id from notification') as [{ readonly id: number }];
+  const { terminal, results } = JSON.parse(ran.stdout);
+  assert.deepEqual(results, [{ rows: [made], omitted: 0 }]);
+  assert.deepEqual(Object.values(terminal.generated), [made.id]);
+  const shown = await desk.run(['show', terminal.occurrence]);
+  assert.match(shown.stdout, new RegExp(`Generated: .+ = ${made.id}$`, 'm'));
+  const again = await desk.run(['run', 'license.json', ...add]);
+  assert.match(again.stdout, new RegExp(`Generated: .+ = ${made.id}$`, 'm'));
+  assert.doesNotMatch(again.stdout, /returned/);
+});
+
+test('rows are printed for a person too', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const statements = [
+    { sql: 'update invoice set status = ? where id = ? returning id, status', values: ['paid', 1] },
+    { sql: 'select id from invoice order by id' },
+  ];
+  writeFileSync(`${desk.folder}/action.json`, JSON.stringify({ statements }));
+  const action = ['--action', 'action.json'];
+  await desk.run(['plan', ...action, '--task', 'pay 1', '--out', 'proposal.json']);
+  await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
+  const { stdout } = await desk.run(['run', 'license.json', ...action]);
+  assert.match(stdout, /^statement 1 returned 1 row:\n {2}\{"id":1,"status":"paid"\}$/m);
+  assert.match(stdout, /^statement 2 returned \d+ rows:\n {2}\{"id":1\}/m);
 });

@@ -32,7 +32,7 @@ test('run answers a refused action with a recorded rejection and exit code 2, an
   );
   assert.match(
     refused.stdout,
-    /next: nothing was changed, and the license is still good; correct the action/,
+    /next: nothing was changed, and this attempt did not use the license; correct the action/,
   );
   const listed = await call('journal', '--disposition', 'rejected', '--json');
   assert.match(listed.stdout, /"at": "action"/);

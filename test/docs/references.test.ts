@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { anchorsOf, linksOf, type Page, parsePage, proseOf, readPages } from './page.ts';
+import { rejectionReasons } from './reasons.ts';
 
 const pages = readPages();
 const call = (...args: string[]) => execFileSync(process.execPath, args, { encoding: 'utf8' });
@@ -163,20 +164,7 @@ test('the evaluation tells figures by the name of the study that produces them',
 
 test('the runbook has every reason by which an attempt can be rejected', () => {
   const runbook = readFileSync('docs/runbook.md', 'utf8');
-  const sources = [
-    ...globSync('src/{runtime,ledger,adapters,backend,sqlite,http}/**/*.ts'),
-    'src/protocol/limits.ts',
-  ].map((file) => readFileSync(file, 'utf8'));
-  const reasons = new Set(
-    sources.flatMap((text) => [
-      ...[
-        ...text.matchAll(
-          /\b(?:(?:refuse|stageFailed|refusedPromotion)\(\s*|reason: )'([a-z]+(?:-[a-z]+)*)'/g,
-        ),
-      ].map(([, reason = '']) => reason),
-      ...[...text.matchAll(/^ +'(limit-[a-z]+)',$/gm)].map(([, reason = '']) => reason),
-    ]),
-  );
+  const reasons = rejectionReasons();
   assert.ok(reasons.size > 45, `only ${reasons.size} reasons seen`);
   for (const reason of reasons)
     assert.ok(runbook.includes(`\`${reason}\``), `the runbook does not explain ${reason}`);

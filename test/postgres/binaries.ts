@@ -41,11 +41,23 @@ function binFolderOf(version: Version): string {
 }
 
 /**
- * Whether this version can be started here. 17 comes with `npm ci`; 15 only where Debian's package
- * is installed.
+ * Whether this version can be started here. 17 comes with `npm ci`; 15 is Debian's package.
  */
 export const isInstalled = (version: Version): boolean =>
   version === 17 || existsSync(join(DEBIAN_15, 'postgres'));
+
+/**
+ * Installs Debian's PostgreSQL 15 where this process may: as root, with apt. Without it the tests
+ * that need it are skipped, and the end of the run says so.
+ */
+export function installVersion15(): void {
+  if (isInstalled(15) || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return;
+  console.log('Installing postgresql-15, which some tests need.');
+  const options = ['install', '--yes', '--no-install-recommends', 'postgresql-15'];
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const { status, stderr } = spawnSync('apt-get', options, { env, encoding: 'utf8' });
+  if (status !== 0) console.log(`It could not be installed: ${stderr.trim()}`);
+}
 
 /**
  * An unprivileged account with an entry in the account list (initdb looks its name up), or nothing

@@ -1,6 +1,6 @@
-import { CALLS } from '../../src/adapters/postgres/calls.ts';
-import type { PostgresDeployment } from '../../src/adapters/postgres/secret.ts';
-import { readDeployment } from '../../src/adapters/postgres/secret.ts';
+import type { PostgresDeployment } from '../../src/adapters/postgres/control.ts';
+import { readDeployment } from '../../src/adapters/postgres/control.ts';
+import { CALLS } from '../../src/adapters/postgres/prepared.ts';
 import { Connection, sqlState } from '../../src/postgres/connection.ts';
 import type { ProtectedDatabase } from './protected.ts';
 

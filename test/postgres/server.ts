@@ -11,18 +11,21 @@
 // await server.kill(); await server.restart(); // to kill or to configure
 //
 // `npm test` starts one server for all files and names it in EFFECTMATCH_TEST_POSTGRES; a file run
-// alone with `node --test` starts its own. Version 17 comes from the npm package; 15 is used where
-// Debian's package is installed (`isInstalled(15)`). Roles, settings by ALTER SYSTEM and kills
+// alone with `node --test` starts its own. Version 17 comes from the npm package; 15 is Debian's package
+// (`isInstalled(15)`), which unlike the other compiles expensive statements (JIT). A test that names no
+// version gets 17, or the one in EFFECTMATCH_POSTGRES_VERSION. Roles, settings by ALTER SYSTEM and kills
 // concern the whole server: on the shared one use `db.role`, and leave the others to a server of
 // one's own. A second process, the keeper, owns the server and removes it however the test ends. Of
 // a commit that only waits in memory (synchronous_commit off) the WAL writer makes a durable one
 // within `wal_writer_delay`: raise it in a test that kills the server to see such a commit lost.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Version } from './binaries.ts';
 import type { ClusterOrder, Settings } from './cluster.ts';
 import { type Address, createDatabase, type TestDatabase, urlOf } from './database.ts';
 import { openKeeper } from './keeper-channel.ts';
 
-export { isInstalled, type Version } from './binaries.ts';
+export { installVersion15, isInstalled, type Version } from './binaries.ts';
 export type { TestDatabase } from './database.ts';
 
 /** A server on which any test may create databases. */
@@ -35,8 +38,10 @@ export interface SharedServer extends Address {
 
 /** A server that one test has for itself, and may kill. */
 export interface TestServer extends SharedServer, AsyncDisposable {
-  /** The data folder, the log and the unix socket are in here. */
+  /** The data folder and the unix socket are in here. */
   readonly folder: string;
+  /** What the server has logged so far. */
+  readLog(): string;
   /** The process id of the postmaster; undefined while the server is down. */
   readonly pid: number | undefined;
   /**
@@ -63,6 +68,9 @@ export interface ServerOptions {
 
 const VARIABLE = 'EFFECTMATCH_TEST_POSTGRES';
 
+/** The version of a server for which no test names one. */
+const DEFAULT_VERSION: Version = process.env.EFFECTMATCH_POSTGRES_VERSION === '15' ? 15 : 17;
+
 function shareable(address: Address, version: Version): SharedServer {
   return {
     ...address,
@@ -77,7 +85,7 @@ function shareable(address: Address, version: Version): SharedServer {
  * this process.
  */
 export async function startServer({
-  version = 17,
+  version = DEFAULT_VERSION,
   settings = {},
   bin,
 }: ServerOptions = {}): Promise<TestServer> {
@@ -93,6 +101,7 @@ export async function startServer({
   return {
     ...shareable({ host: '127.0.0.1', port, socketFolder }, version),
     folder,
+    readLog: () => readFileSync(join(folder, 'log'), 'utf8'),
     get pid() {
       return report.pid;
     },
@@ -124,7 +133,7 @@ const started = new Map<Version, Promise<SharedServer>>();
  * The server of this test run, if it has the version; otherwise one that this process starts once
  * and keeps.
  */
-export function sharedServer(version: Version = 17): Promise<SharedServer> {
+export function sharedServer(version: Version = DEFAULT_VERSION): Promise<SharedServer> {
   const text = process.env[VARIABLE];
   if (text !== undefined) {
     const given = JSON.parse(text) as Address & { readonly version: Version };

@@ -52,6 +52,7 @@ const approved = approvedRecord.parse({
     { target: 'vendor', key: { id: 'secret-12' }, row: null },
   ],
   watch: [read('vendor', { id: 'secret-13' }, ['name'])],
+  settings: { 'app.actor': 'secret-15' },
   salt: '0'.repeat(32),
 });
 
@@ -77,6 +78,9 @@ test('a redacted approval keeps its shape and none of its values', () => {
   });
   assert.deepEqual(redacted.requires[1]?.row, null);
   assert.deepEqual(redacted.watch[0]?.columns, ['name']);
+  assert.deepEqual(redacted.settings, {
+    'app.actor': `digest ${digestOf('settings', 'app.actor', 'secret-15')}`,
+  });
 });
 
 const observed: CountedEffect = {

@@ -83,7 +83,7 @@ test('an approval reads like a diff, with its conditions and its limits', () => 
   assert.equal(
     text,
     [
-      'books: 2 approved changes (net-state)',
+      'Approved changes in books: 2 (net-state)',
       '  ~ invoice id=4711  status: "pending" -> "paid"',
       '  + notification id=<generated n1>  invoice=4711, sent_at=<now within 5s>',
       'requires  vendor id=7: blocked = 0, name = "ACME"',
@@ -100,7 +100,7 @@ test('an approval reads like a diff, with its conditions and its limits', () => 
 test('an approval of nothing says so, and the weakest profile says what it does not look at', () => {
   assert.equal(
     renderApproved(approved({})),
-    'books: 0 approved changes (net-state)\nNothing else may change in: invoice, notification, vendor',
+    'Approved changes in books: 0 (net-state)\nNothing else may change in: invoice, notification, vendor',
   );
   assert.equal(
     renderApproved(
@@ -110,7 +110,7 @@ test('an approval of nothing says so, and the weakest profile says what it does 
       ),
     ),
     [
-      'books: 13 approved changes (relation-write)',
+      'Approved changes in books: 13 (relation-write)',
       '  ~ invoice: 12 updates',
       '  + vendor: 1 insert',
       'Nothing else may change in: invoice, notification, vendor',
@@ -432,25 +432,127 @@ test('a value that claims to be shortened is only a value', () => {
   assert.ok(!text.includes('Shortened:'));
 });
 
-test('a large approval is summed up by table and operation, with samples and the number not shown', () => {
+test('a large approval is summed up by table and column, with samples and the number not shown', () => {
   const effects = [
     ...Array.from({ length: 190 }, (_, id) => insert('notification', { id })),
     ...Array.from({ length: 15 }, (_, id) => count(remove('invoice', { id }), 2)),
   ];
   const lines = renderApproved(approved({ effects })).split('\n');
-  assert.equal(lines[0], 'books: 220 approved changes (net-state)');
-  assert.equal(lines[1], '  + notification: 190 inserts');
-  assert.equal(lines[2], '      + notification  id=0');
-  assert.equal(lines[21], '      + notification  id=19');
-  assert.equal(lines[22], '      170 more of these, not shown');
-  assert.equal(lines[23], '  - invoice: 30 deletes');
-  assert.equal(lines[38], '      - invoice id=14  (2 times)');
-  assert.equal(lines[39], 'Nothing else may change in: invoice, notification, vendor');
-  assert.equal(lines[40], 'Shortened: an approval covers all of it, also what is not shown here');
-  assert.equal(lines.length, 41);
+  assert.deepEqual(lines.slice(0, 6), [
+    'Approved changes in books: 220 (net-state)',
+    '  + notification: 190 inserts',
+    '      id: 190 different values, 0 to 189, sum 17955',
+    '  - invoice: 30 deletes',
+    '      id: 15 different values, 0 to 14, sum 210',
+    '  + notification, by key:',
+  ]);
+  assert.equal(lines[6], '      + notification  id=0');
+  assert.equal(lines[25], '      + notification  id=19');
+  assert.equal(lines[26], '      170 more of these, not shown');
+  assert.equal(lines[27], '  - invoice, by key:');
+  assert.equal(lines[42], '      - invoice id=14  (2 times)');
+  assert.equal(lines[43], 'Nothing else may change in: invoice, notification, vendor');
+  assert.equal(lines[44], 'Shortened: an approval covers all of it, also what is not shown here');
+  assert.equal(lines.length, 45);
   const full = renderApproved(approved({ effects }), { full: true }).split('\n');
   assert.equal(full.length, 1 + 205 + 1);
   assert.equal(full[190], '  + notification  id=189');
+});
+
+const price = (id: number, from: unknown, to: unknown): ApprovedEffect =>
+  update('Track', { TrackId: id }, { UnitPrice: [from as number, to as number] });
+
+test('of five thousand updates, the one that stands out is on the first screen', () => {
+  const usual = (id: number) => price(id, id / 100, id / 50);
+  const all = Array.from({ length: 5000 }, (_, index) => usual(index + 1));
+  for (const [outlier, lines] of [
+    [
+      [7.7, 99_999],
+      ['largest, largest rise: 7.7 -> 99999 (TrackId=4711)', 'smallest: 0.01 -> 0.02 (TrackId=1)'],
+    ],
+    [[10, 99.99], ['largest rise: 10 -> 99.99 (TrackId=4711)']],
+    [[50, 0.03], ['largest fall: 50 -> 0.03 (TrackId=4711)']],
+    [[5, -1], ['largest fall, smallest: 5 -> -1 (TrackId=4711)']],
+  ] as const) {
+    const effects = all.map((effect, index) =>
+      index === 4710 ? price(4711, outlier[0], outlier[1]) : effect,
+    );
+    const screen = renderApproved(approved({ effects })).split('\n').slice(0, 40);
+    for (const line of lines) assert.ok(screen.includes(`        ${line}`), screen.join('\n'));
+    assert.equal(screen[2], '      UnitPrice: 5000 different changes');
+  }
+});
+
+test('the rare change among few kinds is counted and named', () => {
+  const role = (id: number, to: string) => update('invoice', { id }, { role: ['user', to] });
+  const effects = Array.from({ length: 5000 }, (_, id) => role(id, id === 77 ? 'admin' : 'member'));
+  const lines = renderApproved(approved({ effects })).split('\n');
+  assert.deepEqual(lines.slice(1, 5), [
+    '  ~ invoice: 5000 updates',
+    '      role: 2 different changes',
+    '        4999 times: "user" -> "member"',
+    '        once: "user" -> "admin" (id=77)',
+  ]);
+});
+
+test('sums are exact, of every kind of number, and left out where something else is among them', () => {
+  const effects = (values: readonly Value[]) =>
+    Array.from({ length: 60 }, (_, id): ApprovedEffect => {
+      const after = { id: { is: id }, v: { is: values[id % values.length] ?? null } };
+      return { op: 'insert', target: 't', after, count: 1 };
+    });
+  const summary = (values: readonly Value[]) =>
+    renderApproved(approved({ effects: effects(values) })).split('\n');
+  const ends = (values: readonly Value[], text: string) =>
+    assert.ok(
+      summary(values).some((line) => line.endsWith(text)),
+      summary(values).slice(0, 12).join('\n'),
+    );
+  ends([0.1, 0.2], '0.1 to 0.2, sum 9');
+  ends([{ $dec: '0.05' }, { $dec: '-7.125' }], 'sum -212.25');
+  ends([{ $int: '9007199254740993' }, 1], '1 to 9007199254740993, sum 270215977642229820');
+  ends([5], 'v: 5 in all; sum 300');
+  ends([1, 'x'], '30 times: "x"');
+  ends([1, null], '30 times: null');
+});
+
+test('fewer changes than would be cut are summarised first as soon as they fill a screen', () => {
+  const of = (length: number) =>
+    renderApproved(approved({ effects: Array.from({ length }, (_, id) => price(id, 1, 2)) }));
+  assert.doesNotMatch(of(40), /in all/);
+  const lines = of(41).split('\n');
+  assert.deepEqual(lines.slice(1, 4), [
+    '  ~ Track: 41 updates',
+    '      UnitPrice: 1 -> 2 in all; before sum 41; after sum 82',
+    '  ~ Track TrackId=0  UnitPrice: 1 -> 2',
+  ]);
+  assert.equal(lines.filter((line) => line.startsWith('  ~ Track TrackId=')).length, 41);
+  assert.doesNotMatch(of(41), /hortened|not shown/);
+});
+
+test('changes are listed by table, operation and key, with 9 before 10', () => {
+  const effects = [
+    ...[10, 9, 100].map((id) => price(id, 1, 2)),
+    remove('invoice', { id: 'T10' }),
+    remove('invoice', { id: 'T9' }),
+    price(2, 1, 2),
+    remove('invoice', { id: 3 }),
+    remove('invoice', { id: 'A99' }),
+  ];
+  const lines = renderApproved(approved({ effects })).split('\n').slice(1, 9);
+  assert.deepEqual(
+    lines.map((line) => /^ {2}. \w+ \w+=(\S+)/.exec(line)?.[1]),
+    ['2', '9', '10', '100', '3', '"A99"', '"T9"', '"T10"'],
+  );
+});
+
+test('names and values in a summary are quoted as everywhere', () => {
+  const effects = Array.from({ length: 60 }, (_, id) =>
+    update('t', { id }, { 'a\nb': [`x\u202e${id % 2}`, '\u001b[2K'] }),
+  );
+  const text = renderApproved(approved({ effects }));
+  assert.ok(text.includes('      "a\\nb": 2 different changes\n'), text);
+  assert.ok(text.includes('        30 times: "x\\u{202e}0" -> "\\u{1b}[2K"\n'), text);
 });
 
 test('many requirements are shown as samples with the number of the rest', () => {
@@ -498,7 +600,7 @@ test('a diff without entries, with omitted entries, and with very many', () => {
   assert.equal(renderDiff(none), 'no differences');
   assert.equal(
     renderDiff({ ...none, omitted: 5 }),
-    '5 differences: 0 extra, 0 missing, 0 altered\nand 5 more, which were not kept',
+    '5 differences: 0 extra, 0 missing, 0 altered, 5 not kept',
   );
   const many = Array.from({ length: 1000 }, () => difference.extra).flat();
   const lines = renderDiff({ ...difference, extra: many }).split('\n');
@@ -508,6 +610,19 @@ test('a diff without entries, with omitted entries, and with very many', () => {
     renderDiff({ ...difference, extra: many }, { full: true }).split('\n').length,
     1 + 1000 + 1 + 2,
   );
+});
+
+test('the counts of a diff agree: changes that occur several times count as often', () => {
+  const [entry] = difference.extra;
+  assert.ok(entry !== undefined);
+  const lines = renderDiff({
+    extra: Array.from({ length: 250 }, () => ({ ...entry, count: 3 })),
+    missing: [{ ...notification, count: 2 }],
+    altered: difference.altered,
+    omitted: 7,
+  }).split('\n');
+  assert.equal(lines[0], '760 differences: 750 extra, 2 missing, 1 altered, 7 not kept');
+  assert.equal(lines[21], '690 more of these, not shown');
 });
 
 test('an update whose sides name different columns is shown without inventing a value', () => {

@@ -64,6 +64,20 @@ async function forge(
   };
 }
 
+/** A license that says in every place what the outcome with these settings is. */
+async function forgeSettings(
+  deployed: Deployed,
+  outcome: SignedLicense['approved'],
+): Promise<Case> {
+  const { license } = await deployed.approve();
+  const approved = approvedRecord.parse(outcome);
+  const change = {
+    approved: digestRecord(approvedRecord, approved),
+    rendering: renderingDigest(approved.salt, renderLicense(license, approved)),
+  };
+  return { deployed, license: await forge(deployed, change, approved) };
+}
+
 function booksWith(world: World, change: Parameters<typeof overlayAdapter>[1]) {
   const { adapters } = world.start().config;
   return {
@@ -298,6 +312,22 @@ const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => P
         booksWith(world, ({ registration }) => ({ registration: { ...registration, targets } })),
       );
       return { deployed: await deploy(world), license: await other.approve() };
+    },
+  },
+  'setting-refused': {
+    'the outcome has session settings and the adapter has none': async (world) => {
+      const deployed = await deploy(world, withOwn(world));
+      const { approved } = await deployed.approve();
+      return forgeSettings(deployed, { ...approved, settings: { 'app.actor': 'alice' } });
+    },
+    'the adapter does not take a setting of this name': async (world) => {
+      const takesOne = booksWith(world, () => ({
+        settingRefusal: (name: string) => (name === 'app.actor' ? undefined : 'is not for agents'),
+      }));
+      const deployed = await deploy(world, { ...withOwn(world), ...takesOne });
+      const { approved } = await deployed.approve();
+      const settings = { 'app.actor': 'alice', 'em.stage': 'x' };
+      return forgeSettings(deployed, { ...approved, settings });
     },
   },
   'too-many-effects': {

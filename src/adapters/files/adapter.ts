@@ -6,6 +6,7 @@ import {
   type HoldRequest,
   type HoldResult,
   stageFailed,
+  stagePrevented,
 } from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
 import { adapterFault, promotable } from '../../backend/promotable.ts';
@@ -231,7 +232,7 @@ class FilesBackend implements Backend<CheckedFilesAction> {
     } catch (error) {
       if (!isBusyFault(error)) throw error;
       const detail = `other writers kept the control file locked for ${BUSY_TIMEOUT_MS} ms`;
-      return stageFailed('busy', detail);
+      return stagePrevented('busy', detail);
     }
     return { kind: 'open', candidate, marker: findMarker(db, occurrence) };
   }

@@ -7,6 +7,7 @@ import {
   type CandidateEvidence,
   type StageFailure,
   stageFailed,
+  stagePrevented,
 } from '../../backend/candidate.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
@@ -80,7 +81,7 @@ export class FilesCandidate implements Candidate<CheckedFilesAction> {
       if (systemCode(error) === undefined) throw error;
       if (readCurrent(this.#tools.db)?.folder === this.#version.folder)
         return stageFailed('storage-failed', systemWords(error));
-      return stageFailed('base-changed', 'another promotion came first while the copy was made');
+      return stagePrevented('base-changed', 'another promotion came first while the copy was made');
     }
   }
 

@@ -23,8 +23,11 @@ export interface MysqlStatement {
   readonly values?: readonly MysqlValue[];
 }
 
-/** What an agent may submit: one statement, or several that run in order in one candidate. */
-export type MysqlAction = MysqlStatement | { readonly statements: readonly MysqlStatement[] };
+/** What an agent may submit: a statement, several that run in order, or a script of several. */
+export type MysqlAction =
+  | MysqlStatement
+  | { readonly statements: readonly MysqlStatement[] }
+  | { readonly script: string };
 
 /** An action that was checked completely: a copy, ready to bind. */
 export interface CheckedMysqlAction {
@@ -47,7 +50,27 @@ const MAX_VALUE_BYTES = 64 * 1024 * 1024;
 
 /** Checks untrusted input completely and copies it. Which statements may run, the server decides. */
 export function parseAction(input: unknown): CheckedMysqlAction {
-  return { statements: readStatements(input, readStatement) };
+  return { statements: readStatements(input, readStatement, splitScript) };
+}
+
+/** What may hold a semicolon that ends no statement; a quote or comment that is open is `open`. */
+const PART =
+  /'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|`[^`]*`|--[\s][^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/|(?<open>['"`]|\/\*)|(?<end>;)|[\s\S]/g;
+
+/** The statements of a script. Each is admitted by the server, so a wrong division admits nothing. */
+function splitScript(script: string): readonly string[] {
+  const statements = [''];
+  for (const { 0: part, groups } of script.matchAll(PART)) {
+    if (groups?.open !== undefined)
+      throw refuseAction(`the script has ${part} that is not closed; close it`);
+    if (groups?.end === undefined) statements[statements.length - 1] += part;
+    else statements.push('');
+  }
+  return statements.map((statement) => statement.trim()).filter(hasCode);
+}
+
+function hasCode(statement: string): boolean {
+  return statement.replace(/--\s[^\n]*|#[^\n]*|\/\*(?!M?!)[\s\S]*?\*\//g, '').trim() !== '';
 }
 
 function readStatement(statement: Fields, where: string): BoundStatement {

@@ -5,11 +5,18 @@ import {
   type CandidateEnd,
   type CandidateEvidence,
   refusedPromotion,
+  type StageFailure,
   stageFailed,
 } from '../../backend/candidate.ts';
+import { bytesAsText, ResultCollector } from '../../backend/results.ts';
 import { fingerprint } from '../../backend/setup.ts';
 import { refuseValueCount } from '../../contract/action-input.ts';
-import type { AdapterContext, ChannelReport, Promotion } from '../../contract/adapter.ts';
+import type {
+  AdapterContext,
+  ChannelReport,
+  Promotion,
+  ResultRow,
+} from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -84,32 +91,43 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   /** Each statement is admitted by the server's parser, prepared, and run. */
   async apply(action: CheckedMysqlAction): Promise<Applied> {
     this.#isProbe ||= isProbe(action);
-    const { values: privacy } = this.#tools.settings;
+    const collected = new ResultCollector();
     for (const [index, { sql, values }] of action.statements.entries()) {
       const which = `statement ${index + 1}`;
+      const refusal = await this.#admit(sql, which);
+      if (refusal !== undefined) return refusal;
       try {
-        // Both texts must parse: the first admits only statements that read or write rows.
-        await this.#session.parse(`explain format=json ${sql}`);
+        const ran = await this.#session.execute(sql, bindValues(values));
+        if (ran.kind === 'mismatch') {
+          const { message } = refuseValueCount(which, ran.takes, values.length);
+          return stageFailed('action-failed', message);
+        }
+        collected.begin(ran.rows !== undefined);
+        for (const row of ran.rows ?? []) collected.add(() => readReturned(row));
       } catch (error) {
-        if (!(error instanceof MysqlFailure) || error.number !== SYNTAX_ERROR)
-          return describeFailure(error, `${which} was not admitted`, privacy);
-        return stageFailed(
-          'denied',
-          `${which} is not one SELECT, INSERT, UPDATE, DELETE, REPLACE, WITH or VALUES, or its syntax is wrong: ${explainError(error, privacy)}`,
-        );
-      }
-      try {
-        const takes = await this.#session.execute(sql, bindValues(values));
-        if (takes !== undefined)
-          return stageFailed(
-            'action-failed',
-            refuseValueCount(which, takes, values.length).message,
-          );
-      } catch (error) {
-        return describeFailure(error, `${which} failed`, privacy);
+        return describeFailure(error, `${which} failed`, this.#tools.settings.values);
       }
     }
-    return { kind: 'done' };
+    const { results } = collected;
+    return results === undefined ? { kind: 'done' } : { kind: 'done', results };
+  }
+
+  /**
+   * Has the server parse the text as the rest of an EXPLAIN, which admits only statements that read
+   * or write rows. It must also parse by itself, when it is prepared.
+   */
+  async #admit(sql: string, which: string): Promise<StageFailure | undefined> {
+    const { values } = this.#tools.settings;
+    try {
+      await this.#session.parse(`explain format=json ${sql}`);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof MysqlFailure) || error.number !== SYNTAX_ERROR)
+        return describeFailure(error, `${which} was not admitted`, values);
+      const what = 'is not one SELECT, INSERT, UPDATE, DELETE, REPLACE, WITH or VALUES';
+      const why = explainError(error, values);
+      return stageFailed('denied', `${which} ${what}, or its syntax is wrong: ${why}`);
+    }
   }
 
   /** Declared state as it was locked before the action; what was not declared is locked now. */
@@ -315,6 +333,16 @@ const SYNTAX_ERROR = 1064;
 const DUPLICATE = 1062;
 const GONE_TRIES = 500;
 const GONE_WAIT_MS = 20;
+
+/** Numbers that a JavaScript number cannot carry, and dates, come from the driver as text. */
+function readReturned(row: Readonly<Record<string, unknown>>): ResultRow {
+  const cells = Object.entries(row).map(([name, value]) => {
+    if (value instanceof Uint8Array) return [name, bytesAsText(value)] as const;
+    if (value === null || typeof value === 'number') return [name, value] as const;
+    return [name, String(value)] as const;
+  });
+  return Object.fromEntries(cells);
+}
 
 function silent(channels: readonly string[], why: string): readonly ChannelReport[] {
   return channels.map((channel) => ({ channel, kind: 'silent', why }));

@@ -12,6 +12,14 @@ export type RawRow = readonly (Buffer | null)[];
 /** A row of a trusted query, read as text. */
 export type TextCells = readonly (string | null)[];
 
+/** A row that an agent statement returned. */
+type ReturnedRow = Readonly<Record<string, unknown>>;
+
+/** What became of an agent statement; `rows` is undefined if it returns none by its nature. */
+type Executed =
+  | { readonly kind: 'ran'; readonly rows: readonly ReturnedRow[] | undefined }
+  | { readonly kind: 'mismatch'; readonly takes: number };
+
 /**
  * What the server or the network answered instead of a result. The driver's errors also carry the
  * statement, which may be the name of a branch: they are not passed on.
@@ -60,6 +68,8 @@ export class MysqlConnection implements AsyncDisposable {
         connectTimeout: deadlineMs,
         charset: 'utf8mb4_bin',
         multipleStatements: false,
+        // What agent statements return: text where a JavaScript number or date would lose something.
+        ...{ supportBigNumbers: true, dateStrings: true },
         flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
         infileStreamFactory: refuseFile,
         // Every text is prepared once; a cache would only keep agent statements.
@@ -99,14 +109,18 @@ export class MysqlConnection implements AsyncDisposable {
     await statement.close();
   }
 
-  /** Prepares and runs one statement; returns how many parameters it takes if that is not met. */
-  async execute(sql: string, values: readonly unknown[]): Promise<number | undefined> {
+  /** Prepares and runs one statement, unless it takes another number of values. */
+  async execute(sql: string, values: readonly unknown[]): Promise<Executed> {
     const statement = await this.#within(this.#driver.prepare(sql));
     try {
       const takes = (statement as { statement?: { parameters?: unknown[] } }).statement?.parameters;
-      if (takes !== undefined && takes.length !== values.length) return takes.length;
-      await this.#within(statement.execute(values as ExecuteValues));
-      return undefined;
+      if (takes !== undefined && takes.length !== values.length)
+        return { kind: 'mismatch', takes: takes.length };
+      const [rows] = await this.#within(statement.execute(values as ExecuteValues));
+      return {
+        kind: 'ran',
+        rows: Array.isArray(rows) ? (rows as readonly ReturnedRow[]) : undefined,
+      };
     } finally {
       await statement.close();
     }

@@ -1,4 +1,4 @@
-import { type StageFailure, stageFailed } from '../../backend/candidate.ts';
+import { type StageFailure, stageFailed, stagePrevented } from '../../backend/candidate.ts';
 import { MysqlFailure } from './connection.ts';
 
 /** Why a stage failed, by the server's number for the error. */
@@ -9,6 +9,9 @@ const REASONS: Readonly<Record<number, string>> = {
   ...{ 4025: 'constraint', 1927: 'unavailable', 1053: 'unavailable' },
 };
 
+/** What another session causes, and what may be over soon. */
+const TRANSIENT = ['busy', 'deadlock'];
+
 export function describeFailure(
   error: unknown,
   what: string,
@@ -16,7 +19,8 @@ export function describeFailure(
 ): StageFailure {
   const number = error instanceof MysqlFailure ? error.number : undefined;
   const reason = number === undefined ? 'unavailable' : (REASONS[number] ?? 'action-failed');
-  return stageFailed(reason, `${what}: ${explainError(error, values)}`);
+  const fail = TRANSIENT.includes(reason) ? stagePrevented : stageFailed;
+  return fail(reason, `${what}: ${explainError(error, values)}`);
 }
 
 /** Messages of the server may quote values; where those are private, only the number is told. */

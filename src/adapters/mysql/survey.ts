@@ -65,7 +65,7 @@ export async function readBoundary(
     ...code.map((finding) => surveyCode(finding, settings.reviews)),
     ...(await surveyForeignKeys(control, settings)),
     ...(await surveyServer(control)),
-    ...(await surveyControl(control, settings)),
+    ...(await surveyControl(control, settings, triggers)),
     ...(await surveyRights(execution, settings)),
     ...(await surveyUnmarked(control, settings.controlDatabase)),
     ...CLOSED,
@@ -221,6 +221,7 @@ const PROCEDURES = ['open', 'observe', 'promote'];
 async function surveyControl(
   control: MysqlConnection,
   settings: MysqlSettings,
+  triggers: readonly TextCells[],
 ): Promise<readonly Outlet[]> {
   const { controlDatabase: database, owner } = settings;
   const rows = await control.texts(
@@ -233,7 +234,6 @@ async function surveyControl(
     const expected = [body, `${owner}@localhost`, 'DEFINER', SQL_MODE];
     return JSON.stringify(found?.slice(1)) !== JSON.stringify(expected);
   });
-  const triggers = await readTriggers(control, settings);
   const wrong = findRecorderProblem(PROBE_RELATION, database, triggers, settings);
   const extra = triggers.filter(([place, table]) => place === database && table !== 'probe');
   return [

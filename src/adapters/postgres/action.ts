@@ -7,7 +7,7 @@ import {
   refuseUnknown,
   refuseValueCount,
 } from '../../contract/action-input.ts';
-import { nameTarget, quoteQualified } from '../../postgres/identifier.ts';
+import { quoteQualified, sqlName } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { EntryRoutine } from './entry.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
@@ -37,7 +37,9 @@ export type PostgresStatement =
 /** What an agent may submit: one statement, or several that run in order in one candidate. */
 export type PostgresAction =
   | PostgresStatement
-  | { readonly statements: readonly PostgresStatement[] };
+  | { readonly statements: readonly PostgresStatement[] }
+  /** The text of several statements without parameters, separated by semicolons. */
+  | { readonly script: string };
 
 /** An action that was checked completely: its own copy, ready to bind. */
 export interface CheckedPostgresAction {
@@ -48,6 +50,7 @@ interface BoundStatement {
   /** One statement for the extended protocol. */
   readonly sql: string;
   readonly values: readonly (string | null)[];
+  readonly returnsRows: boolean;
   /** The entry point, where the statement is ours and only calls it. */
   readonly call?: string;
 }
@@ -74,7 +77,13 @@ const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
  */
 export function parseAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
   const read = (statement: Fields, where: string) => readStatement(tools, statement, where);
-  return { statements: readStatements(input, read) };
+  return { statements: readStatements(input, read, (script) => splitScript(tools.gate, script)) };
+}
+
+function splitScript(gate: StatementGate, script: string): readonly string[] {
+  const found = gate.split(script);
+  if (found.kind === 'refused') throw refuseAction(`script: ${found.why}`);
+  return found.statements;
 }
 
 function readStatement(tools: ActionTools, statement: Fields, where: string): BoundStatement {
@@ -82,25 +91,15 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Bo
   refuseUnknown(statement, ['sql', 'values'], where);
   const sql = readSql(statement.sql, where);
   const values = readValues(statement.values, where);
-  const finding = tools.gate.check(sql, proceduresOf(tools.entries));
+  const entries = [...tools.entries.values()];
+  const has = (target: string) =>
+    entries.some((entry) => entry.kind === 'procedure' && sqlName(entry) === target);
+  const finding = tools.gate.check(sql, { has });
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
   if (finding.parameters !== values.length) {
     throw refuseValueCount(`${where}: the statement`, finding.parameters, values.length);
   }
-  return { sql, values };
-}
-
-const procedures = new WeakMap<ReadonlyMap<string, EntryRoutine>, ReadonlySet<string>>();
-
-/** One set for as long as the entry points are the same ones. */
-function proceduresOf(entries: ReadonlyMap<string, EntryRoutine>): ReadonlySet<string> {
-  const known = procedures.get(entries);
-  if (known !== undefined) return known;
-  const found = new Set(
-    [...entries.values()].flatMap((entry) => (entry.kind === 'procedure' ? nameTarget(entry) : [])),
-  );
-  procedures.set(entries, found);
-  return found;
+  return { sql, values, returnsRows: finding.returnsRows };
 }
 
 function readCall({ entries }: ActionTools, statement: Fields, where: string): BoundStatement {
@@ -121,7 +120,7 @@ function readCall({ entries }: ActionTools, statement: Fields, where: string): B
   const values = readValues(statement.values, where);
   const inputs = entry.arguments.filter(({ input }) => input).length;
   if (values.length !== inputs) throw refuseValueCount(`${where}: ${call}`, inputs, values.length);
-  return { sql: writeCall(entry), values, call };
+  return { sql: writeCall(entry), values, returnsRows: true, call };
 }
 
 /** The registered entry points that a call could mean. */
@@ -231,7 +230,7 @@ const probes = new WeakSet<CheckedPostgresAction>();
  */
 export function probeAction(token: string): CheckedPostgresAction {
   const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;
-  const action = { statements: [{ sql, values: [token] }] };
+  const action = { statements: [{ sql, values: [token], returnsRows: false }] };
   probes.add(action);
   return action;
 }

@@ -2,7 +2,7 @@ import {
   type Backend,
   type HoldRequest,
   type HoldResult,
-  stageFailed,
+  stagePrevented,
 } from '../../backend/candidate.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { adapterCode } from '../../backend/setup.ts';
@@ -20,18 +20,23 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { type CheckedPostgresAction, describeAction, parseAction, probeAction } from './action.ts';
-import { type BoundaryRoles, type PostgresBoundary, readBoundary } from './boundary.ts';
+import {
+  admitRegistration,
+  type BoundaryRoles,
+  type PostgresBoundary,
+  readBoundary,
+} from './boundary.ts';
 import { PostgresCandidate, type PostgresCandidateTools } from './candidate.ts';
 import { explainChange } from './certify/changes.ts';
 import { demandClosed, demandOwnEvidence } from './certify/guards.ts';
+import type { PostgresDeployment } from './control.ts';
 import { Control } from './control.ts';
 import { markersOf } from './markers.ts';
 import { normaliseManifest, normaliseReads } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
 import { lockReads, readState } from './reading.ts';
-import { admitRegistration } from './registration.ts';
-import type { PostgresDeployment } from './secret.ts';
+import { refuseServerSettings, refuseSetting } from './session-settings.ts';
 import { Sessions } from './sessions.ts';
 import { loadGate, type StatementGate } from './statement-gate.ts';
 
@@ -96,6 +101,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly markers: Markers;
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
+  readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
   #staged = 0;
@@ -127,6 +133,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
 
   async normalise(manifest: Manifest): Promise<Manifest> {
     const { relations, readable, views } = await this.#closedBoundary();
+    await refuseServerSettings(await this.#opened.control.connection(), manifest.settings);
     const known = new Map(readable);
     for (const relation of relations) known.set(relation.target, relation);
     const tools = {
@@ -168,11 +175,12 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
       const detail = `all execution sessions were in use for ${settings.lockTimeoutMs} ms; raise sessions.max`;
-      return stageFailed('busy', detail);
+      return stagePrevented('busy', detail);
     }
     this.#sweepSometimes();
     const tools: PostgresCandidateTools = {
       session,
+      texts: sessions.textsOf(session),
       settings,
       control,
       deployment,

@@ -1,14 +1,22 @@
+import { checkVolatile } from '../../backend/setup.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
-import { type RelationInspection, readRelations } from './catalog.ts';
+import {
+  nameTarget,
+  type QualifiedName,
+  quoteName,
+  quoteQualified,
+} from '../../postgres/identifier.ts';
+import { UNUSED } from '../../protocol/drawn.ts';
+import type { Registration, Target } from '../../protocol/registration.ts';
+import { type RelationInspection, readRelations, resolveNames } from './catalog.ts';
+import { readRows, type TextReader } from './certify/catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
-import { readDeferrable } from './constraints.ts';
 import type { Control } from './control.ts';
 import { demandEntries, type EntryRoutine } from './entry.ts';
 import { type RandomColumn, randomColumns } from './fresh.ts';
-import { type Recorders, readRecorders } from './intact.ts';
 import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
@@ -17,14 +25,11 @@ import {
   type DrawableSequence,
   drawableSequences,
   listSequences,
-  positionsOf,
   type ReadableSequence,
-  type SequencePositions,
 } from './residue.ts';
 import type { RoutineName } from './routine-name.ts';
-import { markUnreadable } from './row-security.ts';
+import { SQL } from './sql.ts';
 import { demandViews, type RegisteredView } from './view.ts';
-import { listWatched, mapLeaves, type Watched } from './watched.ts';
 
 /**
  * Everything that was read from the catalogue at one moment and holds as long as its fingerprint
@@ -50,8 +55,8 @@ export interface PostgresBoundary {
   readonly readableSequences: readonly ReadableSequence[];
   /** Of these, the ones that are there for columns of registered relations. */
   readonly drawableSequences: readonly DrawableSequence[];
-  /** How the positions of all of them are asked for and compared. */
-  readonly sequencePositions: SequencePositions;
+  /** Their object ids as an array literal. */
+  readonly sequenceOids: string;
   readonly survey: PostgresSurvey;
 }
 
@@ -97,10 +102,11 @@ export async function readBoundary(
 
 async function readOnce(
   connection: Connection,
-  settings: Settings,
+  stated: Settings,
   roles: BoundaryRoles,
   fingerprint: string,
 ): Promise<PostgresBoundary> {
+  const settings = await resolveNames(connection, stated);
   const names = [...settings.relations, ...settings.reads, PROBE_TABLE];
   const described = await readRelations(connection, names, settings.trustedCode);
   const found = await markUnreadable(connection, roles, described.map(usable));
@@ -126,12 +132,12 @@ async function readOnce(
     entries,
     watched: await listWatched(connection),
     leaves: mapLeaves(relations),
-    forceConstraints: await readDeferrable(connection, roles.executor),
+    forceConstraints: await forceConstraints(connection, roles.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
     randomColumns: relations.flatMap(randomColumns),
     sequences,
     readableSequences,
-    sequencePositions: positionsOf(readableSequences),
+    sequenceOids: writeOids(readableSequences),
     drawableSequences: drawableSequences(relations, readableSequences),
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
@@ -164,4 +170,126 @@ function assignedColumns({ target, columns }: PostgresRelation): readonly Assign
     const { oid, start, increment } = sequence;
     return [{ target, column: name, oid, start: BigInt(start), increment: BigInt(increment) }];
   });
+}
+
+/** Everything in the database that has rows, catalogues included: what the second witness counts. */
+export interface Watched {
+  /** As an array literal, made once. */
+  readonly oids: string;
+  readonly names: ReadonlyMap<string, string>;
+  readonly recordOid: string;
+}
+
+interface NamedObject extends QualifiedName {
+  readonly oid: number;
+}
+
+async function listWatched(control: TextReader): Promise<Watched> {
+  const rows = await readRows<NamedObject>(control, SQL.registered.get('watched'));
+  const names = new Map(rows.map((row) => [String(row.oid), nameTarget(row)]));
+  const record = rows.find(({ schema, name }) => schema === 'effectmatch' && name === 'record');
+  return { oids: writeOids(rows), names, recordOid: String(record?.oid) };
+}
+
+function writeOids(objects: readonly { readonly oid: number }[]): string {
+  return `{${objects.map(({ oid }) => oid).join(',')}}`;
+}
+
+/** The relation of every physical table that belongs to one of these. */
+export function mapLeaves(
+  relations: readonly PostgresRelation[],
+): ReadonlyMap<string, PostgresRelation> {
+  const leaves = new Map<string, PostgresRelation>();
+  for (const relation of relations)
+    for (const { oid } of relation.leaves) leaves.set(String(oid), relation);
+  return leaves;
+}
+
+/**
+ * The statement that fires every deferrable constraint of the database now, except our own
+ * guard: that one must wait for COMMIT. It runs as the execution login, because triggers run with the
+ * rights of the role that fires them, and so names nothing in a schema that this login may not use:
+ * registered tables are in none, and their partitions follow.
+ */
+async function forceConstraints(control: TextReader, executor: string): Promise<string> {
+  const query = SQL.registered.get('deferrable');
+  const names = (await readRows<QualifiedName>(control, query, [executor])).map(quoteQualified);
+  return names.length === 0 ? '' : `set constraints ${names.join(', ')} immediate`;
+}
+
+/**
+ * The recorders of physical tables, by object id: which versions of which triggers and functions
+ * they are.
+ */
+type Recorders = ReadonlyMap<string, string>;
+
+/**
+ * Reads the recorders of these tables. A table that lacks one, or has one that does not always
+ * fire, is left out. A row version does not come back once it was changed, so two equal readings
+ * speak for the whole time in between. What an open transaction itself changed is not seen here: it
+ * wrote to catalogues for that, and the counters say so.
+ */
+export async function readRecorders(
+  control: TextReader,
+  oids: readonly string[],
+): Promise<Recorders> {
+  const query = SQL.registered.get('recorders');
+  const rows = await readRows<{ oid: string; versions: string }>(control, query, [oids]);
+  return new Map(rows.map(({ oid, versions }) => [oid, versions]));
+}
+
+/**
+ * Marks the relations whose rows the control login or the owner of the records could read only
+ * through policies. Both read with row security off, because a policy is code of the application:
+ * the server then refuses such a read.
+ */
+export async function markUnreadable(
+  connection: TextReader,
+  { control, owner }: { readonly control: string; readonly owner: string },
+  relations: readonly PostgresRelation[],
+): Promise<readonly PostgresRelation[]> {
+  const oids = relations.map(({ oid }) => String(oid));
+  const query = SQL.registered.get('unreadable');
+  const values = [oids, [control, owner]];
+  const rows = await readRows<{ oid: number; role: string }>(connection, query, values);
+  const readers = Map.groupBy(rows, ({ oid }) => oid);
+  return relations.map((relation) => {
+    const hidden = readers.get(relation.oid);
+    if (hidden === undefined) return relation;
+    const rights = hidden.map(({ role }) => `ALTER ROLE ${quoteName(role)} BYPASSRLS`).join('; ');
+    const remedy = `have a superuser run ${rights}; \`effectmatch provision\` does it too`;
+    return { ...relation, unreadable: `${HIDDEN}: ${remedy}` };
+  });
+}
+
+const HIDDEN =
+  'has row security, and trusted logins run no policies, which are code of the application';
+
+/**
+ * What the frame says about the relations; the first thing that cannot be protected is refused with
+ * a remedy. A sequence compares by the numbers that were drawn from it and that no row has.
+ */
+export function admitRegistration(
+  { profile, values }: Pick<Settings, 'profile' | 'values'>,
+  relations: readonly RegisteredRelation[],
+  sequences: readonly ReadableSequence[],
+): Registration {
+  const drawn = sequences.map(({ name }) => ({ name, columns: [UNUSED], key: [], volatile: [] }));
+  return { profile, values, targets: [...relations.map(admitRelation), ...drawn] };
+}
+
+function admitRelation(relation: RegisteredRelation): Target {
+  const { target, key, volatile } = relation;
+  const columns = relation.columns.map(({ name }) => name);
+  const admitted = { name: target, columns, key: [...key], volatile: [...volatile] };
+  checkVolatile(admitted, refused);
+  if (key.length === 0 && volatile.length > 0)
+    throw refused(
+      `relation "${target}" has no primary key, so its rows compare whole; it cannot have volatile columns`,
+    );
+  if (relation.bulk && relation.partitioned)
+    throw refused(
+      `relation "${target}" is partitioned, where statement recorders miss rows that move; leave bulk out`,
+    );
+  return admitted;
 }

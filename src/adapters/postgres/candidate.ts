@@ -5,6 +5,7 @@ import {
   type CandidateEnd,
   type CandidateEvidence,
   type HoldRequest,
+  stageFailed,
 } from '../../backend/candidate.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
@@ -15,23 +16,25 @@ import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
+import type { SessionSettings } from '../../protocol/settings.ts';
 import { type CheckedPostgresAction, isProbe } from './action.ts';
-import type { PostgresBoundary } from './boundary.ts';
-import { CALLS } from './calls.ts';
-import type { Control } from './control.ts';
+import { mapLeaves, type PostgresBoundary } from './boundary.ts';
+import type { Control, PostgresDeployment } from './control.ts';
 import { describeFailure } from './failure.ts';
 import { type OpenAnswer, readObservation, type WrittenRelations } from './observation.ts';
 import type { Settings } from './options.ts';
+import { CALLS, type PreparedTexts } from './prepared.ts';
 import { promoteTransaction } from './promotion.ts';
 import { type LockedReads, lockReads } from './reading.ts';
-import { describeMoved } from './residue.ts';
-import type { PostgresDeployment } from './secret.ts';
+import { comparePositions, describeMoved } from './residue.ts';
+import { collectResults } from './result-rows.ts';
+import { applySettings, findChangedSetting, readSettings } from './session-settings.ts';
 import { isReset } from './sessions.ts';
-import { mapLeaves } from './watched.ts';
 
 /** The session that a candidate holds, and the database around it. */
 export interface PostgresCandidateTools {
   readonly session: Connection;
+  readonly texts: PreparedTexts;
   readonly deployment: PostgresDeployment;
   readonly settings: Settings;
   /** The configuration as the last survey saw it. */
@@ -63,6 +66,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   readonly id: string;
   readonly #tools: PostgresCandidateTools;
   readonly #occurrence: OccurrenceId;
+  readonly #sessionSettings: SessionSettings;
   readonly #locked: LockedReads;
   readonly #noteOwn: (xid: string) => void;
   #held: Held | undefined;
@@ -72,10 +76,11 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   #locks = 0;
   #resetting: Promise<boolean> | undefined;
 
-  constructor(tools: PostgresCandidateTools, { occurrence }: HoldRequest, locked: LockedReads) {
+  constructor(tools: PostgresCandidateTools, request: HoldRequest, locked: LockedReads) {
     this.id = `postgresql:${tools.deployment.backend}:${randomIds.hex(16)}`;
     this.#tools = tools;
-    this.#occurrence = occurrence;
+    this.#occurrence = request.occurrence;
+    this.#sessionSettings = request.settings;
     this.#locked = locked;
     this.#noteOwn = tools.control.promotedTransactions();
   }
@@ -99,7 +104,10 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     this.#held = { opened, written };
     const locks = this.#locked.queries.length === 0 ? 0 : 1;
     if (done.length < locks) return failed(failure?.error, 'declared state could not be locked');
-    const statements = done.length - locks;
+    const names = Object.keys(this.#sessionSettings);
+    const unset = names[done.length - locks];
+    if (unset !== undefined) return failed(failure?.error, `the setting ${unset} was refused`);
+    const statements = done.length - locks - names.length;
     if (statements < action.statements.length)
       return failed(failure?.error, `statement ${statements + 1} failed`);
     const answer = done.at(-1)?.rows;
@@ -108,30 +116,49 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
         failure?.error,
         'a deferred constraint failed, or the outcome could not be observed',
       );
+    const changed = findChangedSetting(this.#sessionSettings, done.at(-2));
+    if (changed !== undefined)
+      return stageFailed('setting-changed', `the action changed the approved setting ${changed}`);
     this.#held = { opened, written, answer };
     if (locks > 0)
       this.#readings = this.#locked.decode((done[0]?.rows ?? []).map(([image]) => image ?? null));
-    return { kind: 'done' };
+    const first = locks + names.length;
+    const results = collectResults(done.slice(first, first + action.statements.length));
+    return { kind: 'done', ...(results && { results }) };
+  }
+
+  get #hasSettings(): boolean {
+    return Object.keys(this.#sessionSettings).length > 0;
   }
 
   /** Everything from BEGIN to the observation in one write. */
   async #send(
     action: CheckedPostgresAction,
   ): Promise<{ looked: MessageAnswer | undefined; ran: MessageAnswer }> {
-    const { session, settings, boundary } = this.#tools;
+    const { session, texts, settings, boundary } = this.#tools;
     const { queries } = this.#locked;
-    const { forceConstraints, watched, sequencePositions } = boundary;
+    const { forceConstraints, watched, sequenceOids } = boundary;
     const statements: WireStatement[] = [{ text: BEGIN[settings.isolation] }, this.#openCall()];
     if (queries.length > 0) statements.push(this.#lockRows(queries));
-    for (const { sql, values } of action.statements) statements.push({ text: sql, values });
+    statements.push(...applySettings(this.#sessionSettings));
+    for (const [index, { sql, values, returnsRows }] of action.statements.entries()) {
+      const statement = { text: sql, values, describe: returnsRows };
+      // Later ones are parsed under whatever settings the application has left by then.
+      const isFirst = index === 0 && !this.#hasSettings;
+      statements.push(isFirst ? texts.prepare(statement, boundary) : statement);
+    }
     if (forceConstraints !== '') statements.push({ text: forceConstraints });
-    const oids = [watched.oids, sequencePositions.oids];
-    statements.push({ prepared: 'effectmatch_observe', values: oids });
+    if (this.#hasSettings) statements.push(readSettings(this.#sessionSettings));
+    const values = [watched.oids, sequenceOids];
+    statements.push({ prepared: 'effectmatch_observe', values });
     const { looking, running } = session.together(() => ({
       looking: settings.isolation === 'serializable' ? this.#findMarker() : undefined,
       running: session.run(statements),
     }));
-    return { looked: await looking, ran: await running };
+    const ran = await running;
+    // It is not known which of them were prepared.
+    if (ran.failure !== undefined) texts.isSpent = true;
+    return { looked: await looking, ran };
   }
 
   /**
@@ -145,8 +172,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
 
   #openCall(): WireStatement & { readonly prepared: string } {
     const { stageTimeoutMs, lockTimeoutMs } = this.#tools.settings;
-    const { oids } = this.#tools.boundary.sequencePositions;
-    const values = [this.#occurrence, oids, String(stageTimeoutMs), String(lockTimeoutMs)];
+    const { sequenceOids } = this.#tools.boundary;
+    const values = [this.#occurrence, sequenceOids, String(stageTimeoutMs), String(lockTimeoutMs)];
     return { prepared: 'effectmatch_open', values };
   }
 
@@ -254,9 +281,9 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     await release(failure !== undefined || looked?.failure !== undefined);
     const { opened } = this.#held ?? {};
     if (looked === undefined || looked.failure !== undefined || !opened) return undefined;
-    const { sequencePositions, readableSequences } = this.#tools.boundary;
     const now = looked.replies[1]?.rows[0]?.[3] ?? '';
-    return describeMoved(readableSequences, sequencePositions.compare(opened.positions, now));
+    const moved = comparePositions(opened.positions, now);
+    return describeMoved(this.#tools.boundary.readableSequences, moved);
   }
 
   async #lookAtSequences(): Promise<MessageAnswer | undefined> {

@@ -1,9 +1,16 @@
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import {
+  nameTarget,
+  parseTarget,
+  type QualifiedName,
+  quoteQualified,
+  sqlName,
+} from '../../postgres/identifier.ts';
 import { suggest } from '../../protocol/nearest.ts';
-import { describeColumn, type FoundColumn } from './catalog-column.ts';
 import { queryPinned } from './formats.ts';
-import type { Leaf, PostgresRelation } from './relation.ts';
+import { refused, refuseTwice, type Settings, type StatedName } from './options.ts';
+import { ambiguousName } from './reading.ts';
+import type { ColumnSequence, Leaf, PostgresColumn, PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 import { readTypes, type TypeGraph, vouchedExtensions } from './types.ts';
 
@@ -37,7 +44,7 @@ export async function readRelations(
   const types = await readTypes(connection, used, vouched);
   const known = all.includes(null) ? await readTableNames(connection) : [];
   return names.map((name, index) => {
-    const target = nameTarget(name);
+    const target = targetAmong(names, name);
     const found = all[index] ?? null;
     if (found === null) {
       return { kind: 'unusable', target, why: `there is no such table${suggest(target, known)}` };
@@ -46,10 +53,40 @@ export async function readRelations(
     if (why !== undefined) return { kind: 'unusable', target, why };
     return {
       kind: 'usable',
-      relation: describeRelation(name, found, types),
+      relation: describeRelation({ ...name, target }, found, types),
       rowSecurity: found.rowSecurity,
     };
   });
+}
+
+/**
+ * The settings with the names of tables and views that exist: `Track` without quotes is accepted if
+ * there is no `track`.
+ */
+export async function resolveNames(connection: Connection, settings: Settings): Promise<Settings> {
+  const { relations, views, reads } = settings;
+  const open = [...relations, ...views, ...reads].filter(({ exact }) => exact !== undefined);
+  if (open.length === 0) return settings;
+  const asked = open.flatMap((name) => [name, name.exact ?? name]);
+  const { rows } = await queryPinned(connection, SQL.registered.get('existing'), [
+    asked.map(({ schema }) => schema),
+    asked.map(({ name }) => name),
+  ]);
+  const exists = new Map(asked.map((name, index) => [name, rows[index]?.[0] === 't']));
+  const resolve = <Name extends StatedName>(name: Name): Name => {
+    const { exact } = name;
+    if (exact === undefined || !exists.get(exact)) return name;
+    if (!exists.get(name)) return { ...name, ...exact };
+    throw refused(`relation "${nameTarget(exact)}": ${ambiguousName(exact, name)}`);
+  };
+  const resolved = relations.map(resolve);
+  refuseTwice(resolved);
+  return {
+    ...settings,
+    relations: resolved,
+    views: views.map(resolve),
+    reads: reads.map(resolve),
+  };
 }
 
 interface Found {
@@ -65,14 +102,26 @@ interface Found {
   readonly leaves: readonly (Leaf & { readonly kind: string; readonly persistence: string })[];
 }
 
-function describeRelation(name: QualifiedName, found: Found, types: TypeGraph): PostgresRelation {
+/** With quotes if the same name without them would mean another of these relations to SQL. */
+function targetAmong(names: readonly QualifiedName[], own: QualifiedName): string {
+  const target = nameTarget(own);
+  const folded = parseTarget(target);
+  const isTwin = ({ schema, name }: QualifiedName) =>
+    schema === folded?.schema && name === folded.name;
+  const isOwn = folded?.schema === own.schema && folded.name === own.name;
+  return !isOwn && names.some(isTwin) ? sqlName(own) : target;
+}
+
+function describeRelation(
+  { schema, name, target }: QualifiedName & { readonly target: string },
+  found: Found,
+  types: TypeGraph,
+): PostgresRelation {
   const columns = found.columns.map((column) => describeColumn(column, types));
-  const own = { ...name, oid: found.oid, columns: columns.map((column) => column.name) };
+  const own = { schema, name, oid: found.oid, columns: columns.map((column) => column.name) };
   const partitioned = found.kind === 'p';
   return {
-    ...name,
-    oid: found.oid,
-    target: nameTarget(name),
+    ...{ schema, name, oid: found.oid, target },
     columns,
     key: found.key,
     leaves: partitioned
@@ -84,6 +133,69 @@ function describeRelation(name: QualifiedName, found: Found, types: TypeGraph): 
         }))
       : [own],
     partitioned,
+  };
+}
+
+/** A column as the catalogue query returns it. */
+export interface FoundColumn {
+  readonly name: string;
+  readonly notNull: boolean;
+  /** pg_attribute.attgenerated: empty, s for stored, v for virtual. */
+  readonly generated: string;
+  readonly identity: boolean;
+  readonly defaultText: string | null;
+  /**
+   * Whether the default calls built-in functions only, and which types of the application it names.
+   */
+  readonly defaultBuiltIn: boolean;
+  readonly defaultTypes: readonly number[];
+  readonly type: {
+    readonly oid: number;
+    readonly schema: string;
+    readonly name: string;
+    /** With modifiers, where it has any: key words of the grammar, or a name with its schema. */
+    readonly formatted: string | null;
+    readonly domain: boolean;
+    readonly base: string;
+    readonly baseSchema: string;
+    readonly kind: string;
+  };
+  readonly sequence: ColumnSequence | null;
+  readonly draws: readonly ColumnSequence[];
+}
+
+/**
+ * A default that takes the next value as it is; arithmetic on it would not be the value that the
+ * sequence gave.
+ */
+const PLAIN_NEXTVAL = /^\(?nextval\('(?:[^']|'')*'::regclass\)\)?(?:::[a-z ]+)?$/;
+
+/** The column with its sequence only where that assigns the value itself. */
+export function describeColumn(found: FoundColumn, types: TypeGraph): PostgresColumn {
+  const { name, notNull, identity, type } = found;
+  const text = type.formatted ?? quoteQualified(type);
+  const defaultText = found.generated === '' ? (found.defaultText ?? undefined) : undefined;
+  const draws = identity || PLAIN_NEXTVAL.test(defaultText ?? '');
+  return {
+    name,
+    notNull,
+    defaultText,
+    defaultBuiltIn:
+      found.defaultBuiltIn &&
+      found.defaultTypes.every((oid) => types.codeBehind(oid) === undefined),
+    generated: found.generated !== '',
+    identity,
+    sequence: draws ? (found.sequence ?? undefined) : undefined,
+    draws: found.draws,
+    type: {
+      oid: type.oid,
+      text,
+      reading: types.readingOf(type.oid, text),
+      domain: type.domain,
+      base: type.base,
+      baseSchema: type.baseSchema,
+      kind: type.kind,
+    },
   };
 }
 

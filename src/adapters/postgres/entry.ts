@@ -1,5 +1,5 @@
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { type QualifiedName, sqlName } from '../../postgres/identifier.ts';
 import { suggest } from '../../protocol/nearest.ts';
 import { queryPinned } from './formats.ts';
 import { refused } from './options.ts';
@@ -82,7 +82,7 @@ function inspectEntry(
   near: readonly string[],
 ): EntryInspection {
   const { signature: types, ...name } = stated;
-  const target = types === undefined ? nameTarget(name) : withTypes(name, types);
+  const target = types === undefined ? sqlName(name) : withTypes(name, types);
   const unusable = (why: string): EntryInspection => ({ kind: 'unusable', target, why });
   if (found.length === 0)
     return unusable(`there is no such function or procedure${suggest(name.name, near)}`);
@@ -112,7 +112,7 @@ function inspectEntry(
 }
 
 function withTypes(name: QualifiedName, types: readonly string[]): string {
-  return `${nameTarget(name)}(${types.join(', ')})`;
+  return `${sqlName(name)}(${types.join(', ')})`;
 }
 
 function signatureOf({ arguments: list, identity }: Found): Signature {

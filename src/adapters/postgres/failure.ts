@@ -1,4 +1,4 @@
-import { type StageFailure, stageFailed } from '../../backend/candidate.ts';
+import { type StageFailure, stageFailed, stagePrevented } from '../../backend/candidate.ts';
 import { describeError, sqlState } from '../../postgres/connection.ts';
 
 /** Why a stage failed, by the state that the server reports; an error without one lost the server. */
@@ -15,6 +15,9 @@ const REASONS: Readonly<Record<string, string>> = {
   '25P04': 'timeout',
 };
 
+/** Other transactions caused it. It may not happen again. */
+const TRANSIENT: ReadonlySet<string> = new Set(['busy', 'serialization', 'deadlock']);
+
 /** Reasons of whole classes of states; EM is our own. */
 const CLASSES: Readonly<Record<string, string>> = { '23': 'constraint', EM: 'denied' };
 
@@ -26,7 +29,8 @@ export function describeFailure(
   const state = sqlState(error);
   const known = state === undefined ? 'unavailable' : REASONS[state];
   const reason = known ?? CLASSES[state?.slice(0, 2) ?? ''] ?? 'action-failed';
-  return stageFailed(reason, `${what}: ${explainError(error, values)}`);
+  const detail = `${what}: ${explainError(error, values)}`;
+  return TRANSIENT.has(reason) ? stagePrevented(reason, detail) : stageFailed(reason, detail);
 }
 
 /**

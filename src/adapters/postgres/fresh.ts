@@ -3,9 +3,8 @@ import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
 import type { Row } from '../../protocol/value.ts';
-import { assignedBy } from './catalog-column.ts';
 import { queryPinned } from './formats.ts';
-import type { PostgresRelation } from './relation.ts';
+import { assignedBy, type PostgresRelation } from './relation.ts';
 
 /** A column that PostgreSQL fills with random identifiers. */
 export interface RandomColumn {

@@ -5,15 +5,13 @@ import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
-import type { PostgresBoundary } from './boundary.ts';
+import { type PostgresBoundary, readRecorders, type Watched } from './boundary.ts';
 import type { Control } from './control.ts';
 import { type FindUsed, findUsed, freshIdentifiers } from './fresh.ts';
 import { type Image, parseImages } from './image.ts';
-import { areRecordersIntact } from './intact.ts';
 import type { PostgresRelation } from './relation.ts';
-import { describeDrawn, describeMoved, type Moved } from './residue.ts';
+import { comparePositions, describeDrawn, describeMoved, type Moved } from './residue.ts';
 import { decoderOf } from './value.ts';
-import type { Watched } from './watched.ts';
 
 /**
  * What an observation is made from: the answers of `open` and `observe`, and what the survey knew.
@@ -65,9 +63,9 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
   const counters = readCounters(counted);
   const result = readRecords(written, rows);
   const records = result.kind === 'records' ? result.records : [];
-  const moved = boundary.sequencePositions.compare(opened.positions, facts[4] ?? '');
+  const moved = comparePositions(opened.positions, facts[4] ?? '');
   const find: FindUsed = async (...column) => await findUsed(await control.connection(), ...column);
-  const expectedSession = `origin on UTF8 ${input.isolation} 0 0`;
+  const expectedSession = `origin on UTF8 ${input.isolation} 0`;
   const touched = listTouched(written, boundary.watched, counters);
   const channels: readonly ChannelReport[] = [
     result.kind === 'records'
@@ -126,8 +124,12 @@ async function reportCounters(
   const report = { channel: 'counters', kind: 'gross', counts, recorded } as const;
   if (counts.reduce((sum, { count }) => sum + count, 0) <= recorded) return report;
   const oids = counters.map(({ oid }) => oid).filter((oid) => written.leaves.has(oid));
-  const connection = await control.connection();
-  return { ...report, intact: await areRecordersIntact(connection, boundary.recorders, oids) };
+  const now = await readRecorders(await control.connection(), oids);
+  const known = boundary.recorders;
+  return {
+    ...report,
+    intact: oids.every((oid) => now.has(oid) && now.get(oid) === known.get(oid)),
+  };
 }
 
 const OPS = ['insert', 'update', 'delete'] as const;

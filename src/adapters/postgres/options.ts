@@ -1,6 +1,6 @@
 import { readValuesOption, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
-import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { type QualifiedName, readTarget } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
 import type { Review } from './certify/facts.ts';
@@ -75,8 +75,8 @@ export interface PostgresOptions {
 /** Options that were checked, with everything filled in. */
 export interface Settings {
   readonly relations: readonly RegisteredName[];
-  readonly views: readonly QualifiedName[];
-  readonly reads: readonly QualifiedName[];
+  readonly views: readonly StatedName[];
+  readonly reads: readonly StatedName[];
   readonly entryPoints: readonly RoutineName[];
   readonly profile: Profile;
   readonly values: 'plain' | 'digest';
@@ -88,7 +88,13 @@ export interface Settings {
   readonly trustedCode: readonly string[];
 }
 
-export interface RegisteredName extends QualifiedName {
+/** A name as SQL reads it. */
+export interface StatedName extends QualifiedName {
+  /** The name as it is written, if SQL reads it differently: `Track` is `track` to SQL. */
+  readonly exact?: QualifiedName;
+}
+
+export interface RegisteredName extends StatedName {
   readonly volatile: readonly string[];
   readonly bulk: boolean;
 }
@@ -135,12 +141,7 @@ export function readOptions(options: PostgresOptions): Settings {
   if (options.relations.length === 0)
     throw refused('no relations are registered; name the tables that operations may write');
   const relations = options.relations.map(readRelation);
-  const seen = new Set<string>();
-  for (const { schema, name } of relations) {
-    const id = JSON.stringify([schema, name]);
-    if (seen.has(id)) throw refused(`relation "${schema}.${name}" is registered twice`);
-    seen.add(id);
-  }
+  refuseTwice(relations);
   return {
     relations,
     profile,
@@ -155,6 +156,16 @@ export function readOptions(options: PostgresOptions): Settings {
     reviews: options.reviews ?? [],
     trustedCode: options.trustedCode ?? [],
   };
+}
+
+/** Refuses a relation that is listed twice. */
+export function refuseTwice(relations: readonly QualifiedName[]): void {
+  const seen = new Set<string>();
+  for (const { schema, name } of relations) {
+    const id = JSON.stringify([schema, name]);
+    if (seen.has(id)) throw refused(`relation "${schema}.${name}" is registered twice`);
+    seen.add(id);
+  }
 }
 
 function checkNames(options: PostgresOptions): void {
@@ -174,11 +185,13 @@ function readRelation(option: PostgresRelationOption): RegisteredName {
   return { ...readName(name), volatile: [...new Set(volatile)], bulk };
 }
 
-function readName(text: string): QualifiedName {
-  const name = parseTarget(text);
+function readName(text: string): StatedName {
+  const name = readTarget(text);
   if (name === undefined)
     throw refused(`"${text}" is not a name; write it as SQL does: schema.name`);
-  return name;
+  const { exact, folded } = name;
+  const isSame = exact.schema === folded.schema && exact.name === folded.name;
+  return isSame ? folded : { ...folded, exact };
 }
 
 function readRoutine(text: string): RoutineName {

@@ -2,8 +2,8 @@ import { refusedPromotion } from '../../backend/candidate.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { type Connection, sqlState } from '../../postgres/connection.ts';
+import type { PostgresDeployment } from './control.ts';
 import { explainError } from './failure.ts';
-import type { PostgresDeployment } from './secret.ts';
 
 /** The transaction that is promoted, and what says what became of it. */
 interface PromotedTransaction {

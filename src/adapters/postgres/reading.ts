@@ -3,10 +3,12 @@ import { invariant } from '../../errors.ts';
 import type { Connection } from '../../postgres/connection.ts';
 import {
   nameTarget,
-  parseTarget,
+  type QualifiedName,
   quoteLiteral,
   quoteName,
   quoteQualified,
+  readTarget,
+  sqlName,
 } from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -21,12 +23,23 @@ import { decoderOf, encodeValue } from './value.ts';
 export type Relations = ReadonlyMap<string, PostgresRelation>;
 
 /**
- * The relation that a target names, however it is written; undefined where it is not among the
- * known ones.
+ * The relation that a target names, with or without the quotes of SQL; undefined where it is not
+ * among the known ones. A name that could mean two of them is refused.
  */
 export function findRelation(relations: Relations, target: string): PostgresRelation | undefined {
-  const name = parseTarget(target);
-  return relations.get(target) ?? (name && relations.get(nameTarget(name)));
+  const known = relations.get(target);
+  const name = known === undefined ? readTarget(target) : undefined;
+  if (name === undefined) return known;
+  const find = (meant: QualifiedName) =>
+    relations.get(nameTarget(meant)) ?? relations.get(sqlName(meant));
+  const [exact, folded] = [find(name.exact), find(name.folded)];
+  if (exact === undefined || folded === undefined || exact === folded) return exact ?? folded;
+  throw invalid(target, ambiguousName(name.exact, name.folded));
+}
+
+/** Why a name without quotes cannot be used if two relations differ only in the case of letters. */
+export function ambiguousName(exact: QualifiedName, folded: QualifiedName): string {
+  return `it could mean two tables; write ${sqlName(exact)} with the quotes, or ${sqlName(folded)}`;
 }
 
 /** A relation whose rows can be named by their key. */

@@ -81,3 +81,13 @@ export interface Leaf extends QualifiedName {
   readonly oid: number;
   readonly columns: readonly string[];
 }
+
+/**
+ * Who assigns the column's value when an INSERT leaves it out, so that a `generated` label has
+ * evidence there.
+ */
+export function assignedBy(column: PostgresColumn): 'sequence' | 'uuid' | undefined {
+  if (column.sequence !== undefined) return 'sequence';
+  const isUuid = column.type.base === 'uuid' && column.type.baseSchema === 'pg_catalog';
+  return isUuid && /^[^']*\(\)$/.test(column.defaultText ?? '') ? 'uuid' : undefined;
+}

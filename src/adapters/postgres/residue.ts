@@ -1,7 +1,7 @@
-import { nameTarget } from '../../postgres/identifier.ts';
+import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { Drawn } from '../../protocol/drawn.ts';
 import type { Residue } from '../../protocol/residue.ts';
-import type { TextReader } from './certify/catalog.ts';
+import { readRows, type TextReader } from './certify/catalog.ts';
 import type { PostgresRelation } from './relation.ts';
 import { SQL } from './sql.ts';
 
@@ -19,51 +19,33 @@ export async function listSequences(
   control: TextReader,
   owner: string,
 ): Promise<readonly ReadableSequence[]> {
-  const { rows } = await control.query(SQL.registered.get('sequences'), [owner]);
-  return rows.map(([oid, schema, name]) => ({
-    oid: Number(oid),
-    name: nameTarget({ schema: String(schema), name: String(name) }),
-  }));
-}
-
-/** Sequences whose positions are asked for, each once. */
-export interface SequencePositions {
-  /** As an array literal, made once. */
-  readonly oids: string;
-  /**
-   * Those that stand elsewhere in the second answer than in the first, or that the session turned
-   * to in between.
-   */
-  compare(before: string, after: string): Moved;
+  const query = SQL.registered.get('sequences');
+  const rows = await readRows<QualifiedName & { oid: number }>(control, query, [owner]);
+  return rows.map((row) => ({ oid: row.oid, name: nameTarget(row) }));
 }
 
 /**
  * Where sequences stood and where they stand, by their object ids; '' before the first value was
- * drawn. `times`: how often the session turned to it in between, if both answers are of one
- * transaction.
+ * drawn. `times`: how often the session turned to it in between, if it is known.
  */
 export type Moved = ReadonlyMap<
   number,
   { readonly from: string; readonly to: string; readonly times: number }
 >;
 
-export function positionsOf(sequences: readonly { readonly oid: number }[]): SequencePositions {
-  const oids = [...new Set(sequences.map(({ oid }) => oid))];
-  return {
-    oids: `{${oids.join(',')}}`,
-    compare(before, after) {
-      const [stood, stand] = [before.split(' '), after.split(' ')];
-      const moved = new Map<number, { from: string; to: string; times: number }>();
-      for (const [index, oid] of oids.entries()) {
-        const [from = '', first] = stood[index]?.split(':') ?? [];
-        const [to = '', last] = stand[index]?.split(':') ?? [];
-        // The second answer was a look at the sequence, too.
-        const times = Number(last) - Number(first) - 1;
-        if (from !== to || times !== 0) moved.set(oid, { from, to, times });
-      }
-      return moved;
-    },
-  };
+/**
+ * Compares two answers about positions: entries `oid:position`, with `:times` from an observation.
+ * The second may leave out sequences that were not touched.
+ */
+export function comparePositions(before: string, after: string): Moved {
+  const read = (text: string) => text.split(' ').map((entry) => entry.split(':'));
+  const stood = new Map(read(before).map(([oid, position]) => [oid, position]));
+  const moved = new Map<number, { from: string; to: string; times: number }>();
+  for (const [oid, to = '', times = '0'] of read(after)) {
+    const from = stood.get(oid) ?? '';
+    if (from !== to || times !== '0') moved.set(Number(oid), { from, to, times: Number(times) });
+  }
+  return moved;
 }
 
 /** How far a sequence stands, counted in its own steps from its start on. */

@@ -1,15 +1,18 @@
 import { invalid, type ManifestSchema, type RelationShape } from '../../backend/manifest-schema.ts';
-import { nameTarget, parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { nameTarget, type QualifiedName, readTarget } from '../../postgres/identifier.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { UNUSED } from '../../protocol/drawn.ts';
 import type { ApprovedEffect, Cell, Op, StateRead } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { CastBatch } from './cast.ts';
-import { assignedBy } from './catalog-column.ts';
-import { isLiteral, isNull } from './default.ts';
 import { findRelation, keyedRelation, type Relations } from './reading.ts';
-import type { PostgresColumn, PostgresRelation } from './relation.ts';
+import {
+  assignedBy,
+  type ColumnType,
+  type PostgresColumn,
+  type PostgresRelation,
+} from './relation.ts';
 
 /** PostgreSQL's tables as manifests see them. Values are cast by the database, in a batch. */
 export class PostgresSchema implements ManifestSchema<PostgresColumn> {
@@ -40,9 +43,9 @@ export class PostgresSchema implements ManifestSchema<PostgresColumn> {
   registered({ target }: ApprovedEffect, where: string): PostgresRelation | undefined {
     const relation = findRelation(this.#relations, target);
     if (this.registration.targets.some(({ name }) => name === relation?.target)) return relation;
-    const stated = parseTarget(target);
-    const isView = this.#views.some(
-      ({ schema, name }) => schema === stated?.schema && name === stated.name,
+    const { exact, folded } = readTarget(target) ?? {};
+    const isView = this.#views.some(({ schema, name }) =>
+      [exact, folded].some((stated) => schema === stated?.schema && name === stated.name),
     );
     if (isView)
       throw invalid(where, `"${target}" is a view; state what happens to the tables beneath it`);
@@ -108,8 +111,9 @@ function isOrdered({ type }: PostgresColumn): boolean {
 
 /** What is registered and no relation is a sequence. */
 function findSequence({ targets }: Registration, stated: string): string | undefined {
-  const name = parseTarget(stated);
-  return targets.find(({ name: target }) => target === (name && nameTarget(name)))?.name;
+  const { exact, folded } = readTarget(stated) ?? {};
+  const names = [exact, folded].map((name) => name && nameTarget(name));
+  return targets.find(({ name }) => names.includes(name))?.name;
 }
 
 /** What `unused(...)` states, apart from the sequence and the numbers. */
@@ -131,4 +135,28 @@ function isPositive(cell: Cell): boolean {
   if ('generated' in cell) return false;
   const values = 'is' in cell ? [cell.is] : 'oneOf' in cell ? cell.oneOf : [1];
   return values.every((value) => Number.isSafeInteger(value) && Number(value) > 0);
+}
+
+const LITERAL = "(?:B?'(?:[^']|'')*'|[-+]?\\d+(?:\\.\\d+)?|true|false|ARRAY\\[\\])";
+/** A type as the catalogue prints it: names or key words, modifiers, brackets. */
+const TYPE =
+  '(?:::(?:"(?:[^"]|"")+"|[a-z_][\\w$]*(?![\\w$])|\\.| |\\(\\d+(?:,-?\\d+)?\\)|\\[\\])+)';
+const PLAIN = new RegExp(`^(?:${LITERAL}${TYPE}*|\\(${LITERAL}${TYPE}*\\)${TYPE}*)$`);
+
+const TIMES = /^(?:date|time|timetz|timestamp|timestamptz)$/;
+
+/**
+ * Whether a DEFAULT means the same for every row: a literal, with casts or without. Old ways of
+ * writing the current time, such as `('now'::text)::date`, look like one and are none.
+ */
+function isLiteral(text: string, type: ColumnType): boolean {
+  if (!PLAIN.test(text)) return false;
+  return !(TIMES.test(type.base) && /now|today|tomorrow|yesterday/i.test(text));
+}
+
+const EMPTY = new RegExp(`^\\(?NULL${TYPE}*\\)?${TYPE}*$`, 'i');
+
+/** Whether a DEFAULT is NULL, with casts or without. */
+function isNull(text: string): boolean {
+  return EMPTY.test(text);
 }

@@ -1,9 +1,9 @@
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, Connection } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
-import { CALLS } from './calls.ts';
 import type { SessionOptions } from './options.ts';
 import { demandOwnProcesses } from './pooling.ts';
+import { CALLS, PreparedTexts } from './prepared.ts';
 
 /**
  * What a session forgets before another operation may use it: everything that DISCARD ALL forgets
@@ -17,9 +17,14 @@ const RESET =
   'close all; set session authorization default; reset all; unlisten *;' +
   ' discard temp; discard sequences; select effectmatch.reset()';
 
-async function resetSession(session: Connection, asked: Promise<boolean>): Promise<void> {
-  if (await asked) return;
+async function resetSession(
+  session: Connection,
+  texts: PreparedTexts,
+  asked: Promise<boolean>,
+): Promise<void> {
+  if ((await asked) && !texts.isSpent) return;
   await session.script('deallocate all');
+  texts.forget();
   await session.prepare(CALLS);
   if (!(await isReset(session))) throw new Error('the session cannot be cleaned');
 }
@@ -51,7 +56,7 @@ export class Sessions {
   readonly #reuse: boolean;
   readonly #idle: Connection[] = [];
   readonly #waiting: Waiting[] = [];
-  readonly #all = new Set<Connection>();
+  readonly #all = new Map<Connection, PreparedTexts>();
   #opening = 0;
   /** Sessions that are being reset. */
   #resetting = 0;
@@ -88,6 +93,11 @@ export class Sessions {
     return await this.#wait(withinMs);
   }
 
+  /** What a session of this pool has prepared of actions. */
+  textsOf(session: Connection): PreparedTexts {
+    return this.#all.get(session) ?? new PreparedTexts();
+  }
+
   /**
    * Takes a session back. One that is not reused, or cannot be reset, is closed; `asked` is a reset
    * under way.
@@ -96,7 +106,8 @@ export class Sessions {
     try {
       if (!this.#reuse || this.#closed || !session.isAlive) throw new Error('not reused');
       this.#resetting += 1;
-      await resetSession(session, asked ?? isReset(session)).finally(() => {
+      const texts = this.textsOf(session);
+      await resetSession(session, texts, asked ?? isReset(session)).finally(() => {
         this.#resetting -= 1;
       });
     } catch {
@@ -137,7 +148,7 @@ export class Sessions {
   async close(): Promise<void> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) waiting(undefined);
-    await Promise.all([...this.#all].map((session) => session.close()));
+    await Promise.all([...this.#all.keys()].map((session) => session.close()));
     this.#all.clear();
     this.#idle.length = 0;
   }
@@ -152,7 +163,7 @@ export class Sessions {
       );
       await this.#demandSamePlace(session);
       await session.prepare(CALLS);
-      this.#all.add(session);
+      this.#all.set(session, new PreparedTexts());
       return session;
     } catch (error) {
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the execution login could not connect');

@@ -1,13 +1,24 @@
 import { EffectMatchError } from '../../errors.ts';
-import { nameTarget } from '../../postgres/identifier.ts';
+import { sqlName } from '../../postgres/identifier.ts';
 
 /**
- * What the gate makes of a text: a statement that may be tried, with its highest parameter, or what
- * it is instead.
+ * What the gate makes of a text: a statement that may be tried, with its highest parameter and
+ * whether it returns rows, or what it is instead.
  */
 type StatementFinding =
-  | { readonly kind: 'admitted'; readonly parameters: number }
-  | { readonly kind: 'refused'; readonly why: string };
+  | { readonly kind: 'admitted'; readonly parameters: number; readonly returnsRows: boolean }
+  | Refused;
+
+interface Refused {
+  readonly kind: 'refused';
+  readonly why: string;
+}
+
+/** A text divided into its statements, without what comes between them. */
+interface Script {
+  readonly kind: 'script';
+  readonly statements: readonly string[];
+}
 
 /**
  * Reads SQL with PostgreSQL's own grammar. This is for admission and display: it keeps mistakes and
@@ -16,22 +27,17 @@ type StatementFinding =
  * execution login and the witnesses of the stage are.
  */
 export interface StatementGate {
-  /** `procedures` are the targets that a CALL may name. */
-  check(sql: string, procedures: ReadonlySet<string>): StatementFinding;
+  /** `procedures` has the targets that a CALL may name. */
+  check(sql: string, procedures: Pick<ReadonlySet<string>, 'has'>): StatementFinding;
+  /** The statements of a script, where the grammar ends each of them. */
+  split(script: string): Script | Refused;
 }
 
-let loading: Promise<StatementGate> | undefined;
+const REMEMBERED_MAX = 500;
+const REMEMBERED_CHARACTERS_MAX = 10_000;
 
-/** Loads the parser once; from then on checks are synchronous. */
-export function loadGate(): Promise<StatementGate> {
-  loading ??= openGate().catch((error: unknown) => {
-    loading = undefined;
-    throw error;
-  });
-  return loading;
-}
-
-async function openGate(): Promise<StatementGate> {
+/** Loads the parser; from then on checks are synchronous. */
+export async function loadGate(): Promise<StatementGate> {
   let parser: typeof import('libpg-query');
   try {
     parser = await import('libpg-query');
@@ -41,35 +47,26 @@ async function openGate(): Promise<StatementGate> {
       'postgres: the parser for statements could not be loaded; install the package libpg-query';
     throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what, { cause });
   }
-  return rememberFindings({
-    check: (sql, procedures) => checkText((text) => parser.parseSync(text), sql, procedures),
-  });
-}
-
-const REMEMBERED_MAX = 500;
-const REMEMBERED_CHARACTERS_MAX = 10_000;
-
-/**
- * Agents send the same few texts with other values, and a finding depends on text and procedures
- * alone.
- */
-function rememberFindings(gate: StatementGate): StatementGate {
-  const known = new Map<
-    string,
-    { readonly procedures: ReadonlySet<string>; readonly finding: StatementFinding }
-  >();
+  const parse: Parse = (sql) => (parser.parseSync(sql) as ReturnType<Parse>) ?? {};
+  // Agents send the same few texts with other values.
+  const known = new Map<string, ReadText>();
   return {
+    split: (script) => splitText(parse, script),
     check(sql, procedures) {
-      const remembered = known.get(sql);
-      if (remembered?.procedures === procedures) return remembered.finding;
-      const finding = gate.check(sql, procedures);
-      if (sql.length > REMEMBERED_CHARACTERS_MAX) return finding;
-      const [oldest] = known.keys();
-      if (known.size >= REMEMBERED_MAX && oldest !== undefined) known.delete(oldest);
-      known.set(sql, { procedures, finding });
-      return finding;
+      const read = known.get(sql) ?? readText(parse, sql);
+      if (known.size >= REMEMBERED_MAX) known.clear();
+      if (sql.length <= REMEMBERED_CHARACTERS_MAX) known.set(sql, read);
+      const { procedure, finding } = read;
+      if (procedure === undefined || procedures.has(procedure)) return finding;
+      return refused(`CALL of ${procedure} is not admitted: it is not a registered entry point`);
     },
   };
+}
+
+/** What one text is, and the procedure that it calls if it is a CALL. */
+interface ReadText {
+  readonly finding: StatementFinding;
+  readonly procedure?: string;
 }
 
 /**
@@ -78,29 +75,56 @@ function rememberFindings(gate: StatementGate): StatementGate {
  */
 type Node = { readonly [field: string]: unknown };
 
-function checkText(
-  parse: (sql: string) => unknown,
-  sql: string,
-  procedures: ReadonlySet<string>,
-): StatementFinding {
+/** One statement of a parsed text. Offsets are in bytes; without a length it reaches to the end. */
+interface ParsedStatement {
+  readonly stmt?: Node;
+  readonly stmt_location?: number;
+  readonly stmt_len?: number;
+}
+
+/** Throws if the text does not parse. */
+type Parse = (sql: string) => { readonly stmts?: readonly ParsedStatement[] };
+
+function splitText(parse: Parse, script: string): Script | Refused {
   try {
-    const { stmts = [] } = parse(sql) as { readonly stmts?: readonly { readonly stmt?: Node }[] };
-    const [only] = stmts;
-    if (stmts.length > 1)
-      return refused(`it has ${stmts.length} statements; submit them as a list of statements`);
-    const [kind, content] = Object.entries(only?.stmt ?? {})[0] ?? [];
-    if (kind === undefined) return refused('it has no statement');
-    if (kind !== 'CallStmt') return new Walk().read(only?.stmt ?? {});
-    const name = readName((content as { readonly funccall: Node }).funccall.funcname);
-    if (!procedures.has(name))
-      return refused(`CALL of ${name} is not admitted: it is not a registered entry point`);
-    return new Walk().read((content as Node).funccall as Node);
+    const bytes = Buffer.from(script);
+    const { stmts = [] } = parse(script);
+    const statements = stmts.map(({ stmt_location = 0, stmt_len }) => {
+      const end = stmt_len === undefined ? bytes.length : stmt_location + stmt_len;
+      return bytes.toString('utf8', stmt_location, end).trim();
+    });
+    return { kind: 'script', statements };
   } catch (error) {
-    if (error instanceof RangeError) return refused('it is nested too deeply');
-    return refused(
-      `it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    return refuseUnparsed(error);
   }
+}
+
+function refuseUnparsed(error: unknown): Refused {
+  if (error instanceof RangeError) return refused('it is nested too deeply');
+  return refused(`it cannot be parsed: ${error instanceof Error ? error.message : String(error)}`);
+}
+
+function readText(parse: Parse, sql: string): ReadText {
+  try {
+    const { stmts = [] } = parse(sql);
+    const [kind, content] = Object.entries(stmts[0]?.stmt ?? {})[0] ?? [];
+    if (kind === undefined) return { finding: refused('it has no statement') };
+    if (stmts.length > 1) {
+      const why = `it has ${stmts.length} statements; submit them as a list of statements`;
+      return { finding: refused(why) };
+    }
+    const node = content as Node;
+    if (kind !== 'CallStmt')
+      return { finding: readNodes(stmts[0]?.stmt ?? {}, returnsRows(kind, node)) };
+    const call = node.funccall as Node;
+    return { finding: readNodes(call, true), procedure: readName(call.funcname) };
+  } catch (error) {
+    return { finding: refuseUnparsed(error) };
+  }
+}
+
+function returnsRows(kind: string, { returningClause, returningList }: Node): boolean {
+  return kind === 'SelectStmt' || returningClause !== undefined || returningList !== undefined;
 }
 
 const ADMITTED = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
@@ -109,40 +133,29 @@ const ADMITTED = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt'
  * Looks at every node of a statement, however deep: common table expressions, subqueries, RETURNING
  * lists.
  */
-class Walk {
-  #parameters = 0;
-  #why: string | undefined;
-
-  read(root: Node): StatementFinding {
-    this.#visit(root);
-    return this.#why === undefined
-      ? { kind: 'admitted', parameters: this.#parameters }
-      : refused(this.#why);
-  }
-
-  #visit(node: unknown): void {
-    if (this.#why !== undefined || typeof node !== 'object' || node === null) return;
-    if (Array.isArray(node)) {
-      for (const item of node) this.#visit(item);
-      return;
-    }
-    this.#judge(node as Node);
+function readNodes(root: Node, returnsRows: boolean): StatementFinding {
+  let parameters = 0;
+  let why: string | undefined;
+  const visit = (node: unknown) => {
+    if (why !== undefined || typeof node !== 'object' || node === null) return;
+    why = judgeNode(node as Node);
+    const parameter = (node as { readonly ParamRef?: Node }).ParamRef?.number;
+    if (typeof parameter === 'number') parameters = Math.max(parameters, parameter);
     for (const [field, inner] of Object.entries(node)) {
       if (/^[A-Z]\w*Stmt$/.test(field) && !ADMITTED.has(field))
-        this.#why ??= describeStatement(field, inner as Node);
-      this.#visit(inner);
+        why ??= describeStatement(field, inner as Node);
+      visit(inner);
     }
-  }
+  };
+  visit(root);
+  return why === undefined ? { kind: 'admitted', parameters, returnsRows } : refused(why);
+}
 
-  #judge(node: Node): void {
-    if (node.intoClause !== undefined)
-      this.#why ??= 'SELECT INTO is not admitted: it creates a table';
-    if (node.schemaname === 'effectmatch')
-      this.#why ??= 'a table of the schema effectmatch is not admitted: it is not for operations';
-    if (Array.isArray(node.funcname)) this.#why ??= judgeFunction(node.funcname);
-    const parameter = (node.ParamRef as Node | undefined)?.number;
-    if (typeof parameter === 'number') this.#parameters = Math.max(this.#parameters, parameter);
-  }
+function judgeNode({ intoClause, schemaname, funcname }: Node): string | undefined {
+  if (intoClause !== undefined) return 'SELECT INTO is not admitted: it creates a table';
+  if (schemaname === 'effectmatch')
+    return 'a table of the schema effectmatch is not admitted: it is not for operations';
+  return Array.isArray(funcname) ? judgeFunction(funcname) : undefined;
 }
 
 /** What a refused statement is called in SQL, from the name of its node. */
@@ -185,28 +198,24 @@ const OUTSIDE = new RegExp(
 );
 
 function judgeFunction(funcname: readonly unknown[]): string | undefined {
-  const parts = funcname.map(readPart);
-  const name = parts.at(-1) ?? '';
-  const schema = parts.at(-2) ?? 'pg_catalog';
+  const [name = '', schema = 'pg_catalog'] = funcname.map(readPart).reverse();
   if (schema === 'effectmatch')
     return 'a function of the schema effectmatch is not admitted: it is not for operations';
-  const outside = schema === 'pg_catalog' ? OUTSIDE.test(name) : false;
-  return outside || name.startsWith('dblink')
-    ? `${name}() is not admitted: it acts outside the transaction`
-    : undefined;
+  const isOutside = schema === 'pg_catalog' && OUTSIDE.test(name);
+  if (!isOutside && !name.startsWith('dblink')) return undefined;
+  return `${name}() is not admitted: it acts outside the transaction`;
 }
 
 /** A name as registrations have it. */
 function readName(funcname: unknown): string {
-  const parts = Array.isArray(funcname) ? funcname.map(readPart) : [];
-  const [schema, name] = parts.length === 1 ? ['public', parts[0]] : parts;
-  return nameTarget({ schema: schema ?? '', name: name ?? '' });
+  const [name = '', schema = 'public'] = (funcname as readonly unknown[]).map(readPart).reverse();
+  return sqlName({ schema, name });
 }
 
 function readPart(node: unknown): string {
   return String((node as { readonly String?: { readonly sval?: unknown } }).String?.sval ?? '');
 }
 
-function refused(why: string): StatementFinding {
+function refused(why: string): Refused {
   return { kind: 'refused', why };
 }

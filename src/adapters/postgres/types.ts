@@ -1,5 +1,5 @@
 import type { Connection } from '../../postgres/connection.ts';
-import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
+import { type QualifiedName, sqlName } from '../../postgres/identifier.ts';
 import { TRUSTED_EXTENSIONS } from './certify/builtins.ts';
 import { queryPinned } from './formats.ts';
 import { SQL } from './sql.ts';
@@ -60,7 +60,7 @@ export class TypeGraph {
     if (oid < USER || seen.has(oid)) return undefined;
     seen.add(oid);
     if (type === undefined) return `type ${oid} was not found`;
-    if (type.code !== null) return `${KINDS[type.kind] ?? 'type'} ${nameTarget(type)} ${type.code}`;
+    if (type.code !== null) return `${KINDS[type.kind] ?? 'type'} ${sqlName(type)} ${type.code}`;
     for (const part of type.parts) {
       const why = this.codeBehind(part, seen);
       if (why !== undefined) return why;

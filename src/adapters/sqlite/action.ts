@@ -11,6 +11,7 @@ import {
 import { encodeBytes, encodeInteger, readTag, type Value } from '../../protocol/value.ts';
 import { MAX_VALUE_BYTES } from '../../sqlite/connection.ts';
 import { PROBE_TABLE } from './control.ts';
+import { splitScript, TOKEN } from './script.ts';
 import { bindNumber, bindValue, encodeReal, isInt64 } from './value.ts';
 
 /** What may be bound to a parameter. Whole numbers are bound as INTEGER, booleans as 0 and 1. */
@@ -23,7 +24,11 @@ export interface SqliteStatement {
 }
 
 /** What an agent may submit: one statement, or several that run in order in one candidate. */
-export type SqliteAction = SqliteStatement | { readonly statements: readonly SqliteStatement[] };
+export type SqliteAction =
+  | SqliteStatement
+  | { readonly statements: readonly SqliteStatement[] }
+  /** The text of several statements without parameters, separated by semicolons. */
+  | { readonly script: string };
 
 /** An action that was checked completely: its own copy, ready to bind. */
 export interface CheckedSqliteAction {
@@ -45,7 +50,7 @@ const MAX_PARAMETERS = 32_766;
  * it.
  */
 export function parseAction(input: unknown): CheckedSqliteAction {
-  return { statements: readStatements(input, parseStatement) };
+  return { statements: readStatements(input, parseStatement, splitScript) };
 }
 
 function parseStatement(statement: Fields, where: string): BoundStatement {
@@ -173,26 +178,6 @@ type Parameters = readonly (string | null)[];
 
 /** SQLite's own limit for the number behind a `?`. */
 const MAX_NUMBER = 32_766;
-/** A name as SQLite's tokenizer takes it; every character beyond ASCII belongs to one. */
-const ID = '[\\w$\\u0080-\\uffff]';
-
-/**
- * Everything that may contain a parameter's sign without being one, then parameters, then any other
- * character, in the order in which SQLite's tokenizer decides. A doubled quote inside a string
- * reads as two strings, which is the same here. Whatever is not closed reaches to the end, so that
- * no character is looked at again and again.
- */
-const TOKEN = new RegExp(
-  [
-    ...["'[^']*(?:'|$)", '"[^"]*(?:"|$)', '`[^`]*(?:`|$)', '\\[[^\\]]*(?:\\]|$)'],
-    ...['--[^\\n]*', '/\\*(?:[^*]|\\*(?!/))*(?:\\*/|$)'],
-    ...[`[A-Za-z_\\u0080-\\uffff]${ID}*`, `\\d(?:${ID}|\\.)*`],
-    ...['(?<numbered>\\?\\d*)', `(?<named>[:@$](?:${ID}|::)+(?:\\([^\\s)]*\\)?)?)`],
-    '[^]',
-  ].join('|'),
-  'g',
-);
-
 /** The parameters of a statement, numbered as SQLite numbers them. */
 function readParameters(sql: string, where: string): Parameters {
   const parameters: (string | null)[] = [];

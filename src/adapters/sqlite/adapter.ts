@@ -4,7 +4,7 @@ import {
   type Backend,
   type HoldRequest,
   type HoldResult,
-  stageFailed,
+  stagePrevented,
 } from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
 import { promotable } from '../../backend/promotable.ts';
@@ -159,7 +159,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
     const since = performance.now();
     const endTurn = await this.#queue.take(busyTimeoutMs);
     if (endTurn === undefined)
-      return stageFailed('busy', `another stage held the database for ${busyTimeoutMs} ms`);
+      return stagePrevented('busy', `another stage held the database for ${busyTimeoutMs} ms`);
     let result: HoldResult<CheckedSqliteAction> = REPLACED;
     let connection: HoldingConnection | undefined;
     try {

@@ -8,6 +8,7 @@ import {
   type HoldResult,
   refusedPromotion,
   stageFailed,
+  stagePrevented,
 } from '../../backend/candidate.ts';
 import { FILE_REPLACED } from '../../backend/setup.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
@@ -98,7 +99,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       await retryWhileBusy(() => connection.begin(), { deadlineMs: lockWithinMs });
     } catch (error) {
       if (!isBusyFault(error)) throw error;
-      return stageFailed('busy', `another writer held the database for ${busyTimeoutMs} ms`);
+      return stagePrevented('busy', `another writer held the database for ${busyTimeoutMs} ms`);
     }
     if (isReplaced()) return REPLACED;
     const before = takeSnapshot(this.#connections, catalog, connection.settings);

@@ -1,4 +1,6 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import { bytesAsText, ResultCollector } from '../../backend/results.ts';
+import type { ResultRow, StatementResult } from '../../contract/adapter.ts';
 import { invariant } from '../../errors.ts';
 import { extendedCode } from '../../sqlite/connection.ts';
 import type { BoundStatement, CheckedSqliteAction } from './action.ts';
@@ -6,7 +8,7 @@ import type { CompiledWrite, FenceLog } from './fence.ts';
 
 /** What became of an action: run to its end, or why not. */
 export type RunResult =
-  | { readonly kind: 'done' }
+  | { readonly kind: 'done'; readonly results?: readonly StatementResult[] }
   | {
       readonly kind: 'failed';
       readonly reason: 'action-failed' | 'outlet-denied';
@@ -52,8 +54,9 @@ const MAX_KEPT_CHARACTERS = 10_000;
  * first thing wrong.
  */
 export function runStatements(action: CheckedSqliteAction, tools: RunTools): RunResult {
+  const collector = new ResultCollector();
   for (const [index, statement] of action.statements.entries()) {
-    const error = runStatement(statement, tools);
+    const error = runStatement(statement, tools, collector);
     // A denial counts even where SQLite found a way on without what was denied.
     const denied = tools.log.denied[0];
     if (denied === undefined && error === undefined) continue;
@@ -61,11 +64,16 @@ export function runStatements(action: CheckedSqliteAction, tools: RunTools): Run
     if (denied !== undefined) return failed('outlet-denied', `${prefix}${denied}`);
     return failed('action-failed', `${prefix}${error}`);
   }
-  return { kind: 'done' };
+  const { results } = collector;
+  return { kind: 'done', ...(results && { results }) };
 }
 
 /** Returns what went wrong, undefined where nothing did. */
-function runStatement(statement: BoundStatement, tools: RunTools): string | undefined {
+function runStatement(
+  statement: BoundStatement,
+  tools: RunTools,
+  collector: ResultCollector,
+): string | undefined {
   const { db, quotesValues } = tools;
   const { positional, named } = statement;
   try {
@@ -74,10 +82,13 @@ function runStatement(statement: BoundStatement, tools: RunTools): string | unde
     if (tools.log.denied.length > 0) return undefined;
     tools.beforeRun();
     const { prepared } = compiled;
-    // What gives no rows has run to its end with the first step.
-    if (prepared.columns().length === 0) prepared.run(named, ...positional);
-    // Every row is fetched, so that a statement that fails late fails here; none is kept.
-    else for (const _ of prepared.iterate(named, ...positional));
+    const returnsRows = prepared.columns().length > 0;
+    collector.begin(returnsRows);
+    // What returns no rows has run to its end with the first step. Otherwise every row is fetched,
+    // so that a statement that fails late fails here.
+    if (!returnsRows) prepared.run(named, ...positional);
+    else
+      for (const row of prepared.iterate(named, ...positional)) collector.add(() => plainRow(row));
   } catch (error) {
     // ON CONFLICT ROLLBACK and RAISE(ROLLBACK) end the transaction together with the error.
     const ended = db.isTransaction ? '' : ' (which rolled the whole transaction back)';
@@ -85,6 +96,18 @@ function runStatement(statement: BoundStatement, tools: RunTools): string | unde
   }
   invariant(db.isTransaction, 'a statement that succeeds leaves the transaction open');
   return undefined;
+}
+
+function plainRow(row: Readonly<Record<string, SQLOutputValue>>): ResultRow {
+  const cells = Object.entries(row).map(([column, value]) => [column, plainCell(value)] as const);
+  return Object.fromEntries(cells);
+}
+
+function plainCell(value: SQLOutputValue): ResultRow[string] {
+  if (value instanceof Uint8Array) return bytesAsText(value);
+  if (typeof value !== 'bigint') return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : String(value);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type RelationInspection, readRelations } from '../../adapters/postgres/catalog.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { Connection, describeError } from '../../postgres/connection.ts';
-import { nameTarget, parseTarget } from '../../postgres/identifier.ts';
+import { nameTarget, parseTarget, sqlName } from '../../postgres/identifier.ts';
 import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
 
 /** Reads the schema of a PostgreSQL database in one read-only transaction. */
@@ -19,18 +19,17 @@ export async function inspectPostgres(url: string): Promise<DatabaseSchema> {
   const tables = rows.map((row, index) => describeTable(row, inspections[index]));
   const functions = (await rowsOf(FUNCTIONS)).map(([schema, name, types]) => {
     const parameters = types === null ? '' : `(${types})`;
-    return nameOf(schema, name) + parameters;
+    return sqlName({ schema: schema ?? '', name: name ?? '' }) + parameters;
   });
-  const views = (await rowsOf(VIEWS)).map(([schema, name]) => nameOf(schema, name));
+  const views = (await rowsOf(VIEWS)).map(([schema, name]) =>
+    nameTarget({ schema: schema ?? '', name: name ?? '' }),
+  );
   const isTaken = (await rowsOf(ROLES)).length > 0;
   await connection.query('rollback');
   const suggestedName = String(database);
   const roleSuffix = isTaken ? suffixOf(suggestedName) : '';
   return { kind: 'postgres', suggestedName, tables, functions, views, roleSuffix };
 }
-
-const nameOf = (schema?: string | null, name?: string | null) =>
-  nameTarget({ schema: schema ?? '', name: name ?? '' });
 
 const suffixOf = (database: string) =>
   `_${database.toLowerCase().replace(/[^a-z0-9_]/g, '_')}`.slice(0, 40);
@@ -42,7 +41,7 @@ function describeTable(row: TableRow, inspection: RelationInspection | undefined
   const others = key.length === 0 ? [] : columns.filter(({ name }) => !key.includes(name));
   const names = others.map(({ name }) => name);
   return {
-    name: nameTarget(row),
+    name: relation?.target ?? nameTarget(row),
     key,
     columns: columns.map(({ name, type, notNull }) => {
       const isBuiltIn = type.kind === 'b' && type.baseSchema === 'pg_catalog';

@@ -12,7 +12,7 @@ import {
 } from '../../../src/adapters/postgres/action.ts';
 import { readEntries } from '../../../src/adapters/postgres/entry.ts';
 import { loadGate } from '../../../src/adapters/postgres/statement-gate.ts';
-import { nameTarget } from '../../../src/postgres/identifier.ts';
+import { sqlName } from '../../../src/postgres/identifier.ts';
 import { openDatabase } from './session.ts';
 
 const SETUP = `
@@ -42,7 +42,7 @@ before(async () => {
   );
   tools = {
     gate: await loadGate(),
-    entries: new Map(entries.map((entry) => [nameTarget(entry), entry])),
+    entries: new Map(entries.map((entry) => [sqlName(entry), entry])),
   };
 });
 

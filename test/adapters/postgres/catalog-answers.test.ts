@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import pg from 'pg';
+import { markUnreadable } from '../../../src/adapters/postgres/boundary.ts';
 import { demandEntries } from '../../../src/adapters/postgres/entry.ts';
 import { findUsed } from '../../../src/adapters/postgres/fresh.ts';
 import type { RoutineName } from '../../../src/adapters/postgres/routine-name.ts';
-import { markUnreadable } from '../../../src/adapters/postgres/row-security.ts';
 import { readTypes } from '../../../src/adapters/postgres/types.ts';
 import { demandViews } from '../../../src/adapters/postgres/view.ts';
 import type { Connection } from '../../../src/postgres/connection.ts';
@@ -181,11 +181,13 @@ describe('entry points', () => {
 
 describe('row security', () => {
   const relations = [{ oid: 7 }, { oid: 8 }] as never;
-  const mark = (...rows: readonly [string, string][]) =>
-    markUnreadable(answering(rows), { control: 'control', owner: 'owner' }, relations);
+  const mark = (...rows: readonly [number, string][]) => {
+    const found = JSON.stringify(rows.map(([oid, role]) => ({ oid, role })));
+    return markUnreadable(answering([[found]]), { control: 'control', owner: 'owner' }, relations);
+  };
 
   test('only the tables that a trusted login cannot read are marked, with the roles to change', async () => {
-    const [first, second] = await mark(['8', 'control'], ['8', 'Owner']);
+    const [first, second] = await mark([8, 'control'], [8, 'Owner']);
     assert.equal(first?.unreadable, undefined);
     assert.match(
       second?.unreadable ?? '',

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
-import { assignedBy } from '../../../src/adapters/postgres/catalog-column.ts';
+import { assignedBy } from '../../../src/adapters/postgres/relation.ts';
 import { openDatabase } from './session.ts';
 
 const SETUP = `
@@ -56,7 +56,7 @@ async function usable(name: string, schema = 'public') {
 
 test('columns come in their order without dropped ones, with types beneath domains', async () => {
   const { relation } = await usable('select "it"', 'My App');
-  assert.equal(relation.target, '"My App"."select ""it"""');
+  assert.equal(relation.target, 'My App."select ""it"""');
   assert.deepEqual(
     relation.columns.map(({ name, type }) => [name, type.text, type.base, type.kind, type.domain]),
     [

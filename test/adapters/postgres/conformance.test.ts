@@ -18,6 +18,11 @@ const KITS: Readonly<Record<string, AdapterKit>> = {
   ...(isInstalled(15) && { 'PostgreSQL 15, read committed': postgresKit('read committed', 15) }),
 };
 
+const absent = isInstalled(15) ? false : 'PostgreSQL 15 is not installed here';
+test('PostgreSQL 15 is among them', { skip: absent }, () => {
+  assert.ok('PostgreSQL 15, read committed' in KITS);
+});
+
 for (const [name, kit] of Object.entries(KITS)) {
   adapterConformance(name, kit);
 

@@ -43,7 +43,11 @@ export async function openPort(
   schema: string,
   settings: Omit<PostgresOptions, 'control' | 'execution'>,
 ): Promise<Port> {
-  const place = await protectedDatabase(schema, settings);
+  return await drivePort(await protectedDatabase(schema, settings));
+}
+
+/** The same for a database that is there already; it is dropped with the port. */
+export async function drivePort(place: ProtectedDatabase): Promise<Port> {
   const adapter = await place
     .factory()
     .open({ name: 'port', clock: systemClock, reached: unobserved });

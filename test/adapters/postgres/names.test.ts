@@ -6,7 +6,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planProvisioning } from '../../../src/adapters/postgres/index.ts';
 import { parseTarget, quoteName, quoteQualified } from '../../../src/postgres/identifier.ts';
-import { read } from '../../../src/protocol/draft.ts';
+import { draftManifest, read, remove, update } from '../../../src/protocol/draft.ts';
+import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
+import { renderEffect } from '../../../src/protocol/render.ts';
 import { demandHeld, openPort } from './drive.ts';
 
 const LONG = 'x'.repeat(63);
@@ -125,4 +127,62 @@ test('every name is provisioned, written, observed, read and taken back', async 
       [],
     );
   });
+});
+
+test('a capitalised name needs no quotes, in the configuration and in manifests, and reads as it is', async () => {
+  const schema = `create table "Track" ("TrackId" int primary key, "UnitPrice" numeric);
+    create table album (id int primary key);
+    create schema "Sales"; create table "Sales"."Line" (id int primary key);`;
+  const settings = { relations: ['Track', 'ALBUM'], reads: ['Sales.Line'] };
+  await using port = await openPort(schema, settings);
+  const [target, folded] = port.adapter.registration.targets;
+  assert.deepEqual([target?.name, folded?.name], ['Track', 'album']);
+  for (const written of ['Track', '"Track"', 'public.Track', 'public."Track"']) {
+    const manifest = draftManifest({
+      ...{ adapter: 'db', task: 't', planRevision: 0 },
+      effects: [update(written, { TrackId: 1 }, { UnitPrice: [1, 2] })],
+      watch: [],
+    });
+    const { effects } = await port.adapter.normalise(manifest);
+    assert.equal(effects[0]?.target, 'Track', written);
+    assert.equal(
+      renderEffect(effects[0] as ApprovedEffect),
+      '~ Track TrackId=1  UnitPrice: 1 -> 2',
+    );
+  }
+  const [reading] = await port.adapter.read([read('Sales.Line', { id: 1 })]);
+  assert.deepEqual(reading, { target: 'Sales.Line', key: { id: 1 }, row: null });
+});
+
+test('a name that could mean two tables is refused with what to write', async () => {
+  const schema =
+    'create table "Track" (id int primary key); create table track (id int primary key);';
+  await assert.rejects(openPort(schema, { relations: ['Track'] }), {
+    code: 'ERR_EM_ADAPTER_REFUSED',
+    message: /"Track": it could mean two tables; write "Track" with the quotes, or track/,
+  });
+  await assert.rejects(
+    openPort('create table "Track" (id int primary key)', {
+      relations: ['Track', '"Track"'],
+    }),
+    /registered twice/,
+  );
+  await using port = await openPort(schema, { relations: ['"Track"', 'track'] });
+  assert.deepEqual(
+    port.adapter.registration.targets.map(({ name }) => name),
+    ['"Track"', 'track'],
+  );
+  const stated = (target: string) =>
+    draftManifest({
+      ...{ adapter: 'db', task: 't', planRevision: 0 },
+      effects: [remove(target, { id: 1 })],
+    });
+  await assert.rejects(port.adapter.normalise(stated('Track')), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+    message: /it could mean two tables/,
+  });
+  for (const target of ['"Track"', 'track', 'TRACK']) {
+    const { effects } = await port.adapter.normalise(stated(target));
+    assert.equal(effects[0]?.target, target.toLowerCase() === 'track' ? 'track' : target);
+  }
 });

@@ -209,7 +209,7 @@ describe('inserts', () => {
 
   test('names are found however they are written, and a column may be called constructor', async () => {
     const effect = await effectOf(insert('public."Odd Name"', { Key: 'B' }));
-    assert.equal(effect.target, '"Odd Name"');
+    assert.equal(effect.target, 'Odd Name');
     assert.deepEqual(effect.key, { Key: { is: 'B' } });
     assert.deepEqual(effect.after, { constructor: { is: 'c' } });
   });
@@ -574,8 +574,8 @@ describe('state', () => {
         key: { id: 1 },
         row: { code: 'abc', placed: '2026-01-31T10:00:00+00:00', note: null },
       },
-      { target: '"Odd Name"', key: { Key: 'a' }, row: null },
-      { target: '"Odd Name"', key: { Key: 'A' }, row: { Key: 'A', constructor: 'c' } },
+      { target: 'Odd Name', key: { Key: 'a' }, row: null },
+      { target: 'Odd Name', key: { Key: 'A' }, row: { Key: 'A', constructor: 'c' } },
       { target: 'orders', key: { id: 2 }, row: null },
     ];
     assert.deepEqual(await readState(database.control, tools.relations, reads), expected);

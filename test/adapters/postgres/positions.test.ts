@@ -1,15 +1,15 @@
 // Goal: of every sequence it is known how often the session turned to it, how far it went, and what
-// is reported of that. Method: positions written by hand, as the server answers them: value and
-// number of looks, in the order asked.
+// is reported of that. Method: positions written by hand, as the server answers them: object id,
+// value and, after an action, number of looks.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PostgresRelation } from '../../../src/adapters/postgres/relation.ts';
 import {
+  comparePositions,
   describeDrawn,
   describeMoved,
   drawableSequences,
   type Moved,
-  positionsOf,
   stepsOf,
 } from '../../../src/adapters/postgres/residue.ts';
 
@@ -18,22 +18,14 @@ const moved = (...entries: readonly Movement[]): Moved =>
   new Map(entries.map(([oid, from, to, times]) => [oid, { from, to, times }]));
 
 test('a sequence moved if it stands elsewhere, or if the session turned to it', () => {
-  const asked = positionsOf([{ oid: 7 }, { oid: 8 }, { oid: 7 }]);
-  assert.equal(asked.oids, '{7,8}');
-  assert.deepEqual(
-    asked.compare('5:1 6:1', '5:2 6:2'),
-    moved(),
-    'the second answer was a look, too',
-  );
-  assert.deepEqual(asked.compare('5:1 6:1', '9:2 6:2'), moved([7, '5', '9', 0]), 'others moved it');
-  assert.deepEqual(asked.compare('5:1 6:1', '5:4 6:2'), moved([7, '5', '5', 2]));
-  assert.deepEqual(asked.compare(':1 6:1', '1:3 6:2'), moved([7, '', '1', 1]));
-  assert.deepEqual(asked.compare('5:1 6:1', '5:2 :2'), moved([8, '6', '', 0]));
-  assert.deepEqual(
-    [...asked.compare('5:1', '5:2').keys()],
-    [8],
-    'what is not answered is not known to stand still',
-  );
+  const before = '7:5 8:6';
+  assert.deepEqual(comparePositions(before, ''), moved(), 'no sequence was touched');
+  assert.deepEqual(comparePositions(before, '7:5 8:6'), moved(), 'they stand where they stood');
+  assert.deepEqual(comparePositions(before, '7:9 8:6'), moved([7, '5', '9', 0]), 'others moved it');
+  assert.deepEqual(comparePositions(before, '7:5:2'), moved([7, '5', '5', 2]));
+  assert.deepEqual(comparePositions('7: 8:6', '7:1:1'), moved([7, '', '1', 1]));
+  assert.deepEqual(comparePositions(before, '7:5 8:'), moved([8, '6', '', 0]));
+  assert.deepEqual(comparePositions('', ''), moved(), 'there is no sequence');
 });
 
 test('how far a sequence stands is counted in its own steps, from its start on', () => {

@@ -4,16 +4,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CastBatch } from '../../../src/adapters/postgres/cast.ts';
+import { describeColumn, type FoundColumn } from '../../../src/adapters/postgres/catalog.ts';
+import { keyedRelation } from '../../../src/adapters/postgres/reading.ts';
 import {
   assignedBy,
-  describeColumn,
-  type FoundColumn,
-} from '../../../src/adapters/postgres/catalog-column.ts';
-import { keyedRelation } from '../../../src/adapters/postgres/reading.ts';
-import type {
-  ColumnType,
-  PostgresColumn,
-  PostgresRelation,
+  type ColumnType,
+  type PostgresColumn,
+  type PostgresRelation,
 } from '../../../src/adapters/postgres/relation.ts';
 import { PostgresSchema } from '../../../src/adapters/postgres/schema.ts';
 import { TypeGraph } from '../../../src/adapters/postgres/types.ts';

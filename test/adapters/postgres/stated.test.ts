@@ -3,12 +3,12 @@
 // are asked.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { admitRegistration } from '../../../src/adapters/postgres/boundary.ts';
 import {
   type NormaliseTools,
   normaliseManifest,
 } from '../../../src/adapters/postgres/normalise.ts';
 import { type PostgresOptions, readOptions } from '../../../src/adapters/postgres/options.ts';
-import { admitRegistration } from '../../../src/adapters/postgres/registration.ts';
 import type { PostgresRelation } from '../../../src/adapters/postgres/relation.ts';
 import { absent, draftManifest, row, update } from '../../../src/protocol/draft.ts';
 

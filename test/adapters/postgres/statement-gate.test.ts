@@ -41,7 +41,9 @@ for (const [sql, parameters] of [
   ['CALL Close_Day()', 0],
 ] as const) {
   test(`admits: ${sql}`, () => {
-    assert.deepEqual(gate.check(sql, procedures), { kind: 'admitted', parameters });
+    const returnsRows =
+      !/^(?:insert|update|delete|merge|with moved)/.test(sql) || /returning \*$/.test(sql);
+    assert.deepEqual(gate.check(sql, procedures), { kind: 'admitted', parameters, returnsRows });
   });
 }
 
@@ -116,4 +118,41 @@ test('nesting without end is refused, and the parser works afterwards', () => {
     assert.equal(gate.check(sql, procedures).kind, 'refused');
     assert.equal(gate.check('select 1', procedures).kind, 'admitted');
   }
+});
+
+for (const [script, expected] of [
+  ['select 1', ['select 1']],
+  [' select 1 ;\n select 2; ', ['select 1', 'select 2']],
+  ["select 'ä;€ 𝄞'; select 'ö'", ["select 'ä;€ 𝄞'", "select 'ö'"]],
+  ['select $a$ ; $b$ ; $a$; select $$;$$', ['select $a$ ; $b$ ; $a$', 'select $$;$$']],
+  ["select E'\\';'; select 'a''; b'", ["select E'\\';'", "select 'a''; b'"]],
+  ['select 1 as "a;b"; select 2', ['select 1 as "a;b"', 'select 2']],
+  ['/* a; /* b; */ */ select 1; -- ;\nselect 2 -- ; end', ['select 1', 'select 2 -- ; end']],
+  ['-- nothing;', []],
+  [';;', []],
+] as const) {
+  test(`divides: ${JSON.stringify(script)}`, () => {
+    const found = gate.split(script);
+    assert.deepEqual(found, { kind: 'script', statements: expected });
+    if (found.kind !== 'script') return;
+    for (const sql of found.statements)
+      assert.equal(gate.check(sql, procedures).kind, 'admitted', sql);
+  });
+}
+
+test('a body with semicolons stays one statement, and is refused as what it is', () => {
+  const sql =
+    'create function f() returns int begin atomic select 1; select 2; end; create or replace rule r as on insert to t do also (delete from a; delete from b)';
+  const found = gate.split(sql);
+  assert.equal(found.kind === 'script' ? found.statements.length : found.why, 2);
+});
+
+test('a script that does not parse is refused as a whole', () => {
+  for (const script of [
+    'select 1; selec 2',
+    '\\set x 1',
+    "select 'open",
+    'copy t from stdin;\n1\t2\n\\.',
+  ])
+    assert.match(JSON.stringify(gate.split(script)), /"refused".*cannot be parsed/);
 });

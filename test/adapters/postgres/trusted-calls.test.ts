@@ -29,6 +29,13 @@ const SCHEMA = `${TABLE}
     execute 'deallocate effectmatch_open';
     execute 'prepare effectmatch_open(text, oid[], integer, integer) as select * from public.forge_open()';
   end $$;
+  create table seen (n integer primary key, texts text);
+  create function hijack_text() returns void language plpgsql as $$ declare name text; begin
+    for name in select p.name from pg_prepared_statements as p where p.name like 'action%' loop
+      execute format('deallocate %I', name);
+      execute format('prepare %I as insert into item values (200, 200)', name);
+    end loop;
+  end $$;
   create function forget() returns void language plpgsql as $$ begin
     update item set n = n + 1 where id = 1;
     execute 'deallocate all';
@@ -36,8 +43,8 @@ const SCHEMA = `${TABLE}
 
 const open = () =>
   openPort(SCHEMA, {
-    relations: ['item', 'drawn'],
-    entryPoints: ['hijack', 'hijack_open', 'forget'],
+    relations: ['item', 'drawn', 'seen'],
+    entryPoints: ['hijack', 'hijack_open', 'hijack_text', 'forget'],
     sessions: { max: 1 },
   });
 
@@ -90,4 +97,73 @@ test('rows that are locked after the observation do not keep it from its COMMIT'
     assert.equal((await held.promote()).kind, 'confirmed', `${reads.length} locks`);
   }
   assert.deepEqual(await port.db.run('select n from item where id = 1'), [{ n: 4 }]);
+});
+
+/** Notes which texts of actions its session has prepared. */
+const NOTE = `insert into seen select $1, string_agg(p.name, ',' order by p.name)
+  from pg_prepared_statements as p where p.name like 'action%'`;
+
+test('a session prepares the text of an action once, and only so many texts', async () => {
+  await using port = await open();
+  const note = async (n: number) => {
+    assert.equal((await port.commit({ sql: NOTE, values: [n] })).kind, 'confirmed');
+    const [row] = await port.db.run('select texts from seen where n = $1', [n]);
+    return String(row?.texts).split(',');
+  };
+  const first = await note(1);
+  assert.equal(first.length, 1);
+  assert.deepEqual(await note(2), first);
+  for (let n = 0; n < 40; n += 1) {
+    const sql = `update item set n = ${n} where id = 1`;
+    assert.equal((await port.commit({ sql })).kind, 'confirmed');
+  }
+  assert.ok((await note(3)).length <= 16);
+  const long = `update item set n = 1 where id = 1 /* ${'x'.repeat(10_000)} */`;
+  assert.equal((await port.commit({ sql: long })).kind, 'confirmed');
+  assert.ok((await note(4)).length <= 16);
+});
+
+test('a text that was prepared before a table changed runs on the table as it is', async () => {
+  const other = 'create table other (a integer); insert into other values (1);';
+  await using port = await openPort(TABLE + other, { relations: ['item'], sessions: { max: 1 } });
+  await port.db.run(`grant select on other to "${port.db.role('em_exec')}"`);
+  await port.adapter.survey();
+  const action = { sql: 'update item set n = n + 1 from other where id = 1 returning other.*' };
+  assert.equal((await port.commit(action)).kind, 'confirmed');
+  await port.db.run('alter table other add column b integer');
+  await port.adapter.survey();
+  assert.equal((await port.commit(action)).kind, 'confirmed');
+  assert.equal((await port.commit(action)).kind, 'confirmed');
+});
+
+test('a statement in the place of the text of an action does not commit', async () => {
+  await using port = await open();
+  const action = { sql: 'update item set n = 1 where id = 1' };
+  assert.equal((await port.commit(action)).kind, 'confirmed');
+  const held = demandHeld(await port.hold({ call: 'hijack_text' }));
+  assert.equal((await held.promote()).kind, 'refused');
+  assert.equal((await port.commit(action)).kind, 'confirmed');
+  assert.deepEqual(await port.db.run('select * from item where id = 200'), []);
+});
+
+test('a literal means what it means in a new session, whatever ran before it', async () => {
+  const settings = `create table due (id integer primary key, day date);
+    create function speak_german() returns void language plpgsql as $$ begin
+      set local datestyle = 'German';
+    end $$;`;
+  await using port = await openPort(settings, {
+    relations: ['due'],
+    entryPoints: ['speak_german'],
+    sessions: { max: 1 },
+  });
+  const insert = (id: string) => `insert into due values (${id}, '01-02-2024')`;
+  const first = { statements: [{ call: 'speak_german' }, { sql: insert('$1'), values: [1] }] };
+  assert.equal((await port.commit(first)).kind, 'confirmed');
+  assert.equal((await port.commit({ sql: insert('$1'), values: [2] })).kind, 'confirmed');
+  assert.equal((await port.commit({ sql: insert('3') })).kind, 'confirmed');
+  const rows = await port.db.run('select id, day::text from due order by id');
+  assert.deepEqual(
+    rows.map(({ day }) => day),
+    ['2024-02-01', '2024-01-02', '2024-01-02'],
+  );
 });

@@ -2,7 +2,7 @@ import type { LeftOut, Provisioning } from '../../../contract/adapter.ts';
 import { invariant } from '../../../errors.ts';
 import { asFault, Connection, connectionTarget } from '../../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
-import { type RelationInspection, readRelations } from '../catalog.ts';
+import { type RelationInspection, readRelations, resolveNames } from '../catalog.ts';
 import { demandEntries } from '../entry.ts';
 import { PINNED_SEARCH_PATH } from '../formats.ts';
 import { type PostgresOptions, type RegisteredName, readOptions, refused } from '../options.ts';
@@ -54,7 +54,7 @@ async function readPlan(
   options: PostgresOptions,
   what: 'provision' | 'remove',
 ): Promise<ProvisionPlan> {
-  const settings = readOptions(options);
+  const settings = await resolveNames(connection, readOptions(options));
   const { database, control, execution } = await readLogins(connection, options);
   const inspections = await readRelations(connection, [...settings.relations, ...settings.reads]);
   const relations = settings.relations.map((registered, index) =>

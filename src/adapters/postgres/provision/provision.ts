@@ -4,7 +4,7 @@ import { SQL } from '../sql.ts';
 import { createRecorders, dropRecorders, type RecordedRelation } from './recorders.ts';
 
 /** Raised when tables or functions change in a way that an older runtime must not meet. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** A relation for admission probes and nothing else. */
 export const PROBE_TABLE = { schema: 'effectmatch', name: 'probe' } as const;
@@ -105,7 +105,7 @@ function createRoles({ roles, passwords }: ProvisionPlan): readonly ProvisionSte
       ...fill({ role: roles.owner }, 'create_owner'),
       ...fill({ role: roles.control }, 'create_control'),
       ...fill({ role: roles.execution }, 'create_execution'),
-      ...fill({ ...roles }, 'read_only', 'lend_owner'),
+      ...fill({ ...roles }, 'read_only', 'not_compiled', 'lend_owner'),
     ]),
     ...steps('CREATEROLE', 'passwords of the two logins', logins),
   ];

@@ -3,7 +3,9 @@
 -- Settings: the search path keeps application objects from answering for the system's. Functions that
 -- look into our own tables turn sequential scans off: their plans are cached while the tables are empty,
 -- and a plan that reads the whole of an empty table would read the whole of a full one for as long as
--- the session lives. Every setting costs time at every call, so there are no more.
+-- the session lives. No statement here may need such a scan: its plan would look so expensive that the
+-- server would compile it at every call. The owner of our tables is not subject to policies, and a
+-- policy on one of them is an open outlet. Every setting costs time at every call, so there are no more.
 
 -- name: record_row
 -- Records one row that the execution login wrote. Without a stage that is open and not yet observed,
@@ -11,7 +13,6 @@
 create or replace function effectmatch.record_row() returns trigger
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set datestyle = 'ISO, YMD'
   set timezone = 'UTC'
   set intervalstyle = 'postgres'
@@ -43,7 +44,6 @@ $effectmatch$;
 create or replace function effectmatch.record_insert() returns trigger
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set datestyle = 'ISO, YMD'
   set timezone = 'UTC'
   set intervalstyle = 'postgres'
@@ -78,7 +78,6 @@ $effectmatch$;
 create or replace function effectmatch.record_update() returns trigger
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set datestyle = 'ISO, YMD'
   set timezone = 'UTC'
   set intervalstyle = 'postgres'
@@ -114,7 +113,6 @@ $effectmatch$;
 create or replace function effectmatch.record_delete() returns trigger
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set datestyle = 'ISO, YMD'
   set timezone = 'UTC'
   set intervalstyle = 'postgres'
@@ -149,7 +147,6 @@ $effectmatch$;
 create or replace function effectmatch.refuse_truncate() returns trigger
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
 as $effectmatch$
 begin
   raise exception using errcode = 'EM002', message = 'EffectMatch: the execution login may not truncate a registered table';
@@ -161,7 +158,6 @@ $effectmatch$;
 create or replace function effectmatch.guard() returns trigger
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set enable_seqscan = off
 as $effectmatch$
 begin
@@ -180,26 +176,27 @@ $effectmatch$;
 -- name: open
 -- Opens a stage: the place of its row is kept in a setting, because a look through the index would make
 -- serializable transactions conflict with every other that opens a stage meanwhile. Any role may change
--- the setting; it then finds nothing, or is refused.
+-- the setting; it then finds nothing, or is refused. The row keeps how often this session had turned to
+-- each sequence.
 create or replace function effectmatch.open(
   opened text, sequences oid[], deadline_ms integer, lock_ms integer,
   out xid text, out at_ms bigint, out marker text, out positions text, out done text
 ) returns record
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set enable_seqscan = off
 as $effectmatch$
 begin
   -- In a serializable transaction the look for a marker would conflict with every marker of its time; there it is taken before.
   -- The time is that of the transaction, which is what now() says in it, however long ago it began.
-  insert into effectmatch.stage as s (xid, occurrence) values (pg_current_xact_id(), opened)
+  insert into effectmatch.stage as s (xid, occurrence, looks)
+    values (pg_current_xact_id(), opened,
+      array(select pg_stat_get_xact_blocks_fetched(s) from unnest(sequences) as given(s)))
     returning s.xid::text, floor(extract(epoch from now()) * 1000),
       case when current_setting('transaction_isolation') <> 'serializable'
            then (select m.disposition from effectmatch.marker as m where m.occurrence = opened) end,
       array_to_string(array(
-      select concat(pg_sequence_last_value(s), ':', pg_stat_get_xact_blocks_fetched(s))
-        from unnest(sequences) as given(s)), ' '),
+      select concat(s, ':', pg_sequence_last_value(s)) from unnest(sequences) as given(s)), ' '),
       concat(set_config('effectmatch.stage', s.ctid::text, true),
         set_config('lock_timeout', lock_ms::text, true), set_config('statement_timeout', deadline_ms::text, true),
         set_config('idle_in_transaction_session_timeout', deadline_ms::text, true),
@@ -214,7 +211,6 @@ $effectmatch$;
 create or replace function effectmatch.find_marker(sought text) returns text
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set enable_seqscan = off
 as $effectmatch$
 begin
@@ -259,23 +255,23 @@ $effectmatch$;
 -- name: observe
 -- Closes the stage to writes and returns what was written: first the facts, then the records.
 -- Facts: every write of this transaction on watched relations as the server counts them; what the
--- witnesses rest on and what may still write at COMMIT; where sequences stand, and how often this
--- session turned to each since its statistics were last sent. A draw reads the only block of the
--- sequence once, whatever becomes of the transaction, and so does this look.
+-- witnesses rest on and what may still write at COMMIT; where the sequences stand that this session
+-- turned to since the stage was opened, and how often it did. A draw reads the only block of the
+-- sequence once, whatever becomes of the transaction, and so did the look at its position in open.
 create or replace function effectmatch.observe(watched oid[], sequences oid[])
 returns table (relation oid, op "char", images bigint, was text, became text)
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set enable_seqscan = off
 as $effectmatch$
 declare
+  opened bigint[];
   done text;
 begin
   update effectmatch.stage as s set sealed = true
    where s.ctid = nullif(current_setting('effectmatch.stage', true), '')::tid
      and s.xid is not distinct from pg_current_xact_id() and not s.sealed
-   returning set_config('effectmatch.stage', s.ctid::text, true) into done;
+   returning s.looks, set_config('effectmatch.stage', s.ctid::text, true) into opened, done;
   if not found then
     raise exception using errcode = 'EM005', message = 'EffectMatch: there is no open stage to observe';
   end if;
@@ -289,11 +285,12 @@ begin
        where i <> 0 or u <> 0 or d <> 0), ' '),
       concat_ws(' ', current_setting('session_replication_role'), current_setting('track_counts'),
       current_setting('client_encoding'), current_setting('transaction_isolation'),
-      (select count(*) from pg_cursors as c where c.is_holdable),
-      (select count(*) from pg_prepared_statements as p where p.from_sql))),
+      (select count(*) from pg_cursors as c where c.is_holdable))),
       array_to_string(array(
-      select concat(pg_sequence_last_value(s), ':', pg_stat_get_xact_blocks_fetched(s))
-        from unnest(sequences) as given(s)), ' ')
+      select concat(s, ':', pg_sequence_last_value(s), ':', times)
+        from (select s, pg_stat_get_xact_blocks_fetched(s) - before - 1 as times
+                from rows from (unnest(sequences), unnest(opened)) as given(s, before)) as touched
+       where times is distinct from 0), ' ')
     union all
     select r.relation, r.op, r.images, r.was, r.became
       from effectmatch.record as r
@@ -312,7 +309,6 @@ create or replace function effectmatch.promote(
 ) returns void
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set enable_seqscan = off
 as $effectmatch$
 declare
@@ -322,7 +318,7 @@ begin
   insert into effectmatch.marker as m (occurrence, disposition, text, seal_key, seal_mac, xid)
   select promoted, 'committed', content, promote.seal_key, promote.seal_mac, pg_current_xact_id()
     from effectmatch.deployment as d
-   where mac is not distinct from sha256(d.outer_pad || sha256(d.inner_pad || convert_to(concat_ws(chr(10), 'promote', candidate, locks, promoted, promote.seal_key, promote.seal_mac, content), 'UTF8')))
+   where d.only_row and mac is not distinct from sha256(d.outer_pad || sha256(d.inner_pad || convert_to(concat_ws(chr(10), 'promote', candidate, locks, promoted, promote.seal_key, promote.seal_mac, content), 'UTF8')))
   returning m.cmin::text::bigint, set_config('effectmatch.marker', m.ctid::text, true) into command, done;
   if not found then
     raise exception using errcode = 'EM004', message = 'EffectMatch: this promotion was not asked for by the runtime';
@@ -346,7 +342,6 @@ $effectmatch$;
 create or replace function effectmatch.settle() returns trigger
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
   set enable_seqscan = off
 as $effectmatch$
 declare
@@ -374,7 +369,6 @@ $effectmatch$;
 create or replace function effectmatch.reset() returns boolean
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
 as $effectmatch$
 begin
   return concat(pg_advisory_unlock_all(), pg_stat_force_next_flush(),
@@ -390,7 +384,6 @@ create or replace function effectmatch.describe()
 returns table (backend text, version integer, inner_pad bytea, outer_pad bytea)
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
-  set row_security = off
 as $effectmatch$
 begin
   return query select d.backend, d.version, d.inner_pad, d.outer_pad from effectmatch.deployment as d;

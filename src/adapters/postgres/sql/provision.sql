@@ -38,6 +38,10 @@ $effectmatch$;
 -- Outside the transaction that a stage opens for writing, this login writes nothing at all.
 alter role :"execution" set default_transaction_read_only = on;
 
+-- name: not_compiled
+-- Compiling a statement takes longer than any statement of an operation.
+alter role :"execution" set jit = off;
+
 -- name: lend_owner
 -- An administrator who is not a superuser must be able to act as the owner.
 do $effectmatch$

@@ -727,6 +727,21 @@ from
 order by
   w.at;
 
+-- name: existing
+-- Which of these names a table or view has, in the order asked. Parameter 1: schemas; parameter 2:
+-- names.
+select
+  c.oid is not null
+from
+  rows
+from
+  (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[])) with ordinality as w (schema, name, at)
+  left join pg_catalog.pg_namespace n on n.nspname = w.schema
+  left join pg_catalog.pg_class c on c.relnamespace = n.oid
+  and c.relname = w.name
+order by
+  w.at;
+
 -- name: views
 -- What can be written through each view, and views in the same schema for suggestions.
 select
@@ -770,8 +785,8 @@ order by
 -- Tables with row security that one of these roles could read only through policies. Parameter 1:
 -- tables; parameter 2: roles.
 select
-  c.oid,
-  r.rolname
+  c.oid::int8 as oid,
+  r.rolname as role
 from
   pg_catalog.pg_class as c
   cross join pg_catalog.pg_roles as r
@@ -793,7 +808,7 @@ order by
 -- Row versions of the recorders of each table, if it has a row recorder, or a statement recorder for
 -- each of the three operations. Parameter 1: tables.
 select
-  w.oid,
+  w.oid::text as oid,
   found.versions
 from
   pg_catalog.unnest($1::pg_catalog.oid[]) as w (oid)
@@ -831,9 +846,9 @@ where
 -- Everything that can hold rows, catalogues included. TOAST tables are written only with their table;
 -- only our own functions write the stage table.
 select
-  c.oid,
-  n.nspname,
-  c.relname
+  c.oid::int8 as oid,
+  n.nspname as schema,
+  c.relname as name
 from
   pg_catalog.pg_class as c
   join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -850,9 +865,9 @@ order by
 -- Sequences that a role may read. Parameter 1: the role. The CASE keeps the privilege function from
 -- being asked about other relations.
 select
-  c.oid,
-  n.nspname,
-  c.relname
+  c.oid::int8 as oid,
+  n.nspname as schema,
+  c.relname as name
 from
   pg_catalog.pg_class as c
   join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -868,8 +883,8 @@ order by
 -- name: deferrable
 -- Deferrable constraints in schemas that a role may use, except our own. Parameter 1: the role.
 select distinct
-  n.nspname,
-  c.conname
+  n.nspname as schema,
+  c.conname as name
 from
   pg_catalog.pg_constraint as c
   join pg_catalog.pg_namespace as n on n.oid = c.connamespace

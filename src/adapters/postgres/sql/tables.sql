@@ -44,6 +44,10 @@ create unlogged table if not exists effectmatch.stage (
   marked bigint
 ) with (fillfactor = 25);
 
+-- name: stage_looks
+-- How often the session had turned to each sequence when the stage was opened.
+alter table effectmatch.stage add column if not exists looks bigint[];
+
 -- name: record
 create unlogged table if not exists effectmatch.record (
   xid xid8 not null,

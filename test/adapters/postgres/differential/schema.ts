@@ -29,14 +29,14 @@ export interface TableSpec {
 }
 
 const NAMES: readonly (readonly [target: string, sql: string])[] = [
-  ['"Order"', '"Order"'],
+  ['Order', '"Order"'],
   ['select', '"select"'],
-  ['"two words"', '"two words"'],
+  ['two words', '"two words"'],
   ['"say ""hi"""', '"say ""hi"""'],
   ['other.item', 'other.item'],
   ['item', 'public.item'],
-  ['"Ünïcode"', '"Ünïcode"'],
-  [`"${'L'.repeat(63)}"`, `"${'L'.repeat(63)}"`],
+  ['Ünïcode', '"Ünïcode"'],
+  ['L'.repeat(63), `"${'L'.repeat(63)}"`],
   ['"dotted.name"', '"dotted.name"'],
   ['"quote\'d"', '"quote\'d"'],
   ['"back\\slash"', '"back\\slash"'],

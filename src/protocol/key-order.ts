@@ -1,0 +1,65 @@
+import { sortedColumns, valueText } from './bag.ts';
+import { numberText } from './decimal-sum.ts';
+import type { ApprovedEffect, Cell } from './effect.ts';
+import type { Value } from './value.ts';
+
+/**
+ * Effects as people look for them: together by table and operation, and within these in the order
+ * of their keys, in which 9 comes before 10. Otherwise the order stays as it was.
+ */
+export function inKeyOrder(effects: readonly ApprovedEffect[]): readonly ApprovedEffect[] {
+  const groups = new Map<string, number>();
+  const ranked = effects.map((effect) => {
+    const name = `${effect.op} ${effect.target}`;
+    const group = groups.get(name) ?? groups.size;
+    groups.set(name, group);
+    return { effect, group, key: keyParts(effect) };
+  });
+  return ranked
+    .sort((a, b) => a.group - b.group || compareParts(a.key, b.key))
+    .map(({ effect }) => effect);
+}
+
+type Part = number | string;
+
+function keyParts({ key = {} }: ApprovedEffect): readonly Part[] {
+  return sortedColumns(key).map((column) => partOf(key[column]));
+}
+
+function partOf(cell: Cell | undefined): Part {
+  if (cell === undefined) return '';
+  if ('generated' in cell) return cell.generated;
+  if (!('is' in cell)) return valueText(cell as unknown as Value);
+  if (typeof cell.is === 'string') return cell.is;
+  const number = numberText(cell.is);
+  return number === undefined ? valueText(cell.is) : Number(number);
+}
+
+function compareParts(a: readonly Part[], b: readonly Part[]): number {
+  for (const [index, part] of a.entries()) {
+    const order = comparePart(part, b[index] ?? '');
+    if (order !== 0) return order;
+  }
+  return 0;
+}
+
+function comparePart(a: Part, b: Part): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  if (typeof a === 'number' || typeof b === 'number') return typeof a === 'number' ? -1 : 1;
+  return a === b ? 0 : compareNumbered(a, b);
+}
+
+/** Texts that differ in the number at their end compare by it: `T9` comes before `T10`. */
+function compareNumbered(a: string, b: string): number {
+  const [headA, digitsA] = splitNumber(a);
+  const [headB, digitsB] = splitNumber(b);
+  if (headA === headB && digitsA.length !== digitsB.length) return digitsA.length - digitsB.length;
+  return a < b ? -1 : 1;
+}
+
+function splitNumber(text: string): readonly [head: string, digits: string] {
+  let start = text.length;
+  while (start > 0 && text.charCodeAt(start - 1) >= 0x30 && text.charCodeAt(start - 1) <= 0x39)
+    start -= 1;
+  return [text.slice(0, start), text.slice(start)];
+}

@@ -1,0 +1,25 @@
+import { checked, dictionary, form } from './schema.ts';
+
+const MAX_SETTINGS = 32;
+
+const nameSchema = form(
+  /^(?=.{3,63}$)[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+$/,
+  'the name of a session setting, such as app.actor: small letters, digits, _ and at least one dot',
+);
+const valueSchema = form(/^[^\0]{0,1024}$/s, 'text of at most 1024 characters without NUL');
+
+/** Settings of the session that an action runs in, by name. */
+export const settingsSchema = checked(
+  dictionary(nameSchema, valueSchema),
+  (settings) => {
+    const { length } = Object.keys(settings);
+    return length >= 1 && length <= MAX_SETTINGS;
+  },
+  `must have 1 to ${MAX_SETTINGS} settings`,
+);
+
+/**
+ * Settings of the session that an action runs in, by name: what row security and audit triggers
+ * read to know for whom it runs. They are part of A, so an approver sees and signs them.
+ */
+export type SessionSettings = { readonly [name: string]: string };
