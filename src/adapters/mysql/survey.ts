@@ -1,5 +1,5 @@
 import { deniedOutlets, fingerprint, openOutlet } from '../../backend/setup.ts';
-import type { Outlet, Survey } from '../../protocol/boundary.ts';
+import type { Outlet, Remedy, Survey } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
 import { type CodeFinding, type CodeObject, judgeCode } from './code.ts';
@@ -31,15 +31,30 @@ const CLOSED = deniedOutlets({
   'control tables of EffectMatch': 'the account has no rights on them',
 });
 
+interface Demand {
+  readonly must: RegExp;
+  readonly remedy: string;
+  /** The statement that meets the demand, if the server need not be started again for it. */
+  readonly fix?: string;
+}
+
 /** Settings of the server on which a commit or the evidence depends. */
 const SERVER = {
-  innodb_flush_log_at_trx_commit: { must: /^1$/, remedy: 'set it to 1: a commit must be flushed' },
+  innodb_flush_log_at_trx_commit: {
+    must: /^1$/,
+    remedy: 'set it to 1: a commit must be flushed',
+    fix: 'set global innodb_flush_log_at_trx_commit = 1',
+  },
   innodb_doublewrite: { must: /^(?:1|ON)$/, remedy: 'switch it on: a torn page loses commits' },
   innodb_flush_method: { must: /^(?!.*nosync)/i, remedy: 'choose a method that flushes' },
   innodb_force_recovery: { must: /^0$/, remedy: 'set it to 0' },
   wsrep_on: { must: /^0$/, remedy: 'Galera has no XA; use a server without it' },
-  init_connect: { must: /^$/, remedy: 'empty it: it runs SQL in every new session' },
-} as const;
+  init_connect: {
+    must: /^$/,
+    remedy: 'empty it: it runs SQL in every new session',
+    fix: "set global init_connect = ''",
+  },
+} as const satisfies Record<string, Demand>;
 
 /** Everything that a certificate rests on, read with the trusted session. */
 export async function readBoundary(
@@ -58,7 +73,7 @@ export async function readBoundary(
       relations.set(inspection.relation.target, inspection.relation);
   const triggers = await readTriggers(control, settings);
   const code = await judgeCode(control, firstCode(business, targets, triggers));
-  const outlets: readonly Outlet[] = [
+  const findings: readonly Finding[] = [
     ...targets.map((inspection) =>
       surveyRelation(inspection, facts.registration, triggers, settings),
     ),
@@ -70,6 +85,7 @@ export async function readBoundary(
     ...(await surveyUnmarked(control, settings.controlDatabase)),
     ...CLOSED,
   ];
+  const outlets = findings.map(({ outlet, disposition, by }) => ({ outlet, disposition, by }));
   const texts = [...relations.values()].map(({ text }) => text);
   const survey = {
     backend: facts.backend,
@@ -78,8 +94,17 @@ export async function readBoundary(
     configuration: fingerprint([texts, triggers, code, outlets]),
     credentials: fingerprint([settings.control, settings.execution, settings.owner]),
     enforcement: fingerprint([CLOSED, settings.isolation]),
+    remedies: findings.flatMap(readRemedy),
   };
   return { survey, relations };
+}
+
+/** An outlet, with the statement that closes it if there is one. */
+type Finding = Outlet & { readonly fix?: string };
+
+function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
+  if (fix === undefined) return [];
+  return [{ outlet, object: outlet, why: by, fix: [fix], needs: 'an administrator' }];
 }
 
 /** Triggers on tables of both databases, in the order in which they run. */
@@ -201,18 +226,21 @@ async function surveyForeignKeys(
   );
 }
 
-async function surveyServer(control: MysqlConnection): Promise<readonly Outlet[]> {
+async function surveyServer(control: MysqlConnection): Promise<readonly Finding[]> {
   const names = Object.keys(SERVER);
   const variables = [...names, 'log_bin', 'sync_binlog'].map((name) => `@@global.${name}`);
   const [row] = await control.texts(`select ${variables.join(', ')}`);
-  const open = Object.entries(SERVER).flatMap(([name, { must, remedy }], index) => {
+  const demands: readonly [string, Demand][] = Object.entries(SERVER);
+  const open = demands.flatMap(([name, { must, remedy, fix }], index) => {
     const value = row?.[index] ?? '';
-    return must.test(value) ? [] : [openOutlet(`${name} = ${value}`, remedy)];
+    if (must.test(value)) return [];
+    return [{ ...openOutlet(`${name} = ${value}`, remedy), ...(fix && { fix }) }];
   });
   const [logs, flushes] = row?.slice(names.length) ?? [];
   if (logs === '0' || flushes === '1') return open;
   const remedy = 'set it to 1: with the binary log on, a commit can be lost with the machine';
-  return [...open, openOutlet(`sync_binlog = ${flushes}`, remedy)];
+  const fix = 'set global sync_binlog = 1';
+  return [...open, { ...openOutlet(`sync_binlog = ${flushes}`, remedy), fix }];
 }
 
 const PROCEDURES = ['open', 'observe', 'promote'];
@@ -249,7 +277,7 @@ async function surveyControl(
 async function surveyRights(
   execution: MysqlConnection,
   settings: MysqlSettings,
-): Promise<readonly Outlet[]> {
+): Promise<readonly Finding[]> {
   const { business, controlDatabase, relations, reads, execution: account } = settings;
   const on = (schema: string, name: string) => `${quoteName(schema)}.${quoteName(name)}`;
   const expected = new Set([
@@ -269,9 +297,21 @@ async function surveyRights(
   const extra = granted.filter((right) => !expected.has(right));
   const missing = [...expected].filter((right) => !granted.includes(right));
   return [
-    ...extra.map((right) => openOutlet(`right ${right}`, `revoke it from ${account}`)),
+    ...extra.map((right) => ({
+      ...openOutlet(`right ${right}`, `revoke it from ${account}`),
+      fix: revocationOf(right, `${quoteName(account)}@'%'`),
+    })),
     ...missing.map((right) => openOutlet(`right ${right}`, 'it is missing; provision again')),
   ];
+}
+
+/** The statement that takes a right away, from its line in SHOW GRANTS. */
+function revocationOf(right: string, account: string): string {
+  const isPublic = right.endsWith(' TO PUBLIC');
+  const [, granted = ''] = /^(.*?)(?: TO PUBLIC)?(?: WITH GRANT OPTION)?$/.exec(right) ?? [];
+  const from = isPublic ? 'public' : account;
+  if (!right.endsWith(' WITH GRANT OPTION')) return `revoke ${granted} from ${from}`;
+  return `revoke grant option${granted.slice(granted.indexOf(' ON '))} from ${from}`;
 }
 
 /** A stage that another session can see was committed without its marker. */
