@@ -29,6 +29,7 @@ const SLOW = [
   'test/mysql/server.test.ts',
   'test/adapters/mysql/differential.test.ts',
   'test/adapters/mysql/kill.test.ts',
+  'test/adapters/mysql/server-kill.test.ts',
   'test/mysql/escapes/',
   'test/npm-test.test.ts',
   'test/postgres/frozen-server.test.ts',

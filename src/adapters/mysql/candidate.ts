@@ -21,9 +21,11 @@ import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
+import type { Residue } from '../../protocol/residue.ts';
 import { bindValues, type CheckedMysqlAction, isProbe } from './action.ts';
 import type { MysqlRelation } from './catalog.ts';
 import { type MysqlConnection, MysqlFailure, type RawRow } from './connection.ts';
+import { Counters, type Positions } from './counters.ts';
 import type { MysqlDeployment } from './deployment.ts';
 import { describeFailure, explainError } from './failure.ts';
 import { type Recorded, readRecords, type TracedRelation } from './observation.ts';
@@ -57,6 +59,9 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   readonly #session: MysqlConnection;
   readonly #branch = `'${randomBytes(16).toString('hex')}'`;
   #readings: readonly StateReading[] = [];
+  readonly #counters: Counters;
+  #positions: Positions = new Map();
+  #isFailed = false;
   #fromMs = 0;
   #isProbe = false;
   #seen: { readonly evidence: string; readonly standing: string } | undefined;
@@ -66,6 +71,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     this.id = `mariadb:${tools.deployment.backend}:${randomBytes(16).toString('hex')}`;
     this.#tools = tools;
     this.#session = tools.session.connection;
+    this.#counters = new Counters(tools);
   }
 
   /** Begins the branch and locks declared state; reports the marker that is already durable. */
@@ -78,7 +84,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     this.#isOpen = true;
     const token = randomBytes(8).readBigUInt64BE();
     const open = `call ${this.#procedure('open')}(${token}, ${quoteText(occurrence)})`;
-    const [row] = await this.#session.call(open);
+    const [[row], positions] = await Promise.all([this.#session.call(open), this.#counters.read()]);
+    this.#positions = positions;
     this.#fromMs = readMs(row?.[0]);
     const { business: database } = settings;
     const place = { connection: this.#session, database, isLocking: true };
@@ -88,9 +95,15 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     return disposition === 'committed' ? 'committed' : 'void';
   }
 
-  /** Each statement is admitted by the server's parser, prepared, and run. */
   async apply(action: CheckedMysqlAction): Promise<Applied> {
     this.#isProbe ||= isProbe(action);
+    const applied = await this.#run(action);
+    this.#isFailed = applied.kind === 'failed';
+    return applied;
+  }
+
+  /** Each statement is admitted by the server's parser, prepared, and run. */
+  async #run(action: CheckedMysqlAction): Promise<Applied> {
     const collected = new ResultCollector();
     for (const [index, { sql, values }] of action.statements.entries()) {
       const which = `statement ${index + 1}`;
@@ -160,6 +173,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const recorded = this.#readRecords(rows);
     const undo = await countUndo(control, this.#session.thread);
     const isDurable = await this.#isDurable(control);
+    const residue = await this.#counters.compare(this.#positions);
     const variables = await readVariables(this.#session);
     const channels: readonly ChannelReport[] = [
       ...(typeof recorded === 'string'
@@ -184,6 +198,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       channels,
       unattributed: 0,
       assigned: typeof recorded === 'string' ? [] : recorded.assigned,
+      residue,
       window: { fromMs: this.#fromMs, toMs: readMs(clock?.[0]) },
     };
   }
@@ -286,9 +301,12 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     return { kind: 'confirmed' };
   }
 
-  async end(how: CandidateEnd): Promise<void> {
+  async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
     if (how === 'discarded' && this.#isOpen) await this.#rollBack();
     this.#session.close();
+    if (!this.#isFailed) return undefined;
+    // The candidate is over, whether or not its residue can be told.
+    return await this.#counters.compare(this.#positions).catch(() => undefined);
   }
 
   /** Returns when the server has rolled back, by its answer or because the session is gone. */

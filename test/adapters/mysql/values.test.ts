@@ -165,6 +165,22 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
     await close();
   });
 
+  test('a counter that a rejected or failed attempt moved is reported', async () => {
+    const { execute, close } = await openTable('v int unique');
+    const effects = [insert('t', { id: generated('new'), v: 1 })];
+    const rejected = await execute(effects, { sql: 'insert into t (v) values (2)' });
+    const residue = { kind: 'sequence', name: 't.id' };
+    assert.deepEqual(rejected.kind === 'rejected' && rejected.residue, [
+      { ...residue, from: null, to: '1' },
+    ]);
+    const failed = await execute(effects, { sql: 'insert into t (v) values (3), (3)' });
+    assert.equal(failed.kind === 'rejected' && failed.at, 'stage');
+    assert.deepEqual(failed.kind === 'rejected' && failed.residue, [
+      { ...residue, from: '1', to: '3' },
+    ]);
+    await close();
+  });
+
   test('values that a column does not take are refused when they are approved', async () => {
     const { runtime, close } = await openTable(
       "n tinyint unsigned, s varchar(3), d date, e enum('a','b'), j blob",
