@@ -3,6 +3,8 @@
  * own count of undo entries. Tested on MariaDB 10.11.
  * @module
  */
+import '../../node-version.ts';
+
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedMysqlAction } from './action.ts';
 import { openAdapter } from './adapter.ts';
