@@ -263,7 +263,7 @@ function describe(entry: JournalEntry): Described {
     case 'shadow': {
       const { recordedAt, would } = entry.record;
       const why = would === 'reject' ? `: ${entry.record.reason}` : '';
-      return { at: recordedAt, state: 'shadow', reason: WOULD[would] + why };
+      return { at: recordedAt, state: 'shadow', reason: `no verdict; ${WOULD[would]}${why}` };
     }
   }
 }

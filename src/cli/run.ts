@@ -1,14 +1,13 @@
 import type { StatementResult } from '../contract/adapter.ts';
-import { digestRecord } from '../crypto/digest.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
-import { licenseRecord } from '../protocol/license.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import type { Ensured } from '../runtime/ensure.ts';
+import { type Ensured, occurrenceOf } from '../runtime/ensure.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, actionOf, readActionArgument } from './action.ts';
 import { adviseTerminal } from './advice.ts';
-import { CONFIG_FLAG, EXIT, exitCodeOf, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, exitCodeOf, type Verb } from './command.ts';
 import { assertKeyring, loadConfig, openRuntime } from './deployment.ts';
 import { GuidedError, withNext } from './fault.ts';
 import { readTextFile } from './files.ts';
@@ -31,7 +30,7 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     ...ACTION_FLAGS,
     use: {
       value: 'N',
-      about: 'which execution of a license for several, from 1 (default: the next)',
+      about: 'which execution of a license for several, from 1',
     },
     full: { about: 'show every difference in full' },
     ...CONFIG_FLAG,
@@ -48,10 +47,11 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     const signed = withNext('ERR_EM_RECORD_INVALID', `${wanted}; nothing was done`, () =>
       parseSignedLicense(license),
     );
-    const use = args.count('use', 1) ?? (signed.license.occurrences === 1 ? 1 : undefined);
+    const use = readUse(args, signed.license.occurrences);
+    const occurrence = occurrenceOf(signed.license, use);
     const config = await loadConfig(args);
     assertKeyring(config);
-    const request = { license, action: await actionOf(config, argument), use };
+    const request = { license, action: await actionOf(config, argument), use, occurrence };
     const { earlier, results, ...terminal } = await executeInterruptibly(config, request);
     const text = renderTerminal(terminal, { full: args.has('full') });
     const next = adviseTerminal(terminal, earlier);
@@ -63,6 +63,15 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     return exitCodeOf(terminal);
   },
 };
+
+/** Which execution is meant. Running a license again must never be another execution by mistake. */
+function readUse(args: Arguments, occurrences: number): number {
+  const use = args.count('use', 1) ?? (occurrences === 1 ? 1 : undefined);
+  if (use !== undefined && use <= occurrences) return use;
+  throw args.wrong(
+    `this license is for ${occurrences} executions: say which one with --use 1 to --use ${occurrences}`,
+  );
+}
 
 const MAX_ROWS_SHOWN = 20;
 
@@ -83,8 +92,9 @@ function renderResults(results: readonly StatementResult[]): string[] {
 interface RunRequest {
   readonly license: string;
   readonly action: unknown;
-  /** Which execution of the license; undefined for the next one. */
-  readonly use: number | undefined;
+  /** Which execution of the license, counted from 1, and its occurrence. */
+  readonly use: number;
+  readonly occurrence: OccurrenceId;
 }
 
 /**
@@ -94,15 +104,16 @@ interface RunRequest {
  * waiting.
  */
 async function executeInterruptibly(config: RuntimeConfig, request: RunRequest): Promise<Ensured> {
-  const { license } = request;
+  const { license, action, use, occurrence } = request;
   using _progress = showProgress('running');
   const runtime = await openRuntime(config);
   using interrupt = catchInterrupt();
   let isWaiting = false;
-  const executing = execute(runtime, request, (why) => {
-    if (!isWaiting) process.stderr.write(`waiting for the verdict: ${why}\n`);
+  const onWait = (why: string) => {
+    if (!isWaiting) process.stderr.write(`waiting up to a minute for the verdict: ${why}\n`);
     isWaiting = true;
-  });
+  };
+  const executing = runtime.ensure(license, action, { use, onWait });
   const first = await Promise.race([executing, interrupt.interrupted]).catch(
     async (error: unknown) => {
       await runtime.close();
@@ -115,29 +126,20 @@ async function executeInterruptibly(config: RuntimeConfig, request: RunRequest):
   }
   // Closing would wait for a session that still waits for the backend; it ends with the process.
   const ended = executing.catch(() => undefined);
-  if (isWaiting) return await reportUnsettled(runtime, license);
-  const settled = await Promise.race([settleInterrupted(config, license), ended]);
+  if (isWaiting) return await findVerdict(runtime, occurrence);
+  const settled = await Promise.race([settleInterrupted(config, occurrence), ended]);
   if (settled !== undefined) return { earlier: false, ...settled };
-  return (await ended) ?? (await reportUnsettled(runtime, license));
+  return (await ended) ?? (await findVerdict(runtime, occurrence));
 }
 
-async function execute(
-  runtime: Runtime,
-  { license, action, use }: RunRequest,
-  onWait: (why: string) => void,
-): Promise<Ensured> {
-  if (use !== undefined) return await runtime.ensure(license, action, { use, onWait });
-  return { ...(await runtime.execute(license, action)), earlier: false };
-}
-
-/** Settles what this license claimed, over separate connections; undefined if it cannot. */
+/** Settles this execution, and no other, over separate connections; undefined if it cannot. */
 async function settleInterrupted(
   config: RuntimeConfig,
-  license: string,
+  occurrence: OccurrenceId,
 ): Promise<Terminal | undefined> {
   try {
     await using other = await openRuntime({ ...config, recoverAtStart: false });
-    const [settled] = await other.recover({ now: true, license: digestOf(license) });
+    const [settled] = await other.recover({ now: true, occurrence });
     if (settled?.kind === 'settled') return settled.terminal;
   } catch {
     // The execution itself continues, and reports how it ended.
@@ -145,19 +147,16 @@ async function settleInterrupted(
   return undefined;
 }
 
-async function reportUnsettled({ ledgers }: Runtime, license: string): Promise<never> {
-  const digest = digestOf(license);
-  const unsettled = await ledgers.unsettled({ includeLeased: true });
-  const left = unsettled.find(({ claim }) => claim.record.license === digest);
+/** The verdict that is recorded; without one it says whether anything was claimed. */
+async function findVerdict({ ledgers }: Runtime, occurrence: OccurrenceId): Promise<Ensured> {
+  const holder = await ledgers.holder(occurrence);
+  const terminal = holder && (await ledgers.terminal(occurrence));
+  if (terminal !== undefined) return { ...terminal, earlier: true };
   const message =
-    left === undefined
+    holder === undefined
       ? 'interrupted before anything was claimed; nothing was changed'
-      : `interrupted, and ${left.claim.record.occurrence} has no verdict yet`;
+      : `interrupted, and ${occurrence} has no verdict yet`;
   const next =
     'run `effectmatch recover`: it says what became of it, and never runs anything again';
   throw new GuidedError('ERR_EM_ADAPTER_UNAVAILABLE', message, next);
-}
-
-function digestOf(license: string) {
-  return digestRecord(licenseRecord, parseSignedLicense(license).license);
 }

@@ -11,8 +11,9 @@ export function inKeyOrder(effects: readonly ApprovedEffect[]): readonly Approve
   const groups = new Map<string, number>();
   const ranked = effects.map((effect) => {
     const name = `${effect.op} ${effect.target}`;
-    const group = groups.get(name) ?? groups.size;
-    groups.set(name, group);
+    const known = groups.get(name);
+    const group = known ?? groups.size;
+    if (known === undefined) groups.set(name, group);
     return { effect, group, key: keyParts(effect) };
   });
   return ranked
@@ -30,7 +31,7 @@ function partOf(cell: Cell | undefined): Part {
   if (cell === undefined) return '';
   if ('generated' in cell) return cell.generated;
   if (!('is' in cell)) return valueText(cell as unknown as Value);
-  if (typeof cell.is === 'string') return cell.is;
+  if (typeof cell.is === 'string' || typeof cell.is === 'number') return cell.is;
   const number = numberText(cell.is);
   return number === undefined ? valueText(cell.is) : Number(number);
 }

@@ -198,6 +198,7 @@ function isBeyond(
   direction: -1 | 1,
 ): boolean {
   if (known === undefined) return true;
+  if (value === known.value) return false;
   if (size < known.size || size > known.size) return (size - known.size) * direction > 0;
   return (orderValues(value, known.value) ?? 0) * direction > 0;
 }

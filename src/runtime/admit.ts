@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type {
   Adapter,
   Approval,
@@ -6,7 +7,7 @@ import type {
   Stage,
   Staged,
 } from '../contract/adapter.ts';
-import { type Clock, deadlineIn, type IdSource, instant } from '../contract/clock.ts';
+import { type Clock, deadlineIn, type IdSource, instant, isOver } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Sealer } from '../contract/seal.ts';
 import { requestDigest } from '../crypto/digest.ts';
@@ -108,7 +109,7 @@ async function admitPromotable(
   const { probe, markers } = adapter;
   const { credentials } = await adapter.survey();
   try {
-    const first = await stageProbe(adapter, attempt, { token, credentials });
+    const first = await holdProbe(context, adapter, attempt, { token, credentials });
     if (first.kind === 'failed') throw unavailable(context, 'hold a candidate');
     await probeCandidate(context, adapter, first.stage, token);
 
@@ -136,6 +137,22 @@ async function admitPromotable(
   }
 }
 
+/** How long admission waits for other writers. */
+const BUSY_MS = 30_000;
+
+async function holdProbe(
+  context: AdmissionContext,
+  ...staged: Parameters<typeof stageProbe>
+): ReturnType<typeof stageProbe> {
+  const until = deadlineIn(context.clock, BUSY_MS);
+  for (;;) {
+    const result = await stageProbe(...staged);
+    const isPrevented = result.kind === 'failed' && result.transient === true;
+    if (!isPrevented || isOver(context.clock, until)) return result;
+    await sleep(100);
+  }
+}
+
 const VOID_TRIES = 20;
 /** For how long a probe's permit may be used. */
 const PROBE_MS = 60_000;
@@ -158,7 +175,7 @@ async function voidProbe(
 function unavailable(context: AdmissionContext, what: string): EffectMatchError {
   return new EffectMatchError(
     'ERR_EM_ADAPTER_UNAVAILABLE',
-    `adapter "${context.name}" could not ${what} for its admission probe; is the backend locked?`,
+    `adapter "${context.name}" could not ${what} to try the backend: another process holds its lock. Nothing was changed, and no license was used`,
   );
 }
 

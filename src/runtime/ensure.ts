@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deadlineIn, isOver } from '../contract/clock.ts';
 import type { ClaimEntry } from '../contract/ledgers.ts';
-import { digestRecord, occurrenceId } from '../crypto/digest.ts';
+import { actionDigest, digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
-import { type License, licenseRecord } from '../protocol/license.ts';
+import { type License, licenseRecord, type SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import type { Deployment } from './deployment.ts';
-import { type ExecuteOptions, executeSigned } from './execute.ts';
+import { readAction } from './attempt.ts';
+import { adapterNamed, type Deployment } from './deployment.ts';
+import { type ExecuteOptions, executeSigned, type OccurrenceOptions } from './execute.ts';
 import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
 
@@ -47,13 +48,18 @@ export async function ensure(
   const signed = parseSignedLicense(license);
   const occurrence = occurrenceOf(signed.license, options.use);
   const { waitMs = WAIT_MS, signal, revision, onWait } = options;
+  if (!(waitMs >= 0))
+    throw new EffectMatchError('ERR_EM_USAGE', 'waitMs must be a number of milliseconds');
+  signal?.throwIfAborted();
   const waitUntil = deadlineIn(deployment.clock, waitMs);
   const once = { occurrence, ...(revision !== undefined && { revision }) };
+  // The verdict about one action says nothing about another one.
+  const isOther = isOtherAction(deployment, signed, action);
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     const holder = await deployment.ledgers.holder(occurrence);
     const found =
-      holder === undefined
+      holder === undefined || isOther
         ? await execute(deployment, signed, action, once)
         : await findVerdict(deployment, holder);
     if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
@@ -64,7 +70,8 @@ export async function ensure(
   }
 }
 
-function occurrenceOf(license: License, use: number | undefined): OccurrenceId {
+/** The occurrence that one use of a license is, counted from 1. */
+export function occurrenceOf(license: License, use: number | undefined): OccurrenceId {
   const { issuer, nonce, occurrences } = license;
   const wanted = use ?? (occurrences === 1 ? 1 : undefined);
   if (wanted === undefined || !Number.isInteger(wanted) || wanted < 1 || wanted > occurrences) {
@@ -83,23 +90,47 @@ type Found =
 
 const EXECUTING = { kind: 'open', why: 'another process is executing it' } as const;
 
-/** The verdict of this execution, unless another process claimed the occurrence first. */
-async function execute(...parameters: Parameters<typeof executeSigned>): Promise<Found> {
-  const terminal = await executeSigned(...parameters);
-  const isTaken = terminal.kind === 'rejected' && terminal.reason === 'spent';
-  return isTaken ? EXECUTING : { kind: 'ended', terminal, isEarlier: false };
+/**
+ * The verdict of this execution, unless another process claimed the occurrence first. What that one
+ * did may also be why this one was refused: the state it depends on is no longer there.
+ */
+async function execute(
+  deployment: Deployment,
+  signed: SignedLicense,
+  action: unknown,
+  once: OccurrenceOptions & { readonly occurrence: OccurrenceId },
+): Promise<Found> {
+  const terminal = await executeSigned(deployment, signed, action, once);
+  const ended = { kind: 'ended', terminal, isEarlier: false } as const;
+  if (terminal.kind !== 'rejected' || terminal.claim !== undefined) return ended;
+  if (terminal.reason === 'other-action' || terminal.reason === 'action-invalid') return ended;
+  const isTaken = (await deployment.ledgers.holder(once.occurrence)) !== undefined;
+  return isTaken ? EXECUTING : ended;
+}
+
+/** Whether the license is bound to an action, and this is not it. */
+function isOtherAction(
+  deployment: Deployment,
+  { license, approved }: SignedLicense,
+  untrusted: unknown,
+): boolean {
+  if (license.action === undefined) return false;
+  const admitted = adapterNamed(deployment, license.adapter);
+  const read = readAction(admitted, untrusted);
+  if (read.kind === 'refused') return true;
+  const described = admitted.adapter.describeAction(read.action);
+  return actionDigest(described, approved.salt) !== license.action;
 }
 
 const earlier = (terminal: Terminal): Found => ({ kind: 'ended', terminal, isEarlier: true });
 
 /** The verdict about a claimed execution, recovered where its lease has run out. */
 async function findVerdict(deployment: Deployment, holder: ClaimEntry): Promise<Found> {
-  const { occurrence, license } = holder.claim.record;
+  const { occurrence } = holder.claim.record;
   const recorded = await deployment.ledgers.terminal(occurrence);
   if (recorded !== undefined && recorded.kind !== 'indeterminate') return earlier(recorded);
   if (!holder.leaseExpired) return EXECUTING;
-  const results = await recoverTraced(deployment, { license });
-  const result = results.find((recovered) => recovered.occurrence === occurrence);
+  const [result] = await recoverTraced(deployment, { occurrence });
   if (result?.kind === 'settled') return earlier(result.terminal);
   const left = await deployment.ledgers.terminal(occurrence);
   if (left !== undefined) return earlier(left);

@@ -18,6 +18,7 @@ import { type Executed, executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
 import { Tries } from './restage.ts';
+import { openMarker } from './settle.ts';
 import { endingOf, traced } from './telemetry.ts';
 
 /** What an execution may bring besides license and action. */
@@ -89,8 +90,12 @@ async function executeLicense(
   const authority = await claimAuthority(deployment, presented.attempt, request);
   if (authority.kind === 'refused' && occurrence !== undefined && isSpent(authority))
     return rejection(deployment, opened, 'authority', authority.refusal);
-  if (authority.kind === 'refused')
-    return await finishUnclaimed(deployment, opened, 'authority', authority.refusal);
+  if (authority.kind === 'refused') {
+    const mayBeExplained = !SELF_EXPLAINING.has(authority.refusal.reason);
+    const earlier = mayBeExplained ? await findCommitted(deployment, opened) : undefined;
+    const refusal = earlier ?? authority.refusal;
+    return await finishUnclaimed(deployment, opened, 'authority', refusal);
+  }
 
   const { attempt, claim, leased } = authority;
   let isOpen = true;
@@ -106,7 +111,27 @@ async function executeLicense(
   }
 }
 
+/** Refusals that an earlier commit of the same license does not explain. */
+const SELF_EXPLAINING: ReadonlySet<string> = new Set(['spent', 'other-action']);
+
 const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';
+
+/**
+ * Whether the backend says that this license was executed, of which this ledger knows nothing:
+ * another machine did, or the ledger was restored. Then it is the reason for every other refusal.
+ */
+async function findCommitted(
+  deployment: Deployment,
+  { admitted, occurrence, license }: Attempt,
+): Promise<Refusal | undefined> {
+  if (!isPromotable(admitted) || license.occurrences > 1) return undefined;
+  if ((await deployment.ledgers.holder(occurrence)) !== undefined) return undefined;
+  const stored = await admitted.adapter.markers.find(occurrence).catch(() => undefined);
+  const found = stored && openMarker(deployment, stored);
+  if (found?.kind !== 'valid' || found.record.disposition !== 'committed') return undefined;
+  const detail = 'already committed by an earlier execution; do not approve it again';
+  return { reason: 'already-committed', detail };
+}
 
 /** A refusal that spends nothing. Of many the first are kept, and all are answered. */
 async function finishUnclaimed(

@@ -18,7 +18,7 @@ import type { Value } from '../protocol/value.ts';
 import { taskStateDigest } from './authority.ts';
 import { warnOfBoundary } from './boundary.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
-import { findRefusedSetting } from './settings.ts';
+import { demandSettable } from './settings.ts';
 
 /** What an application asks to have approved. */
 export interface PrepareRequest extends ManifestDraft {
@@ -88,8 +88,7 @@ export async function prepare(
   const stated = draftManifest(draft);
   const { task, planRevision } = stated;
   const admitted = adapterNamed(deployment, stated.adapter);
-  const unsettable = findRefusedSetting(admitted, stated.settings);
-  if (unsettable !== undefined) throw invalid(unsettable);
+  demandSettable(admitted, stated.settings);
   const approved = await approve(deployment, admitted, stated);
   const readings = await readState(admitted, approved, origin);
   const action = describeBound(admitted, asked.action);

@@ -79,6 +79,7 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   const { attempt, claim, certificate, action } = established;
   const { approved } = attempt.signed;
 
+  run.seen = { residue: tries.residue([]) };
   const stale = await tries.findStale(established);
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   const { settings } = approved;

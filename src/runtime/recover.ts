@@ -36,6 +36,8 @@ export interface RecoverOptions {
   readonly now?: boolean;
   /** Only attempts under the license with this digest. */
   readonly license?: Digest;
+  /** Only the attempt at this occurrence. */
+  readonly occurrence?: OccurrenceId;
 }
 
 /** Recovery with its span. */
@@ -70,9 +72,11 @@ async function recover(
   isStopped: () => boolean = () => false,
 ): Promise<readonly Recovered[]> {
   const open = await deployment.ledgers.unsettled({ includeLeased: true });
-  const { license } = options;
+  const { license, occurrence } = options;
   const entries = open.filter(
-    ({ claim }) => license === undefined || license === claim.record.license,
+    ({ claim: { record } }) =>
+      (license ?? record.license) === record.license &&
+      (occurrence ?? record.occurrence) === record.occurrence,
   );
   const results: Recovered[] = [];
   let next = 0;

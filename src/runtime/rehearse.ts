@@ -30,7 +30,7 @@ import {
 } from './deployment.ts';
 import { prepare } from './prepare.ts';
 import { proveService } from './prove.ts';
-import { findRefusedSetting } from './settings.ts';
+import { demandSettable, findRefusedSetting } from './settings.ts';
 
 /** What to rehearse, and what the approval shall depend on besides. */
 export interface PlanRequest extends Omit<ManifestDraft, 'effects'> {
@@ -61,15 +61,13 @@ export async function rehearse(
   request: PlanRequest,
   options: PlanOptions = {},
 ): Promise<Proposal> {
-  const { continuations: _c, revision: _r, requestedBy: _b, reason: _w, ...rest } = request;
-  const { action: untrustedAction, ...draft } = rest;
+  const { action: untrusted, continuations, revision, requestedBy, reason, ...draft } = request;
   const stated = draftManifest({ ...draft, effects: [] });
   const admitted = promotableNamed(deployment, stated.adapter);
   const { adapter } = admitted;
   const { settings } = stated;
-  const unsettable = findRefusedSetting(admitted, settings);
-  if (unsettable !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', unsettable);
-  const action = adapter.parseAction(untrustedAction);
+  demandSettable(admitted, settings);
+  const action = adapter.parseAction(untrusted);
   const reads = stateReads(await adapter.normalise(stated));
 
   const what = { task: stated.task, action, reads, settings };
@@ -93,11 +91,8 @@ export async function rehearse(
   }
   const effects = explained.effects;
   await verifyExplanation(adapter, { stated, effects, runs });
-  return prepare(
-    deployment,
-    { ...request, effects },
-    { source: 'rehearsed', readings: first.readings },
-  );
+  const origin = { source: 'rehearsed', readings: first.readings } as const;
+  return prepare(deployment, { ...request, effects }, origin);
 }
 
 function promotableNamed(deployment: Deployment, name: string): AdmittedPromotable {

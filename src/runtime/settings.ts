@@ -1,5 +1,15 @@
+import { EffectMatchError } from '../errors.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Admitted } from './deployment.ts';
+
+/** Refuses an approval with settings that could not be applied. */
+export function demandSettable(
+  admitted: Pick<Admitted, 'name' | 'adapter'>,
+  settings: SessionSettings | undefined,
+): void {
+  const why = findRefusedSetting(admitted, settings);
+  if (why !== undefined) throw new EffectMatchError('ERR_EM_MANIFEST_INVALID', why);
+}
 
 /**
  * Why these settings cannot be applied to a session of this adapter; undefined if they can, or if

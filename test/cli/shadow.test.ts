@@ -49,10 +49,10 @@ test('a shadow goes beside production: recorded, listed, exported and verified, 
   const shown = await call('show', shadow.occurrence);
   assert.match(shown, /shadow: no verdict, nothing was spent[\s\S]*would commit/);
   const listed = await call('journal', '--kind', 'shadow');
-  assert.equal(listed.trim().split('\n').length, 3);
+  assert.equal(listed.trim().split('\n').length, 6);
   assert.match(
     listed,
-    /shadow +no verdict +occ_\w+ {2}look first {2}nothing approved to compare with/,
+    / shadow +occ_\w+ {2}look first\n +no verdict; nothing approved to compare with\n/,
   );
   assert.match(await call('recover', '--now'), /nothing/);
 

@@ -13,6 +13,7 @@ import {
 import { Connection } from '../../src/postgres/connection.ts';
 import { parseTarget } from '../../src/postgres/identifier.ts';
 import type { ManifestDraft } from '../../src/protocol/draft.ts';
+import { blind } from '../adapters/blind.ts';
 import { testKeyring } from '../keyring.ts';
 import { temporaryLedgers } from '../ledger/temporary.ts';
 import type { TestDatabase } from '../postgres/server.ts';
@@ -109,7 +110,7 @@ function forgiving<Action>(
   return {
     ...factory,
     async open(context) {
-      const adapter = await factory.open(context);
+      const adapter = await blind(factory).open(context);
       const normalise = adapter.normalise.bind(adapter);
       adapter.normalise = (manifest) =>
         normalise(manifest).catch(async (error: unknown) => {

@@ -3,8 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import type { Step } from '../../src/contract/steps.ts';
+import { row } from '../../src/protocol/draft.ts';
 import type { Ensured } from '../../src/runtime/ensure.ts';
+import { temporaryLedgers } from '../ledger/temporary.ts';
+import { memoryAdapter, overlayAdapter } from '../world/world.ts';
 import {
   assertRejected,
   deploy,
@@ -207,4 +211,65 @@ test('property: execute, ensure, crash and recover in any order leave one effect
     }),
     { numRuns: 60 },
   );
+});
+
+test('a caller that is refused because another one has just committed gets that verdict', async () => {
+  const world = invoiceWorld();
+  await using first = await deploy(world);
+  const license = await first.approve({
+    requires: [row('invoice', { id: 1 }, { status: 'pending' })],
+  });
+  let meanwhile = async () => {};
+  const books = overlayAdapter(memoryAdapter(world.books) as AdapterFactory, (adapter) => ({
+    read: async (reads) => {
+      await meanwhile();
+      return await adapter.read(reads);
+    },
+  }));
+  const adapters = { ...world.start().config.adapters, books };
+  await using second = await deploy(world, { adapters });
+  let made: Ensured | undefined;
+  meanwhile = async () => {
+    meanwhile = async () => {};
+    made = await first.runtime.ensure(license, PAY);
+  };
+  const found = await second.runtime.ensure(license, PAY);
+  assert.equal(made?.kind, 'committed');
+  assert.equal(found.earlier, true);
+  assert.deepEqual(verdictOf(found), made && verdictOf(made));
+});
+
+test('another action under a used license is refused, and the verdict is not its own', async () => {
+  const world = invoiceWorld();
+  await using process = await deploy(world);
+  const license = await process.approve({ action: PAY });
+  ofKind('committed', await process.runtime.ensure(license, PAY));
+  const other = { writes: [{ ...PAY.writes[0], key: { id: 2 } }] };
+  const refused = await process.runtime.ensure(license, other);
+  assertRejected(refused, 'authority', 'other-action');
+  assert.equal((await process.runtime.ensure(license, PAY)).kind, 'committed');
+});
+
+test('a ledger that knows nothing of a commit does not say that nothing was changed', async () => {
+  const world = invoiceWorld();
+  await using first = await deploy(world);
+  const license = await first.approve();
+  ofKind('committed', await first.runtime.ensure(license, PAY));
+  using store = temporaryLedgers(world.clock);
+  await using restored = await deploy(world, { store });
+  world.advance(24 * 60 * 60_000);
+  const late = await restored.runtime.ensure(license, PAY);
+  assertRejected(late, 'authority', 'already-committed');
+});
+
+test('a time to wait that is no number is refused', async () => {
+  await using process = await deploy(invoiceWorld());
+  const license = await process.approve();
+  for (const waitMs of [Number.NaN, -1, 'x' as never])
+    await assert.rejects(process.runtime.ensure(license, PAY, { waitMs }), {
+      code: 'ERR_EM_USAGE',
+    });
+  const signal = AbortSignal.abort();
+  await assert.rejects(process.runtime.ensure(license, PAY, { signal }), { name: 'AbortError' });
+  assert.equal((await process.runtime.ledgers.journal()).length, 0);
 });

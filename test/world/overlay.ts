@@ -47,8 +47,8 @@ export function overlayStages<A>(
   change: (stage: Stage) => Partial<Stage>,
 ) {
   return {
-    async stage(claim, certificate, action, reads): Promise<Staged> {
-      const staged = await adapter.stage(claim, certificate, action, reads);
+    async stage(...asked): Promise<Staged> {
+      const staged = await adapter.stage(...asked);
       if (staged.kind === 'failed') return staged;
       return { kind: 'held', stage: overlay(staged.stage, change(staged.stage)) };
     },

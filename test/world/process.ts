@@ -145,8 +145,7 @@ export class MemoryProcess {
     return overlay(adapter, {
       ...common,
       markers: this.#watchMarkers(adapter.markers),
-      stage: (claim, certificate, action, reads) =>
-        this.#call('adapter.stage', () => staging.stage(claim, certificate, action, reads)),
+      stage: (...asked) => this.#call('adapter.stage', () => staging.stage(...asked)),
     });
   }
 

@@ -51,13 +51,13 @@ export async function measureBulk(
     held: [] as number[],
     compared: [] as number[],
   }));
-  const approved = [];
-  for (const statement of STATEMENTS)
-    approved.push(await approveBulk(bench, statement, rows, rounds + 1));
+  const approved: (() => Promise<void>)[] = [];
   for (let round = 0; round <= rounds; round += 1) {
     progress(`bulk, round ${round} of ${rounds}`);
     for (const [index, statement] of STATEMENTS.entries()) {
-      const held = await timed(approved[index] ?? (async () => {}));
+      // Only now are the rows there that it changes, without which it is not prepared.
+      approved[index] ??= await approveBulk(bench, statement, rows, rounds + 1);
+      const held = await timed(approved[index]);
       const bare = await timed(async () => {
         await client.query('begin');
         await client.query(statement.sql, [rows]);

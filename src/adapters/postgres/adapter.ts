@@ -188,8 +188,11 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       boundary,
       reached,
       readCommitted: (reads) => this.read(reads),
+      // A setting that was once applied reads as '' afterwards, and not as unset.
       release: async (inDoubt, reset) =>
-        await (inDoubt ? sessions.drop(session) : sessions.giveBack(session, reset)),
+        await (inDoubt || Object.keys(request.settings).length > 0
+          ? sessions.drop(session)
+          : sessions.giveBack(session, reset)),
     };
     const candidate = new PostgresCandidate(tools, request, locked);
     return { kind: 'open', candidate, marker: undefined };

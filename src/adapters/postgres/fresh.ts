@@ -7,7 +7,7 @@ import { queryPinned } from './formats.ts';
 import { assignedBy, type PostgresRelation } from './relation.ts';
 
 /** A column that PostgreSQL fills with random identifiers. */
-export interface RandomColumn {
+interface RandomColumn {
   readonly relation: PostgresRelation;
   readonly column: string;
   /**

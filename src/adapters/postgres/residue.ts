@@ -54,7 +54,7 @@ export function stepsOf({ start, increment }: Steps, position: string): bigint {
 }
 
 /** How a sequence continues. */
-export interface Steps {
+interface Steps {
   readonly start: bigint;
   readonly increment: bigint;
 }

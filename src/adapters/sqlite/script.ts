@@ -25,9 +25,9 @@ const BEGINNINGS = ['select', 'insert', 'update', 'delete', 'replace', 'with', '
 
 /**
  * The statements of a script, each with the comments before it. Semicolons in strings, quoted names
- * and comments do not count. Anything but a query or a write is refused by its first word: a
- * trigger, whose body has semicolons, and a transaction of the script itself, are no actions. When
- * a piece is compiled, SQLite says where its first statement ends, and text after it is refused.
+ * and comments do not count. Anything but a query or a write is refused by its first word, such as
+ * CREATE TRIGGER, whose body has semicolons, and BEGIN. When a piece is compiled, SQLite says where
+ * its first statement ends, and text after it is refused.
  */
 export function splitScript(script: string): readonly string[] {
   const statements: string[] = [];

@@ -48,7 +48,11 @@ export function usableTables({ tables }: DatabaseSchema): readonly TableSchema[]
 export function chooseRelations(answer: string, schema: DatabaseSchema): readonly string[] {
   const usable = usableTables(schema).map(({ name }) => name);
   if (answer === 'all') return usable;
-  const chosen = answer.split(',').map((name) => name.trim());
+  const chosen = answer.split(',').map((text) => {
+    const name = text.trim();
+    const unquoted = name.replace(/^"(.*)"$/, '$1');
+    return usable.includes(name) || !usable.includes(unquoted) ? name : unquoted;
+  });
   const wrong = chosen.find((name) => !usable.includes(name));
   if (wrong === undefined) return chosen;
   const why = schema.tables.find(({ name }) => name === wrong)?.unusable;

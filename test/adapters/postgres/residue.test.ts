@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import type { EffectMatchError } from '../../../src/errors.ts';
 import {
   approver,
@@ -16,6 +17,7 @@ import {
   renderTerminal,
   update,
 } from '../../../src/index.ts';
+import { Connection } from '../../../src/postgres/connection.ts';
 import { type Residue, storableResidue } from '../../../src/protocol/residue.ts';
 import type { TerminalOf } from '../../../src/protocol/terminal.ts';
 import { protectedDatabase } from '../../postgres/protected.ts';
@@ -182,4 +184,17 @@ test('where values are not stored, positions are not either', () => {
   assert.deepEqual(storableResidue(residue, 'digest'), [
     { kind: 'sequence', name: 'invoice_id_seq' },
   ]);
+});
+
+test('a sequence that only others moved meanwhile is not reported', async () => {
+  await using port = await openPort(SCHEMA, { relations: ['invoice', 'plain'] });
+  await using other = await Connection.open(port.db.url(), 'test');
+  await other.script('begin; select from plain where id = 1 for update');
+  const holding = port.hold({ sql: 'update plain set n = 2 where id = 1' });
+  const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and usename = $1`;
+  while ((await port.db.run(waits, [port.db.role('em_exec')])).length === 0) await setTimeout(20);
+  await other.script(`select nextval('invoice_id_seq'); commit`);
+  const { evidence, stage } = demandHeld(await holding);
+  assert.deepEqual([evidence.records.length, evidence.residue, evidence.drawn], [1, [], []]);
+  await stage.discard();
 });

@@ -133,7 +133,7 @@ function readBesides(text: string) {
 }
 
 /** Which transactions were over at one moment: all below `end` that are not `running`. */
-export interface TransactionSnapshot {
+interface TransactionSnapshot {
   readonly start: bigint;
   readonly end: bigint;
   readonly running: ReadonlySet<bigint>;

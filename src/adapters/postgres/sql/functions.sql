@@ -191,12 +191,12 @@ begin
   -- The time is that of the transaction, which is what now() says in it, however long ago it began.
   insert into effectmatch.stage as s (xid, occurrence, looks)
     values (pg_current_xact_id(), opened,
-      array(select pg_stat_get_xact_blocks_fetched(s) from unnest(sequences) as given(s)))
+      array(select pg_stat_get_xact_blocks_fetched(s) from (select unnest(sequences)) as given(s)))
     returning s.xid::text, floor(extract(epoch from now()) * 1000),
       case when current_setting('transaction_isolation') <> 'serializable'
            then (select m.disposition from effectmatch.marker as m where m.occurrence = opened) end,
       array_to_string(array(
-      select concat(s, ':', pg_sequence_last_value(s)) from unnest(sequences) as given(s)), ' '),
+      select concat(s, ':', pg_sequence_last_value(s)) from (select unnest(sequences)) as given(s)), ' '),
       concat(set_config('effectmatch.stage', s.ctid::text, true),
         set_config('lock_timeout', lock_ms::text, true), set_config('statement_timeout', deadline_ms::text, true),
         set_config('idle_in_transaction_session_timeout', deadline_ms::text, true),
@@ -289,7 +289,7 @@ begin
       array_to_string(array(
       select concat(s, ':', pg_sequence_last_value(s), ':', times)
         from (select s, pg_stat_get_xact_blocks_fetched(s) - before - 1 as times
-                from rows from (unnest(sequences), unnest(opened)) as given(s, before)) as touched
+                from (select unnest(sequences), unnest(opened)) as given(s, before)) as touched
        where times is distinct from 0), ' ')
     union all
     select r.relation, r.op, r.images, r.was, r.became
