@@ -119,14 +119,16 @@ const peers = Object.keys(manifest.peerDependencies ?? {}).map(
   (name) => `${name}@${manifest.devDependencies[name]}`,
 );
 /** These need an optional peer, and must say so until it is installed. */
-const NEEDS_PEERS = [`${manifest.name}/adapters/postgres`, `${manifest.name}/telemetry`];
+const NEEDS_PEERS = ['adapters/mysql', 'adapters/postgres', 'telemetry'].map(
+  (path) => `${manifest.name}/${path}`,
+);
 const subpaths = Object.keys(manifest.exports)
   .filter((path) => path !== './package.json')
   .map((path) => manifest.name + path.slice(1));
 
 function importAll(consumer) {
   for (const name of NEEDS_PEERS) {
-    const code = `await import('${name}').then(() => process.exit(1), ({ message }) => { if (!/'pg'|'@opentelemetry.api'/.test(message)) throw new Error(message) })`;
+    const code = `await import('${name}').then(() => process.exit(1), ({ message }) => { if (!/'pg'|'mysql2'|'@opentelemetry.api'/.test(message)) throw new Error(message) })`;
     run(process.execPath, ['--input-type=module', '--eval', code], consumer);
   }
   const without = importThese(
@@ -162,6 +164,8 @@ function importThese(consumer, names) {
 function compile(consumer) {
   const types = join(consumer, 'node_modules/@types');
   mkdirSync(types, { recursive: true });
+  // A driver may have brought another version.
+  rmSync(join(types, 'node'), { recursive: true, force: true });
   symlinkSync(join(root, 'node_modules/@types/node'), join(types, 'node'));
   const imports = subpaths.map(
     (name, index) => `import * as part${index} from '${name}';\nvoid part${index};`,

@@ -1,12 +1,13 @@
 // Runs the test files with node:test. `--fast` leaves out what starts many processes or plays many
 // random faults; `--only <part>`, or the part alone, keeps files whose path contains it. Test files
 // that need PostgreSQL share one server, which starts before them and ends after them, however they
-// end.
+// end; so do those that need MariaDB, which is installed first where that is possible.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
 
 const SLOW = [
@@ -27,6 +28,11 @@ const SLOW = [
   'test/adapters/postgres/concurrency.test.ts',
   'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
+  'test/mysql/server.test.ts',
+  'test/adapters/mysql/differential.test.ts',
+  'test/adapters/mysql/kill.test.ts',
+  'test/adapters/mysql/server-kill.test.ts',
+  'test/mysql/escapes/',
   'test/npm-test.test.ts',
   'test/postgres/frozen-server.test.ts',
   'test/postgres/server.test.ts',
@@ -49,14 +55,19 @@ if (files.length === 0) {
   );
   process.exit(1);
 }
-const { startServer, environmentOf, installVersion15 } = files.some(needsPostgres)
-  ? await import('../test/postgres/server.ts')
-  : {};
-installVersion15?.();
-const server = await startServer?.().catch((error) => {
-  console.error(`These tests need PostgreSQL, which did not start. ${error.message}`);
-  process.exit(1);
-});
+const servers = [];
+if (files.some(needsPostgres)) {
+  const postgres = await import('../test/postgres/server.ts');
+  postgres.installVersion15();
+  await startShared('PostgreSQL', postgres);
+}
+if (files.some(needsMariadb)) {
+  const { findMariadb, installMariadb } = await import('../test/mysql/binaries.ts');
+  installMariadb();
+  // Where it is missing, its tests are skipped with the reason, and under CI they fail.
+  if (findMariadb() !== undefined)
+    await startShared('MariaDB', await import('../test/mysql/server.ts'));
+}
 const tests = spawn(
   process.execPath,
   [
@@ -67,7 +78,10 @@ const tests = spawn(
     '--test-timeout=540000',
     ...files,
   ],
-  { stdio: 'inherit', env: { ...process.env, ...(server && environmentOf(server)) } },
+  {
+    stdio: 'inherit',
+    env: Object.assign({}, process.env, ...servers.map(({ environment }) => environment)),
+  },
 );
 let interrupted = false;
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
@@ -77,9 +91,20 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   });
 }
 const [status] = await once(tests, 'exit');
-await server?.stop();
+for (const { stop } of servers) await stop();
 if (interrupted) console.log('\nINTERRUPTED: not every test has run');
 process.exit(interrupted ? 130 : (status ?? 1));
+
+async function startShared(name, { startServer, environmentOf }) {
+  try {
+    const server = await startServer();
+    servers.push({ environment: environmentOf(server), stop: server.stop });
+  } catch (error) {
+    console.error(`These tests need ${name}, which did not start. ${error.message}`);
+    for (const { stop } of servers) await stop();
+    process.exit(1);
+  }
+}
 
 function readArguments() {
   try {

@@ -31,7 +31,7 @@ const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 export const init: Verb = {
   name: 'init',
   summary: 'look at a database and write a configuration for it',
-  about: `Reads the schema of an SQLite file or a PostgreSQL database and writes ${CONFIG}: the
+  about: `Reads the schema of an SQLite file, a PostgreSQL or a MariaDB database and writes ${CONFIG}: the
 tables that operations may write, columns that a trigger sets to the time as volatile, what is
 compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The
 database is only read. On a terminal it asks; with --yes or in a script it takes what it finds. It
@@ -55,13 +55,14 @@ replaces a configuration only with --force or after you agree, and never replace
     },
     roles: {
       value: 'SUFFIX',
-      about: 'PostgreSQL: ends the names of the three roles, as in effectmatch_exec_SUFFIX',
+      about: 'servers: ends the names of the three roles, as in effectmatch_exec_SUFFIX',
     },
     yes: { about: 'ask nothing' },
   },
   examples: [
     'effectmatch init books.db --approver alice',
     'effectmatch init postgres://postgres@localhost/books --approver alice',
+    'effectmatch init mysql://root@localhost/books --approver alice',
     'effectmatch init books.db --relations invoice,notification --yes',
   ],
   async run(args, output) {
@@ -259,7 +260,7 @@ function nextSteps({ kind }: DatabaseSchema, adapter: string, keyFile: string | 
     [`effectmatch approve proposal.json --key ${key} --out license.json`, 'read it, sign it'],
     ['effectmatch run license.json --sql "…"', 'commits only what was approved'],
   ];
-  if (kind === 'postgres') {
+  if (kind !== 'sqlite') {
     const why = `roles, recorders, marker table; needs ${ADMIN_VARIABLE}`;
     steps.unshift(['effectmatch provision', why]);
   }

@@ -19,7 +19,7 @@ export const provision: Verb = {
 SQL, a trusted login, recorders on the registered tables, the marker table. It is one transaction
 and can be run again at any time. It needs a superuser the first time, later a login that owns the
 tables and may create roles, given with --admin or in ${ADMIN_VARIABLE}; that login is used for
-nothing else.`,
+nothing else. (MariaDB commits each statement by itself; all of them can be repeated.)`,
   flags: {
     adapter: {
       value: 'NAME',

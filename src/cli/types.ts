@@ -12,7 +12,7 @@ const OUT = 'effectmatch.types.ts';
 export const types: Verb = {
   name: 'types',
   summary: 'write TypeScript types of the tables, for manifests that the compiler checks',
-  about: `Reads the tables of an SQLite file or a PostgreSQL database and writes a module with
+  about: `Reads the tables of an SQLite file, a PostgreSQL or a MariaDB database and writes a module with
 their types and with insert, update, remove, row, absent and read for them, so that the compiler
 finds wrong tables, columns and values. The database is only read. Write the module again when the
 schema has changed.`,

@@ -5,6 +5,12 @@ import { quoteLiteral, quoteName } from './identifier.ts';
 /** The only dollar quote that files use, so that a value can be kept from ending one. */
 const DOLLAR_QUOTE = '$effectmatch$';
 
+/** How a server writes identifiers and literals. */
+interface Quoting {
+  readonly name: (text: string) => string;
+  readonly literal: (text: string) => string;
+}
+
 /**
  * The statements of an `.sql` file, in its order. Above each is a line `-- name: …`, by which code
  * asks for it. Placeholders are those of psql: `:"role"` becomes a quoted identifier, `:'role'` a
@@ -13,7 +19,10 @@ const DOLLAR_QUOTE = '$effectmatch$';
 export class SqlFile {
   readonly #statements = new Map<string, string>();
 
-  constructor(file: URL) {
+  readonly #quoting: Quoting;
+
+  constructor(file: URL, quoting: Quoting = { name: quoteName, literal: quoteLiteral }) {
+    this.#quoting = quoting;
     const [, ...sections] = readFileSync(file, 'utf8').split(/^-- name: /m);
     for (const section of sections) {
       const [name = '', ...lines] = section.split('\n');
@@ -40,10 +49,11 @@ export class SqlFile {
       const value = values[key];
       invariant(value !== undefined, `statement ${name} is given a value for ${key}`);
       if (value.includes(DOLLAR_QUOTE)) {
-        const what = `postgres: a name or password contains ${DOLLAR_QUOTE}`;
+        const what = `a name or password contains ${DOLLAR_QUOTE}`;
         throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what);
       }
-      return identifier === undefined ? quoteLiteral(value) : quoteName(value);
+      const { name: quoteIdentifier, literal: quoteValue } = this.#quoting;
+      return identifier === undefined ? quoteValue(value) : quoteIdentifier(value);
     });
   }
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { chooseSeed, type Random, randomOf } from '../random.ts';
 import { OPERATION_KINDS, WORLD_KINDS } from './backends/backend.ts';
-import { BACKENDS } from './backends/index.ts';
+import { SOAKED } from './backends/index.ts';
 import { createTemplate, type Installation, type Template } from './installation.ts';
 import { Pool } from './pool.ts';
 import { runKillCase, runStartCase, runStreamCase } from './scenario.ts';
@@ -89,11 +89,11 @@ class Soak {
   async run(): Promise<number> {
     const { adapter, seed, only } = this.#asked;
     console.error(`seed ${seed}`);
-    const backends = BACKENDS.filter(
+    const backends = SOAKED.filter(
       (backend) => backend.name === adapter || backend.name.startsWith(`${adapter}-`),
     );
     if (backends.length === 0)
-      throw new Error(`no adapter "${adapter}"; there are ${BACKENDS.map(({ name }) => name)}`);
+      throw new Error(`no adapter "${adapter}"; there are ${SOAKED.map(({ name }) => name)}`);
     for (const backend of backends)
       this.#templates.push(await createTemplate(backend, WORLD_KINDS));
     const progress = setInterval(() => this.#report(), 2000);

@@ -26,6 +26,14 @@ import { descendantsOf, signal, stillRunning } from './processes.ts';
 /** Settings of postgresql.conf by name. */
 export type Settings = Readonly<Record<string, string>>;
 
+/** Which server a keeper creates. */
+export interface ClusterOrder {
+  readonly version: Version;
+  readonly settings: Settings;
+  /** The folder of another installation's programs. */
+  readonly bin?: string;
+}
+
 /**
  * What tests may count on. `fsync` stays on as PostgreSQL has it: crash tests depend on it. PREPARE
  * TRANSACTION is possible, so a test that sees it refused saw our refusal. Shared memory lives in
@@ -44,7 +52,7 @@ const DEFAULTS: Settings = {
  * Below the range from which systems take ports for outgoing connections, so a restart finds its
  * port free.
  */
-async function findFreePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);
     const probe = createServer().unref();
@@ -60,11 +68,11 @@ async function findFreePort(): Promise<number> {
 }
 
 /** Says early, and with a remedy, that another account cannot reach the folder. */
-function refuseClosedParents(folder: string): void {
+export function refuseClosedParents(folder: string): void {
   for (let at = dirname(folder); at !== dirname(at); at = dirname(at))
     if ((statSync(at).mode & 0o001) === 0)
       throw new Error(
-        `PostgreSQL cannot run as root, and other accounts cannot enter ${at}. Set TMPDIR elsewhere.`,
+        `The server cannot run as root, and other accounts cannot enter ${at}. Set TMPDIR elsewhere.`,
       );
 }
 
@@ -96,7 +104,7 @@ export class Cluster {
    * Creates the data folder and starts on a free port; a port that another process took meanwhile
    * is left to it.
    */
-  async create(version: Version, settings: Settings, bin?: string): Promise<void> {
+  async create({ version, settings, bin }: ClusterOrder): Promise<void> {
     this.#account = serverAccount();
     if (this.#account.uid !== undefined) {
       refuseClosedParents(this.folder);

@@ -1,24 +1,24 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { KeeperAnswer, KeeperOrder } from './keeper.ts';
+import type { KeeperAnswer, KeeperOrder } from './keeper-loop.ts';
 
 /** What the keeper says about its server after each order. */
 export type KeeperReport = Extract<KeeperAnswer, { kind: 'done' }>;
 
 /** The owner's end of the channel to a keeper process. */
-export interface Keeper {
+export interface Keeper<Create> {
   readonly pid: number | undefined;
   /**
    * Resolves when the order was carried out; rejects with the keeper's words when it could not be.
    */
-  order(order: KeeperOrder): Promise<KeeperReport>;
+  order(order: KeeperOrder<Create>): Promise<KeeperReport>;
   /** Ends the server, removes its folder and waits until the keeper itself has ended. */
   end(): Promise<void>;
 }
 
 /** Starts a keeper. While no order is under way it does not hold the test process open. */
-export function openKeeper(): Keeper {
+export function openKeeper<Create>(program: URL): Keeper<Create> {
   const {
     NODE_OPTIONS: _,
     NODE_TEST_CONTEXT: __,
@@ -28,7 +28,7 @@ export function openKeeper(): Keeper {
   // A server may run as another user, who cannot enter a private folder of the owner's.
   const { EFFECTMATCH_SERVER_TMPDIR: open = inherited.TMPDIR } = inherited;
   const env = open === undefined ? inherited : { ...inherited, TMPDIR: open };
-  const child = fork(fileURLToPath(new URL('./keeper.ts', import.meta.url)), {
+  const child = fork(fileURLToPath(program), {
     env,
     execArgv: ['--no-warnings'],
     detached: true,
@@ -50,7 +50,7 @@ export function openKeeper(): Keeper {
   hold(-1);
 
   let turn: Promise<unknown> = Promise.resolve();
-  const ask = async (order: KeeperOrder): Promise<KeeperReport> => {
+  const ask = async (order: KeeperOrder<Create>): Promise<KeeperReport> => {
     if (!child.connected) throw new Error('the server was stopped');
     child.send(order);
     const answer = await Promise.race([

@@ -125,7 +125,7 @@ test('an owner killed while its server is being created leaves nothing', async (
   await chmod(place.path, 0o755);
   const code = `
     import { openKeeper } from ${JSON.stringify(new URL('./keeper-channel.ts', import.meta.url).href)};
-    const keeper = openKeeper();
+    const keeper = openKeeper(new URL(${JSON.stringify(new URL('./keeper.ts', import.meta.url).href)}));
     keeper.order({ kind: 'create', version: 17, settings: {} });
     process.send(keeper.pid);
   `;

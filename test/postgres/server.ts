@@ -21,7 +21,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Version } from './binaries.ts';
-import type { Settings } from './cluster.ts';
+import type { ClusterOrder, Settings } from './cluster.ts';
 import { type Address, createDatabase, type TestDatabase, urlOf } from './database.ts';
 import { openKeeper } from './keeper-channel.ts';
 
@@ -89,7 +89,7 @@ export async function startServer({
   settings = {},
   bin,
 }: ServerOptions = {}): Promise<TestServer> {
-  const keeper = openKeeper();
+  const keeper = openKeeper<ClusterOrder>(new URL('./keeper.ts', import.meta.url));
   const stop = () => keeper.end();
   let report = await keeper
     .order({ kind: 'create', version, settings, ...(bin && { bin }) })

@@ -27,7 +27,7 @@ export interface ConfigPlan {
  */
 export function configText(plan: ConfigPlan, schema: DatabaseSchema): string {
   const { adapter, store, keyring } = plan;
-  const helper = schema.kind === 'postgres' ? ', fromEnvironment' : '';
+  const helper = schema.kind !== 'sqlite' ? ', fromEnvironment' : '';
   return `// Written by \`effectmatch init\`; from here on it is yours. Relative paths are relative to this folder.
 import { defineConfig${helper} } from 'effectmatch';
 import { ${schema.kind} } from 'effectmatch/adapters/${schema.kind}';

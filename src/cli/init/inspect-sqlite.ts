@@ -12,7 +12,7 @@ import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } 
 export function inspectSqlite(file: string): DatabaseSchema {
   if (!existsSync(file)) {
     const next =
-      'give the path of an existing SQLite file, or the address of a PostgreSQL database (postgres://…); nothing was written';
+      'give the path of an existing SQLite file, or the address of a PostgreSQL or MariaDB database (postgres://…, mysql://…); nothing was written';
     throw new GuidedError('ERR_EM_NOT_FOUND', `no database at ${file}`, next);
   }
   try {

@@ -15,9 +15,9 @@ interface DatabaseAddress {
 
 export function readAddress(args: Arguments): DatabaseAddress {
   const named = args.first === '' ? (process.env[ADMIN_VARIABLE] ?? '') : args.first;
-  if (/^postgres(?:ql)?:/i.test(named)) return { kind: 'server', address: named };
+  if (SERVER.test(named)) return { kind: 'server', address: named };
   if (named !== '') return { kind: 'file', address: resolve(named) };
-  const ways = 'the path of an SQLite file, or postgres://…';
+  const ways = 'the path of an SQLite file, postgres://… or mysql://…';
   throw args.wrong(`name the database: ${ways} (or set ${ADMIN_VARIABLE})`);
 }
 
@@ -25,18 +25,35 @@ export function readAddress(args: Arguments): DatabaseAddress {
 export async function inspect({ kind, address }: DatabaseAddress): Promise<DatabaseSchema> {
   using _progress = showProgress('looking at the database');
   if (kind === 'file') return inspectSqlite(address);
-  const { inspectPostgres } = await loadPostgres();
+  if (MYSQL.test(address)) {
+    const { inspectMysql } = await load('MariaDB', 'mysql2', () => import('./inspect-mysql.ts'));
+    return await inspectMysql(address);
+  }
+  const packages = 'pg libpg-query';
+  const { inspectPostgres } = await load(
+    'PostgreSQL',
+    packages,
+    () => import('./inspect-postgres.ts'),
+  );
   return await inspectPostgres(address);
 }
 
-/** The driver is an optional package. */
-async function loadPostgres(): Promise<typeof import('./inspect-postgres.ts')> {
+const MYSQL = /^(?:mysql|mariadb):/i;
+const SERVER = /^(?:postgres(?:ql)?|mysql|mariadb):/i;
+
+/** Drivers are optional packages. */
+async function load<Module>(
+  server: string,
+  packages: string,
+  open: () => Promise<Module>,
+): Promise<Module> {
   try {
-    return await import('./inspect-postgres.ts');
+    return await open();
   } catch (cause) {
     if (!hasCode(cause, 'ERR_MODULE_NOT_FOUND')) throw cause;
-    const message = 'PostgreSQL needs the packages pg and libpg-query';
-    const next = 'run `npm install pg libpg-query`, then this command again; nothing was written';
+    const names = packages.split(' ');
+    const message = `${server} needs the package${names.length > 1 ? 's' : ''} ${names.join(' and ')}`;
+    const next = `run \`npm install ${packages}\`, then this command again; nothing was written`;
     throw new GuidedError('ERR_EM_ADAPTER_UNAVAILABLE', message, next, cause);
   }
 }

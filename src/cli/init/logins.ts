@@ -18,17 +18,20 @@ interface Access {
   readonly secrets?: { readonly file: string; readonly text: string };
 }
 
-/** The address of a PostgreSQL server with the ending of its role names, as they were given. */
+/** The address of a server with the ending of its role names, as they were given. */
 interface Server {
   readonly address: URL;
   readonly suffix: string | undefined;
 }
 
+const isMysql = (address: string) => /^(?:mysql|mariadb):/i.test(address);
+
 export function readServer(args: Arguments, admin: string): Server {
   const address = URL.canParse(admin) ? new URL(admin) : undefined;
   if (address === undefined || address.hostname === '' || address.pathname.length <= 1) {
-    const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
-    throw args.wrong(`the address of a PostgreSQL database is ${form}`);
+    const [scheme, server] = isMysql(admin) ? ['mysql', 'MariaDB'] : ['postgres', 'PostgreSQL'];
+    const form = `${scheme}://USER:PASSWORD@HOST:PORT/DATABASE`;
+    throw args.wrong(`the address of a ${server} database is ${form}`);
   }
   const roles = args.value('roles');
   if (roles !== undefined && !/^[a-z0-9_]{1,40}$/.test(roles))
@@ -52,6 +55,10 @@ export function loginsOf(address: URL, suffix: string, folder: string): Access {
     `control: fromEnvironment('${CONTROL}', { file: '${ENV_FILE}' }),`,
     `execution: fromEnvironment('${EXECUTION}', { file: '${ENV_FILE}' }),`,
     ...(owner === 'effectmatch_owner' ? [] : [`owner: ${literal(owner)},`]),
+    // One server of MariaDB has many databases, and each protected one has its records in another.
+    ...(isMysql(address.href) && owner !== 'effectmatch_owner'
+      ? [`controlDatabase: ${literal(owner.replace('_owner', ''))},`]
+      : []),
   ];
   if (kept !== undefined) return { lines };
   const ledger = loginOf(address, `effectmatch_ledger${suffix}`);

@@ -3,7 +3,7 @@ import { GuidedError } from '../fault.ts';
 
 /** What was found about a database. Names are written as the adapter writes them. */
 export interface DatabaseSchema {
-  readonly kind: 'sqlite' | 'postgres';
+  readonly kind: 'sqlite' | 'postgres' | 'mysql';
   /** A name for the adapter, from the file or the database. */
   readonly suggestedName: string;
   readonly tables: readonly TableSchema[];
@@ -11,7 +11,7 @@ export interface DatabaseSchema {
   readonly functions: readonly string[];
   /** Views that agents could be allowed to write through. */
   readonly views: readonly string[];
-  /** PostgreSQL: suffix of the three role names; empty if the default names are not taken. */
+  /** Servers: ending of the names of roles; empty if the usual names are not taken. */
   readonly roleSuffix: string;
 }
 

@@ -1,11 +1,12 @@
 import type { Backend } from './backend.ts';
 import { filesBackend } from './files.ts';
 import { REMOTE_BACKENDS } from './http.ts';
+import { mysqlBackend } from './mysql.ts';
 import { postgresBackend, postgresLedgerBackend } from './postgres.ts';
 import { snapshotBackend } from './snapshot.ts';
 import { sqliteBackend } from './sqlite.ts';
 
-/** Every backend that the crash tests know; `soak --adapter` selects by the start of a name. */
+/** Every backend that the crash tests know. */
 export const BACKENDS: readonly Backend[] = [
   sqliteBackend('wal'),
   sqliteBackend('delete'),
@@ -17,12 +18,17 @@ export const BACKENDS: readonly Backend[] = [
 /** The same, and PostgreSQL with its ledger beside the business data. */
 export const BACKENDS_AND_LEDGERS: readonly Backend[] = [...BACKENDS, postgresLedgerBackend];
 
+/**
+ * Those that `soak --adapter` selects from by the start of a name. Otherwise
+ * test/adapters/mysql/kill.test.ts kills MariaDB's clients.
+ */
+export const SOAKED: readonly Backend[] = [...BACKENDS_AND_LEDGERS, mysqlBackend];
+
 export function backendNamed(name: string): Backend {
-  const all = [...BACKENDS_AND_LEDGERS, ...REMOTE_BACKENDS];
-  const found = all.find((backend) => backend.name === name);
+  const found = [...SOAKED, ...REMOTE_BACKENDS].find((backend) => backend.name === name);
   if (found === undefined) {
     throw new Error(
-      `no backend "${name}"; there are ${BACKENDS.map((backend) => backend.name).join(', ')}`,
+      `no backend "${name}"; there are ${SOAKED.map((backend) => backend.name).join(', ')}`,
     );
   }
   return found;

@@ -10,9 +10,9 @@ import type { Backend, OperationShape, StoredMarker } from './backend.ts';
 
 /** Where the business data is: processes that know only the folder find it here. */
 const FILE = 'business.json';
-const RELATIONS = ['account', 'entry', 'deposit', 'message', 'notice', 'sheet'];
+export const RELATIONS = ['account', 'entry', 'deposit', 'message', 'notice', 'sheet'];
 /** Rows of nearly half a page each, so that a `bulk` commit writes many pages. */
-const SHEETS = 24;
+export const SHEETS = 24;
 
 interface Place {
   readonly database: string;
@@ -47,8 +47,8 @@ const EMPTY_LEDGER = `begin; set local search_path = effectmatch_ledger;
   truncate plan, issuance, journal, unsettled, checkpoint, document;
   update head set positions = 0; commit`;
 
-const amountOf = (n: number) => 10 + n;
-const sheetId = (n: number, index: number) => n * 1000 + index;
+export const amountOf = (n: number) => 10 + n;
+export const sheetId = (n: number, index: number) => n * 1000 + index;
 const range = (length: number) => Array.from({ length }, (_, index) => index);
 
 /**
@@ -209,7 +209,7 @@ export function postgresOn(
   };
 }
 
-function initialRows(operations: readonly OperationShape[]): string {
+export function initialRows(operations: readonly OperationShape[]): string {
   const sheets = operations.flatMap(({ n, kind }) =>
     kind === 'bulk'
       ? range(SHEETS).map((index) => `(${sheetId(n, index)}, ${n}, 0, repeat('x', 3000))`)
@@ -221,7 +221,7 @@ function initialRows(operations: readonly OperationShape[]): string {
   ].join('; ');
 }
 
-function linesAfter({ n, kind }: OperationShape, committed: boolean): readonly string[] {
+export function linesAfter({ n, kind }: OperationShape, committed: boolean): readonly string[] {
   const amount = amountOf(n);
   const credited = committed && kind === 'derive';
   const mark = committed ? 1 : 0;

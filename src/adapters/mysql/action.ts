@@ -1,0 +1,171 @@
+import mysql from 'mysql2/promise';
+import { readSql, readStatements } from '../../backend/action.ts';
+import {
+  type Fields,
+  refuseAction,
+  refuseRounded,
+  refuseUnknown,
+} from '../../contract/action-input.ts';
+import {
+  encodeBytes,
+  encodeInteger,
+  encodeReal,
+  readTag,
+  type Value,
+} from '../../protocol/value.ts';
+
+/** What may be bound to a parameter. Whole numbers are bound as BIGINT, booleans as 0 and 1. */
+export type MysqlValue = null | boolean | number | bigint | string | Uint8Array;
+
+/** One statement with values for its parameters `?`. */
+export interface MysqlStatement {
+  readonly sql: string;
+  readonly values?: readonly MysqlValue[];
+}
+
+/** What an agent may submit: a statement, several that run in order, or a script of several. */
+export type MysqlAction =
+  | MysqlStatement
+  | { readonly statements: readonly MysqlStatement[] }
+  | { readonly script: string };
+
+/** An action that was checked completely: a copy, ready to bind. */
+export interface CheckedMysqlAction {
+  readonly statements: readonly BoundStatement[];
+}
+
+interface BoundStatement {
+  readonly sql: string;
+  /** Integers as bigint, floating-point numbers as number, decimals with their tag. */
+  readonly values: readonly BoundValue[];
+}
+
+type BoundValue = null | number | bigint | string | Buffer | { readonly $dec: string };
+
+const BIGINT_OR_REAL =
+  'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
+/** The protocol counts parameters in 16 bits. */
+const MAX_PARAMETERS = 65_535;
+const MAX_VALUE_BYTES = 64 * 1024 * 1024;
+
+/** Checks untrusted input completely and copies it. Which statements may run, the server decides. */
+export function parseAction(input: unknown): CheckedMysqlAction {
+  return { statements: readStatements(input, readStatement, splitScript) };
+}
+
+/** What may hold a semicolon that ends no statement; a quote or comment that is open is `open`. */
+const PART =
+  /'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|`[^`]*`|--[\s][^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/|(?<open>['"`]|\/\*)|(?<end>;)|[\s\S]/g;
+
+/** The statements of a script. Each is admitted by the server, so a wrong division admits nothing. */
+function splitScript(script: string): readonly string[] {
+  const statements = [''];
+  for (const { 0: part, groups } of script.matchAll(PART)) {
+    if (groups?.open !== undefined)
+      throw refuseAction(`the script has ${part} that is not closed; close it`);
+    if (groups?.end === undefined) statements[statements.length - 1] += part;
+    else statements.push('');
+  }
+  return statements.map((statement) => statement.trim()).filter(hasCode);
+}
+
+function hasCode(statement: string): boolean {
+  return statement.replace(/--\s[^\n]*|#[^\n]*|\/\*(?!M?!)[\s\S]*?\*\//g, '').trim() !== '';
+}
+
+function readStatement(statement: Fields, where: string): BoundStatement {
+  refuseUnknown(statement, ['sql', 'values'], where);
+  const { values = [] } = statement;
+  const sql = readSql(statement.sql, where);
+  if (!Array.isArray(values) || values.length > MAX_PARAMETERS)
+    throw refuseAction(`${where}: values must be a list of at most ${MAX_PARAMETERS} values`);
+  const bound = Array.from(values, (value: unknown, index) =>
+    readValue(value, `${where}, value ${index + 1}`),
+  );
+  return { sql, values: bound };
+}
+
+function readValue(value: unknown, where: string): BoundValue {
+  switch (typeof value) {
+    case 'boolean':
+      return value ? 1n : 0n;
+    case 'number':
+      if (!Number.isFinite(value)) throw refuseAction(`${where}: the number is not finite`);
+      refuseRounded(value, where, BIGINT_OR_REAL);
+      return Number.isInteger(value) && !Object.is(value, -0) ? BigInt(value) : value;
+    case 'bigint':
+      if (value < -(2n ** 63n) || value >= 2n ** 64n)
+        throw refuseAction(`${where}: the integer does not fit into 64 bits`);
+      return value;
+    case 'string':
+      if (!value.isWellFormed()) throw refuseAction(`${where}: the text has a lone surrogate`);
+      if (value.length > MAX_VALUE_BYTES) throw refuseAction(`${where}: the text is too long`);
+      return value;
+    default:
+      return value === null ? null : readObjectValue(value, where);
+  }
+}
+
+function readObjectValue(value: unknown, where: string): BoundValue {
+  if (value instanceof Uint8Array && !(value.buffer instanceof SharedArrayBuffer)) {
+    if (value.byteLength > MAX_VALUE_BYTES) throw refuseAction(`${where}: too many bytes`);
+    return Buffer.from(value);
+  }
+  const tagged = typeof value === 'object' ? readTag(value as Value) : undefined;
+  switch (tagged?.tag) {
+    case '$int':
+      return readValue(BigInt(tagged.text), where);
+    case '$real':
+      if (!Number.isFinite(Number(tagged.text)))
+        throw refuseAction(`${where}: the number is not finite`);
+      return Number(tagged.text);
+    case '$dec':
+      return { $dec: tagged.text };
+    case '$bytes':
+      return Buffer.from(tagged.text, 'hex');
+    default:
+      throw refuseAction(
+        `${where}: a value is null, a boolean, a number, a bigint, a text or a Uint8Array`,
+      );
+  }
+}
+
+/** The values as the driver sends them, each with its type. */
+export function bindValues(values: readonly BoundValue[]): readonly unknown[] {
+  return values.map((value) => {
+    if (typeof value === 'bigint')
+      return value < 2n ** 63n
+        ? mysql.TypedParameter.LONGLONG(value)
+        : mysql.TypedParameter.LONGLONG.unsigned(value);
+    if (typeof value === 'object' && value !== null && '$dec' in value)
+      return mysql.TypedParameter.NEWDECIMAL(value.$dec);
+    return value;
+  });
+}
+
+/** The action as plain data, the same for every way of writing the same statements and values. */
+export function describeAction({ statements }: CheckedMysqlAction): Value {
+  return {
+    statements: statements.map(({ sql, values }) => ({ sql, values: values.map(describeValue) })),
+  };
+}
+
+function describeValue(value: BoundValue): Value {
+  if (typeof value === 'bigint') return encodeInteger(value);
+  if (typeof value === 'number') return encodeReal(value);
+  return Buffer.isBuffer(value) ? encodeBytes(value) : value;
+}
+
+const probes = new WeakSet<CheckedMysqlAction>();
+
+/** The action of the admission probe: it writes to a control table. */
+export function probeAction(controlDatabase: string, token: string): CheckedMysqlAction {
+  const sql = `insert into \`${controlDatabase.replaceAll('`', '``')}\`.probe (token) values (?)`;
+  const action = { statements: [{ sql, values: [token] }] };
+  probes.add(action);
+  return action;
+}
+
+export function isProbe(action: CheckedMysqlAction): boolean {
+  return probes.has(action);
+}

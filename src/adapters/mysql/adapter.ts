@@ -1,0 +1,206 @@
+import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
+import { promotable } from '../../backend/promotable.ts';
+import { adapterCode, checkVolatile } from '../../backend/setup.ts';
+import type {
+  AdapterContext,
+  AdapterIdentity,
+  Markers,
+  PromotableAdapter,
+  PromotableProbe,
+  Survey,
+} from '../../contract/adapter.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { Manifest } from '../../protocol/manifest.ts';
+import type { Registration } from '../../protocol/registration.ts';
+import { type CheckedMysqlAction, describeAction, parseAction, probeAction } from './action.ts';
+import { CHANNELS, MysqlCandidate } from './candidate.ts';
+import { readRelations } from './catalog.ts';
+import { asFault } from './connection.ts';
+import { type MysqlDeployment, readDeployment } from './deployment.ts';
+import { describeFailure } from './failure.ts';
+import { markersOf } from './markers.ts';
+import {
+  type MysqlOptions,
+  type MysqlSettings,
+  PROFILES,
+  readOptions,
+  refused,
+} from './options.ts';
+import { readState } from './reading.ts';
+import { PROBE_RELATION } from './recorders.ts';
+import { normalise, normaliseKeys, type SchemaTools } from './schema.ts';
+import { ControlAccount, ExecutionSessions } from './sessions.ts';
+import { quoteName, quoteText } from './sql.ts';
+import { type MysqlBoundary, readBoundary } from './survey.ts';
+
+/** Connects both accounts, checks that the database is provisioned, and refuses the rest. */
+export async function openAdapter(
+  options: MysqlOptions,
+  context: AdapterContext,
+): Promise<PromotableAdapter<CheckedMysqlAction>> {
+  const settings = readOptions(options);
+  const control = new ControlAccount(options.control);
+  const sessions = new ExecutionSessions(options.execution, settings);
+  try {
+    const connection = await control.connection();
+    const deployment = await readDeployment(connection, settings.controlDatabase);
+    const registration = await admitRegistration(control, settings);
+    await sweepRecords(control, settings.controlDatabase);
+    const execution = await sessions.peek();
+    const facts = { backend: deployment.backend, registration };
+    const boundary = await readBoundary(connection, execution, settings, facts);
+    const opened = { settings, control, sessions, deployment, registration, context };
+    return promotable(new MysqlBackend(opened, boundary), context);
+  } catch (error) {
+    await sessions.close();
+    await control.close();
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened');
+  }
+}
+
+async function admitRegistration(
+  control: ControlAccount,
+  settings: MysqlSettings,
+): Promise<Registration> {
+  const { business, relations, profile, values } = settings;
+  const names = relations.map(({ name }) => name);
+  const inspections = await readRelations(await control.connection(), business, names);
+  const targets = inspections.map((inspection, index) => {
+    if (inspection.kind === 'unusable')
+      throw refused(`relation "${inspection.name}" cannot be registered: ${inspection.why}`);
+    const { target: name, columns, key } = inspection.relation;
+    const volatile = [...new Set(relations[index]?.volatile ?? [])];
+    const target = { name, columns: columns.map((column) => column.name), key, volatile };
+    checkVolatile(target, refused);
+    return target;
+  });
+  return { profile, values, targets };
+}
+
+/** Records of committed stages are never read again; those of a stage without marker are kept. */
+async function sweepRecords(control: ControlAccount, database: string): Promise<void> {
+  const connection = await control.connection();
+  const [record, stage] = ['record', 'stage'].map((table) => `${quoteName(database)}.${table}`);
+  for (let swept = SWEEP; swept === SWEEP; ) {
+    const rows = await connection.texts(
+      `select id from ${record} where stage not in (select token from ${stage}) limit ${SWEEP}`,
+    );
+    swept = rows.length;
+    const ids = rows.map(([id]) => id).join(', ');
+    if (swept > 0) await connection.query(`delete from ${record} where id in (${ids})`);
+  }
+}
+
+const SWEEP = 1000;
+/** Stages after which the records of committed ones are removed. */
+const STAGES_BETWEEN_SWEEPS = 1000;
+
+interface Opened {
+  readonly settings: MysqlSettings;
+  readonly control: ControlAccount;
+  readonly sessions: ExecutionSessions;
+  readonly deployment: MysqlDeployment;
+  readonly registration: Registration;
+  readonly context: AdapterContext;
+}
+
+/** One MariaDB database behind two accounts. Reports; decides nothing. */
+class MysqlBackend implements Backend<CheckedMysqlAction> {
+  readonly profiles = PROFILES;
+  readonly channels = CHANNELS;
+  readonly identity: AdapterIdentity;
+  readonly registration: Registration;
+  readonly markers: Markers;
+  readonly probe: PromotableProbe<CheckedMysqlAction>;
+  readonly parseAction = parseAction;
+  readonly describeAction = describeAction;
+  readonly #opened: Opened;
+  #boundary: MysqlBoundary;
+  #staged = 0;
+
+  constructor(opened: Opened, boundary: MysqlBoundary) {
+    const { deployment, registration, control, settings, context } = opened;
+    const { controlDatabase } = settings;
+    this.#opened = opened;
+    this.#boundary = boundary;
+    this.registration = registration;
+    this.identity = {
+      kind: 'mariadb 10.11',
+      backend: deployment.backend,
+      code: adapterCode(import.meta.url, '../../postgres/'),
+    };
+    this.markers = markersOf({ control, controlDatabase, reached: context.reached });
+    this.probe = {
+      action: (token) => probeAction(controlDatabase, token),
+      target: PROBE_RELATION.target,
+      durable: (token) => this.#hasToken(token),
+    };
+  }
+
+  async normalise(manifest: Manifest): Promise<Manifest> {
+    return await normalise(this.#schemaTools(), manifest);
+  }
+
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    const stated = await normaliseKeys(this.#schemaTools(), reads);
+    const connection = await this.#opened.control.connection();
+    const { business: database } = this.#opened.settings;
+    return await readState({ connection, database }, this.#boundary.relations, stated);
+  }
+
+  async survey(): Promise<Survey> {
+    const { control, sessions, settings, deployment, registration } = this.#opened;
+    const facts = { backend: deployment.backend, registration };
+    const [trusted, execution] = [await control.connection(), await sessions.peek()];
+    this.#boundary = await readBoundary(trusted, execution, settings, facts);
+    return this.#boundary.survey;
+  }
+
+  async hold({ occurrence, reads }: HoldRequest): Promise<HoldResult<CheckedMysqlAction>> {
+    const { sessions, control, deployment, settings, context } = this.#opened;
+    const stated = await normaliseKeys(this.#schemaTools(), reads);
+    const { relations } = this.#boundary;
+    const { reached } = context;
+    this.#sweepSometimes();
+    const session = await sessions.take();
+    const candidate = new MysqlCandidate({
+      ...{ session, control, deployment, settings, relations, reached },
+    });
+    try {
+      const disposition = await candidate.begin(occurrence, stated);
+      return { kind: 'open', candidate, marker: disposition && { disposition } };
+    } catch (error) {
+      await candidate.end('discarded');
+      return describeFailure(error, 'the stage could not be opened', settings.values);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#opened.sessions.close();
+    await this.#opened.control.close();
+  }
+
+  #schemaTools(): SchemaTools {
+    const { control, settings } = this.#opened;
+    return {
+      registration: this.registration,
+      relations: this.#boundary.relations,
+      controlDatabase: settings.controlDatabase,
+      withSession: (use) => control.withSession(use),
+    };
+  }
+
+  #sweepSometimes(): void {
+    this.#staged += 1;
+    if (this.#staged % STAGES_BETWEEN_SWEEPS !== 0) return;
+    const { control, settings } = this.#opened;
+    sweepRecords(control, settings.controlDatabase).catch(() => {});
+  }
+
+  async #hasToken(token: string): Promise<boolean> {
+    const connection = await this.#opened.control.connection();
+    const table = `${quoteName(this.#opened.settings.controlDatabase)}.probe`;
+    const rows = await connection.query(`select 1 from ${table} where token = ${quoteText(token)}`);
+    return rows.length > 0;
+  }
+}

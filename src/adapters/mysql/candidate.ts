@@ -1,0 +1,375 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type Applied,
+  type Candidate,
+  type CandidateEnd,
+  type CandidateEvidence,
+  refusedPromotion,
+  type StageFailure,
+  stageFailed,
+} from '../../backend/candidate.ts';
+import { bytesAsText, ResultCollector } from '../../backend/results.ts';
+import { fingerprint } from '../../backend/setup.ts';
+import { refuseValueCount } from '../../contract/action-input.ts';
+import type {
+  AdapterContext,
+  ChannelReport,
+  Promotion,
+  ResultRow,
+} from '../../contract/adapter.ts';
+import type { MarkerText } from '../../contract/proof.ts';
+import { invariant } from '../../errors.ts';
+import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { OccurrenceId } from '../../protocol/record.ts';
+import type { Residue } from '../../protocol/residue.ts';
+import { bindValues, type CheckedMysqlAction, isProbe } from './action.ts';
+import type { MysqlRelation } from './catalog.ts';
+import { type MysqlConnection, MysqlFailure, type RawRow } from './connection.ts';
+import { Counters, type Positions } from './counters.ts';
+import type { MysqlDeployment } from './deployment.ts';
+import { describeFailure, explainError } from './failure.ts';
+import { type Recorded, readRecords, type TracedRelation } from './observation.ts';
+import type { MysqlSettings } from './options.ts';
+import { type Place, readRows, readState, textOfKey } from './reading.ts';
+import { PROBE_RELATION } from './recorders.ts';
+import { type ControlAccount, type ExecutionSession, readVariables } from './sessions.ts';
+import { quoteName, quoteText } from './sql.ts';
+import { countUndo, type UndoCount } from './witness.ts';
+
+/** Channels that must answer and agree. */
+export const CHANNELS = ['recorder', 'undo', 'rows', 'transaction', 'session'] as const;
+
+/** The session that a candidate holds, and the database around it. */
+export interface MysqlCandidateTools {
+  readonly session: ExecutionSession;
+  readonly control: ControlAccount;
+  readonly deployment: MysqlDeployment;
+  readonly settings: MysqlSettings;
+  readonly relations: ReadonlyMap<string, MysqlRelation>;
+  readonly reached: AdapterContext['reached'];
+}
+
+/**
+ * An active XA branch with the writes of its actions in it. Its name is random and leaves this
+ * object only towards the server: with it, a session could end and commit the branch.
+ */
+export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
+  readonly id: string;
+  readonly #tools: MysqlCandidateTools;
+  readonly #session: MysqlConnection;
+  readonly #branch = `'${randomBytes(16).toString('hex')}'`;
+  #readings: readonly StateReading[] = [];
+  readonly #counters: Counters;
+  #positions: Positions = new Map();
+  #isFailed = false;
+  #fromMs = 0;
+  #isProbe = false;
+  #seen: { readonly evidence: string; readonly standing: string } | undefined;
+  #isOpen = false;
+
+  constructor(tools: MysqlCandidateTools) {
+    this.id = `mariadb:${tools.deployment.backend}:${randomBytes(16).toString('hex')}`;
+    this.#tools = tools;
+    this.#session = tools.session.connection;
+    this.#counters = new Counters(tools);
+  }
+
+  /** Begins the branch and locks declared state; reports the marker that is already durable. */
+  async begin(
+    occurrence: OccurrenceId,
+    reads: readonly StateRead[],
+  ): Promise<MarkerText['disposition'] | undefined> {
+    const { relations, settings } = this.#tools;
+    await this.#session.query(`xa start ${this.#branch}`);
+    this.#isOpen = true;
+    const token = randomBytes(8).readBigUInt64BE();
+    const open = `call ${this.#procedure('open')}(${token}, ${quoteText(occurrence)})`;
+    const [[row], positions] = await Promise.all([this.#session.call(open), this.#counters.read()]);
+    this.#positions = positions;
+    this.#fromMs = readMs(row?.[0]);
+    const { business: database } = settings;
+    const place = { connection: this.#session, database, isLocking: true };
+    if (reads.length > 0) this.#readings = await readState(place, relations, reads);
+    const disposition = row?.[1]?.toString();
+    if (disposition === undefined) return undefined;
+    return disposition === 'committed' ? 'committed' : 'void';
+  }
+
+  async apply(action: CheckedMysqlAction): Promise<Applied> {
+    this.#isProbe ||= isProbe(action);
+    const applied = await this.#run(action);
+    this.#isFailed = applied.kind === 'failed';
+    return applied;
+  }
+
+  /** Each statement is admitted by the server's parser, prepared, and run. */
+  async #run(action: CheckedMysqlAction): Promise<Applied> {
+    const collected = new ResultCollector();
+    for (const [index, { sql, values }] of action.statements.entries()) {
+      const which = `statement ${index + 1}`;
+      const refusal = await this.#admit(sql, which);
+      if (refusal !== undefined) return refusal;
+      try {
+        const ran = await this.#session.execute(sql, bindValues(values));
+        if (ran.kind === 'mismatch') {
+          const { message } = refuseValueCount(which, ran.takes, values.length);
+          return stageFailed('action-failed', message);
+        }
+        collected.begin(ran.rows !== undefined);
+        for (const row of ran.rows ?? []) collected.add(() => readReturned(row));
+      } catch (error) {
+        return describeFailure(error, `${which} failed`, this.#tools.settings.values);
+      }
+    }
+    const { results } = collected;
+    return results === undefined ? { kind: 'done' } : { kind: 'done', results };
+  }
+
+  /**
+   * Has the server parse the text as the rest of an EXPLAIN, which admits only statements that read
+   * or write rows. It must also parse by itself, when it is prepared.
+   */
+  async #admit(sql: string, which: string): Promise<StageFailure | undefined> {
+    const { values } = this.#tools.settings;
+    try {
+      await this.#session.parse(`explain format=json ${sql}`);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof MysqlFailure) || error.number !== SYNTAX_ERROR)
+        return describeFailure(error, `${which} was not admitted`, values);
+      const what = 'is not one SELECT, INSERT, UPDATE, DELETE, REPLACE, WITH or VALUES';
+      const why = explainError(error, values);
+      return stageFailed('denied', `${which} ${what}, or its syntax is wrong: ${why}`);
+    }
+  }
+
+  /** Declared state as it was locked before the action; what was not declared is locked now. */
+  async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
+    const { relations, settings, control } = this.#tools;
+    const { business: database } = settings;
+    const id = ({ target, key }: StateRead) => fingerprint([target, key]);
+    const known = new Map(this.#readings.map((reading) => [id(reading), reading]));
+    const found = reads.map((read) => known.get(id(read)));
+    if (!found.every((reading) => reading !== undefined)) {
+      const locked = { connection: this.#session, database, isLocking: true };
+      await readState(locked, relations, reads);
+      return await readState(
+        { connection: await control.connection(), database },
+        relations,
+        reads,
+      );
+    }
+    return found.map(({ target, key, row }, index) => {
+      const names = reads[index]?.columns ?? Object.keys(row ?? {});
+      return { target, key, row: row && Object.fromEntries(names.map((n) => [n, row[n] ?? null])) };
+    });
+  }
+
+  async observe(): Promise<CandidateEvidence> {
+    const { session, control: sessions } = this.#tools;
+    const control = await sessions.connection();
+    const rows = await this.#session.call(`call ${this.#procedure('observe')}()`);
+    const [clock] = await this.#session.query('select unix_timestamp(sysdate(3))');
+    const recorded = this.#readRecords(rows);
+    const undo = await countUndo(control, this.#session.thread);
+    const isDurable = await this.#isDurable(control);
+    const residue = await this.#counters.compare(this.#positions);
+    const variables = await readVariables(this.#session);
+    const channels: readonly ChannelReport[] = [
+      ...(typeof recorded === 'string'
+        ? silent(['recorder', 'undo', 'rows'], recorded)
+        : await this.#reportRecords(recorded, undo, control)),
+      {
+        channel: 'transaction',
+        kind: 'stable',
+        before: 'held',
+        after: isDurable ? 'durable' : 'held',
+      },
+      { channel: 'session', kind: 'stable', before: session.variables, after: variables },
+    ];
+    const evidence = fingerprint([
+      typeof recorded === 'string' ? recorded : recorded.evidence,
+      channels,
+    ]);
+    this.#seen = { evidence, standing: standingOf(undo) };
+    return {
+      evidence,
+      records: typeof recorded === 'string' ? [] : recorded.records,
+      channels,
+      unattributed: 0,
+      assigned: typeof recorded === 'string' ? [] : recorded.assigned,
+      residue,
+      window: { fromMs: this.#fromMs, toMs: readMs(clock?.[0]) },
+    };
+  }
+
+  #readRecords(rows: readonly RawRow[]): Recorded | string {
+    const { relations } = this.#tools;
+    const known: ReadonlyMap<string, TracedRelation> = this.#isProbe
+      ? new Map([[PROBE_RELATION.target, PROBE_RELATION]])
+      : relations;
+    try {
+      return readRecords(known, rows);
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  async #reportRecords(
+    recorded: Recorded,
+    undo: UndoCount,
+    control: MysqlConnection,
+  ): Promise<readonly ChannelReport[]> {
+    const { records, written, contradiction } = recorded;
+    // One entry for each row of the recorders, one for the stage, and those of the writes.
+    const explained = `${recorded.undo + written + 1} undo entries`;
+    return [
+      { channel: 'recorder', kind: 'records', count: records.length },
+      undo.kind === 'counted'
+        ? {
+            channel: 'undo',
+            kind: 'stable',
+            before: explained,
+            after: `${undo.entries} undo entries`,
+          }
+        : { channel: 'undo', kind: 'silent', why: undo.why },
+      ...(contradiction === undefined
+        ? [await this.#compareRows(recorded, control)]
+        : silent(['rows'], contradiction)),
+    ];
+  }
+
+  /** What the records say of each row, before and now, against the rows themselves. */
+  async #compareRows({ histories }: Recorded, control: MysqlConnection): Promise<ChannelReport> {
+    const { business, controlDatabase } = this.#tools.settings;
+    const database = this.#isProbe ? controlDatabase : business;
+    const said: unknown[] = [];
+    const found: unknown[] = [];
+    for (const group of Map.groupBy(histories, ({ relation }) => relation).values()) {
+      const relation = group[0]?.relation;
+      if (relation === undefined) continue;
+      const keys = group.map(({ key }) => key);
+      const places: readonly Place[] = [
+        { connection: control, database },
+        { connection: this.#session, database },
+      ];
+      const [before, now] = await Promise.all(
+        places.map((place) => readRows(place, relation, keys)),
+      );
+      for (const { key, first, last } of group) {
+        const id = textOfKey(relation, key);
+        said.push([relation.target, first, last]);
+        found.push([relation.target, before?.get(id) ?? null, now?.get(id) ?? null]);
+      }
+    }
+    return {
+      channel: 'rows',
+      kind: 'stable',
+      before: fingerprint(said),
+      after: fingerprint(found),
+    };
+  }
+
+  /** Every write adds an undo entry, a recorded write that changes nothing too. */
+  async recheck(): Promise<string> {
+    const seen = this.#seen;
+    invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
+    const undo = await countUndo(await this.#tools.control.connection(), this.#session.thread);
+    const standing = standingOf(undo);
+    return standing === seen.standing ? seen.evidence : fingerprint([seen.evidence, standing]);
+  }
+
+  async commit(marker: MarkerText): Promise<Promotion> {
+    const { deployment, settings, reached } = this.#tools;
+    const { occurrence, text, sealKey, sealMac } = marker;
+    const proof = deployment.prove(this.#session.thread, marker);
+    const values = [occurrence, text, sealKey, sealMac, proof].map(quoteText).join(', ');
+    try {
+      await this.#session.query(`call ${this.#procedure('promote')}(${values})`);
+      reached('adapter:marker-written');
+      await this.#session.query(`xa end ${this.#branch}`);
+    } catch (error) {
+      // Nothing was committed: without XA COMMIT the branch ends with its session at the latest.
+      await this.#rollBack();
+      const isConflict = error instanceof MysqlFailure && error.number === DUPLICATE;
+      const reason = isConflict ? 'marker-conflict' : 'commit-failed';
+      return refusedPromotion(reason, explainError(error, settings.values));
+    }
+    await this.#session.query(`xa commit ${this.#branch} one phase`);
+    this.#isOpen = false;
+    reached('adapter:commit-returned');
+    return { kind: 'confirmed' };
+  }
+
+  async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
+    if (how === 'discarded' && this.#isOpen) await this.#rollBack();
+    this.#session.close();
+    if (!this.#isFailed) return undefined;
+    // The candidate is over, whether or not its residue can be told.
+    return await this.#counters.compare(this.#positions).catch(() => undefined);
+  }
+
+  /** Returns when the server has rolled back, by its answer or because the session is gone. */
+  async #rollBack(): Promise<void> {
+    try {
+      await this.#session.query(`xa end ${this.#branch}`).catch((error: unknown) => {
+        // It was ended before, or the server allows only a rollback now.
+        if (!(error instanceof MysqlFailure) || error.number === undefined) throw error;
+      });
+      await this.#session.query(`xa rollback ${this.#branch}`);
+    } catch {
+      this.#session.close();
+      await this.#waitUntilGone();
+    }
+    this.#isOpen = false;
+  }
+
+  async #waitUntilGone(): Promise<void> {
+    const control = await this.#tools.control.connection();
+    const look = `select 1 from information_schema.processlist where id = ${this.#session.thread}`;
+    for (let tries = 0; tries < GONE_TRIES; tries += 1) {
+      if ((await control.query(look)).length === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, GONE_WAIT_MS));
+    }
+    throw new Error('the session of a discarded candidate does not end');
+  }
+
+  async #isDurable(control: MysqlConnection): Promise<boolean> {
+    const { controlDatabase } = this.#tools.settings;
+    const rows = await control.query(
+      `select 1 from ${quoteName(controlDatabase)}.stage where connection = ${this.#session.thread}`,
+    );
+    return rows.length > 0;
+  }
+
+  #procedure(name: string): string {
+    return `${quoteName(this.#tools.settings.controlDatabase)}.${name}`;
+  }
+}
+
+const SYNTAX_ERROR = 1064;
+const DUPLICATE = 1062;
+const GONE_TRIES = 500;
+const GONE_WAIT_MS = 20;
+
+/** Numbers that a JavaScript number cannot carry, and dates, come from the driver as text. */
+function readReturned(row: Readonly<Record<string, unknown>>): ResultRow {
+  const cells = Object.entries(row).map(([name, value]) => {
+    if (value instanceof Uint8Array) return [name, bytesAsText(value)] as const;
+    if (value === null || typeof value === 'number') return [name, value] as const;
+    return [name, String(value)] as const;
+  });
+  return Object.fromEntries(cells);
+}
+
+function silent(channels: readonly string[], why: string): readonly ChannelReport[] {
+  return channels.map((channel) => ({ channel, kind: 'silent', why }));
+}
+
+function standingOf(undo: UndoCount): string {
+  return undo.kind === 'counted' ? `${undo.transaction} ${undo.entries}` : undo.why;
+}
+
+function readMs(seconds: Buffer | null | undefined): number {
+  return Math.round(Number(seconds) * 1000);
+}

@@ -1,0 +1,165 @@
+import { hash } from 'node:crypto';
+import type { MysqlConnection } from './connection.ts';
+
+/** Code of the application that a write may run: a trigger, a routine, a view, a default. */
+export interface CodeObject {
+  readonly name: string;
+  /** Where names without a database are looked up. */
+  readonly schema: string;
+  readonly text: string;
+}
+
+/** What certification knows about code that a protected write may reach. */
+export interface CodeFinding {
+  readonly object: string;
+  /** What a person states in `reviews` after reading the code. */
+  readonly digest: string;
+  /** Why it could act where nothing would be observed; undefined if it cannot. */
+  readonly problem: string | undefined;
+}
+
+/** Everything that could be named by code, by lower-case `database.name`. */
+interface Server {
+  readonly code: ReadonlyMap<string, readonly CodeObject[]>;
+  /** What a rollback does not take back: tables of other engines, and sequences. */
+  readonly unsafe: ReadonlyMap<string, string>;
+  readonly variables: ReadonlySet<string>;
+}
+
+/**
+ * Finds all code that the first objects can reach, and judges it by the words in it. MariaDB allows
+ * no dynamic SQL in triggers and functions, so whatever they use is named in their text.
+ */
+export async function judgeCode(
+  connection: MysqlConnection,
+  first: readonly CodeObject[],
+): Promise<readonly CodeFinding[]> {
+  if (first.length === 0) return [];
+  const server = await readServer(connection);
+  const seen = new Map<string, CodeFinding>();
+  const open = [...first];
+  for (let object = open.pop(); object !== undefined; object = open.pop()) {
+    if (seen.has(object.name)) continue;
+    const words = readWords(object.text);
+    seen.set(object.name, {
+      object: object.name,
+      digest: hash('sha256', `${object.name}\n${object.text}`, 'hex'),
+      problem: findProblem(server, object, words),
+    });
+    for (const key of namesIn(object, words, server.code))
+      open.push(...(server.code.get(key) ?? []));
+  }
+  return [...seen.values()].sort((a, b) => (a.object < b.object ? -1 : 1));
+}
+
+async function readServer(connection: MysqlConnection): Promise<Server> {
+  const system = "('information_schema', 'performance_schema')";
+  const routines = await connection.texts(
+    "select db, name, concat(lower(type), ' ', db, '.', name), body_utf8 from mysql.proc",
+  );
+  const views = await connection.texts(
+    `select table_schema, table_name, concat('view ', table_schema, '.', table_name), view_definition
+      from information_schema.views where table_schema not in ${system}`,
+  );
+  const triggers = await connection.texts(
+    `select event_object_schema, event_object_table, concat('trigger ', trigger_schema, '.', trigger_name),
+        action_statement from information_schema.triggers where trigger_name not like 'effectmatch\\_%' escape '\\'`,
+  );
+  const unsafe = await connection.texts(
+    `select table_schema, table_name, concat(table_type, ' of engine ', engine) from information_schema.tables
+      where table_schema not in ${system} and (engine <> 'InnoDB' or table_type = 'SEQUENCE')
+      union select '', name, 'native function' from mysql.func`,
+  );
+  const variables = await connection.texts(
+    "select lower(variable_name) from information_schema.system_variables where variable_scope <> 'GLOBAL'",
+  );
+  const objects = [...routines, ...views, ...triggers].map(([schema, key, name, text]) => ({
+    key: `${schema}.${key}`.toLowerCase(),
+    object: { name: String(name), schema: String(schema), text: text ?? '' },
+  }));
+  const code = Map.groupBy(objects, ({ key }) => key);
+  return {
+    code: new Map([...code].map(([key, group]) => [key, group.map(({ object }) => object)])),
+    unsafe: new Map(
+      unsafe.map(([schema, name, what]) => [`${schema}.${name}`.toLowerCase(), String(what)]),
+    ),
+    variables: new Set(variables.map(([name]) => String(name))),
+  };
+}
+
+interface Word {
+  readonly word: string;
+  /** What stands before it with a point: a database, a table, `new`. */
+  readonly qualifier: string | undefined;
+}
+
+function lookUp({ schema }: CodeObject, { word, qualifier = schema }: Word): string {
+  return `${qualifier}.${word}`.toLowerCase();
+}
+
+/** A database, a table or a routine may have any characters in its name. */
+const PLAIN_NAME = /^[\p{L}\p{N}_$]+$/u;
+
+/**
+ * All words, those in strings and comments too: where a string ends depends on the SQL mode. What is
+ * only mentioned may be refused, and what is used is never missed.
+ */
+function readWords(text: string): readonly Word[] {
+  const words: Word[] = [];
+  let before: readonly string[] = [];
+  for (const [token] of text
+    .toLowerCase()
+    .replace(/[`'"]/g, ' ')
+    .matchAll(/[\p{L}\p{N}_$]+|\S/gu)) {
+    const qualifier = before[1] === '.' ? before[0] : undefined;
+    if (PLAIN_NAME.test(token)) words.push({ word: token, qualifier });
+    before = [before[1] ?? '', token];
+  }
+  return words;
+}
+
+/** Which of these names the object uses; a name with other characters counts in any place. */
+function namesIn(
+  object: CodeObject,
+  words: readonly Word[],
+  names: ReadonlyMap<string, unknown>,
+): readonly string[] {
+  const used = words.flatMap((word) => [lookUp(object, word), `.${word.word}`]);
+  const text = object.text.toLowerCase();
+  const odd = [...names.keys()].filter((key) => {
+    const parts = key.split('.');
+    return !parts.every((part) => PLAIN_NAME.test(part)) && text.includes(parts.at(-1) ?? key);
+  });
+  return [...used.filter((key) => names.has(key)), ...odd.filter((key) => !key.startsWith('.'))];
+}
+
+/** Words by which code acts outside the transaction, or changes what a session means. */
+const FORBIDDEN = [
+  'outfile',
+  'dumpfile',
+  'load_file',
+  'global',
+  'persist',
+  'mysql',
+  'xa',
+  'statement',
+];
+
+function findProblem(
+  { unsafe, variables }: Server,
+  object: CodeObject,
+  words: readonly Word[],
+): string | undefined {
+  const { text } = object;
+  if (text === '') return 'its text cannot be read';
+  if (/\/\*M?!/.test(text)) return 'it has an executable comment';
+  if (text.includes('@@')) return 'it uses a system variable';
+  const forbidden = words.find(({ word }) => FORBIDDEN.includes(word));
+  if (forbidden !== undefined) return `it has the word "${forbidden.word}"`;
+  const [key] = namesIn(object, words, unsafe);
+  if (key !== undefined)
+    return `it names ${key} (${unsafe.get(key)}), which a rollback does not restore`;
+  if (!words.some(({ word }) => word === 'set')) return undefined;
+  const variable = words.find(({ word, qualifier }) => !qualifier && variables.has(word));
+  return variable && `it may set the session variable "${variable.word}"`;
+}

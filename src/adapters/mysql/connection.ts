@@ -1,0 +1,175 @@
+import mysql, {
+  type Connection as Driver,
+  type ExecuteValues,
+  type SslOptions,
+} from 'mysql2/promise';
+import { EffectMatchError } from '../../errors.ts';
+import { connectionParts, type MysqlConnectionOptions } from './options.ts';
+
+/** A row as the server sent it: bytes, or null. */
+export type RawRow = readonly (Buffer | null)[];
+
+/** A row of a trusted query, read as text. */
+export type TextCells = readonly (string | null)[];
+
+/** A row that an agent statement returned. */
+type ReturnedRow = Readonly<Record<string, unknown>>;
+
+/** What became of an agent statement; `rows` is undefined if it returns none by its nature. */
+type Executed =
+  | { readonly kind: 'ran'; readonly rows: readonly ReturnedRow[] | undefined }
+  | { readonly kind: 'mismatch'; readonly takes: number };
+
+/**
+ * What the server or the network answered instead of a result. The driver's errors also carry the
+ * statement, which may be the name of a branch: they are not passed on.
+ */
+export class MysqlFailure extends Error {
+  /** The server's number for the error; undefined if the connection was lost. */
+  readonly number: number | undefined;
+
+  constructor(cause: unknown) {
+    const { message, errno, sqlState } = cause as Partial<Record<string, unknown>>;
+    super(typeof message === 'string' ? message : String(cause));
+    // Errors of the network have numbers too, of the operating system.
+    this.number = sqlState === undefined ? undefined : Number(errno);
+  }
+}
+
+/** Text rather than numbers or dates: values are decoded by the column's type, without loss. */
+const AS_SENT = {
+  rowsAsArray: true,
+  typeCast: (field: { buffer(): Buffer | null }) => field.buffer(),
+};
+
+/** A session of one account. Statements run one after another, each within the deadline. */
+export class MysqlConnection implements AsyncDisposable {
+  /** The server's number for this session. */
+  readonly thread: number;
+  readonly #driver: Driver;
+  readonly #deadlineMs: number;
+  #isLost = false;
+
+  private constructor(driver: Driver, deadlineMs: number) {
+    this.#driver = driver;
+    this.#deadlineMs = deadlineMs;
+    this.thread = driver.threadId;
+    driver.on('error', () => {
+      this.#isLost = true;
+    });
+  }
+
+  static async open(options: MysqlConnectionOptions, deadlineMs: number): Promise<MysqlConnection> {
+    const { ssl, ...parts } = { ssl: undefined, ...connectionParts(options, 'the connection') };
+    try {
+      const driver = await mysql.createConnection({
+        ...parts,
+        ...(ssl && { ssl: ssl as SslOptions }),
+        connectTimeout: deadlineMs,
+        charset: 'utf8mb4_bin',
+        multipleStatements: false,
+        // What agent statements return: text where a JavaScript number or date would lose something.
+        ...{ supportBigNumbers: true, dateStrings: true },
+        flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
+        infileStreamFactory: refuseFile,
+        // Every text is prepared once; a cache would only keep agent statements.
+        maxPreparedStatements: 1,
+      });
+      return new MysqlConnection(driver, deadlineMs);
+    } catch (error) {
+      throw new MysqlFailure(error);
+    }
+  }
+
+  get isAlive(): boolean {
+    return !this.#isLost;
+  }
+
+  /** The rows of a trusted statement. */
+  async query(sql: string): Promise<readonly RawRow[]> {
+    const [rows] = await this.#within(this.#driver.query({ sql, ...AS_SENT } as never));
+    return Array.isArray(rows) ? (rows as unknown as readonly RawRow[]) : [];
+  }
+
+  /** The first result of a trusted procedure. */
+  async call(sql: string): Promise<readonly RawRow[]> {
+    const [rows] = (await this.query(sql)) as unknown as readonly (readonly RawRow[])[];
+    return rows ?? [];
+  }
+
+  /** The same, with every cell read as text. */
+  async texts(sql: string): Promise<readonly TextCells[]> {
+    const rows = await this.query(sql);
+    return rows.map((row) => row.map((cell) => cell?.toString('utf8') ?? null));
+  }
+
+  /** Has the server parse a statement without running it. */
+  async parse(sql: string): Promise<void> {
+    const statement = await this.#within(this.#driver.prepare(sql));
+    await statement.close();
+  }
+
+  /** Prepares and runs one statement, unless it takes another number of values. */
+  async execute(sql: string, values: readonly unknown[]): Promise<Executed> {
+    const statement = await this.#within(this.#driver.prepare(sql));
+    try {
+      const takes = (statement as { statement?: { parameters?: unknown[] } }).statement?.parameters;
+      if (takes !== undefined && takes.length !== values.length)
+        return { kind: 'mismatch', takes: takes.length };
+      const [rows] = await this.#within(statement.execute(values as ExecuteValues));
+      return {
+        kind: 'ran',
+        rows: Array.isArray(rows) ? (rows as readonly ReturnedRow[]) : undefined,
+      };
+    } finally {
+      await statement.close();
+    }
+  }
+
+  /** Ends the session at once; the server rolls back what it held. */
+  close(): void {
+    this.#isLost = true;
+    this.#driver.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+
+  /** A driver that was closed answers nothing more, so its callers are answered here. */
+  async #within<T>(work: Promise<T>): Promise<T> {
+    if (this.#isLost) {
+      work.catch(() => {});
+      throw new MysqlFailure(new Error('the connection was lost'));
+    }
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      late.reject(new Error(`no answer within ${this.#deadlineMs} ms`));
+      this.close();
+    }, this.#deadlineMs);
+    try {
+      return await Promise.race([work, late.promise]);
+    } catch (error) {
+      const failure = new MysqlFailure(error);
+      if (failure.number === undefined) this.close();
+      throw failure;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function refuseFile(): never {
+  throw new Error('the server asked for a file of this machine');
+}
+
+/** An error of the server under one of our codes. */
+export function asFault(
+  error: unknown,
+  code: 'ERR_EM_ADAPTER_UNAVAILABLE' | 'ERR_EM_ADAPTER_REFUSED',
+  what: string,
+): EffectMatchError {
+  if (error instanceof EffectMatchError) return error;
+  const words = error instanceof Error ? error.message : String(error);
+  return new EffectMatchError(code, `mysql: ${what}: ${words}`, { cause: error });
+}

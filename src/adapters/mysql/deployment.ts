@@ -1,0 +1,47 @@
+import { hash } from 'node:crypto';
+import type { MarkerText } from '../../contract/proof.ts';
+import { type MysqlConnection, MysqlFailure } from './connection.ts';
+import { refused } from './options.ts';
+import { VERSION } from './provision.ts';
+import { quoteName } from './sql.ts';
+
+/** What the control account may know and agent SQL may not. */
+export interface MysqlDeployment {
+  readonly backend: string;
+  /** Shows the procedure `promote` that the runtime calls it, from this session. */
+  prove(thread: number, marker: MarkerText): string;
+}
+
+/** The only version that the adapter was tested on. */
+const TESTED = /^10\.11\.\d+-MariaDB/;
+
+/** Reads which database this is. Refuses one that was not provisioned, or not by this release. */
+export async function readDeployment(
+  control: MysqlConnection,
+  database: string,
+): Promise<MysqlDeployment> {
+  const [version] = await control.texts('select version()');
+  if (!TESTED.test(version?.[0] ?? ''))
+    throw refused(`the server is ${version?.[0]}; this adapter was tested on MariaDB 10.11 only`);
+  const select = `select backend, inner_pad, outer_pad, version from ${quoteName(database)}.deployment`;
+  const rows = await control.query(select).catch((error: unknown) => {
+    if (!(error instanceof MysqlFailure) || error.number === undefined) throw error;
+    const remedy = 'run `effectmatch provision`';
+    throw refused(`the database is not provisioned for the control account; ${remedy}`, error);
+  });
+  const [backend, inner, outer, release] = rows[0] ?? [];
+  if (!backend || !inner || !outer || Number(release) !== VERSION)
+    throw refused('the database was provisioned by a different release; provision it again');
+  return {
+    backend: backend.toString(),
+    prove: (thread, marker) => {
+      const { occurrence, sealKey, sealMac, text } = marker;
+      const fields = [occurrence, sealKey, sealMac].map((field) =>
+        Buffer.from(field).toString('hex').toUpperCase(),
+      );
+      const message = [thread, ...fields, hash('sha256', text, 'hex')].join('\n');
+      const innerDigest = hash('sha256', Buffer.concat([inner, Buffer.from(message)]), 'buffer');
+      return hash('sha256', Buffer.concat([outer, innerDigest]), 'hex');
+    },
+  };
+}

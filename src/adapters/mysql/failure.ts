@@ -1,0 +1,31 @@
+import { type StageFailure, stageFailed, stagePrevented } from '../../backend/candidate.ts';
+import { MysqlFailure } from './connection.ts';
+
+/** Why a stage failed, by the server's number for the error. */
+const REASONS: Readonly<Record<number, string>> = {
+  ...{ 1205: 'busy', 1213: 'deadlock', 1969: 'timeout', 3024: 'timeout' },
+  ...{ 1044: 'denied', 1142: 'denied', 1143: 'denied', 1227: 'denied', 1370: 'denied' },
+  ...{ 1048: 'constraint', 1062: 'constraint', 1451: 'constraint', 1452: 'constraint' },
+  ...{ 4025: 'constraint', 1927: 'unavailable', 1053: 'unavailable' },
+};
+
+/** What another session causes, and what may be over soon. */
+const TRANSIENT = ['busy', 'deadlock'];
+
+export function describeFailure(
+  error: unknown,
+  what: string,
+  values: 'plain' | 'digest',
+): StageFailure {
+  const number = error instanceof MysqlFailure ? error.number : undefined;
+  const reason = number === undefined ? 'unavailable' : (REASONS[number] ?? 'action-failed');
+  const fail = TRANSIENT.includes(reason) ? stagePrevented : stageFailed;
+  return fail(reason, `${what}: ${explainError(error, values)}`);
+}
+
+/** Messages of the server may quote values; where those are private, only the number is told. */
+export function explainError(error: unknown, values: 'plain' | 'digest'): string {
+  const number = error instanceof MysqlFailure ? error.number : undefined;
+  if (number !== undefined && values === 'digest') return `the database refused it [${number}]`;
+  return error instanceof Error ? error.message : String(error);
+}

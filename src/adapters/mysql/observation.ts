@@ -1,0 +1,156 @@
+import { fingerprint } from '../../backend/setup.ts';
+import type { Assigned } from '../../contract/adapter.ts';
+import { canonical } from '../../protocol/canon.ts';
+import type { ChangeRecord, Op } from '../../protocol/effect.ts';
+import { type Row, readTag, type Value } from '../../protocol/value.ts';
+import type { RawRow } from './connection.ts';
+import { type ColumnKind, readImage } from './value.ts';
+
+/** A relation as records see it. */
+export interface TracedRelation {
+  readonly target: string;
+  readonly key: readonly string[];
+  readonly columns: readonly {
+    readonly name: string;
+    readonly kind: ColumnKind;
+    readonly isAssigned?: boolean;
+  }[];
+}
+
+/** What the recorders wrote in a stage. */
+export interface Recorded {
+  readonly records: readonly ChangeRecord[];
+  /** How many rows the recorders wrote, notes about chosen identifiers included. */
+  readonly written: number;
+  /** How many undo entries the recorded writes must have made. */
+  readonly undo: number;
+  readonly assigned: readonly Assigned[];
+  /** For each row that was written: what it was at first, and what it is now. */
+  readonly histories: readonly History[];
+  /** Why the records contradict each other; undefined if they do not. */
+  readonly contradiction: string | undefined;
+  readonly evidence: string;
+}
+
+/** One row that was written, by its key. */
+export interface History {
+  readonly relation: TracedRelation;
+  readonly key: Row;
+  readonly first: Row | null;
+  readonly last: Row | null;
+}
+
+/** Reads the rows that `observe` answers with. Throws if one cannot be read. */
+export function readRecords(
+  relations: ReadonlyMap<string, TracedRelation>,
+  rows: readonly RawRow[],
+): Recorded {
+  const chosen = new Set<string>();
+  const changes: Change[] = [];
+  for (const [name, op, before = null, after = null] of rows) {
+    const relation = relations.get(String(name));
+    if (relation === undefined)
+      throw new Error(`a record names "${name}", which is not registered`);
+    if (String(op) === 'chosen') chosen.add(canonical([relation.target, String(after)]));
+    else changes.push(readChange(relation, String(op) as Op, before, after));
+  }
+  const { histories, contradiction } = traceRows(changes);
+  return {
+    records: changes.map(({ op, relation, before, after }) => ({
+      ...{ op, target: relation.target, key: null, before, after },
+    })),
+    written: rows.length,
+    undo: changes.reduce((sum, change) => sum + undoOf(change), 0),
+    assigned: changes.flatMap((change) => findAssigned(change, chosen)),
+    ...{ histories, contradiction },
+    evidence: fingerprint(rows.map((row) => row.slice(0, 4).map((cell) => cell?.toString('hex')))),
+  };
+}
+
+interface Change {
+  readonly relation: TracedRelation;
+  readonly op: Op;
+  readonly before: Row | null;
+  readonly after: Row | null;
+}
+
+function readChange(
+  relation: TracedRelation,
+  op: Op,
+  was: Buffer | null,
+  became: Buffer | null,
+): Change {
+  const { target, columns } = relation;
+  if ((was === null) !== (op === 'insert') || (became === null) !== (op === 'delete'))
+    throw new Error(`a record of "${target}" lacks an image`);
+  const before = was && readImage(columns, was);
+  const after = became && readImage(columns, became);
+  return { relation, op, before, after };
+}
+
+/**
+ * InnoDB writes one undo entry for each row, none for an update that changes nothing, and two for
+ * one that changes the key: it removes the row and inserts another.
+ */
+function undoOf({ relation, before, after }: Change): number {
+  if (before === null || after === null) return 1;
+  if (canonical(before) === canonical(after)) return 0;
+  return keyText(relation, before) === keyText(relation, after) ? 1 : 2;
+}
+
+function keyOf({ key }: TracedRelation, row: Row): Row {
+  return Object.fromEntries(key.map((name) => [name, row[name] ?? null]));
+}
+
+function keyText(relation: TracedRelation, row: Row): string {
+  return canonical([relation.target, keyOf(relation, row)]);
+}
+
+/**
+ * Follows every row through its records: each must begin where the one before it ended. A recorder
+ * that ran for a write that did not happen breaks the chain, or ends it in a row that is not there.
+ */
+function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'contradiction'> {
+  const rows = new Map<
+    string,
+    { relation: TracedRelation; key: Row; first: Row | null; last: Row | null }
+  >();
+  let contradiction: string | undefined;
+  const step = (relation: TracedRelation, from: Row | null, to: Row | null) => {
+    const row = from ?? to ?? {};
+    const id = keyText(relation, row);
+    const known = rows.get(id);
+    if (known !== undefined && canonical(known.last) !== canonical(from))
+      contradiction ??= `the records of "${relation.target}" do not follow from each other`;
+    const { first } = known ?? { first: from };
+    rows.set(id, { relation, key: keyOf(relation, row), first, last: to });
+  };
+  for (const { relation, before, after } of changes) {
+    const isMoved =
+      before !== null && after !== null && keyText(relation, before) !== keyText(relation, after);
+    if (!isMoved) {
+      step(relation, before, after);
+      continue;
+    }
+    step(relation, before, null);
+    step(relation, null, after);
+  }
+  return { histories: [...rows.values()], contradiction };
+}
+
+/** An inserted identifier that no statement and no trigger had chosen was assigned by the server. */
+function findAssigned(
+  { relation, op, after }: Change,
+  chosen: ReadonlySet<string>,
+): readonly Assigned[] {
+  const column = relation.columns.find(({ isAssigned }) => isAssigned)?.name;
+  if (op !== 'insert' || column === undefined) return [];
+  const text = integerText(after?.[column] ?? null);
+  const { target } = relation;
+  if (text === undefined || chosen.has(canonical([target, text]))) return [];
+  return [{ target, column, above: String(BigInt(text) - 1n), upTo: text }];
+}
+
+function integerText(value: Value): string | undefined {
+  return typeof value === 'number' ? String(value) : readTag(value)?.text;
+}

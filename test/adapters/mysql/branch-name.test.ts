@@ -1,0 +1,114 @@
+// Goal: an agent that knows the name of its XA branch still cannot commit it, and if the gate were
+// not there, a commit without a marker is found and stops everything. Method: a candidate on a
+// session that reveals the name, and every form of the attack, through the gate and past it.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseAction } from '../../../src/adapters/mysql/action.ts';
+import type { PromotableAdapter } from '../../../src/contract/adapter.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { unobserved } from '../../../src/contract/steps.ts';
+import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { skipWithoutMariadb } from '../../mysql/binaries.ts';
+import { type ProtectedMariadb, protectedMariadb } from '../../mysql/protected.ts';
+import { openInside } from './inside.ts';
+
+const SCHEMA =
+  "create table t (id int primary key, v varchar(20)); insert into t values (1, 'old')";
+const WRITE = parseAction({ sql: "update t set v = 'new' where id = 1" });
+const OCCURRENCE = 'an-occurrence' as OccurrenceId;
+
+/** A candidate with a write in it, and the name of its branch. */
+async function knownBranch(place: ProtectedMariadb) {
+  const inside = await openInside(place);
+  const held = await inside.hold();
+  assert.equal(await held.candidate.begin(OCCURRENCE, []), undefined);
+  assert.deepEqual(await held.candidate.apply(WRITE), { kind: 'done' });
+  return { ...held, name: held.branch(), close: inside.close };
+}
+
+const FORMS = (text: string) => [
+  text,
+  `${text};`,
+  `/*!100000 ${text} */`,
+  `/* */ ${text} -- end`,
+  `execute immediate ${JSON.stringify(text)}`,
+  `prepare p from ${JSON.stringify(text)}`,
+  `begin not atomic ${text}; end`,
+  `select 1; ${text}`,
+  `set statement sql_mode = '' for ${text}`,
+];
+
+describe('MariaDB: the name of the branch', { skip: skipWithoutMariadb() }, () => {
+  test('with the right name, no form of XA END or XA COMMIT passes the gate', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const { candidate, name, close } = await knownBranch(place);
+    for (const attack of ['end', 'commit', 'prepare', 'rollback']) {
+      const suffix = attack === 'commit' ? ' one phase' : '';
+      for (const sql of FORMS(`xa ${attack} ${name}${suffix}`)) {
+        const applied = await candidate.apply(parseAction({ sql }));
+        assert.equal(applied.kind === 'failed' && applied.reason, 'denied', sql);
+      }
+    }
+    const { channels } = await candidate.observe();
+    assert.ok(channels.every((one) => one.kind !== 'stable' || one.before === one.after));
+    await candidate.end('discarded');
+    assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
+    await close();
+  });
+
+  test('past the gate, a commit without a marker is reported by open, stops every execution, and is never called rejected', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const { candidate, name, session, close } = await knownBranch(place);
+    await session.query(`xa end ${name}`);
+    await session.query(`xa commit ${name} one phase`);
+    assert.deepEqual(await place.db.run('select v from t'), [{ v: 'new' }]);
+    const { channels } = await candidate.observe();
+    const transaction = channels.find(({ channel }) => channel === 'transaction');
+    assert.deepEqual(transaction, {
+      ...{ channel: 'transaction', kind: 'stable', before: 'held', after: 'durable' },
+    });
+    assert.ok(channels.some(({ channel, kind }) => channel === 'undo' && kind === 'silent'));
+    await candidate.end('unknown');
+    await close();
+
+    const context = { name: 'db', clock: systemClock, reached: unobserved };
+    const adapter = (await place.factory().open(context)) as PromotableAdapter;
+    const { outlets } = await adapter.survey();
+    const open = outlets.filter(({ disposition }) => disposition === 'unclassified');
+    assert.match(open[0]?.outlet ?? '', /^occurrence an-occurrence$/);
+    assert.match(open[0]?.by ?? '', /committed without a marker/);
+    const marker = { occurrence: OCCURRENCE, disposition: 'void', text: 'v' } as const;
+    await assert.rejects(adapter.markers.void({ ...marker, sealKey: 'k', sealMac: 'm' }), {
+      code: 'ERR_EM_MARKER_CONFLICT',
+    });
+    assert.equal(await adapter.markers.find(OCCURRENCE), undefined);
+    await adapter.close();
+    const [kept] = await place.db.run(`select count(*) as n from ${place.control}.record`);
+    assert.equal(kept?.n, 1, 'the records of such a stage are kept');
+  });
+
+  test('past the gate, neither a forged marker nor a write after the end of the branch succeeds', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const { candidate, name, session, close } = await knownBranch(place);
+    const forged = `call ${place.control}.promote('an-occurrence', 'text', 'k', 'm', repeat('0', 64))`;
+    await assert.rejects(session.query(forged), /not authentic/);
+    await session.query(`xa end ${name}`);
+    await session.query(`xa rollback ${name}`);
+    await assert.rejects(session.query("update t set v = 'late'"), /cannot be null/);
+    await candidate.end('unknown');
+    assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
+    await close();
+  });
+
+  test('errors of a candidate do not show the name', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const { candidate, name, session, close } = await knownBranch(place);
+    session.close();
+    const failed = await candidate.apply(WRITE);
+    assert.equal(failed.kind === 'failed' && failed.reason, 'unavailable');
+    assert.ok(!JSON.stringify(failed).includes(name.slice(1, -1)));
+    await candidate.end('discarded');
+    assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
+    await close();
+  });
+});

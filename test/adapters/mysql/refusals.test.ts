@@ -1,0 +1,209 @@
+// Goal: what the MariaDB adapter cannot protect, or cannot reach, is refused with a clear reason and
+// changes nothing. Method: real servers with unsuitable tables, accounts, options and settings.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type MysqlOptions, mysql, planProvisioning } from '../../../src/adapters/mysql/index.ts';
+import type { PromotableAdapter } from '../../../src/contract/adapter.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { unobserved } from '../../../src/contract/steps.ts';
+import { approver, createRuntime, generateApprover, update } from '../../../src/index.ts';
+import { testKeyring } from '../../keyring.ts';
+import { temporaryLedgers } from '../../ledger/temporary.ts';
+import { skipWithoutMariadb } from '../../mysql/binaries.ts';
+import { protectedMariadb } from '../../mysql/protected.ts';
+import { freshDatabase, startServer } from '../../mysql/server.ts';
+
+const CONTEXT = { name: 'db', clock: systemClock, reached: unobserved };
+const TABLE = "create table t (id int primary key, v varchar(20)); insert into t values (1, 'old')";
+const KEY = generateApprover('approver');
+
+/** Tables that cannot be registered, and the words that say why. */
+const UNSUITABLE: Readonly<Record<string, RegExp>> = {
+  'create table t (a int)': /no primary key/,
+  'create table t (a int primary key) engine = myisam': /engine MyISAM/,
+  'create table t (a int primary key) engine = aria': /engine Aria/,
+  'create table t (a int primary key) engine = memory': /engine MEMORY/,
+  'create view t as select 1 as a': /view/,
+  'create sequence t': /sequence/,
+  'create table t (a int primary key) with system versioning': /system versioned/,
+  'create table t (a int primary key) partition by hash (a) partitions 2': /partitioned/,
+  'create table t (a int, s date, e date, period for p (s, e), primary key (a))': /period/,
+  'create table t (a text, primary key (a(5)))': /part of a column/,
+  'create table t (a double primary key)': /floating-point/,
+  'create table t (a int primary key, p point)': /type point/,
+  'create table t (a int primary key, s varchar(5) character set sjis)': /character set sjis/,
+  "create table t (a int primary key, e enum('', 'x'))": /empty or quoted label/,
+  'create table t (a int primary key, x text, fulltext key (x))': /full-text/,
+  'create table t2 (a int primary key)': /there is no such table.*t2/,
+};
+
+/** Options that are wrong by themselves. */
+const WRONG_OPTIONS: readonly (readonly [changes: object, why: RegExp])[] = [
+  [{ relation: ['t'] }, /unknown option "relation"/],
+  [{ relations: [] }, /no relations/],
+  [{ relations: ['t', 't'] }, /registered twice/],
+  [{ relations: ['db.t'] }, /without it/],
+  [{ relations: [{ name: 't', volatiles: [] }] }, /unknown option "volatiles"/],
+  [{ profile: 'registered-fields' }, /profile/],
+  [{ isolation: 'read committed' }, /isolation/],
+  [{ control: 'postgres://x/y' }, /must be a URL such as mysql:/],
+  [{ execution: 'mysql://u@host/' }, /must be a URL such as mysql:/],
+  [{ owner: 'a@b' }, /use letters/],
+  [{ stageTimeoutMs: -1 }, /from 0 on/],
+  [{ values: 'secret' }, /neither plain nor digest/],
+];
+
+describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
+  test('tables that cannot be observed are refused by provisioning, which changes nothing', async () => {
+    await using db = await freshDatabase();
+    const options: MysqlOptions = {
+      ...{ owner: db.unique('o'), controlDatabase: db.unique('effectmatch'), relations: ['t'] },
+      control: db.url(db.unique('c')),
+      execution: db.url(db.unique('e')),
+    };
+    for (const [sql, why] of Object.entries(UNSUITABLE)) {
+      await db.run(sql);
+      await assert.rejects(planProvisioning(db.url(), options), (error: Error) => {
+        assert.match(error.message, why);
+        return (error as { code?: string }).code === 'ERR_EM_ADAPTER_REFUSED';
+      });
+      const [, kind, name] = /^create (\w+) (\w+)/.exec(sql) ?? [];
+      await db.run(`drop ${kind} ${name}`);
+    }
+    const made = await db.run(`select 1 from mysql.user where user = '${db.unique('o')}'`);
+    assert.deepEqual(made, []);
+  });
+
+  test('options that are wrong by themselves are refused without a server', async () => {
+    const right = { control: 'mysql://c@127.0.0.1:1/d', execution: 'mysql://e@127.0.0.1:1/d' };
+    for (const [changes, why] of WRONG_OPTIONS) {
+      const options = { ...right, relations: ['t'], ...changes } as MysqlOptions;
+      await assert.rejects(mysql(options).open(CONTEXT), (error: Error) => {
+        assert.match(error.message, why);
+        return (error as { code?: string }).code === 'ERR_EM_ADAPTER_REFUSED';
+      });
+    }
+    await assert.rejects(mysql({ ...right, relations: ['t'] }).open(CONTEXT), {
+      code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+    });
+  });
+
+  test('a database that was not provisioned is refused with the remedy', async () => {
+    await using db = await freshDatabase();
+    await db.run(TABLE);
+    const [control, execution] = [db.unique('c'), db.unique('e')];
+    await db.run(
+      `create user ${control}; create user ${execution}; grant select on *.* to ${control}`,
+    );
+    const options = { control: db.url(control), execution: db.url(execution), relations: ['t'] };
+    const factory = mysql({ ...options, controlDatabase: db.unique('effectmatch') });
+    await assert.rejects(factory.open(CONTEXT), {
+      code: 'ERR_EM_ADAPTER_REFUSED',
+      message: /not provisioned.*effectmatch provision/,
+    });
+  });
+
+  test('provisioning can be repeated, printed without secrets, and removed', async () => {
+    await using place = await protectedMariadb(TABLE, { relations: ['t'] });
+    const { db, options, control } = place;
+    const [before] = await db.run(`select backend from ${control}.deployment`);
+    const again = await planProvisioning(db.url(), options);
+    assert.doesNotMatch(again.print(), /secret of/);
+    assert.doesNotMatch(again.print(), /x'[0-9a-f]{128}'/);
+    assert.match(again.print(), /identified by '…'/);
+    await again.apply();
+    assert.deepEqual((await db.run(`select backend from ${control}.deployment`))[0], before);
+    const adapter = await place.factory().open(CONTEXT);
+    const { outlets } = await adapter.survey();
+    assert.deepEqual(
+      outlets.filter((one) => one.disposition === 'unclassified'),
+      [],
+    );
+    await adapter.close();
+
+    await (await planProvisioning(db.url(), options, 'remove')).apply();
+    const left =
+      await db.run(`select trigger_name from information_schema.triggers where trigger_schema = '${db.name}'
+      union select schema_name from information_schema.schemata where schema_name = '${control}'`);
+    assert.deepEqual(left, []);
+    await db.run("update t set v = 'by the application'");
+    await (await planProvisioning(db.url(), options, 'remove')).apply();
+  });
+
+  test('writes of the application are neither recorded nor stopped', async () => {
+    await using place = await protectedMariadb(TABLE, { relations: ['t'] });
+    await place.db.run(
+      "update t set v = 'direct'; insert into t values (2, 'x'); delete from t where id = 2",
+    );
+    assert.deepEqual(await place.db.run(`select id from ${place.control}.record`), []);
+  });
+
+  test('a statement of 16 MB, too many values and wrong counts are refused and change nothing', async () => {
+    await using place = await protectedMariadb(TABLE, { relations: ['t'] });
+    await using runtime = await createRuntime({
+      store: temporaryLedgers(),
+      keyring: testKeyring(),
+      issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
+      adapters: { db: place.factory() },
+    });
+    const effects = [update('t', { id: 1 }, { v: ['old', 'new'] })];
+    const task = { adapter: 'db', task: 'refusals', planRevision: 1, effects };
+    const sign = async () => approver(KEY).sign(await runtime.prepare(task), { expiresIn: '5m' });
+    const long = { sql: `select '${'x'.repeat(16 * 1024 * 1024)}'` };
+    const many = { sql: 'select 1', values: Array.from({ length: 70_000 }, () => 1) };
+    for (const action of [
+      long,
+      many,
+      { sql: 'select 1', value: [] },
+      { sql: '' },
+      { sql: 'a\0' },
+    ]) {
+      const terminal = await runtime.execute(await sign(), action);
+      assert.equal(terminal.kind === 'rejected' && terminal.at, 'action');
+    }
+    const few = { sql: 'update t set v = ? where id = ?', values: ['new'] };
+    const short = await runtime.execute(await sign(), few);
+    assert.match(short.kind === 'rejected' ? short.detail : '', /takes 2 values, but 1 was given/);
+    for (const target of ['t2', 'T']) {
+      const stray = { ...task, effects: [update(target, { id: 1 }, { v: ['old', 'new'] })] };
+      await assert.rejects(runtime.prepare(stray), { code: 'ERR_EM_MANIFEST_INVALID' });
+    }
+    assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
+  });
+
+  test('a server without durable commits, with init_connect or an unsafe binary log is refused', async () => {
+    await using server = await startServer({ 'log-bin': 'binlog', 'server-id': '1' });
+    const db = await server.createDatabase();
+    const place = await protectedMariadb(TABLE, { relations: ['t'] }, db);
+    const adapter = (await place.factory().open(CONTEXT)) as PromotableAdapter;
+    const open = async () =>
+      (await adapter.survey()).outlets
+        .filter(({ disposition }) => disposition === 'unclassified')
+        .map(({ outlet }) => outlet);
+    assert.deepEqual(await open(), ['sync_binlog = 0']);
+    await db.run('set global sync_binlog = 1');
+    assert.deepEqual(await open(), []);
+    await db.run('set global innodb_flush_log_at_trx_commit = 0');
+    assert.deepEqual(await open(), ['innodb_flush_log_at_trx_commit = 0']);
+    await adapter.close();
+  });
+
+  test('a server that restarts between plan and run is found again, and the run commits', async () => {
+    await using server = await startServer();
+    const db = await server.createDatabase();
+    const place = await protectedMariadb(TABLE, { relations: ['t'] }, db);
+    await using runtime = await createRuntime({
+      store: temporaryLedgers(),
+      keyring: testKeyring(),
+      issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
+      adapters: { db: place.factory() },
+    });
+    const effects = [update('t', { id: 1 }, { v: ['old', 'new'] })];
+    const task = { adapter: 'db', task: 'restart', planRevision: 1, effects };
+    const license = approver(KEY).sign(await runtime.prepare(task), { expiresIn: '5m' });
+    await server.kill();
+    await server.restart();
+    const terminal = await runtime.execute(license, { sql: "update t set v = 'new' where id = 1" });
+    assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
+  });
+});

@@ -1,0 +1,101 @@
+// Goal: the second witness counts for the session alone, and says so when it cannot know. Method:
+// texts of InnoDB's status, whole, cut off and forged; and a real server for the arithmetic.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseAction } from '../../../src/adapters/mysql/action.ts';
+import { readStatus } from '../../../src/adapters/mysql/witness.ts';
+import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { skipWithoutMariadb } from '../../mysql/binaries.ts';
+import { protectedMariadb } from '../../mysql/protected.ts';
+import { openInside } from './inside.ts';
+
+const END =
+  '----------------------------\nEND OF INNODB MONITOR OUTPUT\n============================\n';
+const session = (id: number, transaction: number, entries: number, query = '') =>
+  `---TRANSACTION ${transaction}, ACTIVE 0 sec\n` +
+  `2 lock struct(s), heap size 1128, 1 row lock(s), undo log entries ${entries}\n` +
+  `MariaDB thread id ${id}, OS thread handle 1, query id 7 127.0.0.1 exec ${query}\n`;
+
+test('the entries of the session are read, and those of others are not', () => {
+  const status = `${session(4, 100, 9)}${session(5, 101, 3)}${session(55, 102, 8)}${END}`;
+  assert.deepEqual(readStatus(status, 5), { kind: 'counted', entries: 3, transaction: '101' });
+});
+
+test('a status that is cut off, lacks the session or names it twice says nothing', () => {
+  const whole = session(5, 101, 3);
+  const forged = `${session(6, 7, 1, `select 1 /*\n${session(5, 101, 4)}*/`)}`;
+  const idle = '---TRANSACTION 421, not started\n0 lock struct(s), heap size 1128, 0 row lock(s)\n';
+  for (const status of [
+    whole,
+    `${whole}... truncated...\n${END}`,
+    `${session(6, 101, 3)}${END}`,
+    `${whole}${forged}${END}`,
+    `${idle}MariaDB thread id 5, OS thread handle 1, query id 7 127.0.0.1 exec\n${END}`,
+    '',
+  ])
+    assert.equal(readStatus(status, 5).kind, 'unknown', status);
+});
+
+const SCHEMA = `
+  create table t (
+    id varchar(10) collate utf8mb4_general_ci primary key, v int, big longtext, u int unique,
+    stored int as (v + 1) stored, virtual_ int as (v * 2) virtual, key (virtual_), key (v)
+  );
+  create table child (id int primary key, t varchar(10) collate utf8mb4_general_ci);
+  insert into t (id, v, big, u) values ('a', 1, repeat('x', 100000), 1), ('b', 2, null, 2), ('c', 3, 'y', 3);
+`;
+
+/** Statements, and whether everything that they did must be explained. */
+const ARITHMETIC = [
+  "update t set v = 5 where id = 'a'",
+  "update t set v = v where id = 'a'",
+  "update t set id = 'A' where id = 'a'",
+  "update t set id = 'z' where id = 'a'",
+  "update t set big = repeat('z', 200000) where id = 'a'",
+  "delete from t where id = 'b'",
+  "insert into t (id, v) values ('d', 1), ('e', 2)",
+  "replace into t (id, v, u) values ('q', 1, 1)",
+  "insert into t (id, u) values ('n', 1) on duplicate key update v = 9, id = 'm'",
+  'update t set u = u + 10 order by u desc',
+  'delete from t',
+];
+
+describe('MariaDB: undo entries', { skip: skipWithoutMariadb() }, () => {
+  test('are explained by the records, for one statement, for two, and for a row that comes back', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const inside = await openInside(place);
+    const back = ["delete from t where id = 'c'", "insert into t (id, v, u) values ('c', 3, 3)"];
+    const runs = [...ARITHMETIC.map((one) => [one]), ARITHMETIC.slice(0, 5), back];
+    for (const [index, run] of runs.entries()) {
+      const { candidate } = await inside.hold();
+      await candidate.begin(`run-${index}` as OccurrenceId, []);
+      const statements = run.map((sql) => ({ sql }));
+      assert.deepEqual(await candidate.apply(parseAction({ statements })), { kind: 'done' });
+      const { channels } = await candidate.observe();
+      for (const channel of channels)
+        if (channel.kind === 'stable') assert.equal(channel.after, channel.before, run.join('; '));
+        else assert.equal(channel.kind, 'records', JSON.stringify(channel));
+      await candidate.end('discarded');
+    }
+    await inside.close();
+  });
+
+  test('of a write past the recorders, of a cascade and of a write after the observation are noticed', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    await place.db.run(`insert into child values (1, 'a');
+      alter table child add foreign key (t) references t (id) on delete cascade`);
+    const inside = await openInside(place);
+    const { candidate, session } = await inside.hold();
+    await candidate.begin('cascade' as OccurrenceId, []);
+    await candidate.apply(parseAction({ sql: "delete from t where id = 'a'" }));
+    const { channels } = await candidate.observe();
+    const undo = channels.find(({ channel }) => channel === 'undo');
+    assert.ok(undo?.kind === 'stable');
+    assert.deepEqual([undo.before, undo.after], ['3 undo entries', '4 undo entries']);
+    const evidence = await candidate.recheck();
+    await session.query("update t set v = v where id = 'b'");
+    assert.notEqual(await candidate.recheck(), evidence, 'a write that changes nothing counts too');
+    await candidate.end('discarded');
+    await inside.close();
+  });
+});
