@@ -5,6 +5,8 @@
  *
  * @module
  */
+import './node-version.ts';
+
 import {
   createRuntime as openRuntime,
   type Runtime,

@@ -82,8 +82,8 @@ const POSTGRES_QUICK = [
 ];
 /** The files of an execution; the others are about values, names, actions and the boundary. */
 const POSTGRES_EXECUTION = [
-  ...['adapter', 'candidate', 'control', 'failure', 'intact', 'markers', 'observation', 'pooling'],
-  ...['promotion', 'residue', 'sessions', 'watched'],
+  ...['adapter', 'boundary', 'candidate', 'control', 'failure', 'markers', 'observation'],
+  ...['pooling', 'prepared', 'residue', 'sessions'],
 ];
 /** Almost every test surveys a boundary; these are about what it finds. */
 const POSTGRES_BOUNDARY = [

@@ -43,6 +43,8 @@ export interface Backend<Action> {
   normalise(manifest: Manifest): Promise<Manifest>;
   /** Declared state outside any candidate, in the order asked. */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
+  /** Whether `read` finds thousands of rows of registered targets at once. */
+  readonly readsMany?: true;
   /** Checks an untrusted action completely and copies it; throws `ERR_EM_ACTION_INVALID`. */
   parseAction(input: unknown): Action;
   /** The action as plain data: equal actions have equal descriptions. */

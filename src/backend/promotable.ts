@@ -46,6 +46,7 @@ export function promotable<Action>(
     ...{ identity, registration, profiles, channels },
     normalise: (manifest) => report(() => backend.normalise(manifest)),
     read: async (reads) => (reads.length === 0 ? [] : await report(() => backend.read(reads))),
+    ...(backend.readsMany && { readsMany: true as const }),
     parseAction: (input) => backend.parseAction(input),
     describeAction: (action) => backend.describeAction(action),
     ...(backend.explainChange && { explainChange: backend.explainChange.bind(backend) }),

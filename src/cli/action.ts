@@ -10,7 +10,7 @@ import { readTextFile } from './files.ts';
 export const ACTION_FLAGS = {
   action: {
     value: 'FILE',
-    about: 'the action as JSON: { "sql": …, "values": … } or { "statements": […] }',
+    about: 'the action as JSON: an object with "sql" and "values", or with "statements"',
   },
   file: {
     value: 'FILE',

@@ -51,6 +51,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
   ERR_EM_NOT_FOUND: 'check the name or the path; `effectmatch journal` lists what there is',
   ERR_EM_OPERATION_FAILED: 'correct the operation, or the request that it refuses',
+  ERR_EM_OUTCOME_IMPOSSIBLE:
+    'read the rows again and propose what is true now; nothing was announced or changed',
   ERR_EM_PLAN_SUPERSEDED:
     'plan with the announced revision or a later one; nothing was announced or changed',
   ERR_EM_RECORD_INVALID:

@@ -8,7 +8,7 @@ import { type Arguments, EXIT, type ExitCode, type Verb } from './command.ts';
 import { GuidedError, hasCode, withNext } from './fault.ts';
 import { assertFree, readTextFile, writePrivateFile } from './files.ts';
 import type { Output } from './output.ts';
-import { canAsk, confirm, pageThrough, printRendering } from './prompt.ts';
+import { canAsk, confirm, pageThrough, printNote, printRendering } from './prompt.ts';
 
 const EXPIRES = '10m';
 const PAGE_LINES = 200;
@@ -18,7 +18,8 @@ export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',
   about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is
-not compared, how often it may run and what it releases. After you confirm, it writes the license,
+not compared, how often it may run and what it releases. Below it is what the agent says, not
+verified and not signed: who asks, why, and the action. After you confirm, it writes the license,
 which allows one execution with exactly this outcome until it expires. Large outcomes are
 summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
 names), --page N one page. You sign all of it either way. It needs your key and nothing else, so
@@ -59,6 +60,7 @@ run it on your own machine.`,
     const rendering = full ? renderWhole(proposal) : proposal.rendering;
     if (full) await pageThrough(rendering, output);
     else printRendering(rendering, output);
+    printNote(proposal, { full }, output);
     output.line();
     const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
     const showAll = () => pageThrough(renderWhole(proposal), output);
@@ -74,7 +76,7 @@ run it on your own machine.`,
     await writePrivateFile(file, [JSON.stringify(signed)], { force });
     const { issuer } = key;
     const { expiresAt } = signed.license;
-    output.document({ issuer, expiresAt, rendering, file });
+    output.document({ issuer, expiresAt, rendering, note: proposal.note ?? null, file });
     output.line(
       `${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`,
     );

@@ -22,7 +22,9 @@ export default defineConfig({
   store: 'effectmatch.db',
   keyring: 'effectmatch.keys.json',
   issuers: { 'ap-team': { key: 'ed25519:…', may: ['books'] } },
-  adapters: { books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }) },
+  adapters: {
+    books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }),
+  },
 });`;
 
 /** The names under which verbs look for a configuration, in this order. */

@@ -1,6 +1,6 @@
 import { EXIT, type Flags, flagsOf, type Verb } from './command.ts';
 import { CONFIG_EXAMPLE } from './deployment.ts';
-import type { Output } from './output.ts';
+import { fold, type Output } from './output.ts';
 
 const EXIT_CODES =
   `Exit codes: ${EXIT.done} committed or done, ${EXIT.fault} usage or fault, ${EXIT.rejected} rejected, ` +
@@ -10,8 +10,9 @@ const EXIT_CODES =
 export function printOverview(verbs: readonly Verb[], output: Output): void {
   output.document({ verbs: verbs.map(describeVerb), exitCodes: EXIT });
   const { line, paint } = output;
-  line(
+  printParagraph(
     'EffectMatch lets a change commit only if its actual effects are exactly those that were approved.',
+    output,
   );
   line();
   line(`${paint('strong', 'Usage:')} effectmatch <verb> [flags]`);
@@ -21,7 +22,7 @@ export function printOverview(verbs: readonly Verb[], output: Output): void {
   line();
   printFlags({ ...flagsOf({}), version: { about: 'print the version' } }, output);
   line();
-  line(EXIT_CODES);
+  printParagraph(EXIT_CODES, output);
   line();
   line(
     `${paint('strong', 'New here?')} Run \`effectmatch demo\`: it needs no set-up and leaves nothing behind.`,
@@ -34,21 +35,21 @@ export function printVerbHelp(verb: Verb, output: Output): void {
   const { line, paint } = output;
   line(`${paint('strong', 'Usage:')} effectmatch ${usageOf(verb)} [flags]`);
   line();
-  line(verb.about);
+  printParagraph(verb.about, output);
   line();
   const flags = flagsOf(verb);
   printFlags(flags, output);
   line();
   line(paint('strong', 'Examples:'));
-  for (const example of verb.examples) line(`  ${example}`);
+  for (const example of verb.examples) line(breakCommand(example));
   if (Object.hasOwn(flags, 'config')) {
     const heading = paint('strong', 'Configuration:');
     line();
-    line(`${heading} relative paths in it are relative to the folder of the configuration file.`);
+    line(`${heading} relative paths in it are relative to the folder of the file.`);
     for (const example of CONFIG_EXAMPLE.split('\n')) line(`  ${example}`.trimEnd());
   }
   line();
-  line(EXIT_CODES);
+  printParagraph(EXIT_CODES, output);
 }
 
 function printFlags(flags: Flags, output: Output): void {
@@ -62,7 +63,34 @@ function printFlags(flags: Flags, output: Output): void {
 
 function printRows(rows: readonly (readonly [string, string])[], { line }: Output): void {
   const width = Math.max(...rows.map(([left]) => left.length));
-  for (const [left, right] of rows) line(`  ${left.padEnd(width)}  ${right}`);
+  for (const [left, right] of rows) {
+    fold(right, WIDTH - width - 4).forEach((part, index) => {
+      line(`  ${(index === 0 ? left : '').padEnd(width)}  ${part}`);
+    });
+  }
+}
+
+/** Help fits a terminal of this many columns. */
+const WIDTH = 80;
+
+function printParagraph(text: string, { line }: Output): void {
+  for (const part of fold(text, WIDTH)) line(part);
+}
+
+/** A command on as many lines as it needs, broken before flags as a shell allows it. */
+function breakCommand(command: string): string {
+  const [first = '', ...flags] = command.split(/ (?=--)/);
+  const lines: string[] = [];
+  let line = `  ${first}`;
+  for (const [index, flag] of flags.entries()) {
+    const ending = index === flags.length - 1 ? '' : ' \\';
+    if (`${line} ${flag}${ending}`.length > WIDTH) {
+      lines.push(`${line} \\`);
+      line = '   ';
+    }
+    line += ` ${flag}`;
+  }
+  return [...lines, line].join('\n');
 }
 
 function describeVerb(verb: Verb) {

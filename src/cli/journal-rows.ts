@@ -1,10 +1,12 @@
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { parseDuration } from '../crypto/duration.ts';
+import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
+import { renderTarget } from '../protocol/render-text.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Arguments, Flags } from './command.ts';
 import { hasCode } from './fault.ts';
-import { type Output, printableLine, shortId, type Tone, toneOf } from './output.ts';
+import { cut, type Output, printableLine, shortId, type Tone, toneOf } from './output.ts';
 
 const KINDS = [
   'claim',
@@ -168,26 +170,67 @@ export async function readRows(
   return found.slice(0, limit);
 }
 
-/** Formats rows one line each: number, time, kind, state, occurrence, task, reason. */
+/** What the first line of a row has before the task. */
+const COLUMNS = { seq: 5, at: 20, state: 13, id: 16 };
+const GAP = '  ';
+const TASK_AT = 4 * GAP.length + COLUMNS.seq + COLUMNS.at + COLUMNS.state + COLUMNS.id;
+const TASK_MIN = 8;
+
+/**
+ * Formats rows: number, time, what happened, occurrence and task on one line; for a verdict a second
+ * line with the reason, what changed, and who approved it. No line is wider than the terminal.
+ */
 export function createLineWriter(
   ledgers: Ledgers,
   output: Output,
 ): (entry: JournalEntry) => Promise<string> {
   const lookUp = createLookup(ledgers);
   return async (entry) => {
-    const { task = '-' } = await lookUp(entry);
+    const { task = '-', adapter = '-' } = await lookUp(entry);
     const { at, state, tone = 'plain', reason } = describe(entry);
     const columns = [
-      String(entry.seq).padStart(5),
+      String(entry.seq).padStart(COLUMNS.seq),
       `${at.slice(0, 19)}Z`,
-      entry.kind.padEnd(15),
-      output.paint(tone, state.padEnd(13)),
+      output.paint(tone, state.padEnd(COLUMNS.state)),
       shortId(entry.record.occurrence),
-      printableLine(task),
-      printableLine(reason),
+      cut(printableLine(task), Math.max(TASK_MIN, output.width - TASK_AT)),
     ];
-    return columns.join('  ').trimEnd();
+    const details =
+      entry.kind === 'terminal' ? await describeVerdict(ledgers, entry.record, adapter) : [reason];
+    const indent = ' '.repeat(COLUMNS.seq + GAP.length);
+    const detail = printableLine(details.filter(Boolean).join('; '));
+    const second = cut(`${indent}${detail}`, output.width);
+    return [columns.join(GAP), ...(detail === '' ? [] : [second])].join('\n');
   };
+}
+
+/** The reason of a verdict, what changed where, and who approved it. */
+async function describeVerdict(
+  ledgers: Ledgers,
+  terminal: Terminal,
+  adapter: string,
+): Promise<readonly string[]> {
+  const holder = await ledgers.holder(terminal.occurrence);
+  const reason = reasonOf(terminal);
+  if (holder === undefined) return [reason, `on ${adapter}`];
+  const approved = summariseEffects(approvedRecord.parseText(holder.approvedText));
+  const what = terminal.kind === 'committed' ? approved : '';
+  return [reason, `${what} on ${adapter}`.trim(), `approved by ${holder.license.issuer}`];
+}
+
+const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
+const SUMMARISED = 3;
+
+/** Which tables are written how often, in a few words: `~1 invoice, +2 line`. */
+function summariseEffects({ effects }: Approved): string {
+  const groups = Map.groupBy(effects, ({ op, target }) => SIGNS[op] + renderTarget(target));
+  const parts = [...groups].map(([name, group]) => {
+    const count = group.reduce((sum, effect) => sum + effect.count, 0);
+    return `${name.charAt(0)}${count} ${name.slice(1)}`;
+  });
+  const shown = parts.slice(0, SUMMARISED).join(', ') || 'nothing';
+  const more = parts.length - SUMMARISED;
+  return more > 0 ? `${shown} and ${more} more` : shown;
 }
 
 interface Described {
@@ -200,11 +243,11 @@ interface Described {
 function describe(entry: JournalEntry): Described {
   switch (entry.kind) {
     case 'claim':
-      return { at: entry.record.claimedAt, state: '', reason: `on ${entry.record.adapter}` };
+      return { at: entry.record.claimedAt, state: 'claimed', reason: '' };
     case 'permit':
-      return { at: entry.record.consumedAt, state: 'consumed', reason: '' };
+      return { at: entry.record.consumedAt, state: 'permit used', reason: '' };
     case 'void':
-      return { at: entry.record.voidedAt, state: 'voided', reason: '' };
+      return { at: entry.record.voidedAt, state: 'permit void', reason: '' };
     case 'terminal': {
       const { kind, recordedAt } = entry.record;
       return { at: recordedAt, state: kind, tone: toneOf(kind), reason: reasonOf(entry.record) };
@@ -220,7 +263,7 @@ function describe(entry: JournalEntry): Described {
     case 'shadow': {
       const { recordedAt, would } = entry.record;
       const why = would === 'reject' ? `: ${entry.record.reason}` : '';
-      return { at: recordedAt, state: 'no verdict', reason: WOULD[would] + why };
+      return { at: recordedAt, state: 'shadow', reason: WOULD[would] + why };
     }
   }
 }

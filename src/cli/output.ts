@@ -16,6 +16,8 @@ const CODES: Record<Tone, readonly [number, number] | undefined> = {
 /** Where a verb prints: lines for people, or one JSON document for programs, never both. */
 export interface Output {
   readonly json: boolean;
+  /** How many columns a line may have: those of the terminal, or as `COLUMNS` says. */
+  readonly width: number;
   /** One or several lines for people; nothing in JSON mode. */
   line(text?: string): void;
   /** The one document of JSON mode; nothing otherwise. */
@@ -34,8 +36,10 @@ export function createOutput(
   const { json, noColor } = options;
   const { NO_COLOR, TERM } = process.env;
   const coloured = stream.isTTY && !noColor && (NO_COLOR ?? '') === '' && TERM !== 'dumb';
+  const { columns = Number(process.env.COLUMNS) || Number.POSITIVE_INFINITY } = stream;
   return {
     json,
+    width: columns,
     line(text = '') {
       if (!json) stream.write(`${text}\n`);
     },
@@ -87,6 +91,20 @@ export function indent(text: string, by: number): string {
   return text.replace(/^(?=.)/gm, ' '.repeat(by));
 }
 
+/** The words of a paragraph on lines of at most `width` characters; a longer word gets its own. */
+export function fold(paragraph: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of paragraph.split(/\s+/)) {
+    if (line !== '' && line.length + word.length + 1 > width) {
+      lines.push(line);
+      line = '';
+    }
+    line += line === '' ? word : ` ${word}`;
+  }
+  return [...lines, line];
+}
+
 /** Lines of at most `width` characters, broken at spaces if possible, continued with an indent. */
 export function wrap(text: string, width: number): string[] {
   return text.split('\n').flatMap((line) => {
@@ -100,6 +118,11 @@ export function wrap(text: string, width: number): string[] {
     }
     return [...lines, rest];
   });
+}
+
+/** The text in at most `width` characters; an ellipsis stands for what is left out. */
+export function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, width - 1).toWellFormed()}…`;
 }
 
 /** `1 row`, `2 rows`. */

@@ -14,7 +14,7 @@ import { GuidedError, hasCode, sayUnchanged, wordsOf } from './fault.ts';
 import { writePrivateFile } from './files.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
-import { pageThrough, printRendering } from './prompt.ts';
+import { pageThrough, printNote, printRendering } from './prompt.ts';
 
 /** Rehearses an action and writes down what it would do, for an approver to sign. */
 export const plan: Verb = {
@@ -29,6 +29,7 @@ contract computes the outcome from the input and the state it reads.`,
   flags: {
     adapter: { value: 'NAME', about: 'the adapter, if the configuration has several' },
     ...ACTION_FLAGS,
+    by: { value: 'NAME', about: 'who asks, for the approver to read; not verified, not signed' },
     continuations: {
       value: 'LIST',
       about: 'dependent work that a commit releases, separated by commas',
@@ -36,6 +37,7 @@ contract computes the outcome from the input and the state it reads.`,
     force: { about: 'replace the file that --out names' },
     full: { about: 'show every change and every value in full, on a terminal in your pager' },
     out: { value: 'FILE', about: 'write the proposal to this file' },
+    reason: { value: 'TEXT', about: 'why, on the same terms' },
     revision: {
       value: 'N',
       about: 'plan revision; a higher one supersedes earlier plans of the task (default: 1)',
@@ -61,9 +63,12 @@ contract computes the outcome from the input and the state it reads.`,
     const named = args.value('out');
     const file = named === undefined ? undefined : resolve(named);
     const config = await loadConfig(args);
+    const [requestedBy, reason] = [args.value('by'), args.value('reason')];
     const request = {
       task: args.value('task') ?? `plan-${randomBytes(6).toString('hex')}`,
       planRevision: args.count('revision', 0) ?? 1,
+      ...(requestedBy !== undefined && { requestedBy }),
+      ...(reason !== undefined && { reason }),
       set: readSettings(args),
     };
     const { proposal, residue } =
@@ -83,6 +88,7 @@ contract computes the outcome from the input and the state it reads.`,
     output.document({ proposal, rendering: shown, file: file ?? null, residue });
     if (full) await pageThrough(shown, output);
     else printRendering(shown, output);
+    printNote(proposal, { full }, output);
     output.line();
     explain(argument, { proposal, residue }, output);
     output.line(
@@ -130,7 +136,9 @@ function explain(argument: ActionArgument, { proposal, residue }: Planned, outpu
 async function propose(
   config: RuntimeConfig,
   { name, input }: ActionArgument & { readonly kind: 'operation' },
-  request: Pick<PlanRequest, 'task' | 'planRevision'> & { readonly set: SessionSettings },
+  request: Pick<PlanRequest, 'task' | 'planRevision' | 'requestedBy' | 'reason'> & {
+    readonly set: SessionSettings;
+  },
 ): Promise<Planned> {
   operationNamed(config, name);
   assertKeyring(config);

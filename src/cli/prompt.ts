@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline/promises';
+import type { Proposal } from '../protocol/license.ts';
+import { renderNote } from '../protocol/note.ts';
+import type { RenderOptions } from '../protocol/render-text.ts';
 import { type Output, printable } from './output.ts';
 
 const isTerminal = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
@@ -45,7 +48,16 @@ export function printRendering(rendering: string, output: Output): void {
   for (const line of paintLines(rendering, output)) output.line(line);
 }
 
-/** The same in a pager if there is a terminal: the full text can be fifty thousand lines. */
+/** Prints what comes with a proposal and is not signed: warnings, and what the agent says. */
+export function printNote({ note }: Proposal, options: RenderOptions, output: Output): void {
+  const text = renderNote(note, options);
+  if (text === '') return;
+  output.line();
+  for (const line of printable(text).split('\n'))
+    output.line(/^(?:Warning|Unverified)/.test(line) ? output.paint('caution', line) : line);
+}
+
+/** The same as `printRendering` in a pager if there is a terminal: the full text can be fifty thousand lines. */
 export async function pageThrough(rendering: string, output: Output): Promise<void> {
   const lines = paintLines(rendering, output);
   if (output.json || (await readInPager(lines))) return;

@@ -98,6 +98,11 @@ interface AdapterBase<Action> {
    */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
   /**
+   * Present if `read` finds thousands of rows of registered targets at once. `prepare` then looks
+   * at the rows that an approval changes, and refuses what cannot succeed.
+   */
+  readonly readsMany?: true;
+  /**
    * Checks an untrusted action completely; throws `ERR_EM_ACTION_INVALID`. Called before the claim.
    */
   parseAction(input: unknown): Action;

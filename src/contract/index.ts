@@ -3,6 +3,8 @@
  *
  * @module
  */
+import '../node-version.ts';
+
 export { EffectMatchError, type ErrorCode } from '../errors.ts';
 export type {
   Adapter,

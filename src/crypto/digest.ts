@@ -3,6 +3,7 @@ import type { RemoteRequest } from '../contract/adapter.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
+import type { Value } from '../protocol/value.ts';
 
 /** Above this length the text is hashed in place of being copied behind its domain label first. */
 const COPY_LIMIT = 1 << 20;
@@ -73,6 +74,14 @@ export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource
  */
 export function renderingDigest(salt: string, rendering: string): Digest {
   return digestText('effectmatch/rendering/v1', `${salt}\n${rendering}`);
+}
+
+/**
+ * What a license binds of an action, by the adapter's description of it. Salted with A's salt, so
+ * that it does not betray the values in the action.
+ */
+export function actionDigest(described: Value, salt: string): Digest {
+  return digestValueOf('effectmatch/action/v1', { action: described, salt });
 }
 
 /**

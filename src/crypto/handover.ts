@@ -7,23 +7,26 @@ const MAX_BYTES = approvedRecord.maxBytes;
 
 /**
  * The named fields of a document that was handed over between people or machines, as a plain object
- * or as JSON text. Exactly these fields must be there. The values are still unchecked; that they
- * are own data fields is not.
+ * or as JSON text. Exactly these fields must be there; `optional` may be. The values are still
+ * unchecked; that they are own data fields is not.
  */
 export function readFields<F extends string>(
   what: string,
   input: unknown,
   fields: readonly F[],
+  optional?: F,
 ): { readonly [field in F]: unknown } {
   const value = typeof input === 'string' ? parseJson(what, input) : input;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw invalid(what, 'neither an object nor the JSON text of one');
   }
+  const hasOptional = optional !== undefined && Object.hasOwn(value, optional);
+  const expected = hasOptional ? [...fields, optional] : fields;
   const count = Reflect.ownKeys(value).length;
   const found = {} as { [field in F]: unknown };
-  for (const field of fields) {
+  for (const field of expected) {
     const property = Object.getOwnPropertyDescriptor(value, field);
-    if (property === undefined || count !== fields.length) {
+    if (property === undefined || count !== expected.length) {
       throw invalid(what, `expected exactly the fields ${fields.join(', ')}`);
     }
     if (property.get !== undefined || property.set !== undefined)

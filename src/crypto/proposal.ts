@@ -3,8 +3,9 @@ import { checkCells } from '../protocol/approve.ts';
 import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal } from '../protocol/license.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
+import { type Note, parseNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import { digestRecord, renderingDigest } from './digest.ts';
+import { actionDigest, digestRecord, renderingDigest } from './digest.ts';
 import { readFields } from './handover.ts';
 
 /** What the approver decides, with stand-ins, so that the license's own schema checks the rest. */
@@ -23,7 +24,12 @@ const DECIDED_BY_APPROVER = {
  * evaluated.
  */
 export function parseProposal(input: unknown): Proposal {
-  const fields = readFields('proposal', input, ['draft', 'approved', 'rendering']);
+  const fields = readFields<'draft' | 'approved' | 'rendering' | 'note'>(
+    'proposal',
+    input,
+    ['draft', 'approved', 'rendering'],
+    'note',
+  );
   const approved = approvedRecord.parse(fields.approved);
   checkCells(approved.effects);
   const draft = parseDraft(fields.draft);
@@ -36,7 +42,17 @@ export function parseProposal(input: unknown): Proposal {
     throw mismatch('its draft names another outcome');
   if (draft.adapter !== approved.adapter)
     throw mismatch('draft and outcome are for different adapters');
-  return { draft, approved, rendering };
+  if (fields.note === undefined) return { draft, approved, rendering };
+  const note = parseNote(fields.note);
+  checkAction(note, draft, approved.salt);
+  return { draft, approved, rendering, note };
+}
+
+/** The action that is shown must be the one that the license is bound to. */
+function checkAction({ action }: Note, draft: Proposal['draft'], salt: string): void {
+  if (action === undefined) return;
+  if (draft.action !== actionDigest(action, salt))
+    throw mismatch('the action it shows is not the one it is bound to');
 }
 
 /**

@@ -4,6 +4,8 @@
  *
  * @module
  */
+import '../node-version.ts';
+
 export { type Binding, bindingRecord, type ClaimRecord, claimRecord } from './binding.ts';
 export {
   type CertificateRecord,
@@ -54,6 +56,7 @@ export {
 export { type Approved, approvedRecord, type Manifest, manifestRecord } from './manifest.ts';
 export { type MarkerRecord, markerRecord } from './marker.ts';
 export { type MatchResult, matchBags, type Prepared, prepareApproved } from './match.ts';
+export { type Note, renderNote } from './note.ts';
 export { type Evidence, establish, type Observation } from './observation.ts';
 export { classify, type Outcome } from './outcome.ts';
 export { type PermitRecord, permitRecord } from './permit.ts';

@@ -1,5 +1,6 @@
 import { sourceSchema } from './frame.ts';
 import type { approvedRecord } from './manifest.ts';
+import type { Note } from './note.ts';
 import {
   defineRecord,
   digestSchema,
@@ -69,10 +70,11 @@ export interface SignedLicense {
 /**
  * Everything an approver needs to sign: the license without issuer, key, nonce and dates, plus A
  * and its rendering. Signing renders A again from the same bytes and refuses when the two texts
- * differ.
+ * differ. `note` is for the person who reads it and is not signed.
  */
 export interface Proposal {
   readonly draft: Omit<License, 'issuer' | 'key' | 'nonce' | 'notBefore' | 'expiresAt'>;
   readonly approved: ReturnType<typeof approvedRecord.parse>;
   readonly rendering: string;
+  readonly note?: Note;
 }

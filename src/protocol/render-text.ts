@@ -177,7 +177,16 @@ export function showControls(sentence: string): string {
   );
 }
 
-function spellOut(text: string): string {
+/**
+ * Text of others on one line, without quotes: what does not show or moves its neighbours is spelt
+ * out as in {@link quote}.
+ */
+export function showText(text: string): string {
+  const shown = spellOut(text, '');
+  return RIGHT_TO_LEFT.test(shown) ? `${shown}(rtl)` : shown;
+}
+
+function spellOut(text: string, escaped = '"\\'): string {
   let shown = '';
   let marksLeft = 0;
   for (const character of text) {
@@ -188,7 +197,7 @@ function spellOut(text: string): string {
       shown += marksLeft > 0 ? character : escapeCharacter(character);
       marksLeft -= 1;
     } else {
-      shown += character === '"' || character === '\\' ? `\\${character}` : character;
+      shown += escaped.includes(character) ? `\\${character}` : character;
       marksLeft = LETTER.test(character) ? MARKS_SHOWN : 0;
     }
   }

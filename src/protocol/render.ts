@@ -19,6 +19,8 @@ export type { RenderOptions } from './render-text.ts';
 
 /** More changes than fit on a screen are summarised before they are listed. */
 const SCREEN = 40;
+/** So few changes of one kind need no summary. */
+const FEW = 5;
 const LARGE = 200;
 const SAMPLES = 20;
 const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
@@ -155,26 +157,26 @@ function renderLine(effect: ApprovedEffect, rendering: Rendering): string {
 
 function renderEffects(effects: readonly ApprovedEffect[], rendering: Rendering): string[] {
   const renderOne = (effect: ApprovedEffect) => renderLine(effect, rendering);
-  const isSmall = rendering.full || effects.length <= SCREEN;
-  const groups = Map.groupBy(effects, ({ op, target }) => `${SIGNS[op]} ${renderTarget(target)}`);
-  const summary = isSmall ? [] : [...groups].flatMap((group) => summarise(...group, rendering));
-  if (isSmall || effects.length <= LARGE)
-    return [...summary, ...effects.map((effect) => `  ${renderOne(effect)}`)];
-  const samples = [...groups].flatMap(([name, group]) => [
+  const list = (indent: string, listed: readonly ApprovedEffect[]) =>
+    listed.map((effect) => `${indent}${renderOne(effect)}`);
+  if (rendering.full || effects.length <= SCREEN) return list('  ', effects);
+  const groups = [
+    ...Map.groupBy(effects, ({ op, target }) => `${SIGNS[op]} ${renderTarget(target)}`),
+  ];
+  const summary = groups.flatMap(([name, group]) => [
+    `  ${name}: ${countOf(sumCounts(group), group[0]?.op ?? 'update')}`,
+    ...(group.length <= FEW
+      ? list('      ', group)
+      : summariseColumns(group, rendering).map((line) => `      ${line}`)),
+  ]);
+  const many = groups.filter(([, group]) => group.length > FEW);
+  if (effects.length <= LARGE)
+    return [...summary, ...many.flatMap(([, group]) => list('  ', group))];
+  const samples = many.flatMap(([name, group]) => [
     `  ${name}, by key:`,
     ...renderSamples(group, rendering, renderOne).map((line) => `      ${line}`),
   ]);
   return [...summary, ...samples];
-}
-
-function summarise(
-  name: string,
-  group: readonly ApprovedEffect[],
-  rendering: Rendering,
-): readonly string[] {
-  const total = countOf(sumCounts(group), group[0]?.op ?? 'update');
-  const columns = summariseColumns(group, rendering);
-  return [`  ${name}: ${total}`, ...columns.map((line) => `      ${line}`)];
 }
 
 function renderList<T extends object>(

@@ -2,9 +2,9 @@ import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { ClaimRequest, Standing } from '../contract/ledgers.ts';
 import type { Claim, Proof } from '../contract/proof.ts';
 import {
+  actionDigest,
   digestRecord,
   digestText,
-  digestValueOf,
   occurrenceId,
   renderingDigest,
 } from '../crypto/digest.ts';
@@ -355,8 +355,8 @@ export function checkPresupposed(
     return refuse('frame-changed', detail);
   }
   if (license.action === undefined) return undefined;
-  if (actionDigest(admitted, action, approved.salt) === license.action) return undefined;
   const tried = admitted.adapter.describeAction(action);
+  if (actionDigest(tried, approved.salt) === license.action) return undefined;
   const detail = withTried(admitted, 'the license is bound to another action', tried);
   return refuse('other-action', detail);
 }
@@ -371,12 +371,6 @@ export function checkPlan({ license }: Attempt, { announced }: Standing): Refusa
 
 function isSameIdentity(now: Admitted['identity'], then: Admitted['identity']): boolean {
   return now.kind === then.kind && now.backend === then.backend && now.code === then.code;
-}
-
-/** Salted with A's salt, so that it does not betray the values in the action. */
-export function actionDigest(admitted: Admitted, action: unknown, salt: string): Digest {
-  const described = admitted.adapter.describeAction(action);
-  return digestValueOf('effectmatch/action/v1', { action: described, salt });
 }
 
 /** Digest of the declared state as it was read, and of the application's own revision of it. */

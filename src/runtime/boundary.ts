@@ -86,6 +86,25 @@ function describeOutlets(outlets: readonly Outlet[]): string {
 }
 
 /**
+ * What an approver has to know about the boundary before signing: an execution is refused while an
+ * outlet is open. Empty if everything is observed or denied.
+ */
+export async function warnOfBoundary({ name, adapter }: Admitted): Promise<readonly string[]> {
+  const survey = await adapter.survey();
+  const open = unclassified(survey);
+  if (open.length === 0) return [];
+  const fixes = new Map(survey.remedies?.map(({ outlet, fix }) => [outlet, fix.join('; ')]));
+  const listed = open.slice(0, CHANGES_MAX).map(({ outlet, by }) => {
+    const fix = fixes.get(outlet);
+    return fix === undefined ? `${outlet}: ${by}` : `${outlet}: ${by} Close it: ${fix}`;
+  });
+  const more = open.length > listed.length ? [`and ${open.length - listed.length} more`] : [];
+  const what = `the boundary of ${name} is open, and until it is closed every execution is refused`;
+  const text = `${what}: ${[...listed, ...more].join('; ')}. \`effectmatch doctor\` lists it`;
+  return [text.slice(0, 4000).toWellFormed()];
+}
+
+/**
  * An adapter that reads and casts nothing behind an open boundary says so: a refusal here. Other
  * errors stay errors.
  */

@@ -1,18 +1,22 @@
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
-import { digestRecord, renderingDigest } from '../crypto/digest.ts';
+import { actionDigest, digestRecord, renderingDigest } from '../crypto/digest.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
 import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
-import type { StateReading } from '../protocol/effect.ts';
+import type { StateRead, StateReading } from '../protocol/effect.ts';
+import { findContradictions, findImpossible, foreseeable } from '../protocol/foresee.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { findOversized } from '../protocol/limits.ts';
 import { type Approved, approvedRecord, type Manifest } from '../protocol/manifest.ts';
+import { MAX_BY, MAX_REASON, noteOf } from '../protocol/note.ts';
 import { isName } from '../protocol/record.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { brokenRequirements, describeBroken, stateReads } from '../protocol/state.ts';
-import { actionDigest, taskStateDigest } from './authority.ts';
+import type { Value } from '../protocol/value.ts';
+import { taskStateDigest } from './authority.ts';
+import { warnOfBoundary } from './boundary.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { findRefusedSetting } from './settings.ts';
 
@@ -33,6 +37,10 @@ export interface PrepareRequest extends ManifestDraft {
   readonly revision?: string | undefined;
   /** How many executions the license buys; one unless said otherwise. */
   readonly occurrences?: number | undefined;
+  /** Who asks, for the approver to read. It is shown as unverified and not signed. */
+  readonly requestedBy?: string | undefined;
+  /** Why, on the same terms. */
+  readonly reason?: string | undefined;
 }
 
 const REQUEST: OptionNames<PrepareRequest> = {
@@ -48,6 +56,8 @@ const REQUEST: OptionNames<PrepareRequest> = {
   action: true,
   revision: true,
   occurrences: true,
+  requestedBy: true,
+  reason: true,
 };
 
 /** What a source of approvals adds to a request that an application wrote itself. */
@@ -64,48 +74,40 @@ interface Origin {
 }
 
 /**
- * Normalises the manifest by the backend's own types, reads the declared state, and renders what
- * there is to sign.
+ * Normalises the manifest by the backend's own types, reads the declared state, refuses what cannot
+ * succeed, and renders what there is to sign.
  */
 export async function prepare(
   deployment: Deployment,
   request: PrepareRequest,
   origin: Origin = { source: 'manifest' },
 ): Promise<Proposal> {
-  const {
-    continuations,
-    fieldMatch,
-    action,
-    revision,
-    occurrences = 1,
-    ...draft
-  } = checkRequest(request);
-  const { source, operation, readings: known = [] } = origin;
+  const { draft, ...asked } = checkRequest(request);
+  const { revision } = asked;
+  const { source, operation } = origin;
   const stated = draftManifest(draft);
   const { task, planRevision } = stated;
   const admitted = adapterNamed(deployment, stated.adapter);
   const unsettable = findRefusedSetting(admitted, stated.settings);
   if (unsettable !== undefined) throw invalid(unsettable);
   const approved = await approve(deployment, admitted, stated);
-  const reads = stateReads(approved);
-  const unread = reads.slice(0, reads.length - known.length);
-  const readings = [...(await admitted.adapter.read(unread)), ...known];
-  const broken = brokenRequirements(approved, readings)[0];
-  if (broken !== undefined)
-    throw invalid(`a requirement does not hold now: ${describeBroken(broken)}`);
-  const bound = action === undefined ? undefined : admitted.adapter.parseAction(action);
+  const readings = await readState(admitted, approved, origin);
+  const action = describeBound(admitted, asked.action);
   const terms = {
     task,
     planRevision,
     source,
-    occurrences,
-    continuations,
-    ...(fieldMatch.length > 0 && { fieldMatch }),
+    occurrences: asked.occurrences,
+    continuations: asked.continuations,
+    ...(asked.fieldMatch.length > 0 && { fieldMatch: asked.fieldMatch }),
     ...(operation !== undefined && { operation }),
     ...(revision !== undefined && { revision }),
-    ...(action !== undefined && { action: actionDigest(admitted, bound, approved.salt) }),
+    ...(action !== undefined && { action: actionDigest(action, approved.salt) }),
   };
   const rendering = renderLicense(terms, approved);
+  // A rehearsal has just been certified.
+  const warnings = source === 'rehearsed' ? [] : await warnOfBoundary(admitted);
+  const note = noteOf({ warnings, by: asked.requestedBy, reason: asked.reason, action });
   const proposal = parseProposal({
     draft: {
       version: 1,
@@ -120,9 +122,48 @@ export async function prepare(
     },
     approved,
     rendering,
+    ...(note !== undefined && { note }),
   });
   await announce(deployment, task, planRevision);
   return proposal;
+}
+
+/** The action that the license is bound to, if it is bound to one. */
+function describeBound({ adapter }: Admitted, action: unknown): Value | undefined {
+  return action === undefined ? undefined : adapter.describeAction(adapter.parseAction(action));
+}
+
+/** So many rows are read at once. */
+const ROWS_AT_ONCE = 10_000;
+
+/**
+ * The state that the approval depends on. The rows that it changes are read in the same call, if
+ * the backend can do that, and an outcome that they rule out is refused.
+ */
+async function readState(
+  { adapter }: Admitted,
+  approved: Approved,
+  { source, readings: known = [] }: Origin,
+): Promise<readonly StateReading[]> {
+  const contradictions = findContradictions(approved);
+  if (contradictions.length > 0) throw impossible(contradictions);
+  const reads = stateReads(approved);
+  const unread = reads.slice(0, reads.length - known.length);
+  const isChecked = adapter.readsMany === true && source !== 'rehearsed';
+  const foreseen = isChecked ? foreseeable(approved) : [];
+  const rows = foreseen.map(({ read }) => read);
+  const found = await readAll(adapter, [...unread, ...rows]).catch(async (error: unknown) => {
+    // A registered table may be one whose rows nothing outside an execution may read.
+    if (rows.length === 0 || !isInvalid(error)) throw error;
+    return await adapter.read(unread);
+  });
+  const readings = [...found.slice(0, unread.length), ...known];
+  const broken = brokenRequirements(approved, readings)[0];
+  if (broken !== undefined)
+    throw invalid(`a requirement does not hold now: ${describeBroken(broken)}`);
+  const ruledOut = findImpossible(approved, foreseen, found.slice(unread.length));
+  if (ruledOut.length > 0) throw impossible(ruledOut);
+  return readings;
 }
 
 function checkRequest(request: PrepareRequest) {
@@ -141,7 +182,21 @@ function checkRequest(request: PrepareRequest) {
     : 'it';
   if (stray !== undefined)
     throw invalid(`fieldMatch names "${stray}", which is not a continuation`);
-  return { ...request, continuations: [...continuations], fieldMatch: [...fieldMatch] };
+  for (const field of ['requestedBy', 'reason'] as const) checkSaid(field, request[field]);
+  const { action, revision, occurrences = 1, requestedBy, reason, ...rest } = request;
+  const { continuations: _, fieldMatch: __, ...draft } = rest;
+  return {
+    ...{ draft, action, revision, occurrences, requestedBy, reason },
+    ...{ continuations: [...continuations], fieldMatch: [...fieldMatch] },
+  };
+}
+
+/** What the approver reads as the agent's text must be text of a length that can be read. */
+function checkSaid(field: 'requestedBy' | 'reason', said: unknown): void {
+  const most = field === 'reason' ? MAX_REASON : MAX_BY;
+  const isText = typeof said === 'string' && said.isWellFormed();
+  if (said === undefined || (isText && said.length > 0 && said.length <= most)) return;
+  throw invalid(`${field} must be text of 1 to ${most} characters`);
 }
 
 /**
@@ -168,6 +223,32 @@ async function announce(deployment: Deployment, task: string, planRevision: numb
     'ERR_EM_PLAN_SUPERSEDED',
     `plan revision ${announced} of task "${task}" was announced, and this is ${planRevision}: ` +
       'a license for it could not be used; prepare the announced revision or a later one',
+  );
+}
+
+/** Reads rows in the order asked, in one call or, of very many, in several. */
+async function readAll(
+  adapter: Admitted['adapter'],
+  reads: readonly StateRead[],
+): Promise<readonly StateReading[]> {
+  const found = [await adapter.read(reads.slice(0, ROWS_AT_ONCE))];
+  for (let at = ROWS_AT_ONCE; at < reads.length; at += ROWS_AT_ONCE)
+    found.push(await adapter.read(reads.slice(at, at + ROWS_AT_ONCE)));
+  return found.flat();
+}
+
+function isInvalid(error: unknown): boolean {
+  return error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID';
+}
+
+const LISTED_MAX = 5;
+
+function impossible(why: readonly string[]): EffectMatchError<'ERR_EM_OUTCOME_IMPOSSIBLE'> {
+  const listed = why.slice(0, LISTED_MAX);
+  if (why.length > LISTED_MAX) listed.push(`and ${why.length - LISTED_MAX} more`);
+  return new EffectMatchError(
+    'ERR_EM_OUTCOME_IMPOSSIBLE',
+    `no execution could have this outcome: ${listed.join('; ')}`,
   );
 }
 

@@ -16,6 +16,10 @@ export interface ProposeOptions {
   readonly revision?: string;
   /** How many executions the license buys; one unless said otherwise. */
   readonly occurrences?: number;
+  /** Who asks, for the approver to read. It is shown as unverified and not signed. */
+  readonly requestedBy?: string;
+  /** Why, on the same terms. */
+  readonly reason?: string;
   /** Settings of the session that the action runs in, besides those that the contract states. */
   readonly set?: SessionSettings;
 }
@@ -41,9 +45,10 @@ export async function propose(
   checkContracted(name, contracted);
   const { effects, requires, continuations, fieldMatch } = contracted;
   const action: unknown = await ask(operation, 'action', () => operation.action(input));
-  const { task, planRevision, revision, occurrences } = options;
+  const { task, planRevision, revision, occurrences, requestedBy, reason } = options;
   const request = {
     ...{ adapter: operation.adapter, task, planRevision, revision, occurrences },
+    ...{ requestedBy, reason },
     ...{ effects, requires, watch, continuations, fieldMatch },
     set: joinSettings(name, contracted.set, options.set),
     ...(operation.bindAction !== false && { action }),
@@ -149,6 +154,8 @@ function checkContracted(name: string, contracted: Contracted): void {
   );
 }
 
+const OF_MANIFEST = ['ERR_EM_MANIFEST_INVALID', 'ERR_EM_OUTCOME_IMPOSSIBLE'];
+
 /**
  * What is wrong with a manifest is wrong with the operation that computed it, so the message names
  * it.
@@ -157,8 +164,7 @@ async function explain<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
-    if (!(cause instanceof EffectMatchError) || cause.code !== 'ERR_EM_MANIFEST_INVALID')
-      throw cause;
+    if (!(cause instanceof EffectMatchError) || !OF_MANIFEST.includes(cause.code)) throw cause;
     throw new EffectMatchError(cause.code, `operation "${name}": ${cause.message}`, { cause });
   }
 }

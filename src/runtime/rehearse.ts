@@ -38,6 +38,10 @@ export interface PlanRequest extends Omit<ManifestDraft, 'effects'> {
   readonly continuations?: readonly string[];
   /** The application's own revision of the task state; the execution must present the same. */
   readonly revision?: string;
+  /** Who asks, for the approver to read. It is shown as unverified and not signed. */
+  readonly requestedBy?: string;
+  /** Why, on the same terms. */
+  readonly reason?: string;
 }
 
 /** What a plan reports beside the proposal. */
@@ -57,14 +61,10 @@ export async function rehearse(
   request: PlanRequest,
   options: PlanOptions = {},
 ): Promise<Proposal> {
-  const { action: untrustedAction, continuations = [], revision, ...draft } = request;
+  const { continuations: _c, revision: _r, requestedBy: _b, reason: _w, ...rest } = request;
+  const { action: untrustedAction, ...draft } = rest;
   const stated = draftManifest({ ...draft, effects: [] });
-  const admitted = adapterNamed(deployment, stated.adapter);
-  if (!isPromotable(admitted)) {
-    throw refused(
-      `adapter "${stated.adapter}" cannot hold a change back, so nothing can be rehearsed on it`,
-    );
-  }
+  const admitted = promotableNamed(deployment, stated.adapter);
   const { adapter } = admitted;
   const { settings } = stated;
   const unsettable = findRefusedSetting(admitted, settings);
@@ -95,15 +95,15 @@ export async function rehearse(
   await verifyExplanation(adapter, { stated, effects, runs });
   return prepare(
     deployment,
-    {
-      ...draft,
-      effects,
-      action: untrustedAction,
-      continuations,
-      revision,
-    },
+    { ...request, effects },
     { source: 'rehearsed', readings: first.readings },
   );
+}
+
+function promotableNamed(deployment: Deployment, name: string): AdmittedPromotable {
+  const admitted = adapterNamed(deployment, name);
+  if (isPromotable(admitted)) return admitted;
+  throw refused(`adapter "${name}" cannot hold a change back, so nothing can be rehearsed on it`);
 }
 
 type Run = Evidence & { readonly effects: readonly Effect[] };

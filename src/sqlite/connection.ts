@@ -1,8 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { StatementSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EffectMatchError, type ErrorCode, invariant } from '../errors.ts';
+import { DatabaseSync } from './engine.ts';
 
 /** Primary result codes that callers decide on; the low byte of an extended code. */
 export const SQLITE = {

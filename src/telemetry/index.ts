@@ -5,5 +5,7 @@
  *
  * @module
  */
+import '../node-version.ts';
+
 export type { Activity, Ending, Telemetry, Trace } from '../runtime/telemetry.ts';
 export { openTelemetry, type TelemetryOptions } from './open-telemetry.ts';

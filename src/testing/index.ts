@@ -1,4 +1,6 @@
 /** Conformance suites for adapters and ledgers, with the kits they take. @module */
+import '../node-version.ts';
+
 export { type KillKit, type KillSpecimen, killAtEveryStep } from './adapter/kill.ts';
 export { type AdapterKit, adapterConformance, type Specimen } from './adapter-conformance.ts';
 export { type LedgerKit, type LedgerStore, ledgerConformance } from './ledger-conformance.ts';

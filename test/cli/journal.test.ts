@@ -6,7 +6,8 @@ import { once } from 'node:events';
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
-import { createRuntime } from '../../src/index.ts';
+import { sqlite } from '../../src/adapters/sqlite/index.ts';
+import { createRuntime, insert } from '../../src/index.ts';
 import { Office, runCommand, startCommand } from './command.ts';
 import { makePayments, paying, proposePayment } from './payments.ts';
 
@@ -21,43 +22,67 @@ const entriesOf = (stdout: string) =>
     }
   ).entries;
 
-test('rows are listed newest last, each with time, kind, verdict, occurrence, task and reason', async () => {
+test('rows are listed newest last: time, what happened, occurrence, task; a verdict with its reason, changes and approver', async () => {
   const { code, stdout, stderr } = await run();
   assert.equal(code, 0);
   assert.equal(stderr, '');
-  const lines = stdout.trimEnd().split('\n');
   const short = (occurrence: string) => occurrence.slice(0, 16);
-  const expected = [
-    ['1', 'claim', short(committed.occurrence), 'invoice-1', 'on', 'books'],
-    ['2', 'terminal', 'committed', short(committed.occurrence), 'invoice-1'],
-    ['3', 'acknowledgement', 'released', short(committed.occurrence), 'invoice-1', 'reconcile'],
-    ['4', 'acknowledgement', 'completed', short(committed.occurrence), 'invoice-1', 'reconcile'],
-    ['5', 'terminal', 'rejected', short(committed.occurrence), 'invoice-1', 'authority:', 'spent'],
-    ['6', 'claim', short(diverged.occurrence), 'invoice-2', 'on', 'books'],
-    [
-      '7',
-      'terminal',
-      'rejected',
-      short(diverged.occurrence),
-      'invoice-2',
-      'comparison:',
-      'diverged',
-    ],
-    [
-      '8',
-      'terminal',
-      'rejected',
-      short(refused.occurrence),
-      'invoice-3',
-      'authority:',
-      'not-yet-valid',
-    ],
-  ];
-  assert.deepEqual(
-    lines.map((line) => line.trim().split(/\s+/)).map(([seq, , ...rest]) => [seq, ...rest]),
-    expected,
+  const [first, second, third] = [committed, diverged, refused].map(({ occurrence }) =>
+    short(occurrence),
   );
-  for (const line of lines) assert.match(line, /^ +\d+ {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ {2}/);
+  const rows = stdout
+    .trimEnd()
+    .replace(/^( +\d+ {2})\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/gm, '$1time')
+    .split('\n');
+  assert.deepEqual(rows, [
+    `    1  time  claimed        ${first}  invoice-1`,
+    `    2  time  committed      ${first}  invoice-1`,
+    '       ~1 invoice on books; approved by ap-team',
+    `    3  time  released       ${first}  invoice-1`,
+    '       reconcile',
+    `    4  time  completed      ${first}  invoice-1`,
+    '       reconcile',
+    `    5  time  rejected       ${first}  invoice-1`,
+    '       authority: spent; on books; approved by ap-team',
+    `    6  time  claimed        ${second}  invoice-2`,
+    `    7  time  rejected       ${second}  invoice-2`,
+    '       comparison: diverged; on books; approved by ap-team',
+    `    8  time  rejected       ${third}  invoice-3`,
+    '       authority: not-yet-valid; on books',
+  ]);
+});
+
+test('no row is wider than the terminal, however long its task and its tables are called', async () => {
+  using wide = new Office();
+  const tables = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(60));
+  for (const table of tables) wide.change(`create table ${table} (id integer primary key)`);
+  const books = sqlite({ file: wide.path('books.db'), relations: tables });
+  await using runtime = await createRuntime({ ...wide.config, adapters: { books } });
+  const proposal = await runtime.prepare({
+    adapter: 'books',
+    task: 'a task with a name that does not fit into its column',
+    planRevision: 1,
+    effects: tables.map((table) => insert(table, { id: 1 })),
+  });
+  const statements = tables.map((table) => ({ sql: `insert into ${table} values (1)` }));
+  const license = wide.approver.sign(proposal, { expiresIn: '1h' });
+  assert.equal((await runtime.execute(license, { statements })).kind, 'committed');
+  const list = (columns: string) =>
+    runCommand(['journal'], { cwd: wide.folder, env: { COLUMNS: columns } });
+  for (const columns of [72, 80, 100]) {
+    const lines = (await list(String(columns))).stdout.trimEnd().split('\n');
+    assert.deepEqual(
+      lines.map((line) => line.length <= columns),
+      [true, true, true],
+    );
+    assert.match(lines[1] ?? '', / a task w.*…$/);
+    assert.match(lines[2] ?? '', /^ {7}\+1 a+.*…$/);
+  }
+  const { stdout } = await list('');
+  assert.match(
+    stdout,
+    /does not fit into its column\n.* and 1 more on books; approved by ap-team\n/,
+  );
 });
 
 test('limit, after and kind choose rows', async () => {
@@ -187,12 +212,13 @@ test('an altered row is found out, and so is a store put back to an earlier day 
   }
 });
 
-test('--follow prints what is there and what is recorded later, and ends with Ctrl-C', async () => {
+test('--follow prints what is there and what is recorded later, and ends with Ctrl-C', async (t) => {
   using other = new Office();
   await makePayments(other);
   const { child, ended } = startCommand(['journal', '--follow', '--kind', 'terminal'], {
     cwd: other.folder,
   });
+  t.after(() => child.kill());
   const printed: string[] = [];
   const until = async (lines: number) => {
     while (printed.join('').split('\n').length <= lines) {
@@ -200,12 +226,12 @@ test('--follow prints what is there and what is recorded later, and ends with Ct
       printed.push(String(chunk[0]));
     }
   };
-  await until(4);
+  await until(8);
   await using runtime = await createRuntime(other.config);
   const license = other.approver.sign(await proposePayment(runtime, 3), { expiresIn: '1h' });
   const { occurrence } = await runtime.execute(license, paying(3));
-  await until(5);
-  assert.match(printed.join(''), new RegExp(`terminal +committed +${occurrence.slice(0, 16)}`));
+  await until(10);
+  assert.match(printed.join(''), new RegExp(` committed +${occurrence.slice(0, 16)}`));
   child.kill('SIGINT');
   assert.equal((await ended).code, 0);
 });

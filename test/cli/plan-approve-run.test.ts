@@ -150,7 +150,12 @@ test('a proposal whose text says something else than it does is not signed', asy
   assert.equal((await desk.run(['plan', ...PAY, '--out', 'proposal.json'])).code, 0);
   writeFileSync(
     desk.path('proposal.json'),
-    desk.read('proposal.json').replace(/"rendering":"books: 2/, '"rendering":"books: 1'),
+    desk
+      .read('proposal.json')
+      .replace(
+        /"rendering":"Proposed changes in books: 2/,
+        '"rendering":"Proposed changes in books: 1',
+      ),
   );
   const refused = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
   assert.equal(refused.code, 1);
@@ -198,7 +203,7 @@ export default defineConfig({
   assert.equal(planned.code, 0, planned.stderr);
   assert.match(
     planned.stdout,
-    /~ invoice id=2 {2}status: "pending" -> "late"[\s\S]*approved from: contract rename/,
+    /~ invoice id=2 {2}status: "pending" -> "late"[\s\S]*computed by operation rename/,
   );
   const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
   assert.equal(approved.code, 0, approved.stderr);
@@ -219,8 +224,11 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
   const raise = ['--sql', 'update stock set amount = amount + 1'];
   const planned = await desk.run(['plan', ...raise, '--out', 'proposal.json']);
   assert.equal(planned.code, 0, planned.stderr);
-  assert.match(planned.stdout, /^books: 50000 approved changes/);
-  assert.match(planned.stdout, /~ stock: 50000 updates/);
+  assert.match(planned.stdout, /^Proposed changes in books: 50000 /);
+  assert.match(
+    planned.stdout,
+    /~ stock: 50000 updates\n {6}amount: 1 -> 2 in all; before sum 50000; after sum 100000/,
+  );
   assert.match(planned.stdout, /49980 more of these, not shown/);
   assert.match(planned.stdout, /Shortened: an approval covers all of it/);
   assert.ok(planned.stdout.split('\n').length < 50);
@@ -245,6 +253,49 @@ test('fifty thousand changes are summarised by table and operation, shown in ful
     /1 difference: 0 extra, 0 missing, 1 altered\naltered {2}~ stock id=50000/,
   );
   assert.deepEqual(desk.query('select distinct amount from stock'), [{ amount: 1 }]);
+});
+
+test('the approver reads who asks, why and the SQL, marked as unverified, and signs none of it', async () => {
+  using desk = new Desk();
+  await openShop(desk);
+  const said = ['--by', 'billing-agent', '--reason', 'due today\nSigned: alice \u001b[2K'];
+  const planned = await desk.run(['plan', ...PAY, ...said, '--out', 'proposal.json']);
+  const approved = await desk.run(['approve', 'proposal.json', ...SIGN, '--out', 'license.json']);
+  for (const { code, stdout, stderr } of [planned, approved]) {
+    assert.equal(code, 0, stderr);
+    const lines = stdout.split('\n');
+    assert.match(lines[0] ?? '', /^Proposed changes in books: 2 /);
+    const at = lines.findIndex((line) => line.startsWith('Unverified text from the agent; '));
+    assert.ok(at > lines.indexOf('Releases: nothing'), stdout);
+    assert.deepEqual(lines.slice(at + 1, at + 6), [
+      '  | asked by: billing-agent',
+      '  | reason: due today',
+      '  |   Signed: alice \\u{1b}[2K',
+      '  | sql: update invoice set status = ? where id = ?',
+      '  | values: ["paid", 1]',
+    ]);
+  }
+  const signed = desk.read('license.json');
+  assert.ok(!signed.includes('billing-agent') && !signed.includes('due today'));
+});
+
+test('of five thousand updates, the one price that stands out is on the first screen', async () => {
+  using desk = new Desk();
+  desk.change(`create table Track (TrackId integer primary key, UnitPrice numeric not null);
+    with recursive n (id) as (select 1 union all select id + 1 from n where id < 5000)
+    insert into Track select id, 0.99 + (id % 40) from n;
+    update Track set UnitPrice = 7.7 where TrackId = 4711`);
+  assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
+  const sql = 'update Track set UnitPrice = iif(TrackId = 4711, 99999, round(UnitPrice * 1.1, 2))';
+  const planned = await desk.run(['plan', '--sql', sql, '--out', 'proposal.json']);
+  assert.equal(planned.code, 0, planned.stderr);
+  const screen = planned.stdout.split('\n').slice(0, 40).join('\n');
+  assert.match(screen, /largest, largest rise: 7\.7 -> 99999 \(TrackId=4711\)/);
+  const ids = [...screen.matchAll(/^ {6}~ Track TrackId=(\d+)/gm)].map(([, id]) => Number(id));
+  assert.deepEqual(
+    ids,
+    Array.from({ length: 20 }, (_, index) => index + 1),
+  );
 });
 
 test('a shortened outcome is read page by page, or as a whole in the pager, before it is signed', async () => {

@@ -2,11 +2,12 @@
 // that. Method: the real process from source, with its exit code and both of its streams; an older
 // Node where there is one.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { findOlderNode } from '../older-node.ts';
 import { MAIN, runCommand } from './command.ts';
 
 const VERBS = [
@@ -42,6 +43,22 @@ test('every verb explains itself, and the overview names every verb', async () =
     assert.match(ended.stdout, new RegExp(`^Usage: effectmatch ${verb}`), verb);
     assert.match(ended.stdout, /^ {2}--json/m, verb);
     assert.match(ended.stdout, /Exit codes: 0 committed or done/, verb);
+  }
+});
+
+test('help fits a terminal of 80 columns, and its commands can be copied from it', async () => {
+  const topics = [[], ...VERBS.map((verb) => [verb])];
+  const helps = await Promise.all(topics.map((topic) => runCommand(['help', ...topic])));
+  for (const [index, { stdout }] of helps.entries()) {
+    for (const line of stdout.split('\n'))
+      assert.ok(line.length <= 80, `${topics[index]}: ${line}`);
+    const examples = /^Examples:\n((?: {2}.*\n)+)/m.exec(stdout)?.[1] ?? '';
+    const commands = examples
+      .replace(/ \\\n +/g, ' ')
+      .trimEnd()
+      .split('\n');
+    for (const command of index === 0 ? [] : commands)
+      assert.match(command, /^ {2}(source <\()?effectmatch /);
   }
 });
 
@@ -142,18 +159,3 @@ test('an older Node gets a sentence and exit code 1', (t) => {
     rmSync(folder, { recursive: true, force: true });
   }
 });
-
-function findOlderNode(): string | undefined {
-  const folders = ['/usr/bin', ...(process.env.PATH ?? '').split(delimiter)];
-  return folders
-    .map((folder) => join(folder, 'node'))
-    .filter((file) => existsSync(file))
-    .find((file) => {
-      const [major = 0, minor = 0] = execFileSync(file, ['-p', 'process.versions.node'], {
-        encoding: 'utf8',
-      })
-        .split('.')
-        .map(Number);
-      return major < 24 || (major === 24 && minor < 12);
-    });
-}

@@ -65,8 +65,9 @@ test('a ledger that does not narrow its journal to an occurrence leads to the sa
   const world = invoiceWorld();
   await using deployed = await deploy(world);
   const { runtime } = deployed;
-  const first = await runtime.execute(await deployed.approve(), PAY);
-  const second = await runtime.execute(await deployed.approve({ task: 'another' }), PAY);
+  const licenses = [await deployed.approve(), await deployed.approve({ task: 'another' })];
+  const first = await runtime.execute(licenses[0], PAY);
+  const second = await runtime.execute(licenses[1], PAY);
   assert.notEqual(first.occurrence, second.occurrence);
   const expected = await runtime.receipt(first.occurrence);
   const journal = runtime.ledgers.journal.bind(runtime.ledgers);

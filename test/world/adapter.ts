@@ -74,6 +74,7 @@ function openAdapter(
     },
     normalise: async (manifest) => normaliseManifest(plainSchema(registration), manifest),
     read: async (reads) => readRows(backend, reads),
+    readsMany: true,
     parseAction: (input) => parseMemoryAction(targets, input),
     describeAction: ({ writes }) => ({ writes: writes.map((write) => ({ ...write })) }),
     survey: async () => memoryOutlets(backend, targets),

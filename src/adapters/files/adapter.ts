@@ -178,6 +178,7 @@ class FilesBackend implements Backend<CheckedFilesAction> {
   readonly probe: PromotableProbe<CheckedFilesAction>;
   readonly parseAction = parseAction;
   readonly describeAction = describeAction;
+  readonly readsMany = true;
   readonly #opened: Opened;
   readonly #schema: FilesSchema;
   #known: { readonly folder: string; readonly entries: VersionEntries } | undefined;

@@ -1,4 +1,6 @@
 /** A folder whose changes are held, compared and promoted as whole versions. @module */
+import '../../node-version.ts';
+
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedFilesAction } from './action.ts';
 import { type FilesOptions, openAdapter } from './adapter.ts';

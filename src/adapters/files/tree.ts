@@ -12,7 +12,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { getSystemErrorMessage } from 'node:util';
+import util from 'node:util';
 import type { FileEntry } from './control.ts';
 
 /** Who owns something. Not compared, but a new copy is given to the same owner. */
@@ -168,5 +168,5 @@ export function systemWords(error: unknown): string {
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error) || !('errno' in error))
     return 'an unexpected error';
-  return `${getSystemErrorMessage(Number(error.errno))} (${code})`;
+  return `${util.getSystemErrorMessage(Number(error.errno))} (${code})`;
 }

@@ -1,4 +1,6 @@
 /** Issues of a GitHub repository, compared by their registered fields. @module */
+import '../../node-version.ts';
+
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import { type GithubAction, type GithubOptions, openAdapter } from './adapter.ts';
 

@@ -1,4 +1,6 @@
 /** Services over HTTP: mediated, opaque, and those that keep drafts. @module */
+import '../../node-version.ts';
+
 export { type DraftAction, draftHttp } from './drafts.ts';
 export { type MediatedAction, mediatedHttp } from './mediated.ts';
 export { type OpaqueAction, opaqueHttp } from './opaque.ts';

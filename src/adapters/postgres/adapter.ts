@@ -101,6 +101,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly markers: Markers;
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
+  readonly readsMany = true;
   readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
@@ -141,7 +142,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       relations: known,
       isolation: this.#opened.settings.isolation,
       views,
-      withExecution: <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use),
+      withExecution: this.#withExecution,
       read: (reads: readonly StateRead[]) => this.read(reads),
     };
     return await normaliseManifest(tools, manifest);
@@ -149,8 +150,8 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     const { readable } = await this.#closedBoundary();
-    const withExecution = <T>(use: (session: Connection) => Promise<T>) => this.#withSession(use);
-    const stated = await normaliseReads({ relations: readable, withExecution }, reads);
+    const tools = { relations: readable, withExecution: this.#withExecution };
+    const stated = await normaliseReads(tools, reads);
     return await readState(await this.#opened.control.connection(), readable, stated);
   }
 
@@ -213,7 +214,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return boundary;
   }
 
-  async #withSession<T>(use: (session: Connection) => Promise<T>): Promise<T> {
+  readonly #withExecution = async (use: (session: Connection) => Promise<void>) => {
     const { sessions, settings } = this.#opened;
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
@@ -223,11 +224,11 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       );
     }
     try {
-      return await use(session);
+      await use(session);
     } finally {
       await sessions.giveBack(session);
     }
-  }
+  };
 
   /** Records of finished transactions are never read again; they are removed in the background. */
   #sweepSometimes(): void {

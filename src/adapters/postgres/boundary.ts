@@ -16,8 +16,6 @@ import { bindFingerprint } from './certify/fingerprint.ts';
 import { surveyBoundary } from './certify/survey.ts';
 import type { Control } from './control.ts';
 import { demandEntries, type EntryRoutine } from './entry.ts';
-import { type RandomColumn, randomColumns } from './fresh.ts';
-import type { AssignedColumn } from './observation.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
 import type { PostgresRelation } from './relation.ts';
@@ -49,8 +47,6 @@ export interface PostgresBoundary {
   readonly leaves: ReadonlyMap<string, PostgresRelation>;
   readonly forceConstraints: string;
   readonly recorders: Recorders;
-  readonly sequences: readonly AssignedColumn[];
-  readonly randomColumns: readonly RandomColumn[];
   /** All whose position can be read. */
   readonly readableSequences: readonly ReadableSequence[];
   /** Of these, the ones that are there for columns of registered relations. */
@@ -121,7 +117,6 @@ async function readOnce(
   const views = await demandViews(connection, settings.views);
   const facts = { ...roles, relations, views, entryPoints, restrictions, reviews, trustedCode };
   const survey = await surveyBoundary(connection, facts);
-  const sequences = relations.flatMap(assignedColumns);
   const readableSequences = await listSequences(connection, roles.owner);
   return {
     fingerprint,
@@ -134,8 +129,6 @@ async function readOnce(
     leaves: mapLeaves(relations),
     forceConstraints: await forceConstraints(connection, roles.executor),
     recorders: await readRecorders(connection, [...mapLeaves([...relations, probe]).keys()]),
-    randomColumns: relations.flatMap(randomColumns),
-    sequences,
     readableSequences,
     sequenceOids: writeOids(readableSequences),
     drawableSequences: drawableSequences(relations, readableSequences),
@@ -162,14 +155,6 @@ async function readEntryPoints(
 ): Promise<ReadonlyMap<string, EntryRoutine>> {
   const entries = await demandEntries(connection, names);
   return new Map(entries.map((entry) => [entry.target, entry]));
-}
-
-function assignedColumns({ target, columns }: PostgresRelation): readonly AssignedColumn[] {
-  return columns.flatMap(({ name, sequence }) => {
-    if (sequence === undefined) return [];
-    const { oid, start, increment } = sequence;
-    return [{ target, column: name, oid, start: BigInt(start), increment: BigInt(increment) }];
-  });
 }
 
 /** Everything in the database that has rows, catalogues included: what the second witness counts. */

@@ -5,13 +5,20 @@ import {
   type CandidateEnd,
   type CandidateEvidence,
   type HoldRequest,
+  refusedPromotion,
   stageFailed,
 } from '../../backend/candidate.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
-import type { Connection, MessageAnswer, Reply, WireStatement } from '../../postgres/connection.ts';
+import {
+  type Connection,
+  type MessageAnswer,
+  type Reply,
+  sqlState,
+  type WireStatement,
+} from '../../postgres/connection.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
@@ -20,11 +27,10 @@ import type { SessionSettings } from '../../protocol/settings.ts';
 import { type CheckedPostgresAction, isProbe } from './action.ts';
 import { mapLeaves, type PostgresBoundary } from './boundary.ts';
 import type { Control, PostgresDeployment } from './control.ts';
-import { describeFailure } from './failure.ts';
+import { describeFailure, explainError } from './failure.ts';
 import { type OpenAnswer, readObservation, type WrittenRelations } from './observation.ts';
 import type { Settings } from './options.ts';
 import { CALLS, type PreparedTexts } from './prepared.ts';
-import { promoteTransaction } from './promotion.ts';
 import { type LockedReads, lockReads } from './reading.ts';
 import { comparePositions, describeMoved } from './residue.ts';
 import { collectResults } from './result-rows.ts';
@@ -212,16 +218,13 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 
   async observe(): Promise<CandidateEvidence> {
-    this.#evidence ??= await this.#readEvidence();
-    return this.#evidence;
-  }
-
-  async #readEvidence(): Promise<CandidateEvidence> {
     const { boundary, settings, control } = this.#tools;
     const { opened, written, answer } = this.#held ?? {};
     invariant(opened && written && answer, 'the action was observed');
     const { isolation } = settings;
-    return await readObservation({ opened, written, answer, boundary, isolation, control });
+    const input = { opened, written, answer, boundary, isolation, control };
+    this.#evidence ??= await readObservation(input);
+    return this.#evidence;
   }
 
   /**
@@ -233,28 +236,47 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return (await this.observe()).evidence;
   }
 
+  /**
+   * Writes the marker into the candidate and commits both, in one step that the backend takes only
+   * if the transaction is the one that was observed and nothing was written in it since. Only the
+   * tag COMMIT counts: an aborted transaction answers COMMIT with ROLLBACK and without an error.
+   */
   async commit(marker: MarkerText): Promise<Promotion> {
-    const { session, deployment, settings, control, reached } = this.#tools;
+    const { session, deployment, reached } = this.#tools;
+    const { occurrence, text, sealKey, sealMac } = marker;
     const xid = this.#held?.opened.xid;
     invariant(xid !== undefined, 'the transaction was opened');
-    const transaction = {
-      session,
-      deployment,
-      xid,
-      reached,
-      locks: this.#locks,
-      values: settings.values,
-      transactionStatus: (id: string) => control.transactionStatus(id),
-    };
+    const locks = String(this.#locks);
+    const mac = deployment.sign('promote', xid, locks, occurrence, sealKey, sealMac, text);
+    const values = [xid, locks, occurrence, text, sealKey, sealMac, mac];
     // The reset travels with the COMMIT. If that fails, the session is rolled back and reset again.
     const { promoting, resetting } = session.together(() => ({
-      promoting: promoteTransaction(transaction, marker),
-      resetting: isReset(session).catch(() => false),
+      promoting: session.run([{ prepared: 'effectmatch_promote', values }, { text: 'commit' }]),
+      resetting: isReset(session, true).catch(() => false),
     }));
-    const promotion = await promoting;
+    const { replies, failure } = await promoting;
     this.#resetting = resetting;
-    if (promotion.kind === 'confirmed') this.#noteOwn(xid);
-    return promotion;
+    if (replies.length > 0) reached('adapter:marker-written');
+    const command = replies[1]?.command;
+    if (failure !== undefined || command !== 'COMMIT')
+      return await this.#judge(xid, failure?.error ?? new Error(`COMMIT answered ${command}`));
+    reached('adapter:commit-returned');
+    this.#noteOwn(xid);
+    return { kind: 'confirmed' };
+  }
+
+  /**
+   * A refusal needs proof: the server itself must call the transaction aborted. Everything else is
+   * left to the marker.
+   */
+  async #judge(xid: string, error: unknown): Promise<Promotion> {
+    const { session, settings, control } = this.#tools;
+    // The server sends an error before it has ended the transaction; once it answers again, it has.
+    await session.script('rollback').catch(() => {});
+    const status = await control.transactionStatus(xid).catch(() => undefined);
+    const detail = explainError(error, settings.values);
+    if (status !== 'aborted') return { kind: 'unknown', cause: detail };
+    return refusedPromotion(REFUSALS[sqlState(error) ?? ''] ?? 'commit-failed', detail);
   }
 
   /** Gives the session back. One in doubt is closed before anything else happens. */
@@ -294,6 +316,15 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return await session.run([{ text: BEGIN[settings.isolation] }, look, { text: 'rollback' }]);
   }
 }
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  '23505': 'marker-conflict',
+  EM006: 'candidate-replaced',
+  EM007: 'evidence-changed',
+  EM001: 'evidence-changed',
+  '40001': 'serialization',
+  '40P01': 'deadlock',
+};
 
 const BEGIN = {
   'read committed': 'begin isolation level read committed read write',

@@ -6,12 +6,13 @@ import { queryPinned } from './formats.ts';
 import type { ColumnType, PostgresColumn } from './relation.ts';
 import { decoderOf, encodeValue } from './value.ts';
 
-/** One text (or constant expression of the schema) that a column's type has to read. */
+/** One text, or one constant expression of the schema, that a column's type has to read. */
 interface Request {
   readonly type: ColumnType;
   /** The type whose input function reads it: that of the column, or the one beneath its domains. */
   readonly read: string;
-  readonly source: { readonly text: string | null } | { readonly expression: string };
+  readonly text: string | null;
+  readonly expression?: string;
   /** Where it is stated, for messages. */
   readonly where: string;
 }
@@ -33,24 +34,18 @@ export class CastBatch {
     if (value === null && !column.type.domain) return null;
     const text = encodeValue(column.type, value);
     if (text !== null && typeof text !== 'string') throw invalid(where, text.why);
-    return (
-      this.#ask({ type: column.type, read: readWith(column, where), source: { text }, where }) ??
-      value
-    );
+    const request = { type: column.type, read: readWith(column, where), text, where };
+    return this.#ask(request) ?? value;
   }
 
   /** The value of a default that is a literal; null before {@link CastBatch.run}. */
   constant(column: PostgresColumn, expression: string, where: string): Value {
     if (!column.defaultBuiltIn) {
-      throw invalid(
-        where,
-        `its default (${expression}) runs code of the application; state the value`,
-      );
+      const what = `its default (${expression}) runs code of the application`;
+      throw invalid(where, `${what}; state the value`);
     }
-    const { type } = column;
-    return (
-      this.#ask({ type, read: readWith(column, where), source: { expression }, where }) ?? null
-    );
+    const read = readWith(column, where);
+    return this.#ask({ type: column.type, read, text: null, expression, where }) ?? null;
   }
 
   /** Whether the database has anything to do. */
@@ -72,14 +67,8 @@ export class CastBatch {
   }
 
   #ask(request: Request): Value | undefined {
-    const { source } = request;
-    const what =
-      'text' in source
-        ? source.text === null
-          ? 'null'
-          : `text ${source.text}`
-        : `default ${source.expression}`;
-    const key = `${request.type.text} ${what}`;
+    const { type, text, expression } = request;
+    const key = JSON.stringify([type.text, text, expression]);
     if (this.#results !== undefined) {
       const result = this.#results.get(key);
       invariant(result !== undefined, 'every value was asked for before the casts ran');
@@ -125,54 +114,30 @@ async function castTogether(
   requests: readonly Request[],
 ): Promise<readonly Value[]> {
   const values: (string | null)[][] = [];
-  const groups = Map.groupBy(requests.entries(), ([, { read }]) => read);
-  const parts = [...groups.values()].flatMap((group) => {
-    const [texts, constants] = partition(group);
-    if (texts.length > 0)
-      values.push(
-        texts.map(([index]) => String(index)),
-        texts.map(([, text]) => text),
-      );
-    const sources = [
-      ...(texts.length > 0 ? [unnestSource(values.length)] : []),
-      ...constants.map(constantSource),
-    ];
-    return sources.map((source) => castSource(group[0]?.[1], source));
+  // Texts of one type travel together as parameters; an expression is part of the statement.
+  const groups = Map.groupBy(requests.entries(), ([index, { read, expression }]) =>
+    expression === undefined ? read : `${index} ${read}`,
+  );
+  const parts = [...groups.values()].map((group) => {
+    const [[index, request] = []] = group;
+    invariant(request !== undefined, 'a group of casts has a type');
+    if (request.expression !== undefined) {
+      const text = `pg_catalog.concat((${request.expression}))`;
+      return castSource(request, `(select '${index}'::pg_catalog.text, ${text}) as s (n, t)`);
+    }
+    const numbers = group.map(([number]) => String(number));
+    const texts = group.map(([, { text }]) => text);
+    const end = values.push(numbers, texts);
+    const lists = [end - 1, end].map((at) => `pg_catalog.unnest($${at}::pg_catalog.text[])`);
+    return castSource(request, `rows from (${lists.join(', ')}) as s (n, t)`);
   });
   const { rows } = await queryPinned(session, parts.join(' union all '), values);
   const outcome = new Map(rows.map(([index, text]) => [Number(index), text]));
-  return requests.map(({ type, source }, index) => {
+  return requests.map(({ type, text: stated, expression }, index) => {
     const text = outcome.get(index);
     invariant(typeof text === 'string', 'every cast has a result');
-    return 'text' in source && source.text === null ? null : decoderOf(type)(text);
+    return stated === null && expression === undefined ? null : decoderOf(type)(text);
   });
-}
-
-type Indexed<T> = readonly (readonly [index: number, item: T])[];
-
-/**
- * Texts travel as parameters; constants are expressions of the schema and part of the statement.
- */
-function partition(group: Indexed<Request>): [Indexed<string | null>, Indexed<string>] {
-  const texts: [number, string | null][] = [];
-  const constants: [number, string][] = [];
-  for (const [index, { source }] of group) {
-    if ('text' in source) texts.push([index, source.text]);
-    else constants.push([index, source.expression]);
-  }
-  return [texts, constants];
-}
-
-/** Rows `n, t`: the numbers and texts in the two parameters before. */
-function unnestSource(parameters: number): string {
-  return (
-    `rows from (pg_catalog.unnest($${parameters - 1}::pg_catalog.text[]), ` +
-    `pg_catalog.unnest($${parameters}::pg_catalog.text[])) as s (n, t)`
-  );
-}
-
-function constantSource([index, expression]: readonly [number, string]): string {
-  return `(select '${index}'::pg_catalog.text, pg_catalog.concat((${expression}))) as s (n, t)`;
 }
 
 /**
@@ -181,9 +146,7 @@ function constantSource([index, expression]: readonly [number, string]): string 
  * no user-defined cast. JSON is the exception: there, a text would become a JSON string, and no
  * modifier can be lost.
  */
-function castSource(request: Request | undefined, source: string): string {
-  invariant(request !== undefined, 'a group of casts has a type');
-  const { type, read } = request;
+function castSource({ type, read }: Request, source: string): string {
   const isJson =
     type.baseSchema === 'pg_catalog' && (type.base === 'json' || type.base === 'jsonb');
   if (isJson) return `select s.n, pg_catalog.concat(s.t::${read}) from ${source}`;

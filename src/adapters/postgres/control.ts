@@ -45,25 +45,23 @@ export class Control {
    */
   async open(application: string): Promise<Connection> {
     const connection = await Connection.open(this.#options, application, TRUSTED_DEADLINE_MS);
-    const served = this.#served;
     try {
       // A path stored on the role or database would let objects of the application answer for the
       // server's own. Compiling a query takes longer than running it.
       await connection.script(`set search_path = ${PINNED_SEARCH_PATH}; set jit = off`);
-      if (served === undefined) return connection;
-      const { backend, major } = await readDeployment(connection);
-      if (backend === served.backend && major === served.major) return connection;
+      const served = this.#served;
+      const found = served && (await readDeployment(connection));
+      if (found?.backend === served?.backend && found?.major === served?.major) return connection;
+      const what =
+        'postgres: the address leads to another database, or another server version, than when it was opened';
+      throw new EffectMatchError(
+        'ERR_EM_ADAPTER_UNAVAILABLE',
+        `${what}; restart, and sign again what is for this one`,
+      );
     } catch (error) {
       await connection.close();
       throw error;
     }
-    await connection.close();
-    const what =
-      'postgres: the address leads to another database, or another server version, than when it was opened';
-    throw new EffectMatchError(
-      'ERR_EM_ADAPTER_UNAVAILABLE',
-      `${what}; restart, and sign again what is for this one`,
-    );
   }
 
   /** Reads which database this is, and stays with it. */

@@ -2,6 +2,8 @@
  * PostgreSQL: agent SQL in a held transaction, seen by recorders and by the server's own counters.
  * @module
  */
+import '../../node-version.ts';
+
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedPostgresAction } from './action.ts';
 import { openAdapter } from './adapter.ts';

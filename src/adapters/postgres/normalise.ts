@@ -18,7 +18,7 @@ export interface NormaliseTools {
   /** Registered views, of which no effect can be stated. */
   readonly views?: readonly QualifiedName[];
   /** Lends a session of the execution login for casts. */
-  readonly withExecution: <T>(use: (session: Connection) => Promise<T>) => Promise<T>;
+  readonly withExecution: (use: (session: Connection) => Promise<void>) => Promise<void>;
   /** Reads rows with the control login. */
   readonly read: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
 }

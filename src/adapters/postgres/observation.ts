@@ -4,14 +4,14 @@ import type { Assigned, ChannelReport, TargetCount } from '../../contract/adapte
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
-import type { Row, Value } from '../../protocol/value.ts';
+import type { Row } from '../../protocol/value.ts';
 import { type PostgresBoundary, readRecorders, type Watched } from './boundary.ts';
 import type { Control } from './control.ts';
-import { type FindUsed, findUsed, freshIdentifiers } from './fresh.ts';
-import { type Image, parseImages } from './image.ts';
-import type { PostgresRelation } from './relation.ts';
+import { type FindUsed, findUsed, freshIdentifiers, randomColumns } from './fresh.ts';
+import { parseImages } from './image.ts';
+import type { PostgresColumn, PostgresRelation } from './relation.ts';
 import { comparePositions, describeDrawn, describeMoved, type Moved } from './residue.ts';
-import { decoderOf } from './value.ts';
+import { rowReader } from './value.ts';
 
 /**
  * What an observation is made from: the answers of `open` and `observe`, and what the survey knew.
@@ -39,21 +39,13 @@ export interface OpenAnswer {
   readonly positions: string;
 }
 
-/** A column that PostgreSQL draws from a sequence. */
-export interface AssignedColumn {
-  readonly target: string;
-  readonly column: string;
-  readonly oid: number;
-  readonly start: bigint;
-  readonly increment: bigint;
-}
-
 /** Channels that must answer and agree: see `establish`. */
 export const CHANNELS = ['recorder', 'counters', 'relations', 'transaction', 'session'] as const;
 
 /** Reads the answer of `observe`: records and channels. Nothing is concluded here. */
 export async function readObservation(input: ObservationInput): Promise<CandidateEvidence> {
   const { opened, answer, written, boundary, control } = input;
+  const { relations, watched } = boundary;
   const [facts, ...rows] = answer;
   const [xid, counted, session] = facts?.[3]?.split('\n') ?? [];
   invariant(
@@ -61,30 +53,24 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
     'observe answers with facts first',
   );
   const counters = readCounters(counted);
-  const result = readRecords(written, rows);
-  const records = result.kind === 'records' ? result.records : [];
+  const { records, report } = readRecords(written, rows);
   const moved = comparePositions(opened.positions, facts[4] ?? '');
   const find: FindUsed = async (...column) => await findUsed(await control.connection(), ...column);
+  const fresh = await freshIdentifiers(relations.flatMap(randomColumns), records, find);
   const expectedSession = `origin on UTF8 ${input.isolation} 0`;
-  const touched = listTouched(written, boundary.watched, counters);
   const channels: readonly ChannelReport[] = [
-    result.kind === 'records'
-      ? { channel: 'recorder', kind: 'records', count: records.length }
-      : { channel: 'recorder', kind: 'silent', why: result.why },
+    report,
     await reportCounters(input, counters, rows),
-    { channel: 'relations', kind: 'touched', targets: touched },
+    { channel: 'relations', kind: 'touched', targets: listTouched(written, watched, counters) },
     { channel: 'transaction', kind: 'stable', before: opened.xid, after: xid },
     { channel: 'session', kind: 'stable', before: expectedSession, after: session },
   ];
   return {
-    evidence: fingerprint(boundary.watched, facts, rows),
+    evidence: fingerprint(watched, facts, rows),
     records,
     channels,
     unattributed: 0,
-    assigned: [
-      ...assignedRanges(boundary.sequences, moved),
-      ...(await freshIdentifiers(boundary.randomColumns, records, find)),
-    ],
+    assigned: [...assignedRanges(relations, moved), ...fresh],
     drawn: describeDrawn(boundary.drawableSequences, moved),
     residue: describeMoved(boundary.readableSequences, moved),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
@@ -176,84 +162,65 @@ function listTouched(
   return [...new Set(touched)];
 }
 
-type Records =
-  | { readonly kind: 'records'; readonly records: readonly ChangeRecord[] }
-  | { readonly kind: 'unclear'; readonly why: string };
-
 const OP_OF: Readonly<Record<string, Op>> = { I: 'insert', U: 'update', D: 'delete' };
 
-function readRecords({ leaves, relations }: WrittenRelations, rows: readonly TextRow[]): Records {
+function readRecords(
+  written: WrittenRelations,
+  rows: readonly TextRow[],
+): { readonly records: readonly ChangeRecord[]; readonly report: ChannelReport } {
+  const channel = 'recorder';
   const shapes = new Map<string, Shape>();
   try {
-    const records = rows.flatMap(([oid, code, images, was, became]) => {
-      const id = String(oid);
-      const relation =
-        leaves.get(id) ?? relations.find((candidate) => String(candidate.oid) === id);
-      const op = OP_OF[String(code)];
-      if (relation === undefined || op === undefined)
-        throw unclear(`a record names relation ${id}, which is not registered`);
-      const shape = shapes.get(id) ?? shapeOf(relation, id);
-      shapes.set(id, shape);
-      return pairImages(
-        { op, target: relation.target, count: Number(images) },
-        imagesOf(was, shape),
-        imagesOf(became, shape),
-      );
-    });
-    return { kind: 'records', records };
+    const records = rows.flatMap((row) => readRecord(written, shapes, row));
+    return { records, report: { channel, kind: 'records', count: records.length } };
   } catch (error) {
-    return { kind: 'unclear', why: String(error) };
+    return { records: [], report: { channel, kind: 'silent', why: String(error) } };
   }
-}
-
-function imagesOf(text: string | null | undefined, shape: Shape): readonly Row[] {
-  return text == null
-    ? []
-    : parseImages(text, shape.columns.length).map((image) => readRow(shape, image));
 }
 
 /** Statement recorders list old and new rows in the order in which the statement wrote them. */
-function pairImages(
-  what: { readonly op: Op; readonly target: string; readonly count: number },
-  before: readonly Row[],
-  after: readonly Row[],
+function readRecord(
+  { leaves, relations }: WrittenRelations,
+  shapes: Map<string, Shape>,
+  [oid, code, images, was, became]: TextRow,
 ): readonly ChangeRecord[] {
-  const { op, target, count } = what;
+  const id = String(oid);
+  const relation = leaves.get(id) ?? relations.find((known) => String(known.oid) === id);
+  const op = OP_OF[String(code)];
+  if (relation === undefined || op === undefined)
+    throw unclear(`a record names relation ${id}, which is not registered`);
+  const shape = shapes.get(id) ?? shapeOf(relation, id);
+  shapes.set(id, shape);
+  const { target } = relation;
+  const count = Number(images);
+  const before = readImages(was, shape);
+  const after = readImages(became, shape);
   const expected = [op === 'insert' ? 0 : count, op === 'delete' ? 0 : count];
   if (before.length !== expected[0] || after.length !== expected[1])
     throw unclear(`a record of "${target}" lacks images`);
-  return Array.from({ length: count }, (_, index) => ({
-    op,
-    target,
-    key: null,
-    before: before[index] ?? null,
-    after: after[index] ?? null,
-  }));
+  return Array.from({ length: count }, (_, index) => {
+    const [old, now] = [before[index] ?? null, after[index] ?? null];
+    return { op, target, key: null, before: old, after: now };
+  });
 }
 
 /** How the images of one physical table read, in its own column order. */
-interface Shape {
-  readonly columns: readonly { readonly name: string; readonly decode: (text: string) => Value }[];
-}
+type Shape = readonly Pick<PostgresColumn, 'name' | 'type'>[];
 
 function shapeOf(relation: PostgresRelation, oid: string): Shape {
   const leaf = relation.leaves.find((candidate) => String(candidate.oid) === oid);
-  const names = leaf?.columns ?? relation.columns.map((column) => column.name);
-  const columns = names.map((name) => {
+  if (leaf === undefined) return relation.columns;
+  return leaf.columns.map((name) => {
     const column = relation.columns.find((candidate) => candidate.name === name);
     if (column === undefined) throw unclear(`"${relation.target}" has no column "${name}"`);
-    return { name, decode: decoderOf(column.type) };
+    return column;
   });
-  return { columns };
 }
 
-function readRow({ columns }: Shape, image: Image): Row {
-  const row: { [column: string]: Value } = {};
-  for (const [index, { name, decode }] of columns.entries()) {
-    const text = image[index] ?? null;
-    row[name] = text === null ? null : decode(text);
-  }
-  return row;
+function readImages(text: string | null | undefined, shape: Shape): readonly Row[] {
+  if (text == null) return [];
+  const read = rowReader(shape);
+  return parseImages(text, shape.length).map(read);
 }
 
 function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
@@ -261,16 +228,21 @@ function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
 }
 
 /** A sequence hands out what lies between its positions, to this transaction or to others. */
-function assignedRanges(sequences: readonly AssignedColumn[], moved: Moved): readonly Assigned[] {
-  return sequences.flatMap(({ target, column, oid, start, increment }) => {
-    const positions = moved.get(oid);
-    if (positions === undefined) return [];
-    const read = (position: string) => (position === '' ? start - increment : BigInt(position));
-    const [from, to] = [read(positions.from), read(positions.to)];
-    if (from === to) return [];
-    const [above, upTo] = increment > 0n ? [from, to] : [to - 1n, from - 1n];
-    return [{ target, column, above: String(above), upTo: String(upTo) }];
-  });
+function assignedRanges(relations: readonly PostgresRelation[], moved: Moved): readonly Assigned[] {
+  const assigned: Assigned[] = [];
+  for (const { target, columns } of relations) {
+    for (const { name: column, sequence } of columns) {
+      const positions = sequence && moved.get(sequence.oid);
+      if (sequence === undefined || positions === undefined) continue;
+      const step = BigInt(sequence.increment);
+      const first = BigInt(sequence.start) - step;
+      const from = positions.from === '' ? first : BigInt(positions.from);
+      const to = positions.to === '' ? first : BigInt(positions.to);
+      const [above, upTo] = step > 0n ? [from, to] : [to - 1n, from - 1n];
+      if (from !== to) assigned.push({ target, column, above: String(above), upTo: String(upTo) });
+    }
+  }
+  return assigned;
 }
 
 /**

@@ -17,7 +17,7 @@ import type { Row, Value } from '../../protocol/value.ts';
 import { queryPinned } from './formats.ts';
 import { parseImage } from './image.ts';
 import type { PostgresColumn, PostgresRelation } from './relation.ts';
-import { decoderOf, encodeValue } from './value.ts';
+import { encodeValue, rowReader } from './value.ts';
 
 /** Relations by target. */
 export type Relations = ReadonlyMap<string, PostgresRelation>;
@@ -151,7 +151,7 @@ export function decodeRead(
 ): StateReading {
   const absent = { target: read.target, key: read.key, row: null };
   if (image === null) return absent;
-  const values = rowOf(relation, image);
+  const values = rowReader(relation.columns)(parseImage(image, relation.columns.length));
   const key = Object.fromEntries(relation.key.map((name) => [name, values[name] ?? null]));
   if (canonical(key) !== canonical(read.key)) return absent;
   const columns = read.columns ?? relation.columns.map(({ name }) => name);
@@ -159,16 +159,6 @@ export function decodeRead(
     ...absent,
     row: Object.fromEntries(columns.map((name) => [name, values[name] ?? null])),
   };
-}
-
-function rowOf(relation: PostgresRelation, image: string): Row {
-  const fields = parseImage(image, relation.columns.length);
-  return Object.fromEntries(
-    relation.columns.map(({ name, type }, index) => {
-      const text = fields[index] ?? null;
-      return [name, text === null ? null : decoderOf(type)(text)];
-    }),
-  );
 }
 
 /**
@@ -184,16 +174,13 @@ export async function readState(
   const groups = Map.groupBy(reads.entries(), ([, { target }]) =>
     keyedRelation(relations, target, `read of "${target}"`),
   );
-  const text = [...groups]
-    .map(([relation, group]) => buildReads(relation, group))
-    .join(' union all ');
-  const { rows } = await queryPinned(control, text);
+  const parts = [...groups].map(([relation, group]) => buildReads(relation, group));
+  const { rows } = await queryPinned(control, parts.join(' union all '));
   const images = new Map(rows.map(([index, image]) => [Number(index), image ?? null]));
   invariant(images.size === rows.length, 'a key names at most one row');
-  const readings = [...groups].flatMap(([relation, group]) =>
-    group.map(
-      ([index, read]) => [index, decodeRead(relation, read, images.get(index) ?? null)] as const,
-    ),
-  );
-  return readings.sort(([a], [b]) => a - b).map(([, reading]) => reading);
+  const readings: StateReading[] = [];
+  for (const [relation, group] of groups)
+    for (const [index, read] of group)
+      readings[index] = decodeRead(relation, read, images.get(index) ?? null);
+  return readings;
 }

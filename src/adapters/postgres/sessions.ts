@@ -31,10 +31,11 @@ async function resetSession(
 
 /**
  * Resets a session that is in no transaction; false where statements were prepared or removed by
- * others.
+ * others, which is not asked again after a COMMIT.
  */
-export async function isReset(session: Connection): Promise<boolean> {
-  return (await session.script(RESET)).at(-1)?.rows[0]?.[0] === 't';
+export async function isReset(session: Connection, isCommitted = false): Promise<boolean> {
+  const script = isCommitted ? RESET : `${RESET}; select effectmatch.calls_intact()`;
+  return (await session.script(script)).at(-1)?.rows[0]?.[0] === 't';
 }
 
 /**
@@ -45,8 +46,8 @@ const PLACE = `select pg_catalog.concat_ws(' ', d.oid,
     pg_catalog.current_setting('server_version_num')::pg_catalog.int4 operator(pg_catalog./) 10000)
   from pg_catalog.pg_database as d where d.datname operator(pg_catalog.=) pg_catalog.current_database()`;
 
-/** Takes the session that a caller waits for; false if the wait was over before it came. */
-type Waiting = (session: Connection | undefined) => boolean;
+/** Ends the wait of a caller, with a session if there is one. */
+type Waiter = (session: Connection | undefined) => void;
 
 /** The execution login's sessions. Each serves one operation at a time. */
 export class Sessions {
@@ -55,7 +56,7 @@ export class Sessions {
   readonly #deadlineMs: number | undefined;
   readonly #reuse: boolean;
   readonly #idle: Connection[] = [];
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: Waiter[] = [];
   readonly #all = new Map<Connection, PreparedTexts>();
   #opening = 0;
   /** Sessions that are being reset. */
@@ -89,8 +90,7 @@ export class Sessions {
     }
     // One that is being reset is there sooner than a new one, and has its plans and caches.
     if (this.#resetting > this.#waiting.length) return await this.#wait(withinMs);
-    if (this.#all.size + this.#opening < this.#max) return await this.#open();
-    return await this.#wait(withinMs);
+    return await (this.#hasRoom ? this.#open() : this.#wait(withinMs));
   }
 
   /** What a session of this pool has prepared of actions. */
@@ -121,14 +121,16 @@ export class Sessions {
   async drop(session: Connection): Promise<void> {
     this.#all.delete(session);
     await session.close();
-    if (this.#waiting.length === 0 || this.#closed) return;
-    const next = this.#waiting.shift();
+    if (this.#waiting.length === 0 || this.#closed || !this.#hasRoom) return;
     try {
-      const opened = await this.#open();
-      if (next?.(opened) !== true) this.#offer(opened);
+      this.#offer(await this.#open());
     } catch {
-      next?.(undefined);
+      this.#waiting.shift()?.(undefined);
     }
+  }
+
+  get #hasRoom(): boolean {
+    return this.#all.size + this.#opening < this.#max;
   }
 
   /**
@@ -192,25 +194,19 @@ export class Sessions {
   }
 
   #offer(session: Connection): void {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      if (next(session)) return;
-    }
-    this.#idle.push(session);
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(session);
+    else next(session);
   }
 
   async #wait(withinMs: number): Promise<Connection | undefined> {
-    return await new Promise((resolve) => {
-      let waits = true;
-      const settle: Waiting = (session) => {
-        if (!waits) return false;
-        waits = false;
-        clearTimeout(timer);
-        resolve(session);
-        return true;
-      };
-      // One whose time is over stays in the list until its turn, and then lets the session pass.
-      const timer = setTimeout(() => settle(undefined), withinMs);
-      this.#waiting.push(settle);
-    });
+    const { promise, resolve } = Promise.withResolvers<Connection | undefined>();
+    this.#waiting.push(resolve);
+    const timer = setTimeout(() => {
+      const place = this.#waiting.indexOf(resolve);
+      if (place >= 0) this.#waiting.splice(place, 1);
+      resolve(undefined);
+    }, withinMs);
+    return await promise.finally(() => clearTimeout(timer));
   }
 }

@@ -1,6 +1,14 @@
 import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
-import { encodeInteger, encodeReal, isObject, readTag, type Value } from '../../protocol/value.ts';
+import {
+  encodeInteger,
+  encodeReal,
+  isObject,
+  type Row,
+  readTag,
+  type Value,
+} from '../../protocol/value.ts';
+import type { Image } from './image.ts';
 import type { ColumnType } from './relation.ts';
 
 /** Reads what an output function wrote under the pinned formats. */
@@ -33,6 +41,21 @@ export function decoderOf(type: ColumnType): Decode {
       ? READERS[type.base]
       : undefined;
   return read ?? readText;
+}
+
+/** Makes rows of images that have these columns, in this order. */
+export function rowReader(
+  columns: readonly { readonly name: string; readonly type: ColumnType }[],
+): (image: Image) => Row {
+  const decoders = columns.map(({ name, type }) => ({ name, decode: decoderOf(type) }));
+  return (image) => {
+    const row: { [column: string]: Value } = {};
+    for (const [index, { name, decode }] of decoders.entries()) {
+      const text = image[index] ?? null;
+      row[name] = text === null ? null : decode(text);
+    }
+    return row;
+  };
 }
 
 function readText(text: string): Value {

@@ -137,6 +137,7 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
   readonly markers: Markers;
   readonly probe: PromotableProbe<CheckedSnapshotAction>;
   readonly describeAction = describeAction;
+  readonly readsMany = true;
   readonly #opened: Opened;
   readonly #file: string;
   readonly #site: CandidateSite;

@@ -1,4 +1,6 @@
 /** JSON state behind tools, held, compared as a whole and promoted by version. @module */
+import '../../node-version.ts';
+
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedSnapshotAction } from './action.ts';
 import { openAdapter } from './adapter.ts';

@@ -101,6 +101,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly probe: PromotableProbe<CheckedSqliteAction>;
   readonly parseAction = parseAction;
   readonly describeAction = describeAction;
+  readonly readsMany = true;
   readonly #opened: Opened;
   readonly #affinity = new Affinity();
   readonly #queue = new StageQueue();

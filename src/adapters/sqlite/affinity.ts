@@ -1,7 +1,8 @@
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { StatementSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
 import type { Value } from '../../protocol/value.ts';
 import { quoteName } from '../../sqlite/connection.ts';
+import { DatabaseSync } from '../../sqlite/engine.ts';
 import type { SqliteColumn, SqliteRelation } from './catalog.ts';
 import { bindValue, decodeCell, selectExact } from './value.ts';
 

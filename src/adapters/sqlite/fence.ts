@@ -1,4 +1,4 @@
-import { constants, type DatabaseSync } from 'node:sqlite';
+import { constants, type DatabaseSync } from '../../sqlite/engine.ts';
 import type { SqliteRelation } from './catalog.ts';
 import { isControlName, PROBE_TABLE } from './control.ts';
 import { OBSERVED_PRAGMAS } from './snapshot.ts';

@@ -1,4 +1,6 @@
 /** SQLite: agent SQL in a held transaction of one file, behind an allow-list. @module */
+import '../../node-version.ts';
+
 import type { AdapterFactory } from '../../contract/adapter.ts';
 import type { CheckedSqliteAction } from './action.ts';
 import { openAdapter } from './adapter.ts';

@@ -1,6 +1,6 @@
-import { DatabaseSync } from 'node:sqlite';
 import { suggest } from '../../protocol/nearest.ts';
 import { quoteName } from '../../sqlite/connection.ts';
+import { DatabaseSync } from '../../sqlite/engine.ts';
 import {
   indexCollations,
   keepsSignedZero,

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { extname, join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { sqlite } from '../../adapters/sqlite/index.ts';
 import type { RuntimeConfig, SignedLicense } from '../../index.ts';
 import { createRuntime, generated, insert, lineagesOf, row, update } from '../../index.ts';
+import { DatabaseSync } from '../../sqlite/engine.ts';
 import type { Scene } from './scene.ts';
 
 const SCHEMA = `

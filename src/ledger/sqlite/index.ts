@@ -1,4 +1,6 @@
 /** The default ledger: one SQLite file, shared by the processes of one machine. @module */
+import '../../node-version.ts';
+
 import { systemClock, type WallClock } from '../../contract/clock.ts';
 import type { LedgerContext, Ledgers, LedgersFactory } from '../../contract/ledgers.ts';
 import { claimLedger } from './claims.ts';

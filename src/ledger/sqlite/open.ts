@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import type { WallClock } from '../../contract/clock.ts';
 import { EffectMatchError } from '../../errors.ts';
 import {
@@ -13,6 +12,7 @@ import {
   readPragma,
   retryWhileBusy,
 } from '../../sqlite/connection.ts';
+import { DatabaseSync } from '../../sqlite/engine.ts';
 import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 

@@ -10,7 +10,7 @@ import {
   parseAction,
   probeAction,
 } from '../../../src/adapters/postgres/action.ts';
-import { readEntries } from '../../../src/adapters/postgres/entry.ts';
+import { demandEntries } from '../../../src/adapters/postgres/entry.ts';
 import { loadGate } from '../../../src/adapters/postgres/statement-gate.ts';
 import { sqlName } from '../../../src/postgres/identifier.ts';
 import { openDatabase } from './session.ts';
@@ -36,10 +36,7 @@ before(async () => {
     { schema: 'My App', name: 'Add it' },
     { schema: 'public', name: 'move' },
   ];
-  const found = await readEntries(database.control, names);
-  const entries = found.flatMap((inspection) =>
-    inspection.kind === 'usable' ? [inspection.entry] : [],
-  );
+  const entries = await demandEntries(database.control, names);
   tools = {
     gate: await loadGate(),
     entries: new Map(entries.map((entry) => [sqlName(entry), entry])),
@@ -230,10 +227,12 @@ test('entry points that a name does not identify are refused', async () => {
     schema: name === 'count' ? 'pg_catalog' : 'public',
     name,
   }));
-  const found = await readEntries(database.control, names);
-  const why = found.map((inspection) =>
-    inspection.kind === 'unusable' ? inspection.why : 'usable',
-  );
+  const why: string[] = [];
+  for (const name of names)
+    await demandEntries(database.control, [name]).then(
+      () => why.push('usable'),
+      (error: Error) => why.push(error.message),
+    );
   assert.match(
     why[0] ?? '',
     /there are 2 of this name; write one of twice\(integer\), twice\(text\)/,

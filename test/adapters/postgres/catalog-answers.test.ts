@@ -92,8 +92,6 @@ describe('entry points', () => {
       prokind: 'f',
       variadic: false,
       identity: 'a text',
-      securityDefiner: false,
-      language: 'sql',
     },
     ...{ arguments: [argument('text')], ...more },
   });
@@ -111,8 +109,6 @@ describe('entry points', () => {
         oid: 7,
         target: 'app.pay',
         kind: 'function',
-        securityDefiner: false,
-        language: 'sql',
       },
       arguments: [{ type: 'pg_catalog.text', input: true }],
       signature: { types: ['text'], spellings: [['text']], identity: 'a text' },

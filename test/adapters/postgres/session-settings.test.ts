@@ -112,6 +112,7 @@ test('a value arrives as it was written, whatever characters it has', async () =
   await using place = await protectedDatabase(SCHEMA, REGISTERED);
   await using runtime = await openRuntime(place);
   for (const actor of ["o'neil", '\\', "\\'; select 1 --", '$1 $$ %', 'ä\n\t€ 𝄞', '']) {
+    await place.db.run('delete from audit');
     await place.db.run("update invoice set owner = $1, status = 'pending'", [actor]);
     await place.db.run('delete from audit');
     const terminal = await run(runtime, {

@@ -18,6 +18,7 @@ import {
   to,
   update,
 } from '../../../src/index.ts';
+import { blind } from '../blind.ts';
 
 type Effects = Parameters<Awaited<ReturnType<typeof createRuntime>>['prepare']>[0]['effects'];
 
@@ -40,7 +41,7 @@ async function attempt(
     store: join(folder, 'ledger.db'),
     keyring: join(folder, 'keys.json'),
     issuers: { team: { key: key.publicKey, may: ['books'] } },
-    adapters: { books: sqlite({ file, relations }) },
+    adapters: { books: blind(sqlite({ file, relations })) },
   });
   try {
     const proposal = await runtime.prepare({

@@ -1,4 +1,5 @@
-import type { SystemCatalog } from './catalog.ts';
+import type { SystemCatalog, TypeRow } from './catalog.ts';
+import { storedExpressions } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
 
 /** The rows of a catalogue by id, by name, and by what they are attached to. */
@@ -15,6 +16,7 @@ export function indexCatalog(
     child.parents.map((parent) => ({ parent, child })),
   );
   const childrenOf = groupRows(inherited, ({ parent }) => parent);
+  const usesBy = groupRows(uses, (use) => use.object);
   const registered = facts.relations.flatMap(({ oid, leaves }) => [
     oid,
     ...leaves.map((leaf) => leaf.oid),
@@ -36,7 +38,10 @@ export function indexCatalog(
     childrenOf: (oid: number) => childrenOf(oid).map(({ child }) => child),
     usesOf: groupRows(uses, (use) => use.relation),
     usesOfType: groupRows(uses, (use) => use.type),
-    usesBy: groupRows(uses, (use) => use.object),
+    usesBy,
+    /** What the text of a function calls. */
+    callsBy: (oid: number) => usesBy(oid).filter((use) => use.class === 'pg_proc'),
+    expressions: storedExpressions(catalog),
   };
 }
 
@@ -44,4 +49,18 @@ export function indexCatalog(
 function groupRows<Row, Key>(rows: readonly Row[], keyOf: (row: Row) => Key) {
   const groups = Map.groupBy(rows, keyOf);
   return (key: Key): readonly Row[] => groups.get(key) ?? [];
+}
+
+/** Types and what they are made of. */
+export function typesBeneath(
+  index: CatalogIndex,
+  oids: readonly number[],
+  partsOf = ({ base, element, types }: TypeRow) => [base, element, ...types],
+): ReadonlySet<number> {
+  const found = new Set(oids);
+  for (const oid of found) {
+    const type = index.type.get(oid);
+    for (const part of type ? partsOf(type) : []) if (part !== 0) found.add(part);
+  }
+  return found;
 }

@@ -105,6 +105,13 @@ const NAMES: Readonly<Partial<Record<keyof SystemCatalog, Naming>>> = {
   owned: ({ description }) => `ownership of ${description}`,
 };
 
+/** Which field says whose fact it is, if it is that of a role. */
+const ROLE_IN: Readonly<Partial<Record<keyof SystemCatalog, string>>> = {
+  roles: 'name',
+  memberships: 'member',
+  settings: 'role',
+};
+
 /**
  * The facts of a catalogue by name. Roles of others come and go and are not part of the
  * configuration.
@@ -117,14 +124,7 @@ function listFacts(catalog: SystemCatalog, roles: ReadonlySet<string>): Readonly
   const facts = new Map<string, Fact>();
   for (const [part, naming] of Object.entries(NAMES) as [keyof SystemCatalog, Naming][]) {
     for (const row of catalog[part] as readonly Fact[]) {
-      const role =
-        part === 'roles'
-          ? row.name
-          : part === 'memberships'
-            ? row.member
-            : part === 'settings'
-              ? row.role
-              : '';
+      const role = row[ROLE_IN[part] ?? ''] ?? '';
       if (role === '' || roles.has(String(role))) facts.set(naming(row, nameOf), row);
     }
   }

@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { namesIn } from './body.ts';
 import { type RelationRow, readRows, type Use } from './catalog.ts';
-import { closeFamily, storedExpressions } from './expressions.ts';
+import { closeFamily } from './expressions.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 import { Purity } from './purity.ts';
 import { closeExecute } from './reach.ts';
@@ -65,11 +65,11 @@ const MAINTENANCE: Readonly<Record<string, string>> = {
  * Indexes, statistics, partition keys and unvalidated checks of tables that an operation reaches.
  */
 function listExpressions(
-  { catalog, index }: SurveyContext,
+  { index }: SurveyContext,
   purity: Purity,
   tables: ReadonlySet<number>,
 ): readonly Delayed[] {
-  return storedExpressions(catalog).flatMap((expression) => {
+  return index.expressions.flatMap((expression) => {
     const { kind, oid, relation, what, text } = expression;
     const by = MAINTENANCE[kind];
     const table = index.relation.get(relation);
@@ -165,8 +165,7 @@ function readsReached({ catalog, index, reach }: SurveyContext, view: RelationRo
         const isLegible =
           row.kind === 'a' || ['sql', 'plpgsql'].includes(row.language) || row.extension !== null;
         if (!isLegible || namesIn(body).has('execute')) return true;
-        const inner = index.usesBy(row.oid).filter((use) => use.class === 'pg_proc');
-        texts.push(body, ...calledBy(inner));
+        texts.push(body, ...calledBy(index.callsBy(row.oid)));
       }
     }
   }

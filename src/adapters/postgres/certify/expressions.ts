@@ -1,6 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { findUnseenAct } from './body.ts';
 import type { IndexRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
+import type { CatalogIndex } from './catalog-index.ts';
 import type { SurveyContext } from './facts.ts';
 
 type Kind =
@@ -113,25 +114,18 @@ export function usesIn({ kind, oid }: StoredExpression, use: Use): boolean {
  * Removes the expression that calls a function. Writes of such a function to registered relations
  * could not be explained otherwise.
  */
-export function closeUse(
-  catalog: SystemCatalog,
-  expressions: readonly StoredExpression[],
-  use: Use,
-  table: string,
-): readonly string[] {
+export function closeUse(index: CatalogIndex, use: Use, table: string): readonly string[] {
   switch (use.class) {
     case 'pg_attrdef':
       return [`ALTER TABLE ${table} ALTER COLUMN ${quoteName(use.column ?? '')} DROP DEFAULT`];
-    case 'pg_type': {
-      const type = catalog.types.find(({ oid }) => oid === use.object);
-      return [`DROP TYPE ${type?.name ?? ''} CASCADE`];
-    }
+    case 'pg_type':
+      return [`DROP TYPE ${index.type.get(use.object)?.name ?? ''} CASCADE`];
     case 'pg_amproc':
       return closeFamily(use);
     case 'pg_conversion':
       return [`DROP ${use.description.replace('conversion', 'CONVERSION')}`];
     default: {
-      const found = expressions.find(
+      const found = index.expressions.find(
         (expression) => expression.kind !== 'partition key' && usesIn(expression, use),
       );
       return found ? [found.close(table)] : [];
@@ -151,8 +145,8 @@ const JUDGED_ELSEWHERE: readonly Kind[] = ['index', 'statistics', 'partition key
 /**
  * Expressions with effects that are not observed: those of reached relations, and of every domain.
  */
-export function surveyExpressions({ catalog, index, reach, outlets }: SurveyContext): void {
-  for (const { kind, relation, what, text, close } of storedExpressions(catalog)) {
+export function surveyExpressions({ index, reach, outlets }: SurveyContext): void {
+  for (const { kind, relation, what, text, close } of index.expressions) {
     const row = index.relation.get(relation);
     const isReached = relation === 0 || (row !== undefined && reach.relations.has(row));
     const act = isReached && !JUDGED_ELSEWHERE.includes(kind) ? findUnseenAct(text) : undefined;

@@ -1,7 +1,7 @@
 import { EffectMatchError } from '../../../errors.ts';
 import { refused } from '../options.ts';
 import { SQL } from '../sql.ts';
-import { closeUse, conditionOf, storedExpressions } from './expressions.ts';
+import { closeUse, conditionOf } from './expressions.ts';
 import type { PostgresSurvey, Problem, SurveyContext } from './facts.ts';
 
 /** The checks at COMMIT that everything else relies on, and how the server describes them. */
@@ -51,7 +51,6 @@ const ON_EVIDENCE = 'code on the evidence: ';
  * evidence.
  */
 export function surveyEvidenceTables({ catalog, index, outlets }: SurveyContext): void {
-  const expressions = storedExpressions(catalog);
   const isOurs = (oid: number) => index.function.get(oid)?.schema === 'effectmatch';
   for (const table of catalog.relations.filter(({ schema }) => schema === 'effectmatch')) {
     const { object, oid } = table;
@@ -64,10 +63,10 @@ export function surveyEvidenceTables({ catalog, index, outlets }: SurveyContext)
     for (const trigger of index.triggersOf(oid))
       if (trigger.functionSchema !== 'effectmatch')
         open(`trigger ${trigger.object}`, [`DROP TRIGGER ${trigger.object} ON ${object}`]);
-    for (const { kind, relation, what, close } of expressions)
+    for (const { kind, relation, what, close } of index.expressions)
       if (relation === oid && (kind === 'rule' || kind === 'policy')) open(what, [close(object)]);
     for (const use of index.usesOf(oid))
-      if (!isOurs(use.function)) open(use.description, closeUse(catalog, expressions, use, object));
+      if (!isOurs(use.function)) open(use.description, closeUse(index, use, object));
     for (const child of index.childrenOf(oid))
       open(`${child.object} that inherits from it`, [
         `ALTER TABLE ${child.object} NO INHERIT ${object}`,

@@ -1,5 +1,5 @@
 import { quoteName } from '../../../postgres/identifier.ts';
-import { typesBeneath } from './comparisons.ts';
+import { typesBeneath } from './catalog-index.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 
 /** Event triggers fire on changes of definitions, or at every login. */

@@ -46,9 +46,8 @@ export class Purity {
       const own = this.#judgeOwn(row);
       if (own !== undefined)
         return `${row.object} ${own} (or have it read and declare its digest ${digestFunction(row)})`;
-      const inner = this.#index.usesBy(row.oid).filter((use) => use.class === 'pg_proc');
       return (
-        this.ofFunctions(inner.map((use) => use.function)) ??
+        this.ofFunctions(this.#index.callsBy(row.oid).map((use) => use.function)) ??
         first(row.types, (type) => this.ofType(type)) ??
         (row.defaults === null ? undefined : this.ofExpression(row.defaults, [])) ??
         (row.kind === 'a' ? undefined : this.#ofBody(row.sqlBody ?? row.source))

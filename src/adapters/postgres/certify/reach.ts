@@ -8,8 +8,8 @@ import type {
   TriggerRow,
   Use,
 } from './catalog.ts';
-import type { CatalogIndex } from './catalog-index.ts';
-import { closeUse, isLive, type StoredExpression, storedExpressions } from './expressions.ts';
+import { type CatalogIndex, typesBeneath } from './catalog-index.ts';
+import { closeUse, isLive, type StoredExpression } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
 
 /** How an execution arrives somewhere, and the statements that would cut this way off. */
@@ -64,21 +64,17 @@ class ReachSearch implements Reach {
   readonly relations = new Map<RelationRow, Route>();
   readonly principals = new Map<string, Route>();
   readonly #types = new Set<number>();
-  readonly #catalog: SystemCatalog;
   readonly #facts: BoundaryFacts;
   readonly #index: CatalogIndex;
   readonly #foreignKeys: readonly ConstraintRow[];
-  readonly #expressions: readonly StoredExpression[];
   /** Texts that are evaluated when a relation is written, by relation. */
   readonly #texts: ReadonlyMap<number, readonly StoredExpression[]>;
 
   constructor(catalog: SystemCatalog, facts: BoundaryFacts, index: CatalogIndex) {
-    this.#catalog = catalog;
     this.#facts = facts;
     this.#index = index;
-    this.#expressions = storedExpressions(catalog);
     this.#foreignKeys = catalog.constraints.filter(({ kind }) => kind === 'f');
-    const evaluated = this.#expressions.filter(({ kind }) => EVALUATED.includes(kind));
+    const evaluated = index.expressions.filter(({ kind }) => EVALUATED.includes(kind));
     this.#texts = Map.groupBy(evaluated, ({ relation }) => relation);
   }
 
@@ -103,7 +99,7 @@ class ReachSearch implements Reach {
     for (const type of row.types) this.addType(type);
     if (row.language === 'sql' || row.language === 'plpgsql')
       this.#addNames(row.sqlBody ?? row.source, route, row);
-    this.addUses(this.#index.usesBy(row.oid).filter((use) => use.class === 'pg_proc'));
+    this.addUses(this.#index.callsBy(row.oid));
   }
 
   addRelation(row: RelationRow, route: Route): void {
@@ -138,7 +134,7 @@ class ReachSearch implements Reach {
     for (const use of uses) {
       const row = this.#index.function.get(use.function);
       if (row === undefined || this.functions.has(row)) continue;
-      const close = closeUse(this.#catalog, this.#expressions, use, table);
+      const close = closeUse(this.#index, use, table);
       this.addFunction(row, { by: use.description, close });
     }
   }
@@ -196,23 +192,14 @@ class ReachSearch implements Reach {
   /** Whether writing to the relation runs code of the application. */
   #runsCode({ oid }: RelationRow): boolean {
     const triggers = this.#index.triggersOf(oid).filter(isLive);
+    const types = this.#index.columnsOf(oid).map((column) => column.typeOid);
     return (
       triggers.some(
         (trigger) =>
           trigger.functionSchema !== 'effectmatch' && this.#index.function.has(trigger.function),
       ) ||
       this.#index.usesOf(oid).length > 0 ||
-      this.#index.columnsOf(oid).some((column) => this.#typeRunsCode(column.typeOid))
-    );
-  }
-
-  #typeRunsCode(oid: number, seen = new Set<number>()): boolean {
-    const type = this.#index.type.get(oid);
-    if (type === undefined || seen.has(oid)) return false;
-    seen.add(oid);
-    const parts = [type.base, type.element, ...type.types];
-    return (
-      this.#index.usesOfType(oid).length > 0 || parts.some((part) => this.#typeRunsCode(part, seen))
+      [...typesBeneath(this.#index, types)].some((type) => this.#index.usesOfType(type).length > 0)
     );
   }
 }

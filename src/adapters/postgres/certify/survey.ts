@@ -3,8 +3,7 @@ import { surveyAttached } from './attached.ts';
 import { readCatalog, type SystemCatalog, type TextReader } from './catalog.ts';
 import { indexCatalog } from './catalog-index.ts';
 import { keepSurveyed, readVersions } from './changes.ts';
-import { surveyComparisons, surveySupport } from './comparisons.ts';
-import { surveyConstantCalls } from './constant-calls.ts';
+import { surveyComparisons, surveyConstantCalls, surveySupport } from './comparisons.ts';
 import { surveyDelayed } from './delayed.ts';
 import { surveyExpressions } from './expressions.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey, type SurveyContext } from './facts.ts';
@@ -14,11 +13,15 @@ import { surveyEvidenceTables, surveyGuards } from './guards.ts';
 import { surveyCasts, surveyChannels, surveyEventTriggers, surveyOperators } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
 import { computeReach } from './reach.ts';
-import { surveyReplaced } from './replaced.ts';
-import { surveyBuiltins, surveyExecutor, surveyLentRights, surveyTrustedRoles } from './roles.ts';
-import { surveySequences } from './sequences.ts';
+import {
+  surveyBuiltins,
+  surveyExecutor,
+  surveyLentRights,
+  surveyReplaced,
+  surveyTrustedRoles,
+} from './roles.ts';
 import { surveySettings } from './settings.ts';
-import { surveyRegistered } from './tables.ts';
+import { surveyRegistered, surveySequences } from './tables.ts';
 import { surveyViews } from './views.ts';
 
 /**

@@ -1,10 +1,11 @@
-import { quoteLiteral, quoteName } from '../../../postgres/identifier.ts';
+import { quoteLiteral, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
 import {
   createRecorders,
   type RecorderTrigger,
   recorderTriggers,
   TRUNCATE_TRIGGER,
 } from '../provision/recorders.ts';
+import { listSequences } from '../residue.ts';
 import type { RelationRow, TriggerRow } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { conditionOf } from './expressions.ts';
@@ -146,4 +147,31 @@ export function readByTrusted({ catalog, facts, index }: SurveyContext): Readonl
   const objects = new Set(granted.map(({ object }) => object));
   const tables = catalog.relations.filter(({ object }) => objects.has(object));
   return new Set(tables.flatMap((row) => [row, ...partitionsOf(index, row)]));
+}
+
+/**
+ * The sequences of registered columns: draws from one whose position cannot be read are not seen,
+ * for example one that a column got after the database was provisioned.
+ */
+export async function surveySequences({ control, facts, outlets }: SurveyContext): Promise<void> {
+  const judged = new Set((await listSequences(control, facts.owner)).map(({ oid }) => oid));
+  const before = outlets.problems.length;
+  for (const { target, columns } of facts.relations) {
+    for (const { name, draws } of columns) {
+      for (const sequence of draws.filter(({ oid }) => !judged.has(oid))) {
+        judged.add(sequence.oid);
+        const object = quoteQualified(sequence);
+        const owner = quoteName(facts.owner);
+        outlets.open({
+          outlet: `sequence ${object}`,
+          object,
+          why: `It is there for ${target}.${name}, and ${owner} may not read it, so that draws would not be seen`,
+          fix: [`GRANT SELECT ON SEQUENCE ${object} TO ${owner}`],
+          needs: 'the owner of the sequence, or a superuser',
+        });
+      }
+    }
+  }
+  if (outlets.problems.length === before)
+    outlets.observed('sequences of registered columns', 'numbers that no row has are an effect');
 }

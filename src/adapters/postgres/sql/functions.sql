@@ -365,15 +365,25 @@ end
 $effectmatch$;
 
 -- name: reset
--- Part of a reset; answers whether the runtime's own prepared calls are there, and no others.
+-- Part of a reset: what the execution login may not do by itself.
 create or replace function effectmatch.reset() returns boolean
 language plpgsql security definer
   set search_path = pg_catalog, pg_temp
 as $effectmatch$
 begin
   return concat(pg_advisory_unlock_all(), pg_stat_force_next_flush(),
-      setseed(('x' || left(md5(gen_random_uuid()::text), 8))::bit(32)::integer / 2147483648.0)) = ''
-    and (select count(*) filter (where starts_with(p.name, 'effectmatch_')) = 3
+      setseed(hashtext(gen_random_uuid()::text) / 2147483648.0)) = '';
+end
+$effectmatch$;
+
+-- name: calls_intact
+-- Whether the runtime's own prepared calls are there, and no others. A COMMIT has found that out already.
+create or replace function effectmatch.calls_intact() returns boolean
+language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $effectmatch$
+begin
+  return (select count(*) filter (where starts_with(p.name, 'effectmatch_')) = 3
         and not bool_or(p.from_sql) from pg_prepared_statements as p);
 end
 $effectmatch$;
@@ -401,7 +411,8 @@ grant execute on function
   effectmatch.read_rows,
   effectmatch.observe,
   effectmatch.promote,
-  effectmatch.reset
+  effectmatch.reset,
+  effectmatch.calls_intact
 to :"execution";
 
 -- name: grant_control

@@ -662,8 +662,6 @@ select
           'prokind', p.prokind,
           'identity', pg_catalog.pg_get_function_identity_arguments(p.oid),
           'variadic', p.provariadic <> 0,
-          'securityDefiner', p.prosecdef,
-          'language', l.lanname,
           'arguments', (
             select
               coalesce(
@@ -705,7 +703,6 @@ select
       )
     from
       pg_catalog.pg_proc p
-      join pg_catalog.pg_language l on l.oid = p.prolang
     where
       p.pronamespace = n.oid
       and p.proname = w.name

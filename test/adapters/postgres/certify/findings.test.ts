@@ -35,10 +35,12 @@ import {
   type Route,
 } from '../../../../src/adapters/postgres/certify/reach.ts';
 import { surveyTrustedRoles } from '../../../../src/adapters/postgres/certify/roles.ts';
-import { surveySequences } from '../../../../src/adapters/postgres/certify/sequences.ts';
 import { surveySettings } from '../../../../src/adapters/postgres/certify/settings.ts';
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
-import { surveyRegistered } from '../../../../src/adapters/postgres/certify/tables.ts';
+import {
+  surveyRegistered,
+  surveySequences,
+} from '../../../../src/adapters/postgres/certify/tables.ts';
 import { SQL } from '../../../../src/adapters/postgres/sql.ts';
 import { catalogOf, column, fn, relation, rule, trigger, type, use } from './rows.ts';
 
@@ -631,18 +633,17 @@ test('a sequence of a registered column that cannot be read is open, each once; 
       ],
     },
   ] as unknown as BoundaryFacts['relations'];
-  const survey = async (...readable: readonly string[]) => {
+  const survey = async (...readable: readonly number[]) => {
     const outlets = new Outlets();
-    const control = {
-      query: async () => ({ rows: readable.map((oid) => [oid, 'app', `s${oid}`]) }),
-    };
+    const rows = readable.map((oid) => ({ oid, schema: 'app', name: `s${oid}` }));
+    const control = { query: async () => ({ rows: [[JSON.stringify(rows)]] }) };
     await surveySequences({ ...place({}), control, facts: { ...FACTS, relations }, outlets });
     return outlets;
   };
-  const all = await survey('7', '8');
+  const all = await survey(7, 8);
   assert.deepEqual(all.problems, []);
   assert.deepEqual(outletsOf(all.listed), ['sequences of registered columns']);
-  const one = await survey('8');
+  const one = await survey(8);
   assert.deepEqual(outletsOf(one.listed), ['sequence "app"."s7"']);
   assert.deepEqual(one.problems[0]?.fix, ['GRANT SELECT ON SEQUENCE "app"."s7" TO "em"']);
   assert.equal((await survey()).problems.length, 2);

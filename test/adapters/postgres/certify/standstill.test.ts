@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { endedOnly, parseSnapshot } from '../../../../src/adapters/postgres/certify/standstill.ts';
+import { endedOnly, parseSnapshot } from '../../../../src/adapters/postgres/certify/fingerprint.ts';
 
 /** A server that hands out transaction ids in order. */
 class History {

@@ -207,7 +207,7 @@ export type Written = ReadonlyMap<
 export async function readWritten(client: pg.Client, login: string): Promise<Written> {
   for (;;) {
     const { rows } = await client.query(
-      `select from pg_stat_activity where usename = $1 and (state <> 'idle' or query not like '%effectmatch.reset()')`,
+      `select from pg_stat_activity where usename = $1 and (state <> 'idle' or query not like '%effectmatch.reset()%')`,
       [login],
     );
     if (rows.length === 0) break;

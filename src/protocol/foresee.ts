@@ -1,0 +1,149 @@
+import { rowText, sameValue } from './bag.ts';
+import { Budget } from './budget.ts';
+import { satisfies } from './constraint.ts';
+import type { ApprovedEffect, Cell, CellRow, StateRead, StateReading } from './effect.ts';
+import type { Approved } from './manifest.ts';
+import type { Registration } from './registration.ts';
+import { renderEffect } from './render.ts';
+import { renderColumn, renderValue } from './render-text.ts';
+import type { Row, Value } from './value.ts';
+
+/** An effect whose row, as it is now, says whether the effect can come about. */
+export interface Foreseen {
+  readonly effect: ApprovedEffect;
+  readonly read: StateRead;
+}
+
+/**
+ * The effects that can be checked against the rows as they are, each with the read that it takes:
+ * those that name a row exactly and are the only ones that can reach it. Counts of writes and fields
+ * that are read back afterwards say nothing about the state before.
+ */
+export function foreseeable({ registration, effects }: Approved): readonly Foreseen[] {
+  const { profile, targets } = registration;
+  if (profile !== 'net-state' && profile !== 'row-event') return [];
+  const open = profile === 'net-state' ? new Set() : movedTargets(registration, effects);
+  const keyed = new Set(targets.filter(({ key }) => key.length > 0).map(({ name }) => name));
+  const rows = new Map<string, Foreseen[]>();
+  for (const effect of effects) {
+    const { target } = effect;
+    const key = exactKey(effect);
+    if (key === undefined || !keyed.has(target) || open.has(target)) continue;
+    const name = `${target.length}:${target}${rowText(key)}`;
+    const known = rows.get(name) ?? [];
+    rows.set(name, known);
+    known.push({ effect, read: readOf(effect, key) });
+  }
+  const isSingle = (named: readonly Foreseen[]) =>
+    named.length === 1 && named[0]?.effect.count === 1;
+  return [...rows.values()].filter(isSingle).flat();
+}
+
+/** Targets in which a row may get to a key that is not stated: then the key does not tell. */
+function movedTargets(
+  { targets }: Registration,
+  effects: readonly ApprovedEffect[],
+): ReadonlySet<string> {
+  const keys = new Map(targets.map(({ name, key }) => [name, key]));
+  const moves = effects.filter((effect) => {
+    const { op, target, after = {} } = effect;
+    const movesKey = keys.get(target)?.some((column) => Object.hasOwn(after, column));
+    return exactKey(effect) === undefined || (op === 'update' && movesKey);
+  });
+  return new Set(moves.map(({ target }) => target));
+}
+
+function exactKey({ key }: ApprovedEffect): Row | undefined {
+  const cells = Object.entries(key ?? {});
+  if (cells.length === 0) return undefined;
+  const values: [string, Value][] = [];
+  for (const [column, cell] of cells) {
+    if (!('is' in cell)) return undefined;
+    values.push([column, cell.is]);
+  }
+  return Object.fromEntries(values);
+}
+
+function readOf({ op, target, before = {} }: ApprovedEffect, key: Row): StateRead {
+  const columns = op === 'insert' ? [] : Object.keys(before);
+  return { target, key, columns: columns.length > 0 ? columns : Object.keys(key) };
+}
+
+/**
+ * Rows of which more than one change is approved although only their net change is compared, so
+ * that no execution could show both. One text per row.
+ */
+export function findContradictions({ registration, effects }: Approved): readonly string[] {
+  if (registration.profile !== 'net-state') return [];
+  const seen = new Map<string, ApprovedEffect>();
+  return effects.flatMap((effect) => {
+    const key = exactKey(effect);
+    if (key === undefined) return [];
+    const name = `${effect.target.length}:${effect.target}${rowText(key)}`;
+    const other = seen.get(name);
+    seen.set(name, effect);
+    const line = renderEffect(effect);
+    if (effect.count > 1)
+      return [`${line}: only the net change of a row is compared, so it happens once`];
+    if (other === undefined) return [];
+    const both = `${renderEffect(other)} and ${line}`;
+    return [`${both}: only the net change of a row is compared; state it as one change`];
+  });
+}
+
+/** Patterns and lists in `before` are looked at as long as this many steps are not used up. */
+const STEPS_MAX = 1_000_000;
+
+/**
+ * The effects that cannot come about as the rows are now, one text for each. `readings` answer the
+ * reads of `foreseen`, in the same order.
+ */
+export function findImpossible(
+  { registration }: Approved,
+  foreseen: readonly Foreseen[],
+  readings: readonly StateReading[],
+): readonly string[] {
+  const budget = new Budget(STEPS_MAX);
+  return foreseen.flatMap(({ effect }, index) => {
+    const why = whyImpossible(effect, readings[index]?.row, registration, budget);
+    return why === undefined ? [] : [`${renderEffect(effect)}: ${why}`];
+  });
+}
+
+function whyImpossible(
+  { op, before = {}, after = {} }: ApprovedEffect,
+  row: Row | null | undefined,
+  { values }: Registration,
+  budget: Budget,
+): string | undefined {
+  if (row === undefined) return undefined;
+  if (op === 'insert') return row === null ? undefined : 'the row exists already';
+  if (row === null) return 'there is no such row';
+  for (const [column, cell] of Object.entries(before)) {
+    const value = ownValue(row, column);
+    if (value === undefined) continue;
+    const found = values === 'plain' ? renderValue(value, { full: false, cut: false }) : undefined;
+    const name = renderColumn(column);
+    if (isFalse(cell, value, budget))
+      return found === undefined ? `${name} is something else now` : `${name} is ${found} now`;
+    if (isSame(after, column, value)) return `${name} has this value already`;
+  }
+  return undefined;
+}
+
+/** Whether a cell of `before` is certain not to hold. Times and labels are known only later. */
+function isFalse(cell: Cell, value: Value, budget: Budget): boolean {
+  if ('now' in cell || 'generated' in cell) return false;
+  const holds = satisfies(cell, value, { window: { fromMs: 0, toMs: 0 }, budget });
+  return !holds && !budget.exhausted;
+}
+
+/** Only columns that change are reported, so the new value must be different. */
+function isSame(after: CellRow, column: string, value: Value): boolean {
+  const cell = Object.hasOwn(after, column) ? after[column] : undefined;
+  return cell !== undefined && 'is' in cell && sameValue(cell.is, value);
+}
+
+function ownValue(row: Row, column: string): Value | undefined {
+  return Object.hasOwn(row, column) ? row[column] : undefined;
+}
