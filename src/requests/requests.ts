@@ -142,8 +142,9 @@ export class Requests implements AsyncDisposable {
     const id = requestId(ask, wanted);
     const known = await this.#store.find(id);
     if (known !== undefined) return await this.#meet(known);
-    const proposal = await proposeWanted(this.#proposer, wanted, { task: id, planRevision: 1 });
     const { by, run, reason } = ask;
+    const plan = { task: id, planRevision: 1, requestedBy: by, ...(reason && { reason }) };
+    const proposal = await proposeWanted(this.#proposer, wanted, plan);
     const now = this.#clock.now();
     const operation = 'operation' in wanted ? wanted.operation : null;
     const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
@@ -226,7 +227,13 @@ export class Requests implements AsyncDisposable {
     const stored = await this.#find(id);
     await this.#demandRenewable(stored);
     const { wanted, reason, proposal: earlier } = readAsked(stored);
-    const plan = { task: id, planRevision: stored.generation + 1 };
+    const { by, generation } = stored;
+    const plan = {
+      task: id,
+      planRevision: generation + 1,
+      requestedBy: by,
+      ...(reason && { reason }),
+    };
     const proposal = await proposeWanted(this.#proposer, wanted, plan);
     // From here on no license for the earlier plan can be claimed. One that was claimed before
     // counts.

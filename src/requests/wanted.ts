@@ -54,11 +54,19 @@ export function requestId({ by, run, key = '' }: Ask, wanted: Wanted): string {
   return `req_${digestValueOf('effectmatch/request/v1', content).slice(0, 40)}`;
 }
 
+/** As which plan something is proposed, and what the approver is told about it. */
+export interface Plan {
+  readonly task: string;
+  readonly planRevision: number;
+  readonly requestedBy: string;
+  readonly reason?: string;
+}
+
 /** Proposes what is wanted as one plan of the task that the request is. */
 export async function proposeWanted(
   { runtime }: Proposer,
   wanted: Wanted,
-  plan: { readonly task: string; readonly planRevision: number },
+  plan: Plan,
 ): Promise<Proposal> {
   if ('operation' in wanted) return await runtime.propose(wanted.operation, wanted.input, plan);
   if ('manifest' in wanted)

@@ -22,6 +22,7 @@ import { freezeDeep, type OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { RequestsConfig } from '../requests/configuration.ts';
 import { admit } from './admit.ts';
 import type { Refusal } from './attempt.ts';
 import { type CheckOptions, checkProposal, checkSigned } from './check.ts';
@@ -77,6 +78,8 @@ export interface RuntimeConfig {
    * failure) is tried again under the same license; 30 s unless said otherwise, 0 for never.
    */
   readonly restageMs?: number;
+  /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
+  readonly requests?: RequestsConfig;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
