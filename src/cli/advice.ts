@@ -46,6 +46,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'make the file readable by its owner alone (chmod 600) and run the command again',
   ERR_EM_KEY_UNKNOWN:
     'put the missing key generation back into the keyring; old records need the old keys',
+  ERR_EM_LICENSE_REFUSED:
+    'sign the proposal of this very request with `effectmatch approve --request`',
   ERR_EM_MANIFEST_INVALID: 'correct the manifest and prepare it again',
   ERR_EM_MARKER_CONFLICT: 'compare the journal with the backend: `effectmatch show <occurrence>`',
   ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
@@ -60,6 +62,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_RECORD_TOO_LARGE: 'split the task into smaller ones',
   ERR_EM_REHEARSAL_REFUSED:
     'make the action repeatable at the cells named above, or approve a manifest instead',
+  ERR_EM_REQUEST_CLOSED: 'look at it with `effectmatch requests`; nothing was changed',
   ERR_EM_RESOLUTION_REFUSED:
     'look at the occurrence with `effectmatch show <occurrence>`; nothing was recorded',
   ERR_EM_SEAL_INVALID:

@@ -5,11 +5,14 @@ import { parseProposal } from '../crypto/proposal.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { isNoteShortened, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import { type Arguments, EXIT, type ExitCode, type Verb } from './command.ts';
+import { renderTerminal } from '../protocol/render-terminal.ts';
+import type { Requests } from '../requests/requests.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { GuidedError, hasCode, withNext } from './fault.ts';
 import { assertFree, readTextFile, writePrivateFile } from './files.ts';
-import type { Output } from './output.ts';
+import { type Output, printable } from './output.ts';
 import { canAsk, confirm, pageThrough, printNote, printRendering } from './prompt.ts';
+import { exitCodeOfRequest, openConfigured } from './requests.ts';
 
 const EXPIRES = '10m';
 const PAGE_LINES = 200;
@@ -25,7 +28,7 @@ which allows one execution with exactly this outcome until it expires. Large out
 summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
 names), --page N one page. You sign all of it either way. It needs your key and nothing else, so
 run it on your own machine.`,
-  positionals: ['proposal'],
+  optional: ['proposal'],
   flags: {
     expires: {
       value: 'DURATION',
@@ -35,56 +38,113 @@ run it on your own machine.`,
     full: { about: 'show every change and every value in full, on a terminal in your pager' },
     key: { value: 'FILE', about: 'your key file, as `effectmatch keygen` writes it' },
     out: { value: 'FILE', about: 'where to write the license' },
+    request: {
+      value: 'ID',
+      about: 'sign what this request asks for, and answer it with the license',
+    },
+    ...CONFIG_FLAG,
     page: { value: 'N', about: 'show one page of every change in full, and sign nothing' },
     yes: { about: 'sign without asking; for scripts that run after the decision was made' },
   },
   examples: [
     'effectmatch approve proposal.json --key ap-team.key.json --out license.json',
+    'effectmatch approve --request req_1f3a… --key ap-team.key.json',
     'effectmatch approve proposal.json --key ap-team.key.json --expires 1h --yes --out license.json',
   ],
   async run(args, output) {
+    if (args.has('request') === (args.first !== ''))
+      throw args.wrong('name a proposal file, or a request with --request ID');
     const page = args.count('page', 1);
-    const out = page === undefined ? args.needed('out') : '';
-    const keyFile = page === undefined ? args.needed('key') : '';
-    const proposal = readProposal(args.first);
-    if (page !== undefined) return printPage(args, proposal, page, output);
-    const key = loadKey(keyFile);
-    const expiresIn = args.value('expires') ?? EXPIRES;
-    const force = args.has('force');
-    const file = resolve(out);
-    // What would fail after the answer is refused before the question.
-    const help = 'run `effectmatch approve --help`; nothing was signed';
-    withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
-    assertFree(file, { force });
-    const signer = approver(key);
-    const full = args.has('full');
-    const rendering = full ? renderWhole(proposal) : proposal.rendering;
-    if (full) await pageThrough(rendering, output);
-    else printRendering(rendering, output);
-    printNote(proposal, { full }, output);
-    output.line();
-    const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
-    const showAll = () => pageThrough(renderEverything(proposal), output);
-    const isShortened = !full && (/^Shortened:/m.test(rendering) || isNoteShortened(proposal.note));
-    if (!args.has('yes')) {
-      assertCanAsk(output);
-      if (!(await confirm(question, isShortened ? showAll : undefined))) {
-        output.line('not signed: nothing was written');
-        return EXIT.rejected;
-      }
+    if (!args.has('request')) {
+      if (page === undefined) assertGiven(args, ['out', 'key']);
+      const proposal = readProposal(args.first);
+      if (page !== undefined) return printPage(args, proposal, page, output);
+      const signed = await signShown(args, proposal, output);
+      return signed === undefined
+        ? EXIT.rejected
+        : await saveLicense(args, { proposal, signed }, output);
     }
-    const signed = signer.sign(proposal, { expiresIn });
-    await writePrivateFile(file, [JSON.stringify(signed)], { force });
-    const { issuer } = key;
-    const { expiresAt } = signed.license;
-    output.document({ issuer, expiresAt, rendering, note: proposal.note ?? null, file });
-    output.line(
-      `${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`,
-    );
-    output.line(`next: effectmatch run ${out} ${actionFlags(signed)}`);
-    return EXIT.done;
+    if (page === undefined) assertGiven(args, ['key']);
+    await using opened = await openConfigured(args);
+    const { id, proposal } = await opened.requests.get(args.needed('request'));
+    if (page !== undefined) return printPage(args, proposal, page, output);
+    const signed = await signShown(args, proposal, output);
+    return signed === undefined
+      ? EXIT.rejected
+      : await answerRequest(opened.requests, id, signed, output);
   },
 };
+
+/** Shows the proposal, asks, and signs; undefined if the answer was no. */
+async function signShown(
+  args: Arguments,
+  proposal: Proposal,
+  output: Output,
+): Promise<SignedLicense | undefined> {
+  const key = loadKey(args.needed('key'));
+  const expiresIn = args.value('expires') ?? EXPIRES;
+  // What would fail after the answer is refused before the question.
+  const help = 'run `effectmatch approve --help`; nothing was signed';
+  withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
+  if (!args.has('request')) assertFree(resolve(args.needed('out')), { force: args.has('force') });
+  const signer = approver(key);
+  const full = args.has('full');
+  const rendering = full ? renderWhole(proposal) : proposal.rendering;
+  if (full) await pageThrough(rendering, output);
+  else printRendering(rendering, output);
+  printNote(proposal, { full }, output);
+  output.line();
+  const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
+  const showAll = () => pageThrough(renderEverything(proposal), output);
+  const isShortened = !full && (/^Shortened:/m.test(rendering) || isNoteShortened(proposal.note));
+  if (!args.has('yes')) {
+    assertCanAsk(output);
+    if (!(await confirm(question, isShortened ? showAll : undefined))) {
+      output.line('not signed: nothing was written');
+      return undefined;
+    }
+  }
+  return signer.sign(proposal, { expiresIn });
+}
+
+async function saveLicense(
+  args: Arguments,
+  { proposal, signed }: { proposal: Proposal; signed: SignedLicense },
+  output: Output,
+): Promise<ExitCode> {
+  const out = args.needed('out');
+  const file = resolve(out);
+  await writePrivateFile(file, [JSON.stringify(signed)], { force: args.has('force') });
+  const { issuer, expiresAt } = signed.license;
+  const rendering = args.has('full') ? renderWhole(proposal) : proposal.rendering;
+  output.document({ issuer, expiresAt, rendering, note: proposal.note ?? null, file });
+  output.line(`${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`);
+  output.line(`next: effectmatch run ${out} ${actionFlags(signed)}`);
+  return EXIT.done;
+}
+
+/** Hands the license to the request, which is executed at once unless the agent has to call. */
+async function answerRequest(
+  requests: Requests,
+  id: string,
+  signed: SignedLicense,
+  output: Output,
+): Promise<ExitCode> {
+  const answered = await requests.answer(id, signed);
+  const ended = answered.mode === 'on-call' ? answered : await requests.execute(id);
+  output.document(ended);
+  output.line(`${output.paint('good', 'signed')}  ${id}, by ${signed.license.issuer}`);
+  if (ended.terminal === undefined) {
+    output.line(`${ended.state}: it runs when the agent calls again`);
+    return EXIT.done;
+  }
+  output.line(printable(renderTerminal(ended.terminal)));
+  return exitCodeOfRequest(ended);
+}
+
+function assertGiven(args: Arguments, flags: readonly string[]): void {
+  for (const flag of flags) args.needed(flag);
+}
 
 function readProposal(file: string): Proposal {
   const wanted = 'name the file that `effectmatch plan --out` wrote';

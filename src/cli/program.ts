@@ -16,6 +16,7 @@ import { plan } from './plan.ts';
 import { silenceProgress } from './progress.ts';
 import { provision } from './provision.ts';
 import { recover } from './recover.ts';
+import { decline, requests, wait } from './requests.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
 import { shadow } from './shadow.ts';
@@ -26,6 +27,7 @@ import { verify } from './verify.ts';
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
+  ...[requests, decline, wait],
   ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),

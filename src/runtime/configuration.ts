@@ -18,6 +18,7 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   adapters: true,
   leaseMs: true,
   restageMs: true,
+  requests: true,
   telemetry: true,
   recoverAtStart: true,
 };

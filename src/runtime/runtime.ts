@@ -22,7 +22,10 @@ import { freezeDeep, type OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { RequestsConfig } from '../requests/configuration.ts';
 import { admit } from './admit.ts';
+import type { Refusal } from './attempt.ts';
+import { type CheckOptions, checkProposal, checkSigned } from './check.ts';
 import { checkConfiguration, LEASE_MS, RESTAGE_MS } from './configuration.ts';
 import {
   type Lineage,
@@ -79,6 +82,8 @@ export interface RuntimeConfig {
    * failure) is tried again under the same license; 30 s unless said otherwise, 0 for never.
    */
   readonly restageMs?: number;
+  /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
+  readonly requests?: RequestsConfig;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
@@ -138,6 +143,15 @@ export interface Runtime extends AsyncDisposable {
     action: unknown,
     options?: EnsureOptions,
   ): Promise<Ensured>;
+  /**
+   * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
+   * nothing is in the way. Records and spends nothing.
+   */
+  check(
+    approval: { readonly license: unknown } | { readonly proposal: unknown },
+    action: unknown,
+    options?: CheckOptions,
+  ): Promise<Refusal | undefined>;
   /**
    * Rehearses the action beside production and records what would have been decided under a
    * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.
@@ -335,6 +349,10 @@ function methodsOf(parts: {
     plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
     ensure: (license, action, options) => ensure(deployment, license, action, options),
+    check: (approval, action, options) =>
+      'license' in approval
+        ? checkSigned(deployment, approval.license, action, options)
+        : checkProposal(deployment, approval.proposal, action, options),
     shadow: (approval, action, options) => shadowTraced(deployment, approval, action, options),
     continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
     continuations: () => openContinuations(ledgers),

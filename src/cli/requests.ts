@@ -1,0 +1,161 @@
+import type { ApprovalRequest, RequestState } from '../requests/request.ts';
+import { isFinal } from '../requests/request.ts';
+import { openRequests, type Requests } from '../requests/requests.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import { loadConfig, openRuntime } from './deployment.ts';
+import { GuidedError } from './fault.ts';
+import { cut, type Output, printableLine, toneOf } from './output.ts';
+import { printNote, printRendering } from './prompt.ts';
+
+const STATES: readonly RequestState[] = [
+  ...(['pending', 'approved', 'running', 'committed', 'rejected', 'diverged'] as const),
+  ...(['indeterminate', 'declined', 'expired', 'withdrawn', 'stale'] as const),
+];
+
+/** Opens the requests that the configuration names, with the deployment behind them. */
+export async function openConfigured(
+  args: Arguments,
+): Promise<{ readonly requests: Requests } & AsyncDisposable> {
+  const config = await loadConfig(args);
+  if (config.requests === undefined)
+    throw new GuidedError(
+      'ERR_EM_CONFIG_INVALID',
+      'the configuration has no `requests`; nothing was done',
+      "add `requests: { store: 'effectmatch.requests.db' }` to it",
+    );
+  const runtime = await openRuntime(config);
+  const { operations } = config;
+  const requests = await openRequests({
+    ...config.requests,
+    runtime,
+    ...(operations && { operations }),
+  });
+  return {
+    requests,
+    async [Symbol.asyncDispose]() {
+      await requests.close();
+      await runtime.close();
+    },
+  };
+}
+
+/** Lists what waits for a person, or shows one request. */
+export const requests: Verb = {
+  name: 'requests',
+  summary: 'list what agents have asked for, or show one request',
+  about: `Without a request it lists them, newest first: the state, who asks, how old it is, and
+what it is for. With a request it shows what would change, who asks and why, and what became of
+it. Answer with \`effectmatch approve --request\` or \`effectmatch decline\`.`,
+  optional: ['request'],
+  flags: {
+    state: { value: 'WORD', about: `only requests in this state: ${STATES.join(', ')}` },
+    by: { value: 'NAME', about: 'only requests of this agent' },
+    adapter: { value: 'NAME', about: 'only requests for this adapter' },
+    limit: { value: 'N', about: 'at most so many, up to 500 (default: 50)' },
+    full: { about: 'with a request: show the whole of what the agent says' },
+    ...CONFIG_FLAG,
+  },
+  examples: ['effectmatch requests --state pending', 'effectmatch requests req_1f3a…'],
+  async run(args, output) {
+    await using opened = await openConfigured(args);
+    if (args.first !== '') {
+      const request = await opened.requests.get(args.first);
+      output.document(request);
+      printRequest(request, output, { full: args.has('full') });
+      return EXIT.done;
+    }
+    const state = args.choice('state', STATES);
+    const [by, adapter, limit] = [args.value('by'), args.value('adapter'), args.count('limit', 1)];
+    const found = await opened.requests.list({
+      ...(state && { state }),
+      ...(by && { by }),
+      ...(adapter && { adapter }),
+      ...(limit && { limit }),
+    });
+    output.document({ requests: found });
+    if (found.length === 0) output.line('no requests');
+    for (const request of found) printLine(request, output);
+    return EXIT.done;
+  },
+};
+
+/** Declines a request. */
+export const decline: Verb = {
+  name: 'decline',
+  summary: 'decline a request, with a reason that the agent is told',
+  about: `Closes a request that waits for an answer. The agent gets the reason. What was declined is
+never executed; asking again needs another key.`,
+  positionals: ['request'],
+  flags: {
+    reason: { value: 'TEXT', about: 'why; the agent is told' },
+    by: { value: 'NAME', about: 'who declines (default: your user name)' },
+    ...CONFIG_FLAG,
+  },
+  examples: ['effectmatch decline req_1f3a… --reason "the invoice is disputed"'],
+  async run(args, output) {
+    const reason = args.needed('reason');
+    const by = args.value('by') ?? process.env.USER ?? 'operator';
+    await using opened = await openConfigured(args);
+    const request = await opened.requests.decline(args.first, { by, reason });
+    output.document(request);
+    output.line(`declined  ${request.id}; the agent is told: ${printableLine(reason)}`);
+    return EXIT.done;
+  },
+};
+
+/** Waits for what becomes of a request. */
+export const wait: Verb = {
+  name: 'wait',
+  summary: 'wait until a request is decided; the exit code is that of the verdict',
+  about: `Waits until nothing more happens to a request, and prints what became of it. The exit code
+is that of the verdict; ${EXIT.rejected} also for a request that was declined, withdrawn, has
+expired or is stale, and ${EXIT.halted} if the time is over first.`,
+  positionals: ['request'],
+  flags: {
+    for: { value: 'SECONDS', about: 'how long to wait (default: 60)' },
+    ...CONFIG_FLAG,
+  },
+  examples: ['effectmatch wait req_1f3a… --for 600'],
+  async run(args, output) {
+    const seconds = args.count('for', 0) ?? 60;
+    await using opened = await openConfigured(args);
+    const request = await opened.requests.wait(args.first, { waitMs: seconds * 1000 });
+    output.document(request);
+    printLine(request, output);
+    return exitCodeOfRequest(request);
+  },
+};
+
+/** The exit code of where a request stands. */
+export function exitCodeOfRequest({ state, terminal }: ApprovalRequest): ExitCode {
+  if (terminal !== undefined)
+    return terminal.kind === 'committed' ? EXIT.done : EXIT[terminal.kind];
+  return isFinal(state) ? EXIT.rejected : EXIT.halted;
+}
+
+function printLine(request: ApprovalRequest, { line, paint, width }: Output): void {
+  const { id, state, by, askedAt, operation, adapter, reason = '', detail = '' } = request;
+  const tone = state === 'pending' ? 'caution' : toneOf(request.terminal?.kind ?? 'rejected');
+  const words = `${askedAt.slice(0, 16)}Z  ${by}  ${operation ?? adapter}  ${detail || reason}`;
+  const text = cut(printableLine(words), Math.max(20, (width ?? 80) - state.length - 2));
+  line(`${paint(tone, state)}  ${text}`);
+  line(`  ${id}`);
+}
+
+/** Everything about one request; what the agent says is marked as such. */
+function printRequest(
+  request: ApprovalRequest,
+  output: Output,
+  options: { readonly full: boolean },
+): void {
+  printLine(request, output);
+  output.line();
+  printRendering(request.rendering, output);
+  printNote(request.proposal, options, output);
+  const { answeredBy, occurrence, expiresAt, state } = request;
+  if (answeredBy !== undefined) output.line(`answered by ${answeredBy}`);
+  if (occurrence !== undefined) output.line(`next: effectmatch show ${occurrence}`);
+  if (state !== 'pending') return;
+  output.line(`waits until ${expiresAt}`);
+  output.line(`next: effectmatch approve --request ${request.id} --key YOUR.key.json`);
+}

@@ -1,0 +1,113 @@
+import type { StatementResult } from '../contract/adapter.ts';
+import type { ManifestDraft } from '../protocol/draft.ts';
+import type { Proposal } from '../protocol/license.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+
+/** What an agent asks to have done, in one of three ways. */
+export type Wanted =
+  /** A registered operation: its contract computes what to approve. */
+  | { readonly operation: string; readonly input: unknown }
+  /** An action that is rehearsed to see what it would do. */
+  | { readonly adapter: string; readonly action: unknown; readonly set?: SessionSettings }
+  /** An outcome that is stated, and the action that carries it out. */
+  | {
+      readonly manifest: Omit<ManifestDraft, 'task' | 'planRevision'>;
+      readonly action: unknown;
+    };
+
+/** A question to the people who may approve. */
+export type Ask = Wanted & {
+  /** Who asks: the agent's name, given by the host and never by the model. */
+  readonly by: string;
+  /** The agent's conversation or job. The same question in one run is one request. */
+  readonly run: string;
+  /** Why, in the agent's words. Shown to the approver as unverified. */
+  readonly reason?: string;
+  /** Tells a deliberate repetition from a repeated call. */
+  readonly key?: string;
+};
+
+/** Where a request stands. From `running` on it is what the journal says. */
+export type RequestState =
+  | 'pending'
+  | 'approved'
+  | 'running'
+  | Terminal['kind']
+  /** A person said no; `detail` has the reason. */
+  | 'declined'
+  /** It was not answered in time, or its license was not used in time. */
+  | 'expired'
+  /** The agent took it back. */
+  | 'withdrawn'
+  /** What it was proposed for has changed. `renew` proposes it again. */
+  | 'stale';
+
+/** Whether nothing more happens to a request in this state unless it is renewed. */
+export function isFinal(state: RequestState): boolean {
+  return state !== 'pending' && state !== 'approved' && state !== 'running';
+}
+
+/** When an approved request is executed: by the host at once, or when the agent calls again. */
+export type RunMode = 'on-approval' | 'on-call';
+
+/** What is stored of a question: it does not change until it is renewed. */
+export interface AskedRecord {
+  readonly wanted: Wanted;
+  readonly reason?: string;
+  readonly proposal: Proposal;
+}
+
+/** One request, as its host sees it. */
+export interface ApprovalRequest {
+  readonly id: string;
+  readonly state: RequestState;
+  readonly by: string;
+  readonly run: string;
+  readonly adapter: string;
+  readonly operation?: string;
+  /** The agent's words; nothing checks them. */
+  readonly reason?: string;
+  /** How often it was proposed. A renewed request is a later plan of the same task. */
+  readonly generation: number;
+  readonly askedAt: string;
+  readonly expiresAt: string;
+  readonly rendering: string;
+  readonly proposal: Proposal;
+  readonly mode: RunMode;
+  /** Where a person can answer it, if the host has such a place. */
+  readonly link?: string;
+  /** Who answered it. */
+  readonly answeredBy?: string;
+  /** Why it was declined, rejected, or is stale. */
+  readonly detail?: string;
+  readonly occurrence?: OccurrenceId;
+  readonly terminal?: Terminal;
+  /** What the statements of a committed action returned, where values are stored. */
+  readonly results?: readonly StatementResult[];
+}
+
+/** What happened to a request, in order. */
+export interface RequestEvent {
+  readonly seq: number;
+  readonly id: string;
+  readonly at: string;
+  readonly state: RequestState;
+  readonly by: string;
+  readonly adapter: string;
+  readonly operation?: string;
+}
+
+/** Which requests to list. */
+export interface RequestQuery {
+  readonly state?: RequestState;
+  readonly by?: string;
+  readonly adapter?: string;
+  /** Asked at least this long ago. */
+  readonly olderThanMs?: number;
+  /** At most so many; 50 unless said otherwise, 500 at most. */
+  readonly limit?: number;
+  /** The last one of the page before. */
+  readonly after?: string;
+}

@@ -1,0 +1,492 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, systemClock } from '../contract/clock.ts';
+import type { Approver, SignOptions } from '../crypto/approver.ts';
+import { digestRecord, occurrenceId } from '../crypto/digest.ts';
+import { parseDuration } from '../crypto/duration.ts';
+import { parseSignedLicense } from '../crypto/signature.ts';
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import type { Executed } from '../runtime/promotable.ts';
+import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import {
+  type ApprovalRequest,
+  type Ask,
+  type AskedRecord,
+  isFinal,
+  type RequestEvent,
+  type RequestQuery,
+  type RequestState,
+  type RunMode,
+} from './request.ts';
+import { openSqliteRequests } from './sqlite-store.ts';
+import type { RequestStore, StoredRequest } from './store.ts';
+import { actionFor, type Proposer, proposeWanted, readAsk, requestId } from './wanted.ts';
+import { deliverEvents, type Webhook } from './webhook.ts';
+
+/** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
+export interface ApprovalRule {
+  readonly approver: Approver;
+  /** The operations that it signs. What its limits do not allow waits for a person. */
+  readonly operations: readonly string[];
+  readonly expiresIn: SignOptions['expiresIn'];
+}
+
+/** What requests need. */
+export interface RequestsOptions {
+  readonly runtime: Runtime;
+  /** The operations of the runtime's configuration. */
+  readonly operations?: RuntimeConfig['operations'];
+  /** The path of an SQLite file, or a store. */
+  readonly store: string | RequestStore;
+  /** Where a person can answer, with `{id}` for the request. */
+  readonly link?: string;
+  /** How long a question waits for an answer; one day unless said otherwise. */
+  readonly expiresIn?: string | number;
+  /** When an approved request is executed; by the host, at once, unless said otherwise. */
+  readonly run?: RunMode | Readonly<Record<string, RunMode>>;
+  /** Approvers that sign by themselves; none unless said otherwise. */
+  readonly rules?: readonly ApprovalRule[];
+  readonly webhooks?: readonly Webhook[];
+  readonly clock?: Clock;
+}
+
+/** What an agent may do: only with its own requests. */
+export interface AgentRequests {
+  ask(ask: Omit<Ask, 'by'>): Promise<ApprovalRequest>;
+  get(id: string): Promise<ApprovalRequest>;
+  wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
+  withdraw(id: string): Promise<ApprovalRequest>;
+}
+
+/** How long to wait. */
+export interface WaitOptions {
+  /** One minute unless said otherwise. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** A request that was proposed again, and what is different. */
+export interface Renewed {
+  readonly request: ApprovalRequest;
+  /** Lines of the two renderings: `-` only in the earlier one, `+` only in the new one. */
+  readonly difference: readonly string[];
+}
+
+/** Why an execution that claimed nothing makes a request stale: proposing again helps. */
+const STALE: ReadonlySet<string> = new Set([
+  ...['stale-state', 'precondition-broken', 'plan-superseded'],
+  ...['adapter-changed', 'policy-changed', 'frame-changed', 'registration-mismatch'],
+]);
+const MAX_DAYS_MS = 30 * 86_400_000;
+const POLL_MS = 500;
+const WAIT_MS = 60_000;
+const PAGE = 50;
+const MAX_PAGE = 500;
+const OPEN: readonly RequestState[] = ['pending'];
+const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
+
+/** Opens the list of what waits for a person. */
+export async function openRequests(options: RequestsOptions): Promise<Requests> {
+  const store =
+    typeof options.store === 'string' ? await openSqliteRequests(options.store) : options.store;
+  return new Requests(options, store);
+}
+
+/**
+ * What agents ask for, what people answer, and what became of it. Nothing here is authority: the
+ * license is, and the runtime checks it. The journal says what became of an execution.
+ */
+export class Requests implements AsyncDisposable {
+  readonly #options: RequestsOptions;
+  readonly #store: RequestStore;
+  readonly #proposer: Proposer;
+  readonly #clock: Clock;
+  readonly #lifetimeMs: number;
+  readonly #executing = new Map<string, Promise<StoredRequest>>();
+  readonly #stopping = new AbortController();
+  #working: Promise<void> | undefined;
+
+  constructor(options: RequestsOptions, store: RequestStore) {
+    const { runtime, operations = {}, clock = systemClock, expiresIn = '24h' } = options;
+    this.#options = options;
+    this.#store = store;
+    this.#proposer = { runtime, operations };
+    this.#clock = clock;
+    this.#lifetimeMs = parseDuration(expiresIn, MAX_DAYS_MS);
+  }
+
+  /** What one agent may do. */
+  forAgent(by: string): AgentRequests {
+    const own = async (id: string) => {
+      const found = await this.#find(id);
+      if (found.by !== by) throw notFound(id);
+      return found;
+    };
+    return {
+      ask: (ask) => this.ask({ ...ask, by } as Ask),
+      get: async (id) => await this.#view(await own(id)),
+      wait: async (id, options) => await this.wait((await own(id)).id, options),
+      withdraw: async (id) => await this.withdraw((await own(id)).id),
+    };
+  }
+
+  /**
+   * Proposes what is asked for, unless it was asked before: then this is where that request stands.
+   * An approved request that runs when the agent calls is executed here.
+   */
+  async ask(ask: Ask): Promise<ApprovalRequest> {
+    const wanted = readAsk(ask);
+    const id = requestId(ask, wanted);
+    const known = await this.#store.find(id);
+    if (known !== undefined) return await this.#meet(known);
+    const { by, run, reason } = ask;
+    const plan = { task: id, planRevision: 1, requestedBy: by, ...(reason && { reason }) };
+    const proposal = await proposeWanted(this.#proposer, wanted, plan);
+    const now = this.#clock.now();
+    const operation = 'operation' in wanted ? wanted.operation : null;
+    const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
+    const stored = await this.#store.insert({
+      ...{ id, by, run, operation, generation: 1, state: 'pending', askedMs: now },
+      adapter: proposal.draft.adapter,
+      mode: this.#modeOf(operation),
+      expiresMs: now + this.#lifetimeMs,
+      asked: JSON.stringify(asked),
+      ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
+    });
+    await this.#applyRules(stored);
+    return await this.#meet(await this.#find(id));
+  }
+
+  async get(id: string): Promise<ApprovalRequest> {
+    return await this.#view(await this.#find(id));
+  }
+
+  /** Newest first, a page at a time. */
+  async list(query: RequestQuery = {}): Promise<readonly ApprovalRequest[]> {
+    const { olderThanMs, limit = PAGE, ...rest } = query;
+    const stored = await this.#store.list({
+      ...rest,
+      ...(olderThanMs !== undefined && { askedBeforeMs: this.#clock.now() - olderThanMs }),
+      limit: Math.min(limit, MAX_PAGE),
+    });
+    const found = await Promise.all(stored.map((request) => this.#view(request)));
+    return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
+  }
+
+  /** Answers with a license that fits. A request takes one license, whoever is first. */
+  async answer(id: string, license: unknown): Promise<ApprovalRequest> {
+    const signed = parseSignedLicense(license);
+    const stored = await this.#demandOpen(id);
+    const { wanted, proposal } = readAsked(stored);
+    demandFit(proposal, signed);
+    const action = await actionFor(this.#proposer, wanted);
+    const refusal = await this.#options.runtime.check({ license: signed }, action);
+    if (refusal !== undefined)
+      throw new EffectMatchError(
+        'ERR_EM_LICENSE_REFUSED',
+        `the license cannot be used (${refusal.reason}): ${refusal.detail}; the request is still open`,
+      );
+    const answered = await this.#change(stored, OPEN, {
+      state: 'approved',
+      license: JSON.stringify(signed),
+      occurrence: occurrenceOf(signed),
+      answeredBy: signed.license.issuer,
+    });
+    if (!answered) throw closed(await this.get(id));
+    if (stored.mode === 'on-approval' && this.#working !== undefined) void this.#executeQuietly(id);
+    return await this.get(id);
+  }
+
+  /** Says no, with a reason that reaches the agent. */
+  async decline(id: string, { by, reason }: { by: string; reason: string }) {
+    if (typeof reason !== 'string' || reason.trim() === '')
+      throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say why it is declined');
+    const stored = await this.#demandOpen(id);
+    const detail = reason.slice(0, 4000).toWellFormed();
+    const change = { state: 'declined', answeredBy: by, detail } as const;
+    if (!(await this.#change(stored, OPEN, change))) throw closed(await this.get(id));
+    return await this.get(id);
+  }
+
+  /** The agent takes its question back. */
+  async withdraw(id: string): Promise<ApprovalRequest> {
+    const stored = await this.#demandOpen(id);
+    if (!(await this.#change(stored, OPEN, { state: 'withdrawn' })))
+      throw closed(await this.get(id));
+    return await this.get(id);
+  }
+
+  /**
+   * Proposes it again from the state as it is now, as a later plan of the same task: a license for
+   * the earlier one is refused from then on. Not possible once anything was claimed.
+   */
+  async renew(id: string): Promise<Renewed> {
+    const stored = await this.#find(id);
+    await this.#demandRenewable(stored);
+    const { wanted, reason, proposal: earlier } = readAsked(stored);
+    const { by, generation } = stored;
+    const plan = {
+      task: id,
+      planRevision: generation + 1,
+      requestedBy: by,
+      ...(reason && { reason }),
+    };
+    const proposal = await proposeWanted(this.#proposer, wanted, plan);
+    // From here on no license for the earlier plan can be claimed. One that was claimed before
+    // counts.
+    await this.#demandRenewable(stored);
+    const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
+    const now = this.#clock.now();
+    const only = { from: RENEWABLE, generation: stored.generation };
+    const renewed = { asked: JSON.stringify(asked), expiresMs: now + this.#lifetimeMs };
+    if (!(await this.#store.renew(id, only, renewed, now))) throw closed(await this.get(id));
+    const request = await this.get(id);
+    return { request, difference: differenceOf(earlier.rendering, proposal.rendering) };
+  }
+
+  /** Executes an approved request, or finds its verdict. Never a second effect. */
+  async execute(id: string): Promise<ApprovalRequest> {
+    return await this.#view(await this.#execute(await this.#find(id)));
+  }
+
+  /** Waits until nothing more happens to it; otherwise returns where it stands. */
+  async wait(id: string, options: WaitOptions = {}): Promise<ApprovalRequest> {
+    const { waitMs = WAIT_MS, signal } = options;
+    const until = performance.now() + waitMs;
+    for (;;) {
+      const request = await this.get(id);
+      const left = until - performance.now();
+      if (isFinal(request.state) || left <= 0) return request;
+      await sleep(Math.min(left, POLL_MS), undefined, { ...(signal && { signal }) });
+    }
+  }
+
+  /** What happened after this event, oldest first. */
+  events(afterSeq = 0, limit = PAGE): Promise<readonly RequestEvent[]> {
+    return this.#store.events(afterSeq, Math.min(limit, MAX_PAGE));
+  }
+
+  /**
+   * Executes what is approved, expires what is overdue and reports to webhooks, until it is closed.
+   * Several processes may do this at once.
+   */
+  start(): void {
+    this.#working ??= this.#work();
+  }
+
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#working;
+    await Promise.allSettled(this.#executing.values());
+    await this.#store.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#workOnce().catch(() => {});
+      await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async #workOnce(): Promise<void> {
+    const approved = await this.#store.list({ state: 'approved', limit: PAGE });
+    const due = approved.filter(({ mode }) => mode === 'on-approval');
+    await Promise.all(due.map(({ id }) => this.#executeQuietly(id)));
+    for (const webhook of this.#options.webhooks ?? [])
+      await deliverEvents(this.#store, webhook, (id) => this.#linkTo(id));
+  }
+
+  /** What is thrown says nothing about the outcome; the next round asks again. */
+  async #executeQuietly(id: string): Promise<void> {
+    await this.execute(id).catch(() => {});
+  }
+
+  /** Calls at the same moment share one execution. */
+  async #execute(stored: StoredRequest): Promise<StoredRequest> {
+    const { id, license, state } = stored;
+    if (license === null || isFinal(state)) return stored;
+    const running = this.#executing.get(id) ?? this.#ensure(stored, license);
+    this.#executing.set(id, running);
+    try {
+      return await running;
+    } finally {
+      this.#executing.delete(id);
+    }
+  }
+
+  async #ensure(stored: StoredRequest, license: string): Promise<StoredRequest> {
+    const { wanted, proposal } = readAsked(stored);
+    const action = await actionFor(this.#proposer, wanted);
+    const executed = await this.#options.runtime.ensure(license, action);
+    const isPlain = proposal.approved.registration.values === 'plain';
+    const results = isPlain ? executed.results : undefined;
+    await this.#change(stored, ['approved'], {
+      state: stateAfter(executed),
+      detail: detailOf(executed),
+      ...(results && { results: JSON.stringify(results) }),
+    });
+    return await this.#find(stored.id);
+  }
+
+  async #applyRules(stored: StoredRequest): Promise<void> {
+    const { rules = [] } = this.#options;
+    if (stored.state !== 'pending' || stored.operation === null) return;
+    const { proposal } = readAsked(stored);
+    for (const { approver, operations, expiresIn } of rules) {
+      if (!operations.includes(stored.operation)) continue;
+      const license = approver.sign(proposal, { expiresIn });
+      const answered = await this.answer(stored.id, license).catch(asRefused);
+      if (answered !== undefined) return;
+    }
+  }
+
+  /** Where a request stands; one that is approved and runs when the agent calls is executed. */
+  async #meet(stored: StoredRequest): Promise<ApprovalRequest> {
+    const isDue = stored.state === 'approved' && stored.mode === 'on-call';
+    return await this.#view(isDue ? await this.#execute(stored) : stored);
+  }
+
+  async #view(stored: StoredRequest): Promise<ApprovalRequest> {
+    const { proposal, reason } = readAsked(stored);
+    const { state, terminal } = await this.#truth(stored);
+    const { id, by, run, adapter, operation, mode, generation, answeredBy, occurrence } = stored;
+    const detail = terminal === undefined ? stored.detail : detailOf(terminal);
+    const link = this.#linkTo(id);
+    return {
+      ...{ id, state, by, run, adapter, mode, generation, proposal },
+      ...(operation !== null && { operation }),
+      ...(reason !== undefined && { reason }),
+      askedAt: new Date(stored.askedMs).toISOString(),
+      expiresAt: new Date(stored.expiresMs).toISOString(),
+      rendering: proposal.rendering,
+      ...(link !== undefined && { link }),
+      ...(answeredBy !== null && { answeredBy }),
+      ...(detail !== null && { detail }),
+      ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),
+      ...(terminal && { terminal }),
+      ...(stored.results !== null && { results: JSON.parse(stored.results) }),
+    };
+  }
+
+  /** The journal comes first, then the clock, then what is stored. */
+  async #truth(stored: StoredRequest): Promise<{ state: RequestState; terminal?: Terminal }> {
+    const { occurrence, state } = stored;
+    if (occurrence !== null) {
+      const { ledgers } = this.#options.runtime;
+      const holder = await ledgers.holder(occurrence as OccurrenceId);
+      const terminal = holder && (await ledgers.terminal(occurrence as OccurrenceId));
+      if (terminal !== undefined) return { state: terminal.kind, terminal };
+      if (holder !== undefined) return { state: 'running' };
+    }
+    const isLate = this.#clock.now() >= this.#deadlineOf(stored);
+    if (!isLate || (state !== 'pending' && state !== 'approved')) return { state };
+    await this.#change(stored, [state], { state: 'expired' });
+    return { state: 'expired' };
+  }
+
+  #deadlineOf({ license, expiresMs }: StoredRequest): number {
+    if (license === null) return expiresMs;
+    return Date.parse((JSON.parse(license) as SignedLicense).license.expiresAt);
+  }
+
+  async #demandOpen(id: string): Promise<StoredRequest> {
+    const stored = await this.#find(id);
+    const { state } = await this.#truth(stored);
+    if (state !== 'pending') throw closed(await this.get(id));
+    return stored;
+  }
+
+  async #demandRenewable(stored: StoredRequest): Promise<void> {
+    const { state } = await this.#truth(stored);
+    if (!RENEWABLE.includes(state)) throw closed(await this.get(stored.id));
+  }
+
+  async #find(id: string): Promise<StoredRequest> {
+    const stored = typeof id === 'string' ? await this.#store.find(id) : undefined;
+    if (stored === undefined) throw notFound(id);
+    return stored;
+  }
+
+  #change(
+    { id, generation }: StoredRequest,
+    from: readonly RequestState[],
+    change: Parameters<RequestStore['change']>[2],
+  ): Promise<boolean> {
+    return this.#store.change(id, { from, generation }, change, this.#clock.now());
+  }
+
+  #modeOf(operation: string | null): RunMode {
+    const { run = 'on-approval' } = this.#options;
+    if (typeof run === 'string') return run;
+    return (operation === null ? undefined : run[operation]) ?? 'on-approval';
+  }
+
+  #linkTo(id: string): string | undefined {
+    return this.#options.link?.replace('{id}', id);
+  }
+}
+
+function readAsked({ asked }: StoredRequest): AskedRecord {
+  return JSON.parse(asked) as AskedRecord;
+}
+
+function occurrenceOf({ license }: SignedLicense): OccurrenceId {
+  const { issuer, nonce } = license;
+  return occurrenceId({ issuer, nonce, license: digestRecord(licenseRecord, license), index: 0 });
+}
+
+/** A license that was signed for something else must not take the place of one that fits. */
+function demandFit({ draft }: Proposal, { license }: SignedLicense): void {
+  const fields = Object.keys(draft) as (keyof typeof draft)[];
+  const other = fields.find((name) => canonical(license[name]) !== canonical(draft[name]));
+  const extra = Object.keys(license).find((name) => !(name in draft) && !SIGNED.includes(name));
+  const wrong = other ?? extra;
+  if (wrong === undefined && license.occurrences === 1) return;
+  throw new EffectMatchError(
+    'ERR_EM_LICENSE_REFUSED',
+    `the license was not signed for this request: its ${wrong ?? 'occurrences'} is another; the request is still open`,
+  );
+}
+const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
+
+/** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */
+function stateAfter(executed: Executed): RequestState {
+  if (executed.kind !== 'rejected' || executed.claim !== undefined) return executed.kind;
+  if (executed.reason === 'expired') return 'expired';
+  return STALE.has(executed.reason) ? 'stale' : 'rejected';
+}
+
+function detailOf(terminal: Terminal): string | null {
+  if (terminal.kind === 'rejected') return `${terminal.reason}: ${terminal.detail}`;
+  return terminal.kind === 'indeterminate' ? terminal.gap : null;
+}
+
+function differenceOf(earlier: string, later: string): readonly string[] {
+  const [before, after] = [earlier.split('\n'), later.split('\n')];
+  const gone = before.filter((line) => !after.includes(line)).map((line) => `- ${line}`);
+  const come = after.filter((line) => !before.includes(line)).map((line) => `+ ${line}`);
+  return [...gone, ...come];
+}
+
+function asRefused(error: unknown): undefined {
+  const isRefused = error instanceof EffectMatchError && error.code === 'ERR_EM_LICENSE_REFUSED';
+  if (!isRefused) throw error;
+}
+
+function notFound(id: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {
+  return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no request ${String(id).slice(0, 80)}`);
+}
+
+function closed(request: ApprovalRequest): EffectMatchError<'ERR_EM_REQUEST_CLOSED'> {
+  const { id, state, answeredBy } = request;
+  const who = answeredBy === undefined ? '' : `, answered by ${answeredBy}`;
+  return new EffectMatchError('ERR_EM_REQUEST_CLOSED', `${id} is no longer open: ${state}${who}`);
+}

@@ -1,0 +1,94 @@
+import { digestValueOf } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { Proposal } from '../protocol/license.ts';
+import { isName } from '../protocol/record.ts';
+import type { Operation } from '../runtime/operation.ts';
+import { parseInput } from '../runtime/propose.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { Ask, Wanted } from './request.ts';
+
+/** What turns a question into a proposal and into the action that carries it out. */
+export interface Proposer {
+  readonly runtime: Pick<Runtime, 'plan' | 'prepare' | 'propose'>;
+  readonly operations: Readonly<Record<string, Operation>>;
+}
+
+const WAYS = ['operation', 'action', 'manifest'] as const;
+const FIELDS: Readonly<Record<(typeof WAYS)[number], readonly string[]>> = {
+  operation: ['operation', 'input'],
+  action: ['adapter', 'action', 'set'],
+  manifest: ['manifest', 'action'],
+};
+const COMMON: readonly string[] = ['by', 'run', 'reason', 'key'];
+const MAX_REASON = 4000;
+const MAX_WORDS = 256;
+
+/** Checks a question and returns what is wanted, without who asks and why. */
+export function readAsk(ask: Ask): Wanted {
+  if (typeof ask !== 'object' || ask === null) throw invalid('it is not an object');
+  const { by, run, reason = '', key = '' } = ask;
+  if (!isName(by)) throw invalid('"by" must be the name of an agent');
+  if (typeof run !== 'string' || run === '' || run.length > MAX_WORDS)
+    throw invalid(`"run" must be a text of 1 to ${MAX_WORDS} characters`);
+  if (typeof key !== 'string' || key.length > MAX_WORDS)
+    throw invalid(`"key" must be a text of at most ${MAX_WORDS} characters`);
+  if (typeof reason !== 'string' || reason.length > MAX_REASON || !reason.isWellFormed())
+    throw invalid(`"reason" must be a text of at most ${MAX_REASON} characters`);
+  const way = 'manifest' in ask ? 'manifest' : WAYS.find((name) => name in ask);
+  if (way === undefined) throw invalid('it needs an operation, an action or a manifest');
+  const allowed = FIELDS[way];
+  const unknown = Object.keys(ask).find(
+    (name) => !allowed.includes(name) && !COMMON.includes(name),
+  );
+  if (unknown !== undefined) throw invalid(`it has an unknown field "${unknown}"`);
+  const fields = Object.entries(ask).filter(([name]) => allowed.includes(name));
+  return Object.fromEntries(fields) as Wanted;
+}
+
+/**
+ * The id of a question. The same question of one agent in one run has the same id, so that a model
+ * that repeats its call meets its own request.
+ */
+export function requestId({ by, run, key = '' }: Ask, wanted: Wanted): string {
+  const content = { by, run, key, wanted };
+  return `req_${digestValueOf('effectmatch/request/v1', content).slice(0, 40)}`;
+}
+
+/** As which plan something is proposed, and what the approver is told about it. */
+export interface Plan {
+  readonly task: string;
+  readonly planRevision: number;
+  readonly requestedBy: string;
+  readonly reason?: string;
+}
+
+/** Proposes what is wanted as one plan of the task that the request is. */
+export async function proposeWanted(
+  { runtime }: Proposer,
+  wanted: Wanted,
+  plan: Plan,
+): Promise<Proposal> {
+  if ('operation' in wanted) return await runtime.propose(wanted.operation, wanted.input, plan);
+  if ('manifest' in wanted)
+    return await runtime.prepare({ ...wanted.manifest, ...plan, action: wanted.action });
+  const { adapter, action, set } = wanted;
+  return await runtime.plan({ adapter, action, ...plan, ...(set && { set }) });
+}
+
+/** The action that carries it out. */
+export async function actionFor({ operations }: Proposer, wanted: Wanted): Promise<unknown> {
+  if (!('operation' in wanted)) return wanted.action;
+  const operation = Object.hasOwn(operations, wanted.operation)
+    ? operations[wanted.operation]
+    : undefined;
+  if (operation === undefined)
+    throw new EffectMatchError(
+      'ERR_EM_NOT_FOUND',
+      `no operation named "${wanted.operation}" is configured`,
+    );
+  return operation.action(await parseInput(operation, wanted.input));
+}
+
+function invalid(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
+  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the question cannot be asked: ${why}`);
+}

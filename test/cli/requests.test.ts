@@ -1,0 +1,81 @@
+// Goal: a person can answer an agent's requests from the command line. Method: the real commands on
+// a real SQLite file; a program asks as the agent.
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { Desk, SHOP } from './newcomer.ts';
+
+const requests = new URL('../../src/requests/index.ts', import.meta.url).href;
+
+/** An agent that asks for a notification, and prints the request. */
+function asking(text: string): string {
+  return `import { createRuntime } from 'effectmatch';
+    import { openRequests } from '${requests}';
+    import config from './effectmatch.config.ts';
+    const runtime = await createRuntime(config);
+    const requests = await openRequests({ ...config.requests, runtime });
+    const sql = 'insert into notification (invoice, text) values (1, ?) returning id';
+    const action = { sql, values: ['${text}'] };
+    const asked = await requests.ask({ by: 'robot', run: 'r', adapter: 'books', action, reason: 'it is \\u202e due' });
+    console.log(asked.id);
+    await requests.close();
+    await runtime.close();`;
+}
+
+async function openDesk(desk: Desk): Promise<void> {
+  desk.change(SHOP);
+  assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
+  const config = desk.read('effectmatch.config.ts');
+  const added = config.replace(
+    'defineConfig({',
+    "defineConfig({ requests: { store: 'requests.db' },",
+  );
+  assert.notEqual(added, config);
+  writeFileSync(desk.path('effectmatch.config.ts'), added);
+}
+
+async function ask(desk: Desk, text: string): Promise<string> {
+  writeFileSync(desk.path(`${text}.ts`), asking(text));
+  const { execFileSync } = await import('node:child_process');
+  return execFileSync(process.execPath, [desk.path(`${text}.ts`)], {
+    cwd: desk.folder,
+    encoding: 'utf8',
+  }).trim();
+}
+
+test('a request is listed, read, approved and executed; another is declined', async () => {
+  using desk = new Desk();
+  await openDesk(desk);
+  const [first, second] = [await ask(desk, 'first'), await ask(desk, 'second')];
+  const listed = await desk.run(['requests', '--state', 'pending']);
+  assert.match(listed.stdout, /pending .*robot {2}books/);
+  assert.ok(listed.stdout.includes(first) && listed.stdout.includes(second));
+  assert.ok(!listed.stdout.includes('\u202e'), 'marks of direction are shown, not obeyed');
+  const shown = await desk.run(['requests', first]);
+  assert.match(shown.stdout, /\+ notification id=<generated .*text="first"/);
+  assert.match(shown.stdout, new RegExp(`approve --request ${first}`));
+
+  const sign = ['--key', 'alice.key.json', '--yes'];
+  const approved = await desk.run(['approve', '--request', first, ...sign]);
+  assert.equal(approved.code, 0, approved.stdout + approved.stderr);
+  assert.match(approved.stdout, /committed: what became durable/);
+  const again = await desk.run(['approve', '--request', first, ...sign]);
+  assert.match(again.stderr, /ERR_EM_REQUEST_CLOSED.*committed, answered by alice/);
+  const declined = await desk.run(['decline', second, '--reason', 'not now', '--by', 'alice']);
+  assert.equal(declined.code, 0);
+  assert.equal((await desk.run(['wait', first])).code, 0);
+  const waited = await desk.run(['wait', second, '--json']);
+  assert.equal(waited.code, 2);
+  assert.equal(JSON.parse(waited.stdout).detail, 'not now');
+  assert.deepEqual(desk.query('select text from notification'), [{ text: 'first' }]);
+});
+
+test('without requests in the configuration it says what to add', async () => {
+  using desk = new Desk();
+  desk.change(SHOP);
+  await desk.run(['init', 'books.db', '--approver', 'alice']);
+  const { code, stderr } = await desk.run(['requests']);
+  assert.equal(code, 1);
+  assert.match(stderr, /has no `requests`[\s\S]*add `requests: \{ store:/);
+  assert.ok(!readFileSync(desk.path('effectmatch.config.ts'), 'utf8').includes('requests'));
+});
