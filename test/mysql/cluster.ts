@@ -116,8 +116,8 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
     if (this.#removing || found === undefined) throw new Error('the server is being removed');
     const log = openSync(this.#log, 'a');
     const folders = [`--datadir=${this.folder}`, `--tmpdir=${this.#temporary}`];
-    const fixed = ['--no-defaults', ...folders, '--skip-name-resolve'];
-    const program = spawn(found.program, [...fixed, ...options], {
+    const fixed = ['--no-defaults', ...folders, '--ignore-db-dirs=.temporary'];
+    const program = spawn(found.program, [...fixed, '--skip-name-resolve', ...options], {
       ...this.#account,
       cwd: this.folder,
       env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
