@@ -22,6 +22,7 @@ import { freezeDeep, type OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { AgentConfig } from '../mcp/configuration.ts';
 import type { RequestsConfig } from '../requests/configuration.ts';
 import { admit } from './admit.ts';
 import type { Refusal } from './attempt.ts';
@@ -84,6 +85,8 @@ export interface RuntimeConfig {
   readonly restageMs?: number;
   /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
   readonly requests?: RequestsConfig;
+  /** The agents that `effectmatch mcp` serves, and what each may ask for. */
+  readonly agents?: Readonly<Record<string, AgentConfig>>;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
