@@ -15,11 +15,7 @@ import { command, openDbhub, openEffectmatch } from './servers.ts';
 using workplace = openWorkplace();
 const { folder } = workplace;
 const at = (name: string) => join(folder, name);
-const BEFORE = [
-  'invoice 4711   open',
-  'globex         balance 100',
-  'reminder       disputed: call first',
-];
+const BEFORE = ['invoice 4711   open', 'globex         balance 100', 'reminder       disputed'];
 
 chapter('1. DBHub');
 createBooks(at('dbhub.db'));
@@ -51,7 +47,7 @@ tell('agent', `${call.name} ${JSON.stringify(call.arguments.input)}, which runs 
 tell('answer', asked.status);
 tell('to approve', asked.rendering ?? '');
 expectDurable('database', readBooks(at('books.db')), BEFORE);
-command(folder, ['approve', '--request', asked.request, '--key', 'alice.key.json', '--yes']);
+command(folder, ['approve', '--request', asked.request, '--key', at('alice.key.json'), '--yes']);
 tell('alice', 'approved: the invoice, and nothing else');
 const waiting = { request: asked.request, waitSeconds: 30 };
 const status = { name: 'request_status', arguments: waiting };

@@ -9,14 +9,13 @@ export interface Shown {
   };
 }
 
-const WIDTH = 920;
-const COLUMN = 430;
-const LEFT = 20;
-const RIGHT = WIDTH - COLUMN - 20;
+const WIDTH = 1000;
+const LEFT = { x: 20, width: 280 };
+const RIGHT = { x: 320, width: 660 };
 const LINE = 19;
 
 const STYLE = `
-    text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1f2933; white-space: pre }
+    text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1f2933; white-space: pre }
     .plain { font-family: system-ui, Segoe UI, Helvetica, Arial, sans-serif }
     .title { font-size: 16px; font-weight: 600 } .faint { fill: #52606d }
     .card { fill: #ffffff; stroke: #9aa5b1 } .box { fill: #f1f4f8; stroke: #9aa5b1 }
@@ -36,14 +35,25 @@ export function drawPicture({ statement, theirs, ours }: Shown): string {
   const height = databases + boxHeight(theirs.database.length) + 22;
   const parts = [
     box('card', { x: 0.5, y: 0.5, width: WIDTH - 1, height: height - 1 }),
-    words(LEFT, 32, 'plain title', 'One statement, two MCP servers'),
-    words(LEFT, 54, '', statement),
-    words(LEFT, 82, 'plain title', 'DBHub'),
-    words(RIGHT, 82, 'plain title', 'EffectMatch, with the invoice approved and nothing else'),
-    ...panel(LEFT, answers, { title: 'answers', kind: 'good', lines: [theirs.answer], room: lines }),
-    ...panel(RIGHT, answers, { title: 'answers', kind: 'bad', lines: told, room: lines }),
-    ...panel(LEFT, databases, { title: 'database', kind: 'bad', lines: theirs.database }),
-    ...panel(RIGHT, databases, { title: 'database', kind: 'good', lines: ours.database }),
+    words(LEFT.x, 32, 'plain title', 'One statement, two MCP servers'),
+    words(LEFT.x, 54, '', statement),
+    words(
+      LEFT.x + 380,
+      54,
+      'plain faint',
+      'A trigger also charges the vendor and deletes the reminder.',
+    ),
+    words(LEFT.x, 82, 'plain title', 'DBHub'),
+    words(RIGHT.x, 82, 'plain title', 'EffectMatch, with the invoice approved and nothing else'),
+    ...panel(LEFT, answers, {
+      title: 'the agent is told',
+      kind: 'good',
+      lines: [theirs.answer],
+      room: lines,
+    }),
+    ...panel(RIGHT, answers, { title: 'the agent is told', kind: 'bad', lines: told, room: lines }),
+    ...panel(LEFT, databases, { title: 'the database then', kind: 'bad', lines: theirs.database }),
+    ...panel(RIGHT, databases, { title: 'the database then', kind: 'good', lines: ours.database }),
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">
   <title>One update through DBHub and through EffectMatch</title>
@@ -54,6 +64,11 @@ ${parts.map((part) => `  ${part}\n`).join('')}</svg>
 `;
 }
 
+interface Column {
+  readonly x: number;
+  readonly width: number;
+}
+
 interface Panel {
   readonly title: string;
   readonly kind: 'good' | 'bad';
@@ -62,10 +77,14 @@ interface Panel {
   readonly room?: number;
 }
 
-function panel(x: number, y: number, { title, kind, lines, room = lines.length }: Panel): string[] {
+function panel(
+  { x, width }: Column,
+  y: number,
+  { title, kind, lines, room = lines.length }: Panel,
+): string[] {
   return [
-    words(x, y - 8, 'plain faint', title),
-    box(kind, { x, y, width: COLUMN, height: boxHeight(room) }),
+    words(x + 2, y - 7, 'plain faint', title),
+    box(kind, { x, y, width, height: boxHeight(room) }),
     ...lines.map((line, index) => words(x + 12, y + 24 + index * LINE, '', line)),
   ];
 }

@@ -24,14 +24,15 @@ export async function openEffectmatch(folder: string): Promise<Client> {
   return await connect([...EFFECTMATCH, 'mcp', ...CONFIG], { SIDE_BY_SIDE: folder });
 }
 
-/** Runs a command of a person, who has a key that no agent has. */
+/** Runs a command of a person, who has a key that no agent has, and returns what it printed. */
 export function command(folder: string, words: readonly string[]): string {
   const env = { ...process.env, SIDE_BY_SIDE: folder };
   const needsConfig = words[0] !== 'keygen';
   const all = [...EFFECTMATCH, ...words, ...(needsConfig ? CONFIG : [])];
   const options = { env, cwd: folder, encoding: 'utf8' } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, all, options);
-  if (status !== 0) throw new Error(`${words[0]}: ${stderr}`);
+  const isVerdict = words[0] === 'approve' && status === 2; // approved, executed, rejected
+  if (status !== 0 && !isVerdict) throw new Error(`${words[0]}: ${stderr}`);
   return stdout;
 }
 

@@ -58,6 +58,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'read the rows again and propose what is true now; nothing was announced or changed',
   ERR_EM_PLAN_SUPERSEDED:
     'plan with the announced revision or a later one; nothing was announced or changed',
+  ERR_EM_QUERY_REFUSED: 'send only what reads, and less of it; nothing was changed',
   ERR_EM_RATE_LIMITED: 'call again in a minute; nothing was done',
   ERR_EM_RECORD_INVALID:
     'check where the record comes from; it is not in the form this version writes',

@@ -104,7 +104,15 @@ function describeVerb(verb: Verb) {
   const flags = Object.entries(flagsOf(verb)).map(([flag, { value, about }]) => {
     return { flag: `--${flag}`, ...(value !== undefined && { value }), about };
   });
-  return { verb: name, usage: usageOf(verb), summary, about, flags, examples, ...(blocks && { blocks }) };
+  return {
+    verb: name,
+    usage: usageOf(verb),
+    summary,
+    about,
+    flags,
+    examples,
+    ...(blocks && { blocks }),
+  };
 }
 
 function usageOf({ name, positionals = [], optional = [] }: Verb): string {

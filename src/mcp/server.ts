@@ -41,7 +41,9 @@ const INSTRUCTIONS =
 /** Builds each agent's tools once; every connection or HTTP request gets its own server. */
 export function openAgentServers(options: AgentServersOptions): AgentServers {
   const agents = readAgents(options.config);
-  const offers = new Map([...agents.values()].map((agent) => [agent.name, offerOf(options, agent)]));
+  const offers = new Map(
+    [...agents.values()].map((agent) => [agent.name, offerOf(options, agent)]),
+  );
   return {
     agents,
     open(name) {

@@ -138,10 +138,19 @@ export class Requests implements AsyncDisposable {
    * An approved request that runs when the agent calls is executed here.
    */
   async ask(ask: Ask): Promise<ApprovalRequest> {
+    return await this.#meet(await this.#record(ask));
+  }
+
+  /** The same without executing anything, to show what a person would be asked. */
+  async show(ask: Ask): Promise<ApprovalRequest> {
+    return await this.#view(await this.#record(ask));
+  }
+
+  async #record(ask: Ask): Promise<StoredRequest> {
     const wanted = readAsk(ask);
     const id = requestId(ask, wanted);
     const known = await this.#store.find(id);
-    if (known !== undefined) return await this.#meet(known);
+    if (known !== undefined) return known;
     const { by, run, reason } = ask;
     const plan = { task: id, planRevision: 1, requestedBy: by, ...(reason && { reason }) };
     const proposal = await proposeWanted(this.#proposer, wanted, plan);
@@ -157,7 +166,7 @@ export class Requests implements AsyncDisposable {
       ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
     });
     await this.#applyRules(stored);
-    return await this.#meet(await this.#find(id));
+    return await this.#find(id);
   }
 
   async get(id: string): Promise<ApprovalRequest> {

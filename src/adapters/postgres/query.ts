@@ -1,0 +1,38 @@
+import { queryRefused, singleStatement } from '../../backend/query.ts';
+import type { QueryLimits, QueryRows } from '../../contract/adapter.ts';
+import type { Connection, WireStatement } from '../../postgres/connection.ts';
+import type { CheckedPostgresAction } from './action.ts';
+import { explainError } from './failure.ts';
+import { collectResults } from './result-rows.ts';
+
+/**
+ * Runs one statement in a READ ONLY transaction that is always rolled back. Its mode is final,
+ * because a query came before the agent's statement. The server ends the statement when its time is
+ * over, and sends one row more than is kept, which tells that there are more.
+ */
+export async function queryRows(
+  session: Connection,
+  { statements }: CheckedPostgresAction,
+  { timeoutMs, rows }: QueryLimits,
+): Promise<QueryRows> {
+  const { sql: text, values } = singleStatement(statements);
+  const { replies, failure } = await session.run([
+    { text: 'begin isolation level repeatable read, read only' },
+    limitTime(timeoutMs),
+    { text, values, describe: true, maxRows: rows + 1 },
+  ]);
+  const rolledBack = await session.run([{ text: 'rollback' }]);
+  if (rolledBack.failure !== undefined) session.destroy();
+  if (failure !== undefined) throw queryRefused(explainError(failure.error, 'plain'));
+  const [, , found] = replies;
+  if (found?.columns === undefined) throw queryRefused('the statement returns no rows');
+  const [result] = collectResults([{ ...found, rows: found.rows.slice(0, rows) }]) ?? [];
+  const isCut = found.rows.length > rows || (result?.omitted ?? 0) > 0;
+  return { rows: result?.rows ?? [], more: isCut };
+}
+
+function limitTime(timeoutMs: number): WireStatement {
+  const text = `select pg_catalog.set_config('statement_timeout', $1, true),
+    pg_catalog.set_config('lock_timeout', $1, true)`;
+  return { text, values: [String(timeoutMs)] };
+}
