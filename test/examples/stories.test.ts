@@ -11,7 +11,9 @@ import pg from 'pg';
 import { sharedServer } from '../postgres/server.ts';
 import { type Run, Site } from './command.ts';
 
-const EXAMPLES = ['config-files', 'invoice-postgres', 'payment-http', 'refund-agent'];
+const EXAMPLES = [
+  ...['config-files', 'invoice-postgres', 'payment-http', 'refund-agent', 'side-by-side'],
+];
 
 function assertDone({ code, said, complained }: Run): string {
   assert.deepEqual({ code, complained }, { code: 0, complained: '' }, said);
@@ -181,7 +183,9 @@ test('an example imports what an application can import', () => {
         const isOwn =
           name.startsWith('./') || name === '../story.ts' || name.startsWith('../payment-service/');
         const isPublic =
-          entryPoints.includes(name) || name.startsWith('node:') || ['pg', 'zod'].includes(name);
+          entryPoints.includes(name) ||
+          /^(node:|@modelcontextprotocol\/client)/.test(name) ||
+          ['pg', 'zod'].includes(name);
         return isOwn || isPublic ? [] : [`${file}: ${name}`];
       },
     ),
