@@ -4,7 +4,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { ConsoleApp } from '../console/app.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import type { Output } from './output.ts';

@@ -138,7 +138,8 @@ function showWith(requests: Requests): Console['show'] {
 function bare(title: string, words: string | Html): string {
   return html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · EffectMatch</title><link rel="stylesheet" href="/assets/console.css"></head>
+<title>${title} · EffectMatch</title><link rel="stylesheet" href="/assets/console.css">
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml"></head>
 <body><main><h1>${title}</h1><p>${words}</p></main></body></html>
 `.text;
 }

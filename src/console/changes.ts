@@ -55,6 +55,27 @@ export function summarise(effects: readonly ApprovedEffect[]): Html {
   return parts.length === 0 ? html`<span class="where">no change</span>` : html`${parts}`;
 }
 
+/** So few changes are spelt out in a list. */
+const FEW = 2;
+
+/** What would change, as short as it can be: the changes themselves if they are few. */
+export function headline(effects: readonly ApprovedEffect[]): Html {
+  if (effects.length > FEW) return summarise(effects);
+  return html`${effects.map((effect) => html`<span class="line">${changeLine(effect)}</span>`)}`;
+}
+
+function changeLine(effect: ApprovedEffect): Html {
+  const { op, target, key = {}, before = {}, after = {}, count } = effect;
+  const named = Object.values(key).map((cell) => html` ${value(cell, '')}`);
+  const times = count > 1 && html` <span class="times">×${count}</span>`;
+  const columns = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const cells = columns.map(
+    (column) =>
+      html` <span class="aside">${renderColumn(column)}</span> ${changeCell(effect, column)}`,
+  );
+  return html`<span class="op ${op}">${SIGNS[op]}</span> <b>${renderTarget(target)}</b>${named}${times}${cells}`;
+}
+
 /** How the outcome differs from the approval, as changes with marks. */
 export function changesOfDiff({ extra, missing, altered }: Diff): readonly ShownChange[] {
   return [

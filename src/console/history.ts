@@ -24,7 +24,7 @@ export function history(terminals: readonly Terminal[], nowMs: number): Html {
     const { kind, occurrence, task, adapter, recordedAt } = terminal;
     const why = 'reason' in terminal ? terminal.reason : '';
     return html`<tr><td>${badge(TONES[kind], kind)}</td><td>${adapter}</td>
-<td><a href="/history/${occurrence}">${task}</a></td><td>${why}</td><td>${moment(Date.parse(recordedAt), nowMs)}</td></tr>`;
+<td><a href="/history/${occurrence}">${shortTask(task)}</a></td><td>${why}</td><td>${moment(Date.parse(recordedAt), nowMs)}</td></tr>`;
   });
   return html`<h1>History</h1>
 <ul class="counts" aria-label="verdicts shown">${counts}</ul>
@@ -57,8 +57,8 @@ export function occurrencePage(options: OccurrencePage): Html {
   const state =
     terminal === undefined ? badge('warn', 'open') : badge(TONES[terminal.kind], terminal.kind);
   return html`<p class="crumbs"><a href="/history">History</a></p>
-<div class="title"><h1>${terminal?.task ?? holder?.claim.record.task ?? 'Occurrence'}</h1>${state}</div>
-<p class="aside"><code>${occurrence}</code></p>
+<div class="title"><h1>Change in ${terminal?.adapter ?? holder?.claim.record.adapter ?? 'nothing'}</h1>${state}</div>
+<p class="aside">${taskLine(terminal?.task ?? holder?.claim.record.task ?? '')} · <code>${occurrence}</code></p>
 <div class="columns"><div class="wide">
 ${terminal !== undefined && html`<section class="verdict ${terminal.kind}"><h2>What happened</h2><pre>${renderTerminal(terminal)}</pre></section>`}
 ${diff !== undefined && 'diff' in diff && approved && html`<section><h2>Differences</h2>${changeTables(changesOfDiff(diff.diff), approved.registration)}</section>`}
@@ -77,6 +77,18 @@ ${
 <p><a href="/history/${occurrence}/receipt.json" download>Download the receipt</a></p></section>`
 }
 </aside></div>`;
+}
+
+const REQUEST = /^req_[0-9a-f]{40}$/;
+
+/** The id of a request is long and says little; other tasks have names. */
+export function shortTask(task: string): string {
+  return REQUEST.test(task) ? task.slice(0, 12) : task;
+}
+
+function taskLine(task: string): Html {
+  if (!REQUEST.test(task)) return html`task ${task}`;
+  return html`<a href="/requests/${task}">request ${shortTask(task)}</a>`;
 }
 
 function timelineRow(entry: JournalEntry, nowMs: number): Html {

@@ -1,6 +1,6 @@
 import { showText } from '../protocol/render-text.ts';
 import type { ApprovalRequest, RequestState } from '../requests/request.ts';
-import { summarise } from './changes.ts';
+import { headline } from './changes.ts';
 import { type Html, html } from './html.ts';
 import { badge, moment, type Tone } from './layout.ts';
 
@@ -84,9 +84,9 @@ function row(request: ApprovalRequest, nowMs: number): Html {
   const said = detail ?? reason;
   return html`<li><a class="row" href="/requests/${id}">
 <span class="head">${stateBadge(state)} <b>${operation ?? adapter}</b>
-<span class="aside">${operation !== undefined && `in ${adapter}`}</span></span>
-<span class="what">${summarise(request.proposal.approved.effects)}</span>
-<span class="said">${showText(said.split('\n')[0] ?? '')}</span>
+${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
 <span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}${waits}</span>
+<span class="what">${headline(request.proposal.approved.effects)}</span>
+<span class="said">${showText(said.split('\n')[0] ?? '')}</span>
 </a></li>`;
 }

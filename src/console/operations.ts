@@ -1,6 +1,7 @@
 import type { ClaimEntry } from '../contract/ledgers.ts';
 import { type Survey, unclassified } from '../protocol/boundary.ts';
 import type { OpenContinuation } from '../runtime/continuation.ts';
+import { shortTask } from './history.ts';
 import { type Html, html } from './html.ts';
 import { badge, moment } from './layout.ts';
 
@@ -27,7 +28,7 @@ function unsettledTable(unsettled: readonly ClaimEntry[], nowMs: number): Html {
   const rows = unsettled.map(({ claim: { record }, leaseExpired }) => {
     const { occurrence, task, adapter, claimedAt } = record;
     const state = leaseExpired ? badge('warn', 'can be recovered') : badge('plain', 'running');
-    return html`<tr><td>${state}</td><td>${adapter}</td><td><a href="/history/${occurrence}">${task}</a></td>
+    return html`<tr><td>${state}</td><td>${adapter}</td><td><a href="/history/${occurrence}">${shortTask(task)}</a></td>
 <td>${moment(Date.parse(claimedAt), nowMs)}</td></tr>`;
   });
   return html`${table(['State', 'Adapter', 'Task', 'Claimed'], rows)}
@@ -38,7 +39,7 @@ function continuationTable(open: readonly OpenContinuation[], nowMs: number): Ht
   if (open.length === 0) return html`<p class="empty">All released work was completed.</p>`;
   const rows = open.map(
     ({ continuation, task, occurrence, releasedAt }) => html`<tr><td>${continuation}</td>
-<td><a href="/history/${occurrence}">${task}</a></td><td>${moment(Date.parse(releasedAt), nowMs)}</td></tr>`,
+<td><a href="/history/${occurrence}">${shortTask(task)}</a></td><td>${moment(Date.parse(releasedAt), nowMs)}</td></tr>`,
   );
   return table(['Work', 'Task', 'Released'], rows);
 }

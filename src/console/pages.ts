@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono';
 import { EffectMatchError } from '../errors.ts';
 import type { Survey } from '../protocol/boundary.ts';
-import type { OccurrenceId } from '../protocol/record.ts';
+import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { isRequestState } from '../requests/request.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -9,7 +9,7 @@ import type { Console, Env } from './app.ts';
 import { history, occurrencePage } from './history.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
 import { operationsPage } from './operations.ts';
-import { requestPage } from './request-page.ts';
+import { fileOf, requestPage } from './request-page.ts';
 
 const PAGE = 50;
 const HISTORY_ROWS = 400;
@@ -20,7 +20,7 @@ export function addPages(app: Hono<Env>, site: Console): void {
   app.get('/requests/:id', (c) => showRequest(c, site, {}));
   app.get('/requests/:id/proposal.json', async (c) => {
     const { id, proposal } = await site.requests.get(c.req.param('id'));
-    return download(`${id}.json`, proposal);
+    return download(fileOf(id), proposal);
   });
   app.post('/requests/:id/license', (c) =>
     answer(c, site, async (id, form) => {
@@ -68,6 +68,8 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   if (state !== 'all' && !isRequestState(state))
     throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such state');
   const [by = '', adapter = ''] = [c.req.query('by'), c.req.query('adapter')];
+  if (![by, adapter].every((name) => name === '' || isName(name)))
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'that is not the name of anything');
   const after = c.req.query('after');
   const filter: InboxFilter = { state, by, adapter };
   const requests = await site.requests.list({
@@ -131,7 +133,7 @@ async function showOccurrence(c: Context<Env>, site: Console): Promise<Response>
   if (holder === undefined && rows.length === 0) throw notFound('occurrence');
   const nowMs = site.clock.now();
   const content = occurrencePage({ occurrence, holder, terminal, rows, nowMs });
-  const title = holder?.claim.record.task ?? occurrence;
+  const title = `Change in ${holder?.claim.record.adapter ?? 'nothing'}`;
   return await site.show(c, { title, section: 'history' }, content);
 }
 

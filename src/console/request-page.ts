@@ -28,7 +28,7 @@ export function requestPage(options: RequestPage): Html {
   const { request, nowMs, difference } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
   const isOpen = state === 'pending';
-  const deadline = isOpen && html` · waits until ${moment(Date.parse(expiresAt), nowMs)}`;
+  const deadline = isOpen && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`} · <code>${id}</code></p>
@@ -99,7 +99,7 @@ function answerForms({ request: { id }, formToken }: RequestPage): Html {
 <p class="aside">This server has no key and cannot approve. Sign on your own machine:</p>
 <ol class="steps">
 <li><a href="/requests/${id}/proposal.json" download>Download the proposal</a></li>
-<li><pre class="command">effectmatch approve ${id}.json \\
+<li><pre class="command">effectmatch approve ${fileOf(id)} \\
   --key YOUR.key.json --out license.json</pre></li>
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
 <label>Send the license <input type="file" name="license" accept="application/json" required></label>
@@ -110,6 +110,11 @@ function answerForms({ request: { id }, formToken }: RequestPage): Html {
 <label>Why? The agent is told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
 <button class="danger">Decline</button></form>
 </section>`;
+}
+
+/** What the downloaded proposal is called. */
+export function fileOf(id: string): string {
+  return `${id.slice(0, 12)}.json`;
 }
 
 function renewForm({ request: { id, state }, formToken }: RequestPage): Html {

@@ -57,7 +57,7 @@ export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
   const config: RuntimeConfig = {
     store: join(folder, 'effectmatch.db'),
     keyring: join(folder, 'effectmatch.keys.json'),
-    issuers: { [DEMO_APPROVER]: { key: key.publicKey, may: ['books'] } },
+    issuers: { [DEMO_APPROVER]: { key: key.publicKey, may: ['books'], sources: ['rehearsed'] } },
     adapters: { books: sqlite({ file, relations: RELATIONS }) },
     requests: { store: join(folder, 'effectmatch.requests.db') },
   };
