@@ -7,6 +7,14 @@ export interface Session {
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
   readonly untilMs: number;
+  /** What the next page says once, after a form was sent. */
+  said?: Said | undefined;
+}
+
+/** What was done or refused, and what is different after a request was proposed again. */
+export interface Said {
+  readonly notice: { readonly tone: 'good' | 'bad'; readonly text: string };
+  readonly difference?: readonly string[];
 }
 
 const SESSION_MS = 12 * 3_600_000;
@@ -44,7 +52,11 @@ export class LocalSessions {
     const [oldest] = this.#sessions.keys();
     if (this.#sessions.size >= MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
     const secret = randomWord();
-    const session = { user: this.#user, formToken: randomWord(), untilMs: now + SESSION_MS };
+    const session: Session = {
+      user: this.#user,
+      formToken: randomWord(),
+      untilMs: now + SESSION_MS,
+    };
     this.#sessions.set(secret, session);
     return secret;
   }

@@ -126,11 +126,11 @@ function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
 
 /** The frame around a page, with how many requests wait. */
 function showWith(requests: Requests): Console['show'] {
-  return async (c, { status = 200, ...options }, content) => {
+  return async (c, options, content) => {
     const pending = await requests.list({ state: 'pending', limit: 100 });
     const { user } = c.get('session');
     const text = page({ ...options, waiting: pending.length, user }, content);
-    return new Response(text, { status, headers: { 'content-type': 'text/html; charset=utf-8' } });
+    return c.html(text);
   };
 }
 

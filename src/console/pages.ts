@@ -5,6 +5,7 @@ import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { isRequestState } from '../requests/request.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import type { Said } from './access.ts';
 import type { Console, Env } from './app.ts';
 import { history, occurrencePage } from './history.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
@@ -17,30 +18,32 @@ const HISTORY_ROWS = 400;
 /** Every page, what it needs, and what its forms do. */
 export function addPages(app: Hono<Env>, site: Console): void {
   app.get('/', (c) => showInbox(c, site));
-  app.get('/requests/:id', (c) => showRequest(c, site, {}));
+  app.get('/requests/:id', (c) => showRequest(c, site));
   app.get('/requests/:id/proposal.json', async (c) => {
     const { id, proposal } = await site.requests.get(c.req.param('id'));
     return download(fileOf(id), proposal);
   });
   app.post('/requests/:id/license', (c) =>
-    answer(c, site, async (id, form) => {
+    answer(c, async (id, form) => {
       const { license } = form;
       const text = license instanceof File ? await license.text() : String(license ?? '');
       await site.requests.answer(id, parseJson(text));
-      return 'Approved. It is executed now.';
+      return { notice: good('Approved. It is executed now.') };
     }),
   );
   app.post('/requests/:id/decline', (c) =>
-    answer(c, site, async (id, form) => {
+    answer(c, async (id, form) => {
       const { user } = c.get('session');
       await site.requests.decline(id, { by: user, reason: String(form.reason ?? '') });
-      return 'Declined. The agent is told why.';
+      return { notice: good('Declined. The agent is told why.') };
     }),
   );
-  app.post('/requests/:id/renew', async (c) => {
-    const { difference } = await site.requests.renew(c.req.param('id'));
-    return await showRequest(c, site, { difference });
-  });
+  app.post('/requests/:id/renew', (c) =>
+    answer(c, async (id) => {
+      const { difference } = await site.requests.renew(id);
+      return { notice: good('Proposed again from the state as it is now.'), difference };
+    }),
+  );
   app.get('/history', async (c) => {
     const rows = await site.runtime.ledgers.journal({ last: true, limit: HISTORY_ROWS });
     const verdicts = rows.flatMap((row): readonly Terminal[] =>
@@ -86,39 +89,40 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   return await site.show(c, { title: 'Inbox', section: 'inbox' }, content);
 }
 
-interface Said {
-  readonly notice?: { readonly tone: 'good' | 'bad'; readonly text: string };
-  readonly difference?: readonly string[];
-  readonly status?: number;
-}
-
-async function showRequest(c: Context<Env>, site: Console, said: Said): Promise<Response> {
+async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const request = await site.requests.get(c.req.param('id') ?? '');
   const part = Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
-  const { formToken } = c.get('session');
-  const { notice, difference, status = 200 } = said;
+  const session = c.get('session');
+  const { formToken } = session;
+  // A page that refreshes itself keeps what it says; only a new page may take it.
+  const isNew = c.req.header('effectmatch-refresh') === undefined;
+  const said = isNew ? session.said : undefined;
+  if (isNew) session.said = undefined;
   const nowMs = site.clock.now();
+  const difference = said?.difference;
   const content = requestPage({ request, formToken, nowMs, part, difference });
   const title = request.operation ?? `Change in ${request.adapter}`;
-  return await site.show(c, { title, section: 'inbox', notice, status }, content);
+  return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
 }
 
 type Form = Record<string, string | File | (string | File)[]>;
 
-/** Does what a form asks for and shows the request as it is then, with what was done or refused. */
+const good = (text: string) => ({ tone: 'good', text }) as const;
+
+/** Does what a form asks for; the page of the request then says what was done or refused. */
 async function answer(
   c: Context<Env>,
-  site: Console,
-  work: (id: string, form: Form) => Promise<string>,
+  work: (id: string, form: Form) => Promise<Said>,
 ): Promise<Response> {
+  const id = c.req.param('id') ?? '';
+  const session = c.get('session');
   try {
-    const text = await work(c.req.param('id') ?? '', await c.req.parseBody());
-    return await showRequest(c, site, { notice: { tone: 'good', text } });
+    session.said = await work(id, await c.req.parseBody());
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_NOT_FOUND') throw error;
-    const notice = { tone: 'bad', text: `${error.code}: ${error.message}` } as const;
-    return await showRequest(c, site, { notice, status: 409 });
+    session.said = { notice: { tone: 'bad', text: `${error.code}: ${error.message}` } };
   }
+  return c.redirect(`/requests/${encodeURIComponent(id)}`, 303);
 }
 
 async function showOccurrence(c: Context<Env>, site: Console): Promise<Response> {

@@ -55,6 +55,13 @@ export class Visitor {
     return text;
   }
 
+  /** Sends a form of a request and returns what its page says then. */
+  async answer(id: string, form: string, fields: Record<string, string | Blob>): Promise<string> {
+    const answer = await this.post(`/requests/${id}/${form}`, fields);
+    const path = answer.headers.get('location') ?? '';
+    return `${answer.status} ${/<p class="notice[^<]*/.exec(await this.read(path))?.[0] ?? ''}`;
+  }
+
   async post(
     path: string,
     fields: Record<string, string | Blob>,

@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqlite } from '../../adapters/sqlite/index.ts';
+import { saveApproverKey } from '../../crypto/approver.ts';
 import { approver, createRuntime, generateApprover, type RuntimeConfig } from '../../index.ts';
 import { openRequests, type Requests } from '../../requests/requests.ts';
 import { DatabaseSync } from '../../sqlite/engine.ts';
@@ -49,7 +49,7 @@ export const DEMO_APPROVER = 'ap-team';
 /** Makes a small shop, agents that ask, and one request that was approved already. */
 export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
   const key = generateApprover(DEMO_APPROVER);
-  writeFileSync(join(folder, `${DEMO_APPROVER}.key.json`), JSON.stringify(key), { mode: 0o600 });
+  saveApproverKey(join(folder, `${DEMO_APPROVER}.key.json`), key);
   const file = join(folder, 'books.db');
   const db = new DatabaseSync(file);
   db.exec(SCHEMA);

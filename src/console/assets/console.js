@@ -9,10 +9,11 @@ const isBusy = () => {
 
 async function refresh() {
   if (isBusy()) return offer();
-  const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
+  const answer = await fetch(location.href, { headers: { 'effectmatch-refresh': 'yes' } });
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  live.replaceChildren(...fresh.querySelector('main').childNodes);
+  const notice = live.querySelectorAll('.notice');
+  live.replaceChildren(...notice, ...fresh.querySelector('main').childNodes);
   document.querySelector('nav').replaceWith(fresh.querySelector('nav'));
 }
 
