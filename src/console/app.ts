@@ -57,6 +57,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
+/** The console of a deployment whose requests are open. Dispose of it before the requests. */
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
   const sessions = new LocalSessions(user, clock);
