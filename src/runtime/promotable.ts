@@ -242,7 +242,8 @@ function commit(run: Run, passed: Passed, reconciled: boolean): Promise<Terminal
     residue: seen.residue,
     tries: tries.failed,
   };
-  return finish(deployment, commitment(deployment, established.attempt, facts), 'relaxed');
+  const terminal = commitment(deployment, established.attempt, facts);
+  return finish(deployment, terminal, 'relaxed', run.admitted.adapter.commitLog?.());
 }
 
 function leaveOpen(
