@@ -57,14 +57,16 @@ export async function recordTerminal(
   }
 }
 
-function hasCode(error: unknown, code: ErrorCode): boolean {
+/** Whether something that was thrown is ours, and has this code. */
+export function hasCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof EffectMatchError && error.code === code;
 }
 
 /** A server that crashed may have taken a claim along that was not flushed, with all it led to. */
 function withoutClaim(terminal: TerminalOf<'rejected'>): TerminalOf<'rejected'> {
   const { claim: _, certificate: __, ...rest } = terminal;
-  return rest;
+  const lost = "the ledger's server lost the claim in a crash";
+  return { ...rest, detail: storable(`${lost}: ${terminal.detail}`) };
 }
 
 function isBorneOut(terminal: Terminal, stored: Terminal): boolean {

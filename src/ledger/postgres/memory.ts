@@ -56,7 +56,8 @@ export class LedgerMemory {
       if (Object.keys(more).length > 0) return undefined;
       if (binding !== undefined) {
         nonces.push([binding.issuer, binding.nonce]);
-        for (const first of binding.occurrences.slice(0, 1)) known.set(first, 0);
+        for (const first of binding.occurrences.slice(0, 1))
+          known.set(first, this.#held.get(first)?.rows.length ?? 0);
       }
       if (plan !== undefined) plans.push([plan.task, String(plan.revision)]);
       for (const occurrence of occurrences) {
