@@ -1,3 +1,4 @@
+import type { Survey } from '../contract/adapter.ts';
 import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { ClaimRequest, Standing } from '../contract/ledgers.ts';
 import type { Claim, Proof } from '../contract/proof.ts';
@@ -99,6 +100,8 @@ export type Authority =
       readonly claim: Claim;
       readonly attempt: Attempt;
       readonly leased: Deadline;
+      /** The backend as it was surveyed while the claim was recorded. */
+      readonly surveying: Promise<Survey>;
     }
   | Refused;
 
@@ -111,10 +114,11 @@ export async function claimAuthority(
   attempt: SignedAttempt,
   request: AuthorityRequest,
 ): Promise<Authority> {
+  const unfit = checkTerms(deployment, attempt, request.action);
+  if (unfit !== undefined) return { kind: 'refused', refusal: unfit };
+  const surveying = surveyAhead(attempt.admitted);
   const invalid =
-    checkTerms(deployment, attempt, request.action) ??
-    (await checkLiveState(attempt, request.revision)) ??
-    (await checkService(deployment, attempt));
+    (await checkLiveState(attempt, request.revision)) ?? (await checkService(deployment, attempt));
   if (invalid !== undefined) return { kind: 'refused', refusal: invalid };
   deployment.reached('path:validated');
 
@@ -129,7 +133,18 @@ export async function claimAuthority(
   const { occurrence } = sealed.record;
   const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
   deployment.reached('path:claimed');
-  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence }, leased };
+  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence }, leased, surveying };
+}
+
+/**
+ * Asks for the survey that the certificate is made from. The backend answers while the ledger
+ * flushes the claim. The final gate surveys again, so a change from here on is noticed.
+ */
+function surveyAhead({ adapter }: Admitted): Promise<Survey> {
+  const surveying = adapter.survey();
+  // A failure counts once the claim stands; without a claim it does not matter.
+  surveying.catch(() => {});
+  return surveying;
 }
 
 async function checkLiveState(
