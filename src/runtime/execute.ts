@@ -103,7 +103,11 @@ async function executeLicense(
   let isOpen = true;
   try {
     using _lease = deployment.leases.keep(attempt, leased);
-    const terminal = await executeClaimed(deployment, { attempt, claim, action, revision }, surveying);
+    const terminal = await executeClaimed(
+      deployment,
+      { attempt, claim, action, revision },
+      surveying,
+    );
     isOpen = terminal.kind === 'indeterminate';
     return terminal;
   } finally {
