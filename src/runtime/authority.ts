@@ -66,21 +66,25 @@ export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,
 ): { readonly kind: 'signed'; readonly attempt: SignedAttempt } | Refused {
-  const refusal = checkSignature(deployment, attempt.signed);
+  const refusal = checkSignature(deployment, attempt);
   return refusal === undefined
     ? { kind: 'signed', attempt: attempt as SignedAttempt }
     : { kind: 'refused', refusal };
 }
 
 /** Why it does not count as signed, if so. */
-function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
+function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): Refusal | undefined {
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
   if (keys === undefined) {
     const detail = `"${issuer}" is not a designated issuer of this deployment`;
     return { reason: 'issuer-unknown', detail };
   }
-  if (deployment.verifyLicense(keys, signed)) return undefined;
+  if (deployment.licenses.find(lineage, signed.signature) !== undefined) return undefined;
+  if (deployment.verifyLicense(keys, signed)) {
+    deployment.licenses.add(lineage, signed.signature);
+    return undefined;
+  }
   const detail = `the signature is not by a registered key of "${issuer}"`;
   return { reason: 'signature-invalid', detail };
 }
@@ -214,8 +218,7 @@ export function checkLicense(
   attempt: Attempt,
   action: unknown,
 ): Refusal | undefined {
-  const { signed } = attempt;
-  return checkSignature(deployment, signed) ?? checkTerms(deployment, attempt, action);
+  return checkSignature(deployment, attempt) ?? checkTerms(deployment, attempt, action);
 }
 
 /**
@@ -231,7 +234,7 @@ function checkTerms(
   const issuer = deployment.policy.issuers[license.issuer] as Policy['issuers'][string];
   return (
     checkDesignation(deployment, attempt, issuer) ??
-    checkOutcome(attempt) ??
+    checkOutcome(deployment, attempt) ??
     checkExtent(attempt, issuer) ??
     checkPresupposed(deployment, attempt, action) ??
     checkTime(deployment, attempt)
@@ -263,11 +266,27 @@ function checkDesignation(
 }
 
 /** Whether the outcome in hand is the one that was signed, as it was rendered and registered. */
-function checkOutcome({ admitted, signed }: Attempt): Refusal | undefined {
+function checkOutcome(
+  { licenses }: Deployment,
+  { admitted, signed, lineage }: Attempt,
+): Refusal | undefined {
   const { license, approved } = signed;
   const isSigned = digestRecord(approvedRecord, approved) === license.approved;
   if (!isSigned || approved.adapter !== license.adapter)
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
+  const checked = licenses.find(lineage, signed.signature);
+  const unsound = checked?.isSound === true ? undefined : findUnsound(admitted, signed);
+  if (unsound !== undefined) return unsound;
+  if (checked !== undefined) checked.isSound = true;
+  const unsettable = findRefusedSetting(admitted, approved.settings);
+  return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);
+}
+
+/** What is wrong with an outcome that was signed, whenever it is used. */
+function findUnsound(
+  admitted: Admitted,
+  { license, approved }: SignedLicense,
+): Refusal | undefined {
   const unusable = findUnusable(approved);
   if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
   const rendering = renderingDigest(approved.salt, renderLicense(license, approved));
@@ -279,8 +298,7 @@ function checkOutcome({ admitted, signed }: Attempt): Refusal | undefined {
     const detail = 'the outcome was approved for other registered relations or columns';
     return refuse('registration-mismatch', detail);
   }
-  const unsettable = findRefusedSetting(admitted, approved.settings);
-  return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);
+  return undefined;
 }
 
 /** Whether the outcome is small enough to be sent, and within the issuer's limits. */
