@@ -31,7 +31,13 @@ import {
 import { type Attempt, type Refusal, type Refused, storableText, withTried } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { occurrencesOf } from './continuation.ts';
-import { type Admitted, type Deployment, nowInstant, provingContext } from './deployment.ts';
+import {
+  type Admitted,
+  type Deployment,
+  isPromotable,
+  nowInstant,
+  provingContext,
+} from './deployment.ts';
 import { proveService } from './prove.ts';
 import { findRefusedSetting } from './settings.ts';
 
@@ -186,6 +192,7 @@ function claimRequest(
     binding,
     ...(only !== undefined && { only }),
     leaseMs: deployment.leaseMs,
+    log: isPromotable(admitted) ? admitted.adapter.commitLog?.() : undefined,
     approvedText: isDigested
       ? canonical(redactApproved(approved, deployment.digestValue))
       : approvedRecord.text(approved),

@@ -11,7 +11,7 @@ import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { faultOf, observedDigest, type Refusal, type Refused, storableFault } from './attempt.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
-import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
+import { commitment, finish, hasCode, rejection, type Seen, uncertainty } from './finish.ts';
 import { bindStagePermit, type Established, passStageGate } from './gate.ts';
 import type { Tries } from './restage.ts';
 import { settle } from './settle.ts';
@@ -187,7 +187,7 @@ async function settleUnknown(run: Run, passed: Passed, cause: string): Promise<T
     }
     default: {
       const gap = `the commit's result is unknown (${cause}) and could not be settled: ${settled.why}`;
-      return await leaveOpen(run, consumed(run, passed), gap);
+      return await leaveOpen(run, 'promotion', consumed(run, passed), gap);
     }
   }
 }
@@ -211,7 +211,7 @@ async function endUnpromoted(
     return await reject(run, at, refusal);
   const why = 'why' in settled ? settled.why : 'the backend says that it was committed';
   const gap = `it ended before anything was promoted (${refusal.detail}), and what it held could not be ended: ${why}`;
-  return await leaveOpen(run, known(run), gap);
+  return await leaveOpen(run, at, known(run), gap);
 }
 
 /**
@@ -271,14 +271,28 @@ function commit(run: Run, passed: Passed, reconciled: boolean): Promise<Terminal
     residue: seen.residue,
     tries: tries.failed,
   };
-  return finish(deployment, commitment(deployment, established.attempt, facts), 'relaxed');
+  const terminal = commitment(deployment, established.attempt, facts);
+  return finish(deployment, terminal, 'relaxed', run.admitted.adapter.commitLog?.());
 }
 
-function leaveOpen(
+/** A ledger that lost the claim with its server is back, and with it the backend: it is asked again. */
+async function leaveOpen(
   run: Run,
+  at: Gate,
   facts: Parameters<typeof uncertainty>[2],
   gap: string,
 ): Promise<Terminal> {
   const { deployment, established } = run;
-  return finish(deployment, uncertainty(deployment, established.attempt, facts, gap));
+  const terminal = uncertainty(deployment, established.attempt, facts, gap);
+  try {
+    return await finish(deployment, terminal);
+  } catch (error) {
+    if (!hasCode(error, 'ERR_EM_CLAIM_LOST')) throw error;
+    const settled = await trySettle(run);
+    if (settled.kind !== 'void' && settled.kind !== 'elsewhere') throw error;
+    return await reject(run, at, {
+      reason: 'claim-lost',
+      detail: `nothing became durable: ${gap}`,
+    });
+  }
 }
