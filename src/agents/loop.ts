@@ -6,7 +6,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { answerOfError, type ToolAnswer } from './answer.ts';
 import { complete, type Endpoint } from './chat-completions.ts';
-import { answerText, type Pause } from './pause.ts';
+import { answerText, type Pause, parseArguments } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
 /** A message of the conversation, as the protocol has it. */
@@ -97,13 +97,5 @@ async function call(
     return answerOfError(
       new EffectMatchError('ERR_EM_NOT_FOUND', `there is no tool "${name.slice(0, 100)}"`),
     );
-  return await tool.call(parseJson(text), signal && { signal });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return await tool.call(parseArguments(text), signal && { signal });
 }

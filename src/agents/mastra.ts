@@ -5,7 +5,7 @@
  */
 import type { ToolAnswer } from './answer.ts';
 import { type DescribedInput, describeInput } from './json-schema.ts';
-import { pauseFor } from './pause.ts';
+import { type Pause, pauseFor, showCall } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
 /** What Mastra's `createTool` is called with. */
@@ -41,4 +41,18 @@ export function mastraTools<Tool>(
     return [own.name, made] as const;
   });
   return Object.fromEntries(entries);
+}
+
+/** A call that Mastra has suspended, as `suspendPayload` and `tool-call-approval` have it. */
+export interface SuspendedCall {
+  readonly toolName: string;
+  readonly args: unknown;
+}
+
+/** What a person has to sign for a suspended call; undefined if it can go on. */
+export async function showSuspension(
+  tools: readonly AgentTool[],
+  { toolName, args }: SuspendedCall,
+): Promise<Pause | undefined> {
+  return await showCall(tools, toolName, args);
 }

@@ -5,7 +5,7 @@
  */
 
 import type { JsonSchema } from './json-schema.ts';
-import { answerText, type Pause, pauseFor } from './pause.ts';
+import { answerText, type Pause, parseArguments, pauseFor, showCall } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
 /** What the SDK's `tool` is called with. */
@@ -56,15 +56,5 @@ export async function showInterruption(
   tools: readonly AgentTool[],
   { name, arguments: text = '' }: InterruptedCall,
 ): Promise<Pause | undefined> {
-  const own = tools.find((tool) => tool.name === name);
-  if (own === undefined) return undefined;
-  return await pauseFor(own, parseJson(text));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return await showCall(tools, name, parseArguments(text));
 }

@@ -20,10 +20,29 @@ export async function pauseFor(tool: AgentTool, input: unknown): Promise<Pause |
   return { request, rendering, ...(link !== undefined && { link }) };
 }
 
+/** The same for a call that a framework has kept. */
+export async function showCall(
+  tools: readonly AgentTool[],
+  name: string | undefined,
+  input: unknown,
+): Promise<Pause | undefined> {
+  const tool = tools.find((known) => known.name === name);
+  return tool && (await pauseFor(tool, input));
+}
+
 /** The same in words. */
 export function describePause({ rendering, link, request }: Pause): string {
   const where = link === undefined ? `as request ${request}` : `at ${link}`;
   return `${rendering}\n\nIt is approved by a signature ${where}. A yes here only goes on.`;
+}
+
+/** Arguments as models write them; what is no JSON is no input. */
+export function parseArguments(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** An answer as the text that models read. */

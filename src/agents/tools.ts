@@ -150,12 +150,12 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
   };
 }
 
-/** What is approved is executed now: the runtime checks its license. */
+/** Executes what is approved, or waits for the process that does: the runtime checks its license. */
 async function settle(
   requests: Requests,
   request: Awaited<ReturnType<Requests['get']>>,
 ): Promise<ToolAnswer> {
-  if (request.state !== 'approved') return answerOf(request);
+  if (request.state !== 'approved' && request.state !== 'running') return answerOf(request);
   try {
     return answerOf(await requests.execute(request.id));
   } catch (error) {
