@@ -12,6 +12,7 @@ import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
 
 const SLOW = [
+  'test/agents/frameworks/',
   'test/bench/',
   'test/crash/',
   'test/docs/executed.test.ts',

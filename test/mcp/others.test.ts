@@ -32,7 +32,7 @@ describe('clients by others', { concurrency: 2, skip: skipWithout('mcp-clients')
   });
 
   async function run(program: string, words: readonly string[]): Promise<string> {
-    const file = join(integration('mcp-clients') ?? '', 'node_modules/.bin', program);
+    const file = join(integration('mcp-clients'), 'node_modules/.bin', program);
     const env = { PATH: process.env.PATH, HOME: office.folder };
     const child = spawn(process.execPath, [file, ...words], { env, cwd: office.folder });
     child.stdin.end();

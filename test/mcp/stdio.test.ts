@@ -77,7 +77,7 @@ describe('over stdio', { concurrency: 2 }, () => {
     child.stdin.end();
     assert.deepEqual(await once(child, 'exit'), [0, null], 'stdin was closed');
     assert.equal((await lines.next()).done, true);
-    assert.match(await complaints, /a configuration may print[^]*serving clerk on stdio/);
+    assert.match(await complaints, /a configuration may print[\s\S]*serving clerk on stdio/);
   });
 
   test('Ctrl-C ends it, also while a call waits', async () => {

@@ -1,6 +1,6 @@
 import { queryRefused, singleStatement } from '../../backend/query.ts';
 import type { QueryLimits, QueryRows } from '../../contract/adapter.ts';
-import type { Connection, WireStatement } from '../../postgres/connection.ts';
+import type { Connection } from '../../postgres/connection.ts';
 import type { CheckedPostgresAction } from './action.ts';
 import { explainError } from './failure.ts';
 import { collectResults } from './result-rows.ts';
@@ -18,21 +18,17 @@ export async function queryRows(
   const { sql: text, values } = singleStatement(statements);
   const { replies, failure } = await session.run([
     { text: 'begin isolation level repeatable read, read only' },
-    limitTime(timeoutMs),
+    { text: `set local statement_timeout = ${timeoutMs}` },
+    { text: `set local lock_timeout = ${timeoutMs}` },
+    { text: 'select 1' },
     { text, values, describe: true, maxRows: rows + 1 },
   ]);
   const rolledBack = await session.run([{ text: 'rollback' }]);
   if (rolledBack.failure !== undefined) session.destroy();
   if (failure !== undefined) throw queryRefused(explainError(failure.error, 'plain'));
-  const [, , found] = replies;
+  const found = replies[4];
   if (found?.columns === undefined) throw queryRefused('the statement returns no rows');
   const [result] = collectResults([{ ...found, rows: found.rows.slice(0, rows) }]) ?? [];
   const isCut = found.rows.length > rows || (result?.omitted ?? 0) > 0;
   return { rows: result?.rows ?? [], more: isCut };
-}
-
-function limitTime(timeoutMs: number): WireStatement {
-  const text = `select pg_catalog.set_config('statement_timeout', $1, true),
-    pg_catalog.set_config('lock_timeout', $1, true)`;
-  return { text, values: [String(timeoutMs)] };
 }
