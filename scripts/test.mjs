@@ -12,6 +12,7 @@ import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
 
 const SLOW = [
+  'test/agents/frameworks/',
   'test/bench/',
   'test/console/browser.test.ts',
   'test/crash/',
@@ -30,6 +31,9 @@ const SLOW = [
   'test/adapters/postgres/concurrency.test.ts',
   'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
+  'test/mcp/kill.test.ts',
+  'test/mcp/others.test.ts',
+  'test/mcp/stdio.test.ts',
   'test/mysql/server.test.ts',
   'test/adapters/mysql/differential.test.ts',
   'test/adapters/mysql/kill.test.ts',

@@ -1,44 +1,48 @@
 // Packages by others that tests drive. Each has a folder with its own lock file in `integrations`.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/**
- * The folder of an integration, installed from its lock file if it is not yet; undefined if that
- * is not possible here.
- */
-export function integration(name: string): string | undefined {
+const PATIENCE_MS = 300_000;
+
+/** The folder of an integration, installed from its lock file if it is not yet. */
+export function integration(name: string): string {
   const folder = join(import.meta.dirname, '../integrations', name);
-  const [done, lock] = ['node_modules/.package-lock.json', '.installing'].map((file) =>
-    join(folder, file),
-  ) as [string, string];
+  const done = join(folder, 'node_modules/.package-lock.json');
+  const lock = join(folder, '.installing');
   const pause = new Int32Array(new SharedArrayBuffer(4));
-  const until = Date.now() + 300_000;
-  while (!existsSync(done) && Date.now() < until) {
-    if (!takeLock(lock)) {
-      Atomics.wait(pause, 0, 0, 200);
-      continue;
-    }
-    const words = ['ci', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund'];
-    const { status } = spawnSync('npm', words, { cwd: folder, stdio: 'ignore' });
-    rmdirSync(lock);
-    if (status !== 0) return undefined;
+  while (!existsSync(done)) {
+    if (takeLock(lock)) install(folder, lock);
+    else Atomics.wait(pause, 0, 0, 200);
   }
-  return existsSync(done) ? folder : undefined;
+  return folder;
 }
 
 /** For the `skip` of a test; under CI a skip for this reason fails the run. */
 export function skipWithout(name: string): string | false {
-  if (integration(name) !== undefined) return false;
-  return `integrations/${name} cannot be installed here; run \`npm ci\` in it`;
+  try {
+    integration(name);
+    return false;
+  } catch (error) {
+    return String(error);
+  }
 }
 
-/** A folder, because making one is atomic: two test files may need the same package at once. */
-function takeLock(path: string): boolean {
+function install(folder: string, lock: string): void {
+  const words = ['ci', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const { status, stderr } = spawnSync('npm', words, { cwd: folder, encoding: 'utf8' });
+  rmSync(lock, { recursive: true });
+  if (status !== 0) throw new Error(`${folder} cannot be installed: npm ci said\n${stderr}`);
+}
+
+/** A folder, because making one is atomic: two test files may need the same packages at once. */
+function takeLock(lock: string): boolean {
   try {
-    mkdirSync(path);
+    mkdirSync(lock);
     return true;
   } catch {
+    const since = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (Date.now() - since > PATIENCE_MS) rmSync(lock, { recursive: true, force: true });
     return false;
   }
 }

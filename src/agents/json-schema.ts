@@ -39,3 +39,25 @@ function misconfigured(
   const message = `operation "${name}" cannot become a tool: ${why}`;
   return new EffectMatchError('ERR_EM_CONFIG_INVALID', message, { cause });
 }
+
+/** A schema that frameworks take: it describes the input, and the tool itself checks it. */
+export interface DescribedInput {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: 'effectmatch';
+    readonly validate: (value: unknown) => { readonly value: unknown };
+    readonly jsonSchema: {
+      input(): Record<string, unknown>;
+      output(): Record<string, unknown>;
+    };
+    readonly types?: { readonly input: unknown; readonly output: unknown };
+  };
+}
+
+/** A JSON Schema as a Standard Schema. */
+export function describeInput(schema: JsonSchema): DescribedInput {
+  const describe = () => ({ ...schema });
+  const validate = (value: unknown) => ({ value });
+  const jsonSchema = { input: describe, output: describe };
+  return { '~standard': { version: 1, vendor: 'effectmatch', validate, jsonSchema } };
+}

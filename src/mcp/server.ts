@@ -1,5 +1,7 @@
 import {
   type CallToolResult,
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
   type InputRequiredResult,
   inputRequired,
   ProtocolError,
@@ -124,7 +126,10 @@ function sendToLink(
 ): InputRequiredResult | undefined {
   if (status !== 'approval-required' || link === undefined) return undefined;
   const hasAnswered = mcpReq.inputResponses !== undefined;
-  const canOpen = server.getClientCapabilities()?.elicitation?.url !== undefined;
+  // A client of 2026 says with every message what it can do, one of 2025 once, at the start.
+  const envelope = mcpReq.envelope as { readonly [key: string]: ClientCapabilities } | undefined;
+  const can = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities();
+  const canOpen = can?.elicitation?.url !== undefined;
   if (hasAnswered || !canOpen || !/^https?:\/\//.test(link)) return undefined;
   const message = 'This change waits for approval. Open the page to see and to answer it.';
   return inputRequired({

@@ -35,6 +35,7 @@ export function configFor(folder: string): RuntimeConfig {
   const agent = (name: string) => ({ token: digests[name] ?? [], callsPerMinute });
   return {
     store: at('effectmatch.db'),
+    leaseMs: 1000,
     keyring: at('effectmatch.keys.json'),
     issuers: {
       alice: { key: publicKey, may: ['books'], sources: ['manifest', 'rehearsed', 'contract'] },

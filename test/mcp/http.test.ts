@@ -55,6 +55,8 @@ for (const revision of Object.keys(REVISIONS) as Revision[]) {
       const reads = name === 'read_books' || name === 'request_status';
       assert.equal(annotations?.readOnlyHint, reads, name);
       assert.equal(annotations?.destructiveHint, !reads, name);
+      assert.equal(annotations?.idempotentHint, true, name);
+      assert.equal(annotations?.openWorldHint, name === PAY, name);
       assert.equal(inputSchema.additionalProperties, false, name);
       assert.deepEqual(outputSchema?.required, ['status', 'next']);
     }
