@@ -1,5 +1,5 @@
 // Builds dist, or the folder that is named, from src with plain tsc, from scratch. Copies the .sql
-// files and the console's assets, and makes the CLI executable.
+// files and the console's assets, bundles what signs in the browser, and makes the CLI executable.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, globSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -14,4 +14,9 @@ for (const file of [...globSync('src/**/*.sql'), ...globSync('src/console/assets
   mkdirSync(dirname(target), { recursive: true });
   copyFileSync(file, target);
 }
+const assets = join(folder, 'console/assets');
+const signer = spawnSync(process.execPath, ['scripts/build-signer.mjs', assets], {
+  stdio: 'inherit',
+});
+if (signer.status !== 0) process.exit(signer.status ?? 1);
 chmodSync(join(folder, 'cli/main.js'), 0o755);

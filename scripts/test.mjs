@@ -15,6 +15,7 @@ const SLOW = [
   'test/agents/frameworks/',
   'test/bench/',
   'test/console/browser.test.ts',
+  'test/console/signing.test.ts',
   'test/crash/',
   'test/docs/executed.test.ts',
   'test/cli/',
@@ -75,7 +76,7 @@ if (files.some(needsMariadb)) {
   if (findMariadb() !== undefined)
     await startShared('MariaDB', await import('../test/mysql/server.ts'));
 }
-if (files.some((file) => file.startsWith('test/console/browser'))) {
+if (files.some((file) => file.startsWith('test/console/'))) {
   const { installChromium } = await import('../test/chromium.ts');
   installChromium();
 }

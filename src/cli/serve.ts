@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { ConsoleApp } from '../console/app.ts';
+import { parsePublicKey } from '../crypto/signature.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -64,7 +65,10 @@ async function serveConsole(
   const { port: chosen } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${chosen}`;
   const adapters = Object.keys(config.adapters);
-  await using served = createConsole({ runtime, requests, adapters, origin, user: userName() });
+  await using served = createConsole({
+    ...{ runtime, requests, adapters, origin, issuers: issuersOf(config) },
+    user: userName(),
+  });
   app = served;
   requests.start();
   const link = app.createLink();
@@ -77,6 +81,14 @@ async function serveConsole(
   await interrupt.interrupted;
   server.close();
   if ('closeAllConnections' in server) server.closeAllConnections();
+}
+
+/** Whose each public key is. */
+function issuersOf({ issuers }: RuntimeConfig): Readonly<Record<string, string>> {
+  const entries = Object.entries(issuers).flatMap(([name, { key }]) =>
+    [key].flat().map((text) => [parsePublicKey(text).text, name] as const),
+  );
+  return Object.fromEntries(entries);
 }
 
 async function listening(server: NodeJS.EventEmitter, port: number): Promise<void> {

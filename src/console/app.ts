@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { getCookie, setCookie } from 'hono/cookie';
@@ -20,6 +20,8 @@ export interface ConsoleOptions {
   readonly adapters: readonly string[];
   /** Where browsers reach it, such as `http://127.0.0.1:8080`. Other names are refused. */
   readonly origin: string;
+  /** Public keys of issuers, and whose they are: a browser with one of these keys can sign. */
+  readonly issuers: Readonly<Record<string, string>>;
   /** As whom answers are recorded that carry no signature, such as declining. */
   readonly user: string;
   readonly clock?: Clock;
@@ -50,7 +52,7 @@ export interface ConsoleApp extends AsyncDisposable {
 
 const COOKIE = 'effectmatch_session';
 const MAX_BODY = 64 * 1024 * 1024;
-const ASSETS = ['console.css', 'console.js', 'icon.svg'] as const;
+const ASSETS = ['console.css', 'console.js', 'signer.js', 'icon.svg'] as const;
 const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
@@ -120,7 +122,9 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
 const NEW_LINK = 'Open the link that `effectmatch serve` prints; it works once.';
 
 function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
-  const content = readFileSync(new URL(`./assets/${name}`, import.meta.url));
+  const file = new URL(`./assets/${name}`, import.meta.url);
+  // The signer is bundled when the package is built. Without it, pages offer the command line alone.
+  const content = existsSync(file) ? readFileSync(file) : '';
   const type = TYPES[name.split('.')[1] ?? ''] ?? '';
   app.get(`/assets/${name}`, (c) => c.body(content, 200, { 'content-type': type }));
 }

@@ -39,6 +39,7 @@ export function page(options: PageOptions, content: Html): string {
 <link rel="stylesheet" href="/assets/console.css">
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
 <script src="/assets/console.js" defer></script>
+<script src="/assets/signer.js" type="module"></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to content</a>

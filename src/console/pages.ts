@@ -100,7 +100,8 @@ async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   if (isNew) session.said = undefined;
   const nowMs = site.clock.now();
   const difference = said?.difference;
-  const content = requestPage({ request, formToken, nowMs, part, difference });
+  const { issuers } = site;
+  const content = requestPage({ request, formToken, issuers, nowMs, part, difference });
   const title = request.operation ?? `Change in ${request.adapter}`;
   return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
 }

@@ -16,6 +16,8 @@ export interface RequestPage {
   readonly nowMs: number;
   /** Which page of the changes, from 1. */
   readonly part: number;
+  /** Public keys of issuers, and whose they are. */
+  readonly issuers: Readonly<Record<string, string>>;
   /** Shown after `renew`: lines that are gone and lines that are new. */
   readonly difference?: readonly string[] | undefined;
 }
@@ -92,11 +94,14 @@ function diffOf(terminal: NonNullable<ApprovalRequest['terminal']>) {
   return found !== undefined && 'diff' in found ? found.diff : undefined;
 }
 
-function answerForms({ request: { id }, formToken }: RequestPage): Html {
+function answerForms({ request: { id }, formToken, issuers }: RequestPage): Html {
   const token = html`<input type="hidden" name="form" value="${formToken}">`;
+  const known = JSON.stringify(issuers);
   return html`<section class="card" aria-labelledby="answer"><h2 id="answer">Your answer</h2>
 <h3>Approve</h3>
-<p class="aside">This server has no key and cannot approve. Sign on your own machine:</p>
+<p class="aside">This server has no key and cannot approve: you sign.</p>
+<div id="signer" data-request="${id}" data-form="${formToken}" data-issuers="${known}"></div>
+<details><summary>Sign with the command line</summary>
 <ol class="steps">
 <li><a href="/requests/${id}/proposal.json" download>Download the proposal</a></li>
 <li><pre class="command">effectmatch approve ${fileOf(id)} \\
@@ -104,7 +109,7 @@ function answerForms({ request: { id }, formToken }: RequestPage): Html {
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
 <label>Send the license <input type="file" name="license" accept="application/json" required></label>
 <button class="primary">Approve with this license</button></form></li>
-</ol>
+</ol></details>
 <h3>Decline</h3>
 <form method="post" action="/requests/${id}/decline">${token}
 <label>Why? The agent is told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>

@@ -9,7 +9,14 @@ export async function openConsole() {
   const office = openOffice();
   const host = await office.start();
   const { runtime, requests } = host;
-  const site = { runtime, requests, adapters: ['books'], origin: ORIGIN, user: 'carol' };
+  const site = {
+    runtime,
+    requests,
+    adapters: ['books'],
+    origin: ORIGIN,
+    user: 'carol',
+    issuers: {},
+  };
   const app = createConsole({ ...site, clock: office.clock });
   return {
     ...{ office, app, runtime, requests },

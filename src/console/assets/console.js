@@ -1,23 +1,25 @@
-// Keeps lists fresh: when the server says that a request has changed, the page's content is fetched
-// again, unless somebody is writing in it.
-const live = document.querySelector('main');
-const isBusy = () => {
-  const { activeElement } = document;
-  const field = activeElement?.matches('input, textarea') === true;
-  return field || [...document.querySelectorAll('textarea, input[type=file]')].some((f) => f.value);
-};
+// Keeps pages fresh: when the server says that a request has changed, the page is fetched again,
+// unless somebody is reading something that would close or writing something that would be lost.
+const main = document.querySelector('main');
+
+function isBusy() {
+  const busy = 'dialog[open], main details[open], main button:disabled, main .problem';
+  if (document.querySelector(busy) !== null) return true;
+  const fields = [...document.querySelectorAll('main textarea, main input:not([type=hidden])')];
+  return fields.some((field) => field === document.activeElement || field.value !== '');
+}
 
 async function refresh() {
-  if (isBusy()) return offer();
   const answer = await fetch(location.href, { headers: { 'effectmatch-refresh': 'yes' } });
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  const notice = live.querySelectorAll('.notice');
-  live.replaceChildren(...notice, ...fresh.querySelector('main').childNodes);
+  const notices = main.querySelectorAll('.notice');
+  main.replaceChildren(...notices, ...fresh.querySelector('main').childNodes);
   document.querySelector('nav').replaceWith(fresh.querySelector('nav'));
+  document.dispatchEvent(new Event('refreshed'));
 }
 
-function offer() {
+function offerRefresh() {
   if (document.querySelector('.changed') !== null) return;
   const note = document.createElement('p');
   note.className = 'notice changed';
@@ -26,8 +28,12 @@ function offer() {
   link.href = location.href;
   link.textContent = 'Something has changed meanwhile. Show it.';
   note.append(link);
-  live.prepend(note);
+  main.prepend(note);
 }
 
-const events = new EventSource('/events');
-events.addEventListener('request', refresh);
+new EventSource('/events').addEventListener('request', ({ data: id }) => {
+  const [, section, shown] = location.pathname.split('/');
+  if (section === 'requests' && shown !== id) return;
+  if (isBusy()) offerRefresh();
+  else void refresh();
+});
