@@ -13,6 +13,7 @@ async function refresh() {
   const answer = await fetch(location.href, { headers: { 'effectmatch-refresh': 'yes' } });
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  if (isBusy()) return offerRefresh();
   const notices = main.querySelectorAll('.notice');
   main.replaceChildren(...notices, ...fresh.querySelector('main').childNodes);
   document.querySelector('nav').replaceWith(fresh.querySelector('nav'));
@@ -34,6 +35,6 @@ function offerRefresh() {
 new EventSource('/events').addEventListener('request', ({ data: id }) => {
   const [, section, shown] = location.pathname.split('/');
   if (section === 'requests' && shown !== id) return;
-  if (isBusy()) offerRefresh();
-  else void refresh();
+  if (isBusy()) return offerRefresh();
+  void refresh();
 });
