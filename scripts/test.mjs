@@ -16,6 +16,7 @@ const SLOW = [
   'test/bench/',
   'test/console/browser.test.ts',
   'test/console/signing.test.ts',
+  'test/console/vectors.test.ts',
   'test/crash/',
   'test/docs/executed.test.ts',
   'test/cli/',
