@@ -15,6 +15,7 @@ import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
+import { agentsStudy } from './studies/agents.ts';
 import { backendsStudy } from './studies/backends.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
@@ -52,6 +53,7 @@ const STUDIES: readonly Study[] = [
   recoveryStudy,
   backendsStudy,
   costStudy,
+  agentsStudy,
   mariadbStudy,
   topologiesStudy,
 ];
