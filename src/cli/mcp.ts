@@ -8,7 +8,7 @@ import { packageVersion } from './version.ts';
 
 const AGENT_EXAMPLE = `requests: {
   store: 'effectmatch.requests.db',
-  link: 'https://approvals.example/{id}', // where a person answers, if there is such a page
+  link: 'https://approvals.example/{id}', // a page of yours, if any
 },
 agents: {
   'billing-agent': {
@@ -136,7 +136,7 @@ async function importServer(): Promise<typeof import('../mcp/index.ts')> {
 
 /** What the server tells its operator. Words of agents and drivers may hold control characters. */
 function report(line: string): void {
-  process.stderr.write(`effectmatch mcp: ${printableLine(line)}\n`);
+  process.stderr.write(`effectmatch: ${printableLine(line)}\n`);
 }
 
 function chooseAgent(args: Arguments, { agents }: AgentServers): string {

@@ -24,6 +24,7 @@ const VERBS = [
   'requests',
   'decline',
   'wait',
+  'mcp',
   'journal',
   'show',
   'continuations',
