@@ -93,9 +93,10 @@ args = ["effectmatch", "mcp", "--agent", "billing-agent",
       run: args.value('run') ?? 'mcp',
       version: packageVersion(),
       log: report,
+      onFault: (agent, error) => reportFault(`${agent}: no answer`, error),
     });
     const ending = endOnSignal();
-    const onError = (error: Error) => report(error.message);
+    const onError = (error: Error) => reportFault('a message was not served', error);
     opened.requests.start();
     if (port === undefined) {
       const agent = chooseAgent(args, servers);
@@ -137,6 +138,13 @@ async function importServer(): Promise<typeof import('../mcp/index.ts')> {
 /** What the server tells its operator. Words of agents and drivers may hold control characters. */
 function report(line: string): void {
   process.stderr.write(`effectmatch: ${printableLine(line)}\n`);
+}
+
+/** Messages of errors may quote what was sent, so only their codes are logged. */
+function reportFault(what: string, error: unknown): void {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unexpected';
+  report(`${what}: ${code}`);
+  if ((process.env.EFFECTMATCH_DEBUG ?? '') !== '') console.error(error);
 }
 
 function chooseAgent(args: Arguments, { agents }: AgentServers): string {
