@@ -95,7 +95,8 @@ function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Se
     if (tool === undefined) throw unknownTool(params.name);
     const answer = await call(agent, tool, params.arguments ?? {}, context);
     log(`${agent.name}: ${tool.name}: ${answer.status} ${answer.code ?? answer.request ?? ''}`);
-    return sendToLink(server, context, answer) ?? resultOf(answer);
+    const isAsking = tool.show !== undefined;
+    return (isAsking && sendToLink(server, context, answer)) || resultOf(answer);
   });
   return server;
 }
@@ -149,7 +150,7 @@ function resultOf(answer: ToolAnswer): CallToolResult {
 }
 
 function unknownTool(name: string): ProtocolError {
-  const message = `ERR_EM_NOT_FOUND: there is no tool "${name.slice(0, 80).toWellFormed()}"`;
+  const message = `ERR_EM_NOT_FOUND: unknown tool "${name.slice(0, 80).toWellFormed()}"`;
   const data = { code: 'ERR_EM_NOT_FOUND' };
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message, data);
 }

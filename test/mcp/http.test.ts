@@ -82,6 +82,7 @@ test('a client that can open links is sent to the page; whatever it answers appr
     const answer = await call(client, PAY, pay(`link ${action}`));
     assert.equal(answer.status, 'approval-required', action);
     assert.equal(opened.at(-1), `url https://approvals.example/${answer.request}`);
+    await call(client, 'request_status', { request: answer.request });
   }
   assert.equal(opened.length, 3);
   assert.deepEqual(office.payments(), []);
