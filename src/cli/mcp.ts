@@ -8,7 +8,7 @@ import { packageVersion } from './version.ts';
 
 const AGENT_EXAMPLE = `requests: {
   store: 'effectmatch.requests.db',
-  link: 'https://approvals.example/{id}', // where a person answers, if there is such a page
+  link: 'https://approvals.example/{id}', // a page of yours, if any
 },
 agents: {
   'billing-agent': {
@@ -83,7 +83,7 @@ args = ["effectmatch", "mcp", "--agent", "billing-agent",
   async run(args, output) {
     if (args.has('new-token')) return printToken(output);
     const port = args.count('http', 0);
-    if (port !== undefined && port > 65_535) throw args.wrong(`there is no port ${port}`);
+    if (port !== undefined && port > 65_535) throw args.wrong(`--http takes a port up to 65535, not ${port}`);
     // stdout belongs to the protocol, whatever a configuration file prints.
     if (port === undefined) console.log = console.error;
     const served = await importServer();
@@ -93,9 +93,10 @@ args = ["effectmatch", "mcp", "--agent", "billing-agent",
       run: args.value('run') ?? 'mcp',
       version: packageVersion(),
       log: report,
+      onFault: (agent, error) => reportFault(`${agent}: no answer`, error),
     });
     const ending = endOnSignal();
-    const onError = (error: Error) => report(error.message);
+    const onError = (error: Error) => reportFault('a message was not served', error);
     opened.requests.start();
     if (port === undefined) {
       const agent = chooseAgent(args, servers);
@@ -136,7 +137,14 @@ async function importServer(): Promise<typeof import('../mcp/index.ts')> {
 
 /** What the server tells its operator. Words of agents and drivers may hold control characters. */
 function report(line: string): void {
-  process.stderr.write(`effectmatch mcp: ${printableLine(line)}\n`);
+  process.stderr.write(`effectmatch: ${printableLine(line)}\n`);
+}
+
+/** Messages of errors may quote what was sent, so only their codes are logged. */
+function reportFault(what: string, error: unknown): void {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unexpected';
+  report(`${what}: ${code}`);
+  if ((process.env.EFFECTMATCH_DEBUG ?? '') !== '') console.error(error);
 }
 
 function chooseAgent(args: Arguments, { agents }: AgentServers): string {

@@ -64,6 +64,7 @@ export async function listenHttp(
     server.once('error', (cause) => reject(cannotListen(port, cause)));
     server.listen(port, '127.0.0.1', resolve);
   });
+  server.on('error', onError);
   const { port: taken } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${taken}${PATH}`,
@@ -95,14 +96,13 @@ async function answer(
   if (!agent.pace.take())
     throw new Refusal(429, 'ERR_EM_RATE_LIMITED', 'too many calls in a minute; call later');
   headers.delete('authorization');
-  const parsedBody = method === 'POST' ? await readBody(incoming) : undefined;
+  const read = method === 'POST' ? await readBody(incoming) : {};
   const leaving = new AbortController();
   response.once('close', () => leaving.abort());
   const { signal } = leaving;
-  const body = parsedBody === undefined ? {} : { body: JSON.stringify(parsedBody), parsedBody };
-  const request = new Request(`http://127.0.0.1${PATH}`, { method, headers, signal, ...body });
+  const request = new Request(`http://127.0.0.1${PATH}`, { method, headers, signal, ...read });
   const authInfo = { token: '', clientId: agent.name, scopes: [] };
-  const served = await handler.fetch(request, { authInfo, ...body });
+  const served = await handler.fetch(request, { authInfo, ...read });
   response.writeHead(served.status, Object.fromEntries(served.headers));
   if (served.body === null) response.end();
   else await pipeline(Readable.fromWeb(served.body), response).catch(() => {});
@@ -118,7 +118,7 @@ function checkSource(headers: Headers): void {
 }
 
 /** Invalid UTF-8 is refused: what an approver reads must be what was sent. */
-async function readBody(incoming: IncomingMessage): Promise<unknown> {
+async function readBody(incoming: IncomingMessage) {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
@@ -127,8 +127,17 @@ async function readBody(incoming: IncomingMessage): Promise<unknown> {
       throw new Refusal(413, 'ERR_EM_INPUT_INVALID', `a message has at most ${MAX_MESSAGE} bytes`);
     chunks.push(chunk);
   }
+  const body = Buffer.concat(chunks);
+  const parsedBody = parseBody(body);
+  // A batch would be many calls, counted as one.
+  if (Array.isArray(parsedBody))
+    throw new Refusal(400, 'ERR_EM_INPUT_INVALID', 'batches are not served', -32_600);
+  return { body, parsedBody };
+}
+
+function parseBody(body: Buffer): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)));
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {
     throw new Refusal(400, 'ERR_EM_INPUT_INVALID', 'the body is not JSON in UTF-8', -32_700);
   }

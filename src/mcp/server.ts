@@ -27,6 +27,8 @@ export interface AgentServersOptions {
   readonly version: string;
   /** Told what an operator may read: never an input, a row or a token. */
   readonly log: (line: string) => void;
+  /** Told about every fault that an agent only learns the code of. */
+  readonly onFault: (agent: string, error: unknown) => void;
 }
 
 /** The agents, and a fresh protocol server for one of them. */
@@ -62,7 +64,7 @@ interface Offer {
 }
 
 function offerOf(options: AgentServersOptions, agent: Agent): Offer {
-  const { config, requests, runtime, run, log } = options;
+  const { config, requests, runtime, run, onFault } = options;
   const operations = agent.operations.map((name) => [name, config.operations?.[name]]);
   const names = new Set([...agent.sql, ...agent.read]);
   const adapters = [...names].map((name) => {
@@ -72,7 +74,7 @@ function offerOf(options: AgentServersOptions, agent: Agent): Offer {
     ...{ requests, runtime, run, agent: agent.name },
     operations: Object.fromEntries(operations),
     adapters: Object.fromEntries(adapters),
-    onFault: (error) => log(`${agent.name}: ${describe(error)}`),
+    onFault: (error) => onFault(agent.name, error),
   });
   const listed = tools.map(({ name, description, inputSchema, annotations }) => {
     return { name, description, inputSchema, outputSchema: TOOL_ANSWER_SCHEMA, annotations };
@@ -93,7 +95,8 @@ function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Se
     if (tool === undefined) throw unknownTool(params.name);
     const answer = await call(agent, tool, params.arguments ?? {}, context);
     log(`${agent.name}: ${tool.name}: ${answer.status} ${answer.code ?? answer.request ?? ''}`);
-    return sendToLink(server, context, answer) ?? resultOf(answer);
+    const isAsking = tool.show !== undefined;
+    return (isAsking && sendToLink(server, context, answer)) || resultOf(answer);
   });
   return server;
 }
@@ -147,13 +150,7 @@ function resultOf(answer: ToolAnswer): CallToolResult {
 }
 
 function unknownTool(name: string): ProtocolError {
-  const message = `ERR_EM_NOT_FOUND: there is no tool "${name.slice(0, 80).toWellFormed()}"`;
+  const message = `ERR_EM_NOT_FOUND: unknown tool "${name.slice(0, 80).toWellFormed()}"`;
   const data = { code: 'ERR_EM_NOT_FOUND' };
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message, data);
-}
-
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return 'unexpected fault';
-  const code = 'code' in error ? `${String(error.code)}: ` : '';
-  return `${code}${error.message}`;
 }

@@ -40,6 +40,20 @@ describe('a server that is killed', { concurrency: 2 }, () => {
     assert.equal((await host.requests.list()).length, 1);
   });
 
+  for (const step of ['adapter:stage-opened', 'adapter:action-done']) {
+    test(`at ${step} of a rehearsal: nothing was asked for or done`, async () => {
+      using office = new Office();
+      const dying = await connectDying(office, step);
+      const sql = 'update budget set left = 0 where id = 1';
+      await assert.rejects(call(dying, 'sql_books', { sql }), /closed/i);
+      assert.deepEqual({ ...office.db.prepare('select left from budget').get() }, { left: 100 });
+      assert.equal(
+        await office.withRequests(async (requests) => (await requests.list()).length),
+        0,
+      );
+    });
+  }
+
   for (const step of DURING_EXECUTION) {
     test(`at ${step}: the restarted server tells what the journal says, and pays at most once`, async () => {
       using office = new Office();

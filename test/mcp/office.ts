@@ -76,7 +76,7 @@ export class Office implements Disposable {
     const operations = config.operations ?? {};
     const requests = await openRequests({ ...config.requests, runtime, operations, store });
     const opened = { config, runtime, requests, run: 'mcp', version: '0.0.0' };
-    const servers = openAgentServers({ ...opened, log });
+    const servers = openAgentServers({ ...opened, log, onFault: (agent) => log(agent) });
     const listening = await listenHttp(servers, { port: 0, onError: () => {} });
     requests.start();
     return {

@@ -66,7 +66,7 @@ describe('over stdio', { concurrency: 2 }, () => {
       const { error } = await receive();
       assert.deepEqual([error.code, error.data], [-32_700, { code: 'ERR_EM_INPUT_INVALID' }]);
     }
-    send('not JSON');
+    send('a secret that is not JSON');
     const params = { name: 'request_status', arguments: { request: 'req_x' } };
     const statuses: unknown[] = [];
     for (let id = 1; id <= 6; id += 1) {
@@ -77,6 +77,7 @@ describe('over stdio', { concurrency: 2 }, () => {
     child.stdin.end();
     assert.deepEqual(await once(child, 'exit'), [0, null], 'stdin was closed');
     assert.equal((await lines.next()).done, true);
+    assert.doesNotMatch(await complaints, /secret/);
     assert.match(await complaints, /a configuration may print[\s\S]*serving clerk on stdio/);
   });
 
