@@ -1,6 +1,5 @@
 import type { Backend } from './backend.ts';
 import { filesBackend } from './files.ts';
-import { REMOTE_BACKENDS } from './http.ts';
 import { mysqlBackend } from './mysql.ts';
 import { postgresBackend, postgresLedgerBackend } from './postgres.ts';
 import { snapshotBackend } from './snapshot.ts';
@@ -23,13 +22,3 @@ export const BACKENDS_AND_LEDGERS: readonly Backend[] = [...BACKENDS, postgresLe
  * test/adapters/mysql/kill.test.ts kills MariaDB's clients.
  */
 export const SOAKED: readonly Backend[] = [...BACKENDS_AND_LEDGERS, mysqlBackend];
-
-export function backendNamed(name: string): Backend {
-  const found = [...SOAKED, ...REMOTE_BACKENDS].find((backend) => backend.name === name);
-  if (found === undefined) {
-    throw new Error(
-      `no backend "${name}"; there are ${SOAKED.map((backend) => backend.name).join(', ')}`,
-    );
-  }
-  return found;
-}
