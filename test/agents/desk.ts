@@ -34,6 +34,8 @@ export function createDesk() {
   const facts: DeskFacts = { folder, publicKey: alice.publicKey };
   return {
     facts,
+    /** The approver's key, for another process. */
+    key: alice,
     alice: approver(alice),
     /** Another key under the same name. */
     mallory: approver(generateApprover('alice')),
