@@ -11,7 +11,7 @@ import pg from 'pg';
 import { sharedServer } from '../postgres/server.ts';
 import { type Run, Site } from './command.ts';
 
-const EXAMPLES = ['config-files', 'invoice-postgres', 'payment-http', 'refund-agent'];
+const EXAMPLES = ['agents', 'config-files', 'invoice-postgres', 'payment-http', 'refund-agent'];
 
 function assertDone({ code, said, complained }: Run): string {
   assert.deepEqual({ code, complained }, { code: 0, complained: '' }, said);
@@ -165,7 +165,7 @@ test('the command lists the examples, refuses what is none, and never works in a
   assert.equal(assertDone(await site.run(['--help'])), listed);
   const unknown = await site.run(['refunds']);
   assert.equal(unknown.code, 1);
-  assert.match(unknown.complained, /no example "refunds"; there are config-files, /);
+  assert.match(unknown.complained, /no example "refunds"; there are agents, config-files, /);
   const occupied = await site.run(['refund-agent', '--keep', '.']);
   assert.equal(occupied.code, 1);
   assert.match(occupied.complained, /exists already; name a folder that does not/);

@@ -10,6 +10,7 @@ import { createDesk, type Desk, type OpenDesk, openDesk, PAY, sign } from '../de
 import type { FrameworkDriver, How, Turn } from './driver.ts';
 import { folderOf, loadDriver } from './install.ts';
 
+const ROOT = join(import.meta.dirname, '../../..');
 const code = (wanted: string) => (error: { readonly code?: string }) => error.code === wanted;
 
 interface Played {
@@ -127,9 +128,21 @@ export function frameworkTests(name: string): void {
     assert.equal(desk.payments(), 1);
   });
 
+  test('the example runs offline', () => {
+    const script = join(ROOT, 'scripts/example.mjs');
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, 'agents', name], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stdout + stderr);
+    assert.match(
+      stdout,
+      /pause +Proposed changes[\s\S]*signed +req_[\s\S]*agent +done\n +database +globex: 35/,
+    );
+  });
+
   if (name === 'loop') return;
   test('the entry point fits the types of the package', () => {
-    const tsc = join(import.meta.dirname, '../../../node_modules/.bin/tsc');
+    const tsc = join(ROOT, 'node_modules/.bin/tsc');
     const { status, stdout } = spawnSync(tsc, ['-p', folderOf(name)], { encoding: 'utf8' });
     assert.equal(status, 0, stdout);
   });
