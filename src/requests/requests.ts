@@ -97,7 +97,10 @@ export async function openRequests(options: RequestsOptions): Promise<Requests> 
 /** The driver is an optional package, so it is loaded only where it is needed. */
 async function openStore(place: string): Promise<RequestStore> {
   if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
-  const { openPostgresRequests } = await import('./postgres.ts');
+  const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {
+    const what = 'requests in PostgreSQL need the package pg; run `npm install pg`';
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', what, { cause });
+  });
   return await openPostgresRequests(place);
 }
 
