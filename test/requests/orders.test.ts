@@ -2,11 +2,13 @@
 // state is what the journal says. Method: random sequences of what agents, approvers, the clock and
 // crashes can do, on a real host; the database is looked at after every step.
 import assert from 'node:assert/strict';
+import type { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { agentTools } from '../../src/agents/index.ts';
 import { EffectMatchError, insert, type SignedLicense } from '../../src/index.ts';
 import { type ApprovalRequest, type Ask, isFinal } from '../../src/requests/index.ts';
+import { retryWhileBusy } from '../../src/sqlite/connection.ts';
 import { openOffice, pay } from './office.ts';
 
 const CALL = pay('globex');
@@ -56,7 +58,7 @@ async function play({ steps, mode, wanted }: Order): Promise<void> {
         abandoned.push(host);
         host = await start();
       } else if (step === 'hours pass') office.clock.advance(2 * 3_600_000);
-      else if (step === 'change state') office.db.exec('update budget set left = left - 1');
+      else if (step === 'change state') await changeState(office.db);
       else await take(step).catch(demandRefusal);
       if (id !== undefined) said = await check(id, said);
     }
@@ -114,6 +116,12 @@ async function play({ steps, mode, wanted }: Order): Promise<void> {
     assert.equal(isFinal(state) || ['pending', 'approved', 'running'].includes(state), true);
     return state;
   }
+}
+
+/** A host may hold the file meanwhile. */
+async function changeState(db: DatabaseSync): Promise<void> {
+  const change = () => db.exec('update budget set left = left - 1');
+  await retryWhileBusy(change, { deadlineMs: 30_000 });
 }
 
 function demandRefusal(error: unknown): void {
