@@ -36,6 +36,7 @@ const SLOW = [
   'test/mysql/escapes/',
   'test/npm-test.test.ts',
   'test/postgres/frozen-server.test.ts',
+  'test/postgres/one-flush.test.ts',
   'test/postgres/server.test.ts',
   'test/postgres/server-crash.test.ts',
   'test/postgres/volatile-commit.test.ts',

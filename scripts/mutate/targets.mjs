@@ -55,6 +55,7 @@ export const TARGETS = [
   'src/sqlite/commit.ts',
   'src/sqlite/marker-table.ts',
   ...FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.ts`)).sort(),
+  'src/ledger/postgres/sql/tables.sql',
 ];
 
 /** Tests that take long and kill nothing that quicker ones let live. */

@@ -56,6 +56,8 @@ export interface Backend<Action> {
   readonly explainChange?: PromotableAdapter['explainChange'];
   /** Present if a candidate can apply the settings of a `HoldRequest`. */
   readonly settingRefusal?: PromotableAdapter['settingRefusal'];
+  /** Present if a ledger can be in the log that commits are written to. */
+  readonly commitLog?: PromotableAdapter['commitLog'];
   /** Opens a private candidate with nothing applied yet. After `failed` nothing is held. */
   hold(request: HoldRequest): Promise<HoldResult<Action>>;
   /** Closes connections. Every candidate that was handed out has ended before. Called once. */

@@ -50,6 +50,7 @@ export function promotable<Action>(
     parseAction: (input) => backend.parseAction(input),
     describeAction: (action) => backend.describeAction(action),
     ...(backend.explainChange && { explainChange: backend.explainChange.bind(backend) }),
+    ...(backend.commitLog && { commitLog: backend.commitLog.bind(backend) }),
     ...(backend.settingRefusal && { settingRefusal: backend.settingRefusal.bind(backend) }),
     async survey() {
       known = keepEqual(known, await report(() => backend.survey()));

@@ -33,6 +33,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
   ERR_EM_CHANGESET_INVALID:
     'this should not happen: report it with the version of Node and of SQLite',
+  ERR_EM_CLAIM_LOST:
+    'compare the ledger with the backend: `effectmatch show <occurrence>`; after a restore, recover',
   ERR_EM_CONFIG_INVALID:
     'correct the configuration and run the command again; `effectmatch help` shows an example',
   ERR_EM_INPUT_INVALID: 'correct the input at the places named above',

@@ -153,6 +153,19 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
   settingRefusal?(name: string): string | undefined;
   readonly markers: Markers;
   readonly probe: PromotableProbe<Action>;
+  /** Where its commits go, if a ledger can be in the same log; asked before each ledger step. */
+  commitLog?(): CommitLog | undefined;
+}
+
+/**
+ * The log that a backend writes its commits to, in order. A ledger in the same log need not flush a
+ * claim: the commit of what was claimed comes later in that log, and flushes both.
+ */
+export interface CommitLog {
+  /** Differs for every log, and after every start of its server. */
+  readonly name: string;
+  /** Takes note of a transaction in this log that wrote to the tables of the ledger alone. */
+  readonly note: (transaction: string) => void;
 }
 
 /** A held candidate, or why there is none. `failed` means that nothing of the action remains. */

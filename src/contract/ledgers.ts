@@ -8,7 +8,7 @@ import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import type { Provisioning } from './adapter.ts';
+import type { CommitLog, Provisioning } from './adapter.ts';
 import type { Sealed, Sealer } from './seal.ts';
 
 /** What a ledger needs to check what it stores: seals before insert and after select. */
@@ -57,8 +57,8 @@ export interface Ledgers {
   announcePlan(task: string, planRevision: number): Promise<number>;
   /**
    * Records the binding if absent (the same content is agreement) and spends the first of its
-   * occurrences that is unspent, in one flushed transaction. `claim(occurrence)` makes the claim to
-   * store for the occurrence chosen.
+   * occurrences that is unspent, in one transaction. `claim(occurrence)` makes the claim to store
+   * for the occurrence chosen. Flushed, unless the ledger writes to the log that the request names.
    */
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /**
@@ -93,9 +93,14 @@ export interface Ledgers {
    * Inserts a terminal if absent. The same verdict from a second writer is agreement and returns
    * what is stored; another verdict throws `ERR_EM_TERMINAL_CONFLICT`, except that a conclusive
    * terminal may settle an `indeterminate` one, once. `durability: 'relaxed'` is only for what
-   * recovery would rebuild.
+   * recovery would rebuild. Throws `ERR_EM_CLAIM_LOST` where the terminal names a claim that its
+   * execution does not hold. `log` is told of the transaction, if the ledger writes to it.
    */
-  record(terminal: Sealed<Terminal>, durability: 'flushed' | 'relaxed'): Promise<Terminal>;
+  record(
+    terminal: Sealed<Terminal>,
+    durability: 'flushed' | 'relaxed',
+    log?: CommitLog,
+  ): Promise<Terminal>;
   /**
    * The terminal of the attempt that holds the claim; the settlement, where an indeterminate one
    * was settled.
@@ -183,6 +188,8 @@ export interface ClaimRequest {
    * later.
    */
   readonly approvedText: string;
+  /** Where the effects of this claim, and nothing else that depends on it, will be committed. */
+  readonly log?: CommitLog | undefined;
 }
 
 /** One try at one occurrence. */

@@ -48,9 +48,8 @@ export function claimLedger(store: TableStore): Pick<Ledgers, ClaimMethods> {
       const checked = checkRequest(store.context, request);
       const { binding, license } = checked;
       const plan = { task: license.task, revision: license.planRevision };
-      return await store.decide({ binding, plan }, 'grouped', (tables) =>
-        claimOccurrence(tables, checked, request),
-      );
+      const decide = (tables: LedgerTables) => claimOccurrence(tables, checked, request);
+      return await store.decide({ binding, plan }, 'claim', decide, request.log);
     },
 
     // Not flushed: a lease that a power cut takes back belonged to a process that the power cut

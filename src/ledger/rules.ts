@@ -105,10 +105,11 @@ export function decideRecording(
   known: Known,
   terminal: Terminal,
 ): Recording {
-  const misfit = findMisfit(context, known, terminal);
-  if (misfit !== undefined) invariant(false, misfit);
   const { first, settlement } = known;
   const holds = known.claim?.record.execution === terminal.execution;
+  if (!holds && terminal.claim !== undefined) throw claimLost(terminal);
+  const misfit = findMisfit(context, known, terminal);
+  if (misfit !== undefined) invariant(false, misfit);
   const settles = holds && terminal.kind !== 'indeterminate';
   if (first === undefined)
     return { kind: 'insert', slot: terminalSlot(terminal.execution), settles };
@@ -122,6 +123,14 @@ export function decideRecording(
     'ERR_EM_TERMINAL_CONFLICT',
     `occurrence ${terminal.occurrence}, execution ${terminal.execution}: ${stored.kind} is recorded and ` +
       `${terminal.kind} does not agree with it; the recorded verdict stands, look at the journal and the backend`,
+  );
+}
+
+function claimLost({ occurrence, execution, kind }: Terminal) {
+  return new EffectMatchError(
+    'ERR_EM_CLAIM_LOST',
+    `the ledger has no claim of execution ${execution} to occurrence ${occurrence}, so "${kind}" was ` +
+      'not recorded; its server lost the claim in a crash or fail-over, or an old copy was restored',
   );
 }
 

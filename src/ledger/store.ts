@@ -1,3 +1,4 @@
+import type { CommitLog } from '../contract/adapter.ts';
 import type { AttemptName, JournalEntry, LedgerContext, Ledgers } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import type { Binding } from '../protocol/binding.ts';
@@ -14,9 +15,15 @@ export interface TableStore {
   /**
    * One transaction in which `decide` reads and writes, alone: no other decision of any process is
    * made meanwhile. Returns once the transaction is as durable as asked. `decide` may run again
-   * where the transaction did not happen, and must not wait for anything.
+   * where the transaction did not happen, and must not wait for anything. A store that writes to
+   * `log` tells it of the transaction.
    */
-  decide<T>(about: About, durability: Durability, decide: (tables: LedgerTables) => T): Promise<T>;
+  decide<T>(
+    about: About,
+    durability: Durability,
+    decide: (tables: LedgerTables) => T,
+    log?: CommitLog,
+  ): Promise<T>;
   /** One look at what is committed, flushed or not. */
   read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T>;
   /** The same for `verify`, which makes many looks: they must not hold up decisions. */
@@ -33,10 +40,11 @@ export interface LedgerSnapshot extends AsyncDisposable {
 }
 
 /**
- * When a transaction counts: once it is flushed; once it is flushed together with others of this
- * process; or at once, because recovery would rebuild it.
+ * When a transaction counts: once it is flushed; the same for a claim, which may be flushed with
+ * others, or at once where the store writes to the log of its effects; or at once, because recovery
+ * would rebuild it.
  */
-export type Durability = 'flushed' | 'grouped' | 'relaxed';
+export type Durability = 'flushed' | 'claim' | 'relaxed';
 
 /**
  * What a decision or a look is about. A store that is reached over a network fetches this, and no

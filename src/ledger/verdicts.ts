@@ -62,15 +62,16 @@ export function verdictLedger(store: TableStore): Pick<Ledgers, VerdictMethods> 
       decide({ occurrence }, (tables) => voidPermit(tables, occurrence, execution)),
     permit: (occurrence) => read(occurrence, (tables) => findPermit(tables, occurrence)),
 
-    async record(terminal, durability) {
+    async record(terminal, durability, log) {
       const sealed = sealer.check(terminalRecord, terminal);
       assertAssured(sealed.record);
       const about = { occurrences: [sealed.record.occurrence] };
-      return await store.decide(about, durability, (tables) => {
+      const decide = (tables: LedgerTables) => {
         const recorded = recordTerminal(tables, sealed);
         if (!recorded.inserted && durability === 'flushed') tables.touch();
         return recorded.terminal;
-      });
+      };
+      return await store.decide(about, durability, decide, log);
     },
     terminal: (occurrence) => read(occurrence, (tables) => findTerminal(tables, occurrence)),
     attempts: (occurrence) =>

@@ -1,4 +1,5 @@
-import { EffectMatchError } from '../errors.ts';
+import type { CommitLog } from '../contract/adapter.ts';
+import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import type { StoredGenerated } from '../protocol/generated.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import { type Digest, isName } from '../protocol/record.ts';
@@ -23,8 +24,9 @@ export async function finish(
   deployment: Deployment,
   terminal: Terminal,
   durability: 'flushed' | 'relaxed' = 'flushed',
+  log?: CommitLog,
 ): Promise<Terminal> {
-  const stored = await recordTerminal(deployment, terminal, durability);
+  const stored = await recordTerminal(deployment, terminal, durability, log);
   deployment.reached('path:terminal-recorded');
   return stored;
 }
@@ -39,21 +41,32 @@ export async function recordTerminal(
   deployment: Deployment,
   terminal: Terminal,
   durability: 'flushed' | 'relaxed',
+  log?: CommitLog,
 ): Promise<Terminal> {
   assertAssured(terminal);
+  const sealed = deployment.sealer.seal(terminalRecord, terminal);
   try {
-    return await deployment.ledgers.record(
-      deployment.sealer.seal(terminalRecord, terminal),
-      durability,
-    );
+    return await deployment.ledgers.record(sealed, durability, log);
   } catch (error) {
-    const conflicts =
-      error instanceof EffectMatchError && error.code === 'ERR_EM_TERMINAL_CONFLICT';
-    if (!conflicts) throw error;
+    if (terminal.kind === 'rejected' && hasCode(error, 'ERR_EM_CLAIM_LOST'))
+      return await recordTerminal(deployment, withoutClaim(terminal), durability, log);
+    if (!hasCode(error, 'ERR_EM_TERMINAL_CONFLICT')) throw error;
     const stored = await deployment.ledgers.terminal(terminal.occurrence);
     if (stored?.execution !== terminal.execution || !isBorneOut(terminal, stored)) throw error;
     return stored;
   }
+}
+
+/** Whether something that was thrown is ours, and has this code. */
+export function hasCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof EffectMatchError && error.code === code;
+}
+
+/** A server that crashed may have taken a claim along that was not flushed, with all it led to. */
+function withoutClaim(terminal: TerminalOf<'rejected'>): TerminalOf<'rejected'> {
+  const { claim: _, certificate: __, ...rest } = terminal;
+  const lost = "the ledger's server lost the claim in a crash";
+  return { ...rest, detail: storable(`${lost}: ${terminal.detail}`) };
 }
 
 function isBorneOut(terminal: Terminal, stored: Terminal): boolean {

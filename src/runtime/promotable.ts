@@ -1,7 +1,9 @@
 import type { Stage, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
+import type { Effect } from '../protocol/effect.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
-import { prepareApproved } from '../protocol/match.ts';
+import type { Approved } from '../protocol/manifest.ts';
+import { type Prepared, prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
@@ -9,7 +11,7 @@ import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { faultOf, observedDigest, type Refusal, type Refused, storableFault } from './attempt.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
-import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
+import { commitment, finish, hasCode, rejection, type Seen, uncertainty } from './finish.ts';
 import { bindStagePermit, type Established, passStageGate } from './gate.ts';
 import type { Tries } from './restage.ts';
 import { settle } from './settle.ts';
@@ -97,12 +99,13 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   run.at = 'comparison';
   const evidence = await stage.observe();
   const observation = establish(evidence, admitted.registration, admitted.frame.channels);
-  const outcome = deployment.classify(prepareApproved(approved), observation, evidence);
+  const known = knownOf(approved);
+  const outcome = deployment.classify(known.prepared, observation, evidence);
   run.seen = { outcome, residue: tries.residue(evidence.residue) };
   deployment.reached('path:observed');
   if (outcome.kind !== 'EXACT') return { kind: 'refused', refusal: explain(outcome) };
 
-  const observed = observedDigest(deployment, admitted, outcome.effects);
+  const observed = digestExact(run, known, outcome.effects);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
   const permit = bindStagePermit(established, bound);
   deployment.reached('path:permit-bound');
@@ -113,6 +116,32 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   if (gate.kind === 'refused') return gate;
   deployment.reached('path:gate-passed');
   return { kind: 'passed', stage, permit: gate.permit, observed, generated };
+}
+
+/** What follows from an approval alone, found at its first use. */
+interface KnownApproval {
+  readonly prepared: Prepared;
+  /** Digest of the only outcome that is equal to it, where there is only one. */
+  observed?: Digest;
+}
+
+const approvals = new WeakMap<Approved, KnownApproval>();
+
+function knownOf(approved: Approved): KnownApproval {
+  const known = approvals.get(approved) ?? { prepared: prepareApproved(approved) };
+  approvals.set(approved, known);
+  return known;
+}
+
+/** Digest of an outcome that is EXACT. Without constraints every such outcome has the same. */
+function digestExact(run: Run, known: KnownApproval, effects: readonly Effect[]): Digest {
+  const { deployment, admitted } = run;
+  const { constrained, volatile } = known.prepared;
+  const isKeyed = admitted.registration.values === 'digest';
+  if (isKeyed || constrained.length > 0 || volatile.size > 0)
+    return observedDigest(deployment, admitted, effects);
+  known.observed ??= observedDigest(deployment, admitted, effects);
+  return known.observed;
 }
 
 /** Rows are handed out after the commit only. */
@@ -158,7 +187,7 @@ async function settleUnknown(run: Run, passed: Passed, cause: string): Promise<T
     }
     default: {
       const gap = `the commit's result is unknown (${cause}) and could not be settled: ${settled.why}`;
-      return await leaveOpen(run, consumed(run, passed), gap);
+      return await leaveOpen(run, 'promotion', consumed(run, passed), gap);
     }
   }
 }
@@ -182,7 +211,7 @@ async function endUnpromoted(
     return await reject(run, at, refusal);
   const why = 'why' in settled ? settled.why : 'the backend says that it was committed';
   const gap = `it ended before anything was promoted (${refusal.detail}), and what it held could not be ended: ${why}`;
-  return await leaveOpen(run, known(run), gap);
+  return await leaveOpen(run, at, known(run), gap);
 }
 
 /**
@@ -242,14 +271,28 @@ function commit(run: Run, passed: Passed, reconciled: boolean): Promise<Terminal
     residue: seen.residue,
     tries: tries.failed,
   };
-  return finish(deployment, commitment(deployment, established.attempt, facts), 'relaxed');
+  const terminal = commitment(deployment, established.attempt, facts);
+  return finish(deployment, terminal, 'relaxed', run.admitted.adapter.commitLog?.());
 }
 
-function leaveOpen(
+/** A ledger that lost the claim with its server is back, and with it the backend: it is asked again. */
+async function leaveOpen(
   run: Run,
+  at: Gate,
   facts: Parameters<typeof uncertainty>[2],
   gap: string,
 ): Promise<Terminal> {
   const { deployment, established } = run;
-  return finish(deployment, uncertainty(deployment, established.attempt, facts, gap));
+  const terminal = uncertainty(deployment, established.attempt, facts, gap);
+  try {
+    return await finish(deployment, terminal);
+  } catch (error) {
+    if (!hasCode(error, 'ERR_EM_CLAIM_LOST')) throw error;
+    const settled = await trySettle(run);
+    if (settled.kind !== 'void' && settled.kind !== 'elsewhere') throw error;
+    return await reject(run, at, {
+      reason: 'claim-lost',
+      detail: `nothing became durable: ${gap}`,
+    });
+  }
 }

@@ -183,9 +183,13 @@ export class Scene implements AsyncDisposable {
 
   /** A spent license buys nothing; one whose process died before the claim is still good, once. */
   async #presentAgain(child: Child, operation: Operation): Promise<void> {
-    const wasClaimed = claimedTasks(await readFacts(this.installation)).has(taskOf(operation));
+    const facts = await readFacts(this.installation);
+    const wasClaimed = claimedTasks(facts).has(taskOf(operation));
     const terminal = await child.ask('execute', { operation });
-    if (!wasClaimed) this.#expectEnd(operation, terminal);
+    if (isVoid(facts, operation) && terminal.kind !== 'rejected')
+      this.complain(`a void license bought ${JSON.stringify(terminal)}`);
+    else if (!wasClaimed && !isVoid(facts, operation)) this.#expectEnd(operation, terminal);
+    else if (!wasClaimed) return;
     else if (terminal.kind !== 'rejected' || terminal.reason !== 'spent') {
       this.complain(`a spent license bought ${JSON.stringify(terminal)}`);
     }
@@ -206,6 +210,10 @@ export function toldBy(result: Recovered): string {
   return result.kind === 'settled'
     ? `${result.terminal.kind} by ${result.terminal.execution}`
     : result.kind;
+}
+
+function isVoid({ markers }: Facts, { occurrence }: Operation): boolean {
+  return markers.some((one) => one.occurrence === occurrence && one.disposition === 'void');
 }
 
 /** The tasks whose occurrence somebody has spent. */

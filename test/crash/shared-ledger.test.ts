@@ -15,8 +15,11 @@ import { type CaseResult, Scene } from './scene.ts';
 import { RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
 
 const LANES = 2;
-const CONTENDERS = 8;
-const ROUNDS = 25;
+/** More by hand: EFFECTMATCH_CONTENDERS=64 EFFECTMATCH_OCCURRENCES=1000 node --test <this file> */
+const CONTENDERS = Number(process.env.EFFECTMATCH_CONTENDERS ?? 8);
+const OCCURRENCES = Number(process.env.EFFECTMATCH_OCCURRENCES ?? 25);
+const ROUNDS = 10;
+const STREAMS = 4;
 const seed = chooseSeed();
 let pool: Pool;
 let template: Template;
@@ -81,7 +84,7 @@ test('a stream of operations cut off at random moments loses and repeats nothing
   await runAll(cases, (installation, label) => runStreamCase(pool, installation, randomOf(label)));
 });
 
-test(`${CONTENDERS} processes race one license ${ROUNDS} times: one effect, seven refusals, each time`, async () => {
+test(`${CONTENDERS} processes race one license ${ROUNDS} times: one effect, each time`, async () => {
   const kinds = Array.from({ length: ROUNDS }, (): OperationKind => 'append');
   await using contended = await createTemplate(postgresLedgerBackend, kinds);
   await using installation = await contended.copy();
@@ -96,4 +99,47 @@ test(`${CONTENDERS} processes race one license ${ROUNDS} times: one effect, seve
   await Promise.all(children.map((child) => scene.done(child)));
   await scene.compare({ stage: 'settled' });
   assert.deepEqual(scene.violations, [], `seed ${seed}`);
+});
+
+test(`${STREAMS} processes work through the same ${OCCURRENCES} licenses: one effect, verdict and release of each`, async () => {
+  const kinds = Array.from({ length: OCCURRENCES }, (): OperationKind => 'append');
+  await using shared = await createTemplate(postgresLedgerBackend, kinds);
+  await using installation = await shared.copy();
+  await using scene = new Scene(pool, installation);
+  const { operations, releases } = installation;
+  const children = await Promise.all(Array.from({ length: STREAMS }, () => scene.fresh()));
+  const answers = children.map((child) => child.call('stream', { operations, releases }, () => {}));
+  for (const answer of await Promise.all(answers)) assert.equal(answer.kind, 'done');
+  const released = operations.map(({ n }) => n);
+  const { journals, markers, state } = await scene.compare({ stage: 'settled', released });
+  assert.deepEqual(scene.violations, []);
+  const count = (kind: string) =>
+    journals.flat().filter(({ record }) => record.kind === kind).length;
+  assert.equal(count('committed'), OCCURRENCES);
+  assert.equal(markers.length, OCCURRENCES);
+  assert.equal(state.filter((line) => line.startsWith('entry')).length, OCCURRENCES);
+  await Promise.all(children.map((child) => scene.done(child)));
+});
+
+test('each of two app servers ends what the other left, sees its verdicts and releases its work', async () => {
+  await using installation = await template.copy();
+  await using scene = new Scene(pool, installation);
+  const { releases } = installation;
+  const [first, second, ...more] = installation.operations.filter(({ kind }) => kind === 'append');
+  assert.ok(first && second, `${more.length} more`);
+  const [one, two] = [await scene.fresh(), await scene.fresh()];
+  for (const [dying, living, operation, step, end] of [
+    ['one', two, first, 'adapter:commit-returned', 'committed'],
+    ['two', one, second, 'path:gate-passed', 'rejected'],
+  ] as const) {
+    assert.equal(await scene.dieAt(step, 'execute', { operation }), true, dying);
+    const [recovered] = await living.ask('recover', {});
+    assert.ok(recovered?.kind === 'settled' && recovered.terminal.kind === end);
+    const other = living === one ? two : one;
+    assert.deepEqual(await other.ask('terminal', { operation }), recovered.terminal);
+    const released = await other.ask('release', { operation, releases });
+    assert.equal(released.kind, end === 'committed' ? 'released' : 'halted');
+  }
+  await scene.compare({ stage: 'settled', released: [first.n] });
+  assert.deepEqual(scene.violations, []);
 });

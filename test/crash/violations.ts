@@ -111,7 +111,12 @@ function checkMarker(
   if (commit === undefined && marker?.disposition === 'committed' && stage === 'settled') {
     complain('its marker says committed, but no journal does');
   }
-  if (told.claimed === 0 && marker !== undefined)
+  // A server that crashes may lose a claim; its execution then voids the marker and is rejected.
+  const isEnded = occurrences.some(
+    ({ record }) => record.kind === 'rejected' && record.execution === marker?.execution,
+  );
+  const isLost = marker?.disposition === 'void' && isEnded;
+  if (told.claimed === 0 && marker !== undefined && !isLost)
     complain('it has a marker, but nobody claimed it');
 }
 

@@ -6,12 +6,15 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledgers } from '../../src/contract/ledgers.ts';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
+import { COMMIT_LOG } from '../../src/postgres/commit-log.ts';
+import type { OccurrenceId } from '../../src/protocol/record.ts';
 import {
   claimFixture,
   fixtureAcknowledgement,
   fixtureContext,
   fixtureExecution,
   fixtureLicense,
+  fixtureReplay,
   fixtureRequest,
   fixtureTerminal,
 } from '../../src/testing/ledger/fixtures.ts';
@@ -110,6 +113,59 @@ test('what counts only once it is flushed survives a crash that follows at once'
   assert.equal(await ledgers.terminal(third.occurrence), undefined, 'what is relaxed may be lost');
   assert.equal((await ledgers.unsettled({ includeLeased: true })).length, 1);
   await ledgers.record(fixtureTerminal(context, third, 'committed'), 'flushed');
+  assert.equal((await ledgers.verify()).kind, 'intact');
+  await ledgers.close();
+});
+
+test('a claim is flushed unless its effects are committed to the log that the ledger writes to', async () => {
+  await using server = await startServer({ settings: { wal_writer_delay: '10s' } });
+  const db = await server.createDatabase();
+  const ledgers = await postgresLedgers(await prepare(db)).open(context);
+  const noted: string[] = [];
+  const logOf = (name: string) => ({ name, note: (id: string) => void noted.push(id) });
+  const readLog = async () => String((await db.run(`select (${COMMIT_LOG}) as log`))[0]?.log);
+  const claimIn = async (name: string, log: string) => {
+    const request = fixtureRequest(context, fixtureLicense(name), fixtureExecution(name));
+    const result = await ledgers.claim({ ...request, log: logOf(log) });
+    assert.ok(result.kind === 'claimed');
+    return result.claim.record;
+  };
+  const isHeld = async ({ occurrence }: { readonly occurrence: OccurrenceId }) =>
+    (await ledgers.holder(occurrence)) !== undefined;
+  const crash = async () => {
+    await server.kill();
+    await server.restart();
+  };
+  const log = await readLog();
+  await claimIn('first', log);
+  const elsewhere = await claimIn('elsewhere', `${log}0`);
+  assert.equal(noted.length, 1);
+  const relaxed = await claimIn('relaxed', log);
+  assert.equal(noted.length, 2);
+  const [status] = await db.run('select pg_xact_status($1::xid8) as status', [noted[1]]);
+  assert.equal(status?.status, 'committed', 'the log is told of the transaction');
+  assert.equal(await isHeld(relaxed), true, 'it is visible at once');
+  await crash();
+  assert.deepEqual([await isHeld(elsewhere), await isHeld(relaxed)], [true, false]);
+  const rejected = { claim: context.digest('any', 'claim') };
+  const late = ledgers.record(fixtureTerminal(context, relaxed, 'rejected', rejected), 'flushed');
+  await assert.rejects(late, { code: 'ERR_EM_CLAIM_LOST' });
+
+  // The server was started since: what names the log of before is flushed.
+  const old = await claimIn('old', log);
+  const again = await claimIn('relaxed', await readLog());
+  const refusal = fixtureReplay(context, again, 'a refusal that depends on the claim');
+  await ledgers.record(refusal, 'flushed');
+  await crash();
+  assert.deepEqual([await isHeld(old), await isHeld(again)], [true, true]);
+
+  const sound = await readLog();
+  await db.run('alter system set full_page_writes = off');
+  await db.run('select pg_reload_conf()');
+  while ((await readLog()) !== 'null') await sleep(20);
+  const torn = await claimIn('torn', sound);
+  await crash();
+  assert.equal(await isHeld(torn), true);
   assert.equal((await ledgers.verify()).kind, 'intact');
   await ledgers.close();
 });

@@ -135,9 +135,10 @@ test('a first terminal is inserted, and settles the claim if it is conclusive an
   assert.deepEqual(decide(terminalOf('indeterminate')), { kind: 'insert', slot, settles: false });
   const replay = terminalOf('rejected', { execution: other });
   assert.deepEqual(decide(replay), { kind: 'insert', slot: `terminal:${other}`, settles: false });
-  refuses(/only the attempt that holds/, () =>
-    decide(terminalOf('committed', { execution: other })),
-  );
+  assert.throws(() => decide(terminalOf('committed', { execution: other })), {
+    code: 'ERR_EM_CLAIM_LOST',
+    message: /has no claim of execution/,
+  });
 });
 
 test('after the first terminal there is agreement, one settlement of an indeterminate one, or a conflict', () => {

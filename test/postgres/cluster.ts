@@ -41,7 +41,7 @@ export interface ClusterOrder {
  */
 const DEFAULTS: Settings = {
   listen_addresses: '127.0.0.1',
-  max_connections: '200',
+  max_connections: '400',
   max_prepared_transactions: '10',
   dynamic_shared_memory_type: 'mmap',
   timezone: 'UTC',

@@ -11,8 +11,12 @@ export class Freezer {
   readonly #stopped = Promise.withResolvers<void>();
   #frozen = false;
 
-  constructor(server: TestServer) {
+  readonly #end: 'SIGKILL' | 'SIGQUIT' | 'SIGINT';
+
+  /** `end` is how the server ends: it is stopped for `SIGKILL`, and told to shut down otherwise. */
+  constructor(server: TestServer, end: 'SIGKILL' | 'SIGQUIT' | 'SIGINT' = 'SIGKILL') {
     this.#server = server;
+    this.#end = end;
   }
 
   get frozen(): boolean {
@@ -31,7 +35,9 @@ export class Freezer {
   freeze(): void {
     if (this.#frozen) return;
     this.#frozen = true;
-    for (const pid of this.#known) signal(pid, 'SIGSTOP');
+    const { pid } = this.#server;
+    if (this.#end === 'SIGKILL') for (const known of this.#known) signal(known, 'SIGSTOP');
+    else if (pid !== undefined) signal(pid, this.#end);
     this.#stopped.resolve();
   }
 

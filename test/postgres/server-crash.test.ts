@@ -11,9 +11,10 @@ import type { OperationKind } from '../crash/backends/backend.ts';
 import { postgresOn } from '../crash/backends/postgres.ts';
 import { ADAPTER, ISSUER, type Operation } from '../crash/commands.ts';
 import type { Facts } from '../crash/facts.ts';
-import { createTemplate, type Installation } from '../crash/installation.ts';
+import { createTemplate, type Installation, taskOf } from '../crash/installation.ts';
 import { Pool } from '../crash/pool.ts';
-import { Scene } from '../crash/scene.ts';
+import { claimedTasks, Scene } from '../crash/scene.ts';
+import { EXECUTION_STEPS } from '../crash/steps.ts';
 import { chooseSeed, type Random, randomOf } from '../random.ts';
 import { Freezer } from './freeze.ts';
 import { startServer } from './server.ts';
@@ -27,6 +28,11 @@ const KILLS = Number(process.env.EFFECTMATCH_SERVER_KILLS ?? 8);
 const MORE_KILLS = 12;
 const AT_ONCE = 5;
 const KINDS: readonly OperationKind[] = ['append', 'derive', 'bulk'];
+const LEDGER_KINDS: readonly OperationKind[] = [...KINDS, 'surprise'];
+/** What ends the server: a crash, an immediate shutdown, an orderly restart. */
+const ENDS = ['SIGKILL', 'SIGQUIT', 'SIGINT'] as const;
+/** Steps that all operations take; the orders of these and of the ends have no common length. */
+const STEPS_TAKEN = EXECUTION_STEPS.filter((step) => step !== 'path:discarded');
 const seed = chooseSeed();
 let pool: Pool;
 
@@ -36,18 +42,20 @@ before(() => {
 after(() => pool.close());
 
 test('a server killed around COMMIT leaves every operation settled as it really ended', async () => {
-  await killAroundCommit(undefined);
+  await endServers(undefined);
 });
 
-test('the same holds where the server that is killed has the ledger too', async () => {
-  await killAroundCommit('ledger beside');
+test('a server that has the ledger too, killed or stopped at any step, loses no verdict and no effect', async () => {
+  await endServers('ledger beside');
 });
 
-async function killAroundCommit(ledger: 'ledger beside' | undefined): Promise<void> {
-  await using server = await startServer();
+async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
+  // What is not flushed at once is lost with the server.
+  await using server = await startServer({ settings: { wal_writer_delay: '10s' } });
+  const mixed = ledger === undefined ? KINDS : LEDGER_KINDS;
   const kinds = Array.from(
     { length: (KILLS + MORE_KILLS) * AT_ONCE },
-    (_, index) => KINDS[index % 3] ?? 'append',
+    (_, index) => mixed[index % mixed.length] ?? 'append',
   );
   await using template = await createTemplate(
     postgresOn(() => server.createDatabase(), ledger),
@@ -59,17 +67,20 @@ async function killAroundCommit(ledger: 'ledger beside' | undefined): Promise<vo
   // each time.
   let reached: (step: Step) => void = () => {};
   await using runtime = await openRuntime(installation, (step) => reached(step));
-  const seen = { kills: 0, operations: 0, confirmed: 0, lostButCommitted: 0, lostAndVoid: 0 };
+  const counts = { kills: 0, operations: 0, confirmed: 0, rejected: 0 };
+  const seen = { ...counts, lostButCommitted: 0, lostAndVoid: 0, lostClaims: 0 };
   while (seen.kills < KILLS || (seen.lostButCommitted === 0 && seen.kills < KILLS + MORE_KILLS)) {
     const label = `${seed}/${seen.kills}`;
     const batch = installation.operations.slice(seen.kills * AT_ONCE, (seen.kills + 1) * AT_ONCE);
-    const freezer = new Freezer(server);
-    reached = freezeAround(freezer, randomOf(label));
+    const end = ledger === undefined ? 'SIGKILL' : (ENDS[seen.kills % ENDS.length] ?? 'SIGKILL');
+    const freezer = new Freezer(server, end);
+    const step = ledger && STEPS_TAKEN[seen.kills % STEPS_TAKEN.length];
+    reached = freezeAround(freezer, randomOf(label), step);
     const running = Promise.all(batch.map((operation) => execute(runtime, operation, freezer)));
     // Nobody hears anything from a stopped server; the kill closes its connections.
     await Promise.race([running, freezer.stopped]);
     freezer.freeze();
-    await server.kill();
+    if (end === 'SIGKILL') await server.kill();
     // A ledger that is down with the server is waited for, until the server is back.
     if (ledger === undefined) await running;
     await server.restart();
@@ -83,11 +94,18 @@ async function killAroundCommit(ledger: 'ledger beside' | undefined): Promise<vo
       if (told[index] === 'committed')
         assert.equal(ended, 'committed', `${label}: a confirmed commit was lost`);
       if (told[index] === 'rejected')
-        assert.notEqual(ended, 'committed', `${label}: a refused operation is durable`);
+        assert.equal(
+          ended,
+          'rejected',
+          `${label}: a rejection was lost, or the operation is durable`,
+        );
       if (told[index] === 'committed') seen.confirmed += 1;
+      else if (told[index] === 'rejected') seen.rejected += 1;
       else if (ended === 'committed') seen.lostButCommitted += 1;
       else seen.lostAndVoid += 1;
     });
+    const claimed = claimedTasks(facts);
+    seen.lostClaims += batch.filter((operation) => !claimed.has(taskOf(operation))).length;
     seen.kills += 1;
     seen.operations += batch.length;
   }
@@ -97,22 +115,27 @@ async function killAroundCommit(ledger: 'ledger beside' | undefined): Promise<vo
   assert.deepEqual(scene.violations, [], `seed ${seed}`);
   console.log(`server kills, seed ${seed}: ${JSON.stringify(seen)}`);
   assert.ok(seen.lostButCommitted > 0, 'no COMMIT was lost after it had become durable');
-  assert.ok(seen.lostAndVoid > 0, 'no COMMIT was lost before it became durable');
+  assert.ok(seen.lostAndVoid + seen.rejected > 0, 'no COMMIT was lost before it became durable');
 }
 
 /**
- * Stops the server soon after one of the operations has sent its COMMIT; which one, and how soon,
- * is chance.
+ * Stops the server soon after one of the operations has come to a step, or has sent its COMMIT if
+ * none is named; which one, and how soon, is chance.
  */
-function freezeAround(freezer: Freezer, chance: Random): (step: Step) => void {
-  const [trigger, longest] = chance.pick([
+function freezeAround(
+  freezer: Freezer,
+  chance: Random,
+  step: Step | undefined,
+): (step: Step) => void {
+  const around = [
     ['path:gate-passed', 8000],
     ['adapter:marker-written', 2000],
-  ] as const);
+  ] as const;
+  const [trigger, longest] = step === undefined ? chance.pick(around) : [step, 1500];
   const delay = chance.spread(1, longest);
   let left = chance.below(AT_ONCE);
   return (step) => {
-    if (step === 'path:observed') freezer.look();
+    if (step === 'path:validated' || step === 'path:observed') freezer.look();
     if (step !== trigger) return;
     left -= 1;
     if (left === -1) void waitMicroseconds(delay).then(() => freezer.freeze());

@@ -9,6 +9,7 @@ import { adapterCode } from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
+  CommitLog,
   Markers,
   PromotableAdapter,
   PromotableProbe,
@@ -161,6 +162,10 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
 
   async survey(): Promise<Survey> {
     return (await this.#readBoundary()).survey;
+  }
+
+  commitLog(): CommitLog | undefined {
+    return this.#opened.control.commitLog();
   }
 
   async explainChange(before: Survey, after: Survey): Promise<readonly string[]> {

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto';
+import type { CommitLog } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
+import { COMMIT_LOG } from '../../postgres/commit-log.ts';
 import {
   asFault,
   Connection,
@@ -20,6 +22,8 @@ const INSUFFICIENT_PRIVILEGE = '42501';
  */
 export class Control {
   readonly #options: ConnectionOptions;
+  /** Where the server writes its commits, as its newest session said. */
+  #log: string | undefined;
   #served: Pick<PostgresDeployment, 'backend' | 'major'> | undefined;
   #connection: Promise<Connection> | undefined;
   /** Prepared on the session of that moment; another session needs its own. */
@@ -51,6 +55,7 @@ export class Control {
       await connection.script(`set search_path = ${PINNED_SEARCH_PATH}; set jit = off`);
       const served = this.#served;
       const found = served && (await readDeployment(connection));
+      this.#log = found?.log;
       if (found?.backend === served?.backend && found?.major === served?.major) return connection;
       const what =
         'postgres: the address leads to another database, or another server version, than when it was opened';
@@ -68,6 +73,7 @@ export class Control {
   async deployment(): Promise<PostgresDeployment> {
     const deployment = await readDeployment(await this.connection());
     this.#served = deployment;
+    this.#log = deployment.log;
     return deployment;
   }
 
@@ -113,6 +119,12 @@ export class Control {
   promotedTransactions(): (xid: string) => void {
     const promoted = this.#promoted;
     return (xid) => promoted.add(BigInt(xid));
+  }
+
+  /** The log of this server, for a ledger that may be in it; see {@link promotedTransactions}. */
+  commitLog(): CommitLog | undefined {
+    const name = this.#log;
+    return name === undefined ? undefined : { name, note: this.promotedTransactions() };
   }
 
   /**
@@ -222,6 +234,8 @@ export interface PostgresDeployment {
   readonly backend: string;
   /** The server's major version. What a value means to it may change with the next one. */
   readonly major: string;
+  /** The log that its commits go to; undefined where a crash can lose them. */
+  readonly log: string | undefined;
   /**
    * Authenticates a call of a trusted function, so that agent SQL in the same session cannot make
    * it.
@@ -233,10 +247,10 @@ export interface PostgresDeployment {
 export async function readDeployment(control: Connection): Promise<PostgresDeployment> {
   const query = `select d.backend, d.version, d.inner_pad::text, d.outer_pad::text,
       (select oid from pg_catalog.pg_database where datname = current_database()),
-      current_setting('server_version_num')::integer / 10000
+      current_setting('server_version_num')::integer / 10000, (${COMMIT_LOG})
     from effectmatch.describe() as d`;
   const { rows } = await control.query(query);
-  const [backend, version, inner, outer, database, major] = rows[0] ?? [];
+  const [backend, version, inner, outer, database, major, log] = rows[0] ?? [];
   if (backend == null || inner == null || outer == null || Number(version) !== VERSION) {
     throw new EffectMatchError(
       'ERR_EM_ADAPTER_REFUSED',
@@ -251,6 +265,7 @@ export async function readDeployment(control: Connection): Promise<PostgresDeplo
     // A database made from this one as a template has the same row, but not the same object id.
     backend: `${backend}.${database}`,
     major: String(major),
+    log: log ?? undefined,
     sign: (...parts) => digest(outerPad, digest(innerPad, Buffer.from(parts.join('\n')))),
   };
 }

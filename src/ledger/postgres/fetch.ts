@@ -1,4 +1,9 @@
-import type { Connection, ParameterValue, TextRow } from '../../postgres/connection.ts';
+import type {
+  Connection,
+  ParameterValue,
+  TextRow,
+  WireStatement,
+} from '../../postgres/connection.ts';
 import type { SqlFile } from '../../postgres/sql-file.ts';
 import type { Digest, OccurrenceId } from '../../protocol/record.ts';
 import { BATCH } from '../checkpoint.ts';
@@ -28,8 +33,7 @@ type Taking = (rows: readonly TextRow[]) => void;
 export class Fetching {
   readonly #queries: Queries;
   readonly #tables: FetchedTables;
-  readonly #statements: { readonly text: string; readonly values: readonly ParameterValue[] }[] =
-    [];
+  readonly #statements: WireStatement[] = [];
   readonly #takers: Taking[] = [];
 
   constructor(queries: Queries, tables: FetchedTables) {
@@ -137,6 +141,13 @@ export class Fetching {
     });
   }
 
+  /** Makes this transaction the only one that decides. */
+  lock(): this {
+    return this.ask('lock', [], ([row]) => {
+      this.#tables.lists.transaction = row?.[1] ?? undefined;
+    });
+  }
+
   /** The count of positions and the server's time. */
   moment(): this {
     return this.ask('moment', [], ([row]) => {
@@ -146,16 +157,14 @@ export class Fetching {
     });
   }
 
-  ask(name: string, values: readonly ParameterValue[], take: Taking = () => {}): this {
-    this.#statements.push(this.#queries.get(name, ...values));
-    this.#takers.push(take);
-    return this;
+  ask(name: string, values: readonly ParameterValue[], take: Taking): this {
+    return this.say(this.#queries.get(name, ...values), take);
   }
 
-  /** A statement that has no rows and no place in the file. */
-  say(text: string): this {
-    this.#statements.push({ text, values: [] });
-    this.#takers.push(() => {});
+  /** A statement that has no place in the file. */
+  say(statement: WireStatement, take: Taking = () => {}): this {
+    this.#statements.push(statement);
+    this.#takers.push(take);
     return this;
   }
 }

@@ -24,6 +24,9 @@ export interface FetchedRow extends JournalRow {
 export interface FetchedLists {
   positions?: number;
   nowMs?: number;
+  /** The transaction that decides, and the log that it is written to; empty if that has no name. */
+  transaction?: string | undefined;
+  log?: string;
   page?: readonly JournalRow[];
   unsettled?: readonly UnsettledEntry[];
   uncompleted?: readonly JournalRow[];

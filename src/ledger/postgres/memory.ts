@@ -30,6 +30,8 @@ const SKIPPED_MAX = 32;
  */
 export class LedgerMemory {
   readonly #held = new Map<string, HeldAttempt>();
+  /** The log that the server writes to, as it was told last. */
+  log: string | undefined;
   #positions: number | undefined;
   #clock = { serverMs: 0, at: Number.NEGATIVE_INFINITY };
   #skip = 0;
@@ -54,7 +56,8 @@ export class LedgerMemory {
       if (Object.keys(more).length > 0) return undefined;
       if (binding !== undefined) {
         nonces.push([binding.issuer, binding.nonce]);
-        for (const first of binding.occurrences.slice(0, 1)) known.set(first, 0);
+        for (const first of binding.occurrences.slice(0, 1))
+          known.set(first, this.#held.get(first)?.rows.length ?? 0);
       }
       if (plan !== undefined) plans.push([plan.task, String(plan.revision)]);
       for (const occurrence of occurrences) {
@@ -83,8 +86,9 @@ export class LedgerMemory {
     this.#skipNext = 1;
   }
 
-  /** The time of the server, as it was told by it. */
-  setClock(serverMs: number): void {
+  /** The time of the server, as it was told by it, and its log if that was asked for. */
+  setServer(serverMs: number, log: string | undefined): void {
+    this.log = log ?? this.log;
     this.#clock = { serverMs, at: performance.now() };
   }
 

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CommitLog } from '../../contract/adapter.ts';
 import type { LedgerContext } from '../../contract/ledgers.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
-import { asFault, Connection, sqlState } from '../../postgres/connection.ts';
+import { COMMIT_LOG } from '../../postgres/commit-log.ts';
+import { asFault, Connection, sqlState, type WireStatement } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import type { About, Durability, LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
 import { Fetching, type Queries } from './fetch.ts';
@@ -29,6 +31,7 @@ type Result = { readonly value: unknown } | { readonly error: unknown };
 interface Waiting {
   readonly about: About;
   readonly durability: Durability;
+  readonly log: CommitLog | undefined;
   readonly decide: (tables: LedgerTables) => unknown;
   readonly settle: (result: Result) => void;
 }
@@ -70,11 +73,16 @@ export class PostgresStore implements TableStore {
   readonly changed: TableStore['changed'] & {} = (occurrence, ms, signal) =>
     this.#listener.wait(occurrence, ms, signal);
 
-  decide<T>(about: About, durability: Durability, decide: (tables: LedgerTables) => T): Promise<T> {
+  decide<T>(
+    about: About,
+    durability: Durability,
+    decide: (tables: LedgerTables) => T,
+    log?: CommitLog,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       const settle = (result: Result) =>
         'error' in result ? reject(result.error) : resolve(result.value as T);
-      this.#waiting.push({ about, durability, decide, settle });
+      this.#waiting.push({ about, durability, log, decide, settle });
       if (!this.#isDeciding) void this.#decideAll();
     });
   }
@@ -101,11 +109,7 @@ export class PostgresStore implements TableStore {
           throw unavailable(error);
         }
       },
-      async findStructureFault() {
-        const { rows } = await session.query(queries.get('structure').text);
-        const [fault] = rows[0] ?? [];
-        return fault == null ? undefined : `the schema was changed: ${fault}`;
-      },
+      findStructureFault: () => findStructureFault(session, queries),
       [Symbol.asyncDispose]: () => session.close(),
     };
   }
@@ -182,10 +186,18 @@ export class PostgresStore implements TableStore {
       return undefined;
     transaction.unanswered = unansweredOf(tables, results);
     const { queries } = this.#place;
-    const guard = [queries.get('lock'), queries.get('guard', ...values)];
-    const begin = beginning(group, this.#place).map((text) => ({ text }));
-    const writes = [...guard, ...writesOf(queries, tables), { text: 'commit' }];
-    const { replies, failure } = await session.run([...begin, ...writes]);
+    const { log } = this.#memory;
+    const shared = group.some((one) => one.log?.name === log) ? log : undefined;
+    const demand = shared === undefined ? [] : [demandLog(shared)];
+    const before = [...beginning(this.#place), ...demand];
+    const { replies, failure } = await session.run([
+      ...before,
+      queries.get('lock'),
+      queries.get('guard', ...values),
+      ...writesOf(queries, tables),
+      ...ending(isRelaxed(group, log)),
+    ]);
+    noteTransaction(group, log, replies[before.length]?.rows[0]?.[1]);
     if (failure === undefined) {
       invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
       this.#memory.wasRight();
@@ -206,10 +218,13 @@ export class PostgresStore implements TableStore {
     await this.#begin(session, tables, group, unanswered);
     const [found] = tables.lists.page ?? [];
     if (unanswered !== undefined && found?.digest === unanswered.first.digest) {
-      await session.query('commit');
+      const { failure } = await session.run(ending(false));
+      if (failure !== undefined) throw failure.error;
       return unanswered.results;
     }
-    this.#memory.setClock(tables.now());
+    const { log, transaction: id } = tables.lists;
+    noteTransaction(group, log, id);
+    this.#memory.setServer(tables.now(), log);
     const results: Result[] = [];
     for (const { decide } of group) {
       let result = attempt(tables, decide);
@@ -221,7 +236,7 @@ export class PostgresStore implements TableStore {
       results.push(result);
     }
     transaction.unanswered = unansweredOf(tables, results);
-    await this.#commit(session, tables);
+    await this.#commit(session, tables, isRelaxed(group, log));
     this.#memory.learn(tables);
     return results;
   }
@@ -233,17 +248,21 @@ export class PostgresStore implements TableStore {
     unanswered: Unanswered | undefined,
   ): Promise<void> {
     const fetching = new Fetching(this.#place.queries, tables);
-    for (const text of beginning(group, this.#place)) fetching.say(text);
-    fetching.ask('lock', []).moment();
+    for (const statement of beginning(this.#place)) fetching.say(statement);
+    fetching.lock().moment();
+    if (group.some(({ log }) => log !== undefined))
+      fetching.say(demandLog(null), ([row]) => {
+        tables.lists.log = row?.[0] ?? '';
+      });
     for (const { about } of group) fetching.about(about);
     if (unanswered !== undefined)
       fetching.about({ page: { afterSeq: unanswered.first.seq - 1, limit: 1 } });
     await fetching.run(session);
   }
 
-  async #commit(session: Connection, tables: FetchedTables): Promise<void> {
+  async #commit(session: Connection, tables: FetchedTables, relaxed: boolean): Promise<void> {
     const writes = writesOf(this.#place.queries, tables);
-    const { replies, failure } = await session.run([...writes, { text: 'commit' }]);
+    const { replies, failure } = await session.run([...writes, ...ending(relaxed)]);
     if (failure !== undefined) throw failure.error;
     invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
   }
@@ -273,14 +292,42 @@ export class PostgresStore implements TableStore {
 }
 
 /** The settings end with the transaction, so that a pooler hands on nothing of them. */
-function beginning(group: readonly Waiting[], { deadlineMs }: Place): readonly string[] {
-  const isRelaxed = group.every(({ durability }) => durability === 'relaxed');
+function beginning({ deadlineMs }: Place): readonly WireStatement[] {
   return [
-    'begin isolation level read committed read write',
-    `set local synchronous_commit = ${isRelaxed ? 'off' : 'on'}`,
-    `set local lock_timeout = ${deadlineMs}`,
-    `set local idle_in_transaction_session_timeout = ${DECIDING_MS}`,
+    { text: 'begin isolation level read committed read write' },
+    { text: `set local lock_timeout = ${deadlineMs}` },
+    { text: `set local idle_in_transaction_session_timeout = ${DECIDING_MS}` },
   ];
+}
+
+function ending(relaxed: boolean): readonly WireStatement[] {
+  return [{ text: `set local synchronous_commit = ${relaxed ? 'off' : 'on'}` }, { text: 'commit' }];
+}
+
+/** Whether nothing in a group waits for the flush, if the ledger writes to this log. */
+function isRelaxed(group: readonly Waiting[], log: string | undefined): boolean {
+  return group.every(
+    (one) =>
+      one.durability === 'relaxed' ||
+      (one.durability === 'claim' && one.log !== undefined && one.log.name === log),
+  );
+}
+
+/** Asks which log the session writes to, and fails unless it is this one, if one is given. */
+function demandLog(log: string | null): WireStatement {
+  const text = `select log.name, 1 / case when $1::text is null or log.name = $1 then 1 else 0 end
+    from (select (${COMMIT_LOG}) as name) as log`;
+  return { text, values: [log] };
+}
+
+/** Tells those who write to the same log that a transaction in it is the ledger's. */
+function noteTransaction(
+  group: readonly Waiting[],
+  log: string | undefined,
+  transaction: string | null | undefined,
+): void {
+  if (transaction == null) return;
+  for (const one of group) if (one.log?.name === log) one.log?.note(transaction);
 }
 
 function attempt(tables: FetchedTables, decide: Waiting['decide']): Result {
@@ -310,6 +357,48 @@ async function readTables(
   const occurrences = [...new Set(depends.map((one) => one.occurrence ?? ''))];
   await fetch().occurrences(occurrences).issuancesOf(occurrences).run(session);
   return tables;
+}
+
+async function findStructureFault(
+  session: Connection,
+  queries: Queries,
+): Promise<string | undefined> {
+  try {
+    const { rows } = await session.query(queries.get('structure').text);
+    const [fault] = rows[0] ?? [];
+    return fault == null
+      ? await findIncompleteIndex(session, queries)
+      : `the schema was changed: ${fault}`;
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+const SCANS = ['indexscan', 'indexonlyscan', 'bitmapscan'];
+
+/** An index that lacks a row would let it be written again. */
+async function findIncompleteIndex(
+  session: Connection,
+  queries: Queries,
+): Promise<string | undefined> {
+  const allow = (scans: readonly string[], value: 'on' | 'off') =>
+    scans.map((scan) => ({ text: `set local enable_${scan} = ${value}` }));
+  const { replies, failure } = await session.run([
+    { text: 'begin isolation level repeatable read read only' },
+    { text: 'set local jit = off' },
+    ...allow(['seqscan'], 'off'),
+    queries.get('entries'),
+    ...allow(['seqscan'], 'on'),
+    ...allow(SCANS, 'off'),
+    queries.get('entries'),
+    { text: 'commit' },
+  ]);
+  if (failure !== undefined) throw failure.error;
+  const [byIndex = [], byTable = []] = replies
+    .map(({ rows }) => rows)
+    .filter(({ length }) => length > 0);
+  const wrong = byTable.find(([, count], at) => byIndex[at]?.[1] !== count);
+  return wrong && `the index ${wrong[0]} does not have the rows of its table`;
 }
 
 function openSession({ connection, deadlineMs }: Place): Promise<Connection> {

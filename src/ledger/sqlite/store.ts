@@ -21,7 +21,7 @@ export function sqliteStore(context: LedgerContext, store: LedgerFile): TableSto
   const write = {
     flushed: (work) => writeFlushed(session, work),
     relaxed: (work) => writeRelaxed(session, work),
-    grouped: (work) => guarded(store, group.run(work)),
+    claim: (work) => guarded(store, group.run(work)),
   } satisfies Record<Durability, <T>(work: () => T) => Promise<T>>;
   return {
     context,

@@ -128,11 +128,14 @@ export function verdictTests(kit: LedgerKit): void {
     const { record: claim } = await claimFixture(ledgers, context, 'held');
     const execution = fixtureExecution('someone else');
     for (const kind of ['committed', 'diverged', 'indeterminate'] as const) {
-      await failsWith(
-        'ERR_EM_INVARIANT',
-        ledgers.record(fixtureTerminal(context, claim, kind, { execution }), 'flushed'),
-      );
+      const terminal = fixtureTerminal(context, claim, kind, { execution });
+      await failsWith('ERR_EM_CLAIM_LOST', ledgers.record(terminal, 'flushed'));
     }
+    const named = fixtureTerminal(context, claim, 'rejected', {
+      execution,
+      claim: fixtureDigest('a claim that is gone'),
+    });
+    await failsWith('ERR_EM_CLAIM_LOST', ledgers.record(named, 'flushed'));
     assert.deepEqual(await ledgers.attempts(claim.occurrence), []);
   });
 

@@ -115,7 +115,7 @@ export function postgresOn(
       },
     },
 
-    factory: (folder) => postgres(readPlace(folder).options),
+    factory: (folder) => postgres(optionsIn(folder)),
 
     plan({ n, kind }) {
       const amount = amountOf(n);
@@ -235,6 +235,11 @@ export function linesAfter({ n, kind }: OperationShape, committed: boolean): rea
     ...(committed && kind === 'append' ? [`entry ${n} ${amount}`] : []),
     ...(credited ? [`deposit ${n} ${amount}`] : []),
   ];
+}
+
+/** How the adapter reaches the business data of a folder. */
+export function optionsIn(folder: string): PostgresOptions {
+  return readPlace(folder).options;
 }
 
 function readPlace(folder: string): Place {
