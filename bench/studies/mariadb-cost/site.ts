@@ -100,6 +100,7 @@ async function openDirect(
   const connections = await Promise.all(opening);
   return {
     name: path.name,
+    writesOnce: false,
     approve: async () => {},
     async run(id, client) {
       const connection = connections[client % clients];
@@ -169,6 +170,7 @@ export async function openProtected(site: MariadbSite, reached?: Reached): Promi
   const licenses = new Map<number, unknown>();
   return {
     name: 'protected',
+    writesOnce: true,
     async approve(ids) {
       for (const id of ids)
         licenses.set(id, await approve(runtime, `invoice-${id}`, effectsOf(id)));

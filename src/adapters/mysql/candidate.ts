@@ -40,7 +40,7 @@ import { countUndo, type UndoCount } from './witness.ts';
 /** Channels that must answer and agree. */
 export const CHANNELS = ['recorder', 'undo', 'rows', 'transaction', 'session'] as const;
 
-/** The session that a candidate holds, and the database around it. */
+/** What a candidate works with. No other candidate has its session. */
 export interface MysqlCandidateTools {
   readonly session: ExecutionSession;
   readonly control: ControlAccount;

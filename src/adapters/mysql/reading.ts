@@ -56,7 +56,7 @@ function batchSelects(place: Place, wanted: readonly WantedRows[]): readonly (re
         room = BATCH;
       }
       const some = keys.slice(from, from + room);
-      batches.at(-1)?.push(`(${selectRows(place, index, relation, some)})`);
+      batches.at(-1)?.push(selectRows(place, index, relation, some));
       from += some.length;
       room -= some.length;
     }
@@ -76,9 +76,9 @@ function selectRows(
     return `(${cells.join(', ')})`;
   });
   const table = `${quoteName(database)}.${quoteName(target)}`;
-  const select = `select ${index}, ${imageOf(columns, 'r')} from ${table} r`;
+  const select = `(select ${index}, ${imageOf(columns, 'r')} from ${table} r`;
   const lock = isLocking ? ' lock in share mode' : '';
-  return `${select} where (${names}) in (${tuples.join(', ')})${lock}`;
+  return `${select} where (${names}) in (${tuples.join(', ')})${lock})`;
 }
 
 /** The key of a row, or a key, as text. */
