@@ -72,9 +72,8 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
   while (seen.kills < KILLS || (seen.lostButCommitted === 0 && seen.kills < KILLS + MORE_KILLS)) {
     const label = `${seed}/${seen.kills}`;
     const batch = installation.operations.slice(seen.kills * AT_ONCE, (seen.kills + 1) * AT_ONCE);
-    const end = ledger === undefined ? 'SIGKILL' : (ENDS[seen.kills % ENDS.length] ?? 'SIGKILL');
+    const { end, step } = planEnd(ledger === undefined ? undefined : seen.kills);
     const freezer = new Freezer(server, end);
-    const step = ledger && STEPS_TAKEN[seen.kills % STEPS_TAKEN.length];
     reached = freezeAround(freezer, randomOf(label), step);
     const running = Promise.all(batch.map((operation) => execute(runtime, operation, freezer)));
     // Nobody hears anything from a stopped server; the kill closes its connections.
@@ -116,6 +115,14 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
   console.log(`server kills, seed ${seed}: ${JSON.stringify(seen)}`);
   assert.ok(seen.lostButCommitted > 0, 'no COMMIT was lost after it had become durable');
   assert.ok(seen.lostAndVoid + seen.rejected > 0, 'no COMMIT was lost before it became durable');
+}
+
+/** Every other end of a server with a ledger comes at the next step; all others around COMMIT. */
+function planEnd(turn: number | undefined) {
+  if (turn === undefined || turn % 2 === 0) return { end: 'SIGKILL', step: undefined } as const;
+  const at = (turn - 1) / 2;
+  const end = ENDS[at % ENDS.length] ?? 'SIGKILL';
+  return { end, step: STEPS_TAKEN[at % STEPS_TAKEN.length] };
 }
 
 /**
