@@ -89,7 +89,7 @@ function plotsOf(study: string, cells: readonly WrittenCell[]): Markup {
         return task === undefined ? [] : [{ ...cell, name: task }];
       });
       const { points, paper } = growthOf(cells);
-      return markup`${plotRatios('Held over direct', ratios, 3)}${plotGrowth('Comparison by effects', points, paper)}`;
+      return markup`${plotRatios('Held over direct', ratios, 3.6)}${plotGrowth('Comparison by effects', points, paper)}`;
     }
     default:
       return NOTHING;

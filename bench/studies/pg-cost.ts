@@ -7,6 +7,7 @@ import { measureBulk } from './pg-cost/bulk.ts';
 import { cpuMeter } from './pg-cost/cpu.ts';
 import { measureRelations, measureSizes } from './pg-cost/growth.ts';
 import { measureLatency } from './pg-cost/latency.ts';
+import { measureLedgers } from './pg-cost/ledgers.ts';
 import { openSite, startBenchServer } from './pg-cost/site.ts';
 import { measureThroughput } from './pg-cost/throughput.ts';
 
@@ -17,6 +18,7 @@ const QUICK = {
   latency: { blocks: 2, perBlock: 10, warmup: 10 },
   throughput: { rounds: 1, direct: 200, held: 50, locked: 4 },
   bulk: { rows: 1000, rounds: 1 },
+  ledgers: { claims: 64, occurrences: [200, 1000], lookups: 50 },
   sizes: { rows: [1000, 10_000], turns: 1 },
   relations: { executed: [12, 40], certified: [12, 40], turns: 1 },
   growth: { blocks: 2, perBlock: 8, warmup: 8 },
@@ -24,9 +26,10 @@ const QUICK = {
 };
 const FULL: typeof QUICK = {
   rows: 20_000,
-  latency: { blocks: 12, perBlock: 40, warmup: 500 },
+  latency: { blocks: 12, perBlock: 40, warmup: 200 },
   throughput: { rounds: 4, direct: 1000, held: 250, locked: 16 },
   bulk: { rows: 50_000, rounds: 3 },
+  ledgers: { claims: 2000, occurrences: [10_000, 1_000_000], lookups: 1000 },
   sizes: { rows: [1000, 100_000, 1_000_000], turns: 4 },
   relations: { executed: [12, 100], certified: [12, 100, 1000], turns: 3 },
   growth: { blocks: 2, perBlock: 40, warmup: 40 },
@@ -50,15 +53,13 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     const numbers = { next: 1 };
     progress('1 client');
     add(await measureLatency(site, size.latency, numbers, cpuMeter(server.pid)));
-    for (const { clients, least } of [
-      { clients: 8, least: 0.25 },
-      { clients: 32, least: 0.2 },
-    ]) {
+    for (const clients of [8, 32]) {
       progress(`${clients} clients`);
-      const setting = { clients, least, relations: RELATIONS };
+      const setting = { clients, relations: RELATIONS };
       add(await measureThroughput(site, setting, size.throughput, numbers));
     }
     add(await measureBulk(site, size.bulk, progress));
+    add(await measureLedgers(site, size.ledgers, progress));
   }
   progress(`tables with ${size.sizes.rows.join(', ')} rows`);
   add(await measureSizes(server, { ...size.sizes, relations: RELATIONS }, size.growth));

@@ -37,9 +37,21 @@ export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
  * The content address of a record: what other records and licenses name it by. The record is
  * checked first.
  */
-export function digestRecord<T>(kind: RecordKind<T>, record: T): Digest {
-  return digestText(kind.domain, kind.text(record));
+export function digestRecord<T extends object>(kind: RecordKind<T>, record: T): Digest {
+  const text = kind.text(record);
+  if (text.length < COPY_LIMIT) return digestText(kind.domain, text);
+  const known = digested.get(record);
+  if (known?.kind === kind && known.text === text) return known.digest;
+  const digest = digestText(kind.domain, text);
+  digested.set(record, { kind, text, digest });
+  return digest;
 }
+
+/** Digests of long records. The text is compared, because a record need not be frozen. */
+const digested = new WeakMap<
+  object,
+  { readonly kind: unknown; readonly text: string; readonly digest: Digest }
+>();
 
 /**
  * The digest of any plain value under a label of the caller's, for what is bound by digest but is

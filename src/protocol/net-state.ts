@@ -15,7 +15,12 @@ export function netEffects(
 ): readonly Effect[] {
   const isWhole = changes.every((change) => relation.isWhole(change));
   const rows = isWhole ? cancelRows(relation, changes) : followRows(relation, changes);
-  return rows.flatMap((row) => effectOf(target, row) ?? []);
+  const effects: Effect[] = [];
+  for (const row of rows) {
+    const effect = effectOf(target, row);
+    if (effect !== undefined) effects.push(effect);
+  }
+  return effects;
 }
 
 /** What stands under a key at first and at last; undefined where the row does not exist. */
@@ -27,11 +32,11 @@ interface NetRow {
 }
 
 function effectOf(target: string, { key, before, after }: NetRow): Effect | undefined {
-  const named = key === undefined ? { target } : { target, key };
-  if (before === undefined) return after && { op: 'insert', ...named, after };
-  if (after === undefined) return { op: 'delete', ...named, before };
+  const named = key && { key };
+  if (before === undefined) return after && { op: 'insert', target, ...named, after };
+  if (after === undefined) return { op: 'delete', target, ...named, before };
   const changes = findChanges(before, after);
-  return changes && { op: 'update', ...named, before: changes.before, after: changes.after };
+  return changes && { op: 'update', target, ...named, ...changes };
 }
 
 /** The images that writes under one key found and left. */
@@ -47,22 +52,46 @@ interface Images {
  * one from after remain. Without a key every row that remains was inserted or deleted.
  */
 function cancelRows(relation: RelationReader, changes: readonly ReadChange[]): readonly NetRow[] {
-  const byKey = new Map<string | number, Images>();
-  const at = (key: Row | undefined): Images => {
+  const byKey = new Map<string | number, NetRow | Images>();
+  const write = (key: Row | undefined, before: Row | undefined, after: Row | undefined) => {
     const id = key === undefined ? '' : (numberOf(key) ?? rowText(key));
     const known = byKey.get(id);
-    if (known !== undefined) return known;
-    const images = { key, removed: [], added: [] };
-    byKey.set(id, images);
-    return images;
+    // Most rows are written once, and that write is their net change.
+    if (known === undefined) {
+      byKey.set(id, { key, before, after });
+      return;
+    }
+    const images = imagesOf(known);
+    if (images !== known) byKey.set(id, images);
+    if (before !== undefined) images.removed.push(before);
+    if (after !== undefined) images.added.push(after);
   };
   for (const change of changes) {
     const { op, key } = change;
-    if (op !== 'insert') at(key).removed.push(change.before);
-    if (op === 'insert') at(key).added.push(change.after);
-    if (op === 'update') at(change.newKey ?? key).added.push(change.after);
+    if (op === 'insert') write(key, undefined, change.after);
+    else if (op === 'delete') write(key, change.before, undefined);
+    else if (change.newKey === undefined) write(key, change.before, change.after);
+    else {
+      write(key, change.before, undefined);
+      write(change.newKey, undefined, change.after);
+    }
   }
-  return [...byKey.values()].flatMap((images) => netImages(relation, images));
+  const rows: NetRow[] = [];
+  for (const known of byKey.values()) {
+    if (!('removed' in known) && known.key !== undefined) rows.push(known);
+    else for (const row of netImages(relation, imagesOf(known))) rows.push(row);
+  }
+  return rows;
+}
+
+function imagesOf(written: NetRow | Images): Images {
+  if ('removed' in written) return written;
+  const { key, before, after } = written;
+  return {
+    key,
+    removed: before === undefined ? [] : [before],
+    added: after === undefined ? [] : [after],
+  };
 }
 
 function netImages(relation: RelationReader, images: Images): readonly NetRow[] {

@@ -87,11 +87,8 @@ export interface RecordKind<T> {
   text(record: T): string;
 }
 
-/**
- * Longer texts are not kept beside their record: writing them again is cheaper than holding two of
- * everything.
- */
-const KEPT_CHARACTERS_MAX = 1 << 20;
+/** Longer texts are not kept with their record, because of the memory; they are written again. */
+const KEPT_CHARACTERS_MAX = 1 << 25;
 
 /** Defines a record kind and how it is read. */
 export function defineRecord<T extends object>(

@@ -1,3 +1,4 @@
+import type { Survey } from '../contract/adapter.ts';
 import { type Deadline, deadlineIn } from '../contract/clock.ts';
 import type { ClaimRequest, Standing } from '../contract/ledgers.ts';
 import type { Claim, Proof } from '../contract/proof.ts';
@@ -71,21 +72,25 @@ export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,
 ): { readonly kind: 'signed'; readonly attempt: SignedAttempt } | Refused {
-  const refusal = checkSignature(deployment, attempt.signed);
+  const refusal = checkSignature(deployment, attempt);
   return refusal === undefined
     ? { kind: 'signed', attempt: attempt as SignedAttempt }
     : { kind: 'refused', refusal };
 }
 
 /** Why it does not count as signed, if so. */
-function checkSignature(deployment: Deployment, signed: SignedLicense): Refusal | undefined {
+function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): Refusal | undefined {
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
   if (keys === undefined) {
     const detail = `"${issuer}" is not a designated issuer of this deployment`;
     return { reason: 'issuer-unknown', detail };
   }
-  if (deployment.verifyLicense(keys, signed)) return undefined;
+  if (deployment.licenses.find(lineage, signed.signature) !== undefined) return undefined;
+  if (deployment.verifyLicense(keys, signed)) {
+    deployment.licenses.add(lineage, signed.signature);
+    return undefined;
+  }
   const detail = `the signature is not by a registered key of "${issuer}"`;
   return { reason: 'signature-invalid', detail };
 }
@@ -105,6 +110,8 @@ export type Authority =
       readonly claim: Claim;
       readonly attempt: Attempt;
       readonly leased: Deadline;
+      /** The backend as it was surveyed while the claim was recorded. */
+      readonly surveying: Promise<Survey>;
     }
   | Refused;
 
@@ -117,10 +124,11 @@ export async function claimAuthority(
   attempt: SignedAttempt,
   request: AuthorityRequest,
 ): Promise<Authority> {
+  const unfit = checkTerms(deployment, attempt, request.action);
+  if (unfit !== undefined) return { kind: 'refused', refusal: unfit };
+  const surveying = surveyAhead(attempt.admitted);
   const invalid =
-    checkTerms(deployment, attempt, request.action) ??
-    (await checkLiveState(attempt, request.revision)) ??
-    (await checkService(deployment, attempt));
+    (await checkLiveState(attempt, request.revision)) ?? (await checkService(deployment, attempt));
   if (invalid !== undefined) return { kind: 'refused', refusal: invalid };
   deployment.reached('path:validated');
 
@@ -135,7 +143,18 @@ export async function claimAuthority(
   const { occurrence } = sealed.record;
   const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
   deployment.reached('path:claimed');
-  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence }, leased };
+  return { kind: 'claimed', claim, attempt: { ...attempt, occurrence }, leased, surveying };
+}
+
+/**
+ * Asks for the survey that the certificate is made from. The backend answers while the ledger
+ * flushes the claim. The final gate surveys again, so a change from here on is noticed.
+ */
+function surveyAhead({ adapter }: Admitted): Promise<Survey> {
+  const surveying = adapter.survey();
+  // A failure counts once the claim stands; without a claim it does not matter.
+  surveying.catch(() => {});
+  return surveying;
 }
 
 async function checkLiveState(
@@ -206,8 +225,7 @@ export function checkLicense(
   attempt: Attempt,
   action: unknown,
 ): Refusal | undefined {
-  const { signed } = attempt;
-  return checkSignature(deployment, signed) ?? checkTerms(deployment, attempt, action);
+  return checkSignature(deployment, attempt) ?? checkTerms(deployment, attempt, action);
 }
 
 /**
@@ -223,7 +241,7 @@ function checkTerms(
   const issuer = deployment.policy.issuers[license.issuer] as Policy['issuers'][string];
   return (
     checkDesignation(deployment, attempt, issuer) ??
-    checkOutcome(attempt) ??
+    checkOutcome(deployment, attempt) ??
     checkExtent(attempt, issuer) ??
     checkPresupposed(deployment, attempt, action) ??
     checkTime(deployment, attempt)
@@ -255,11 +273,27 @@ function checkDesignation(
 }
 
 /** Whether the outcome in hand is the one that was signed, as it was rendered and registered. */
-function checkOutcome({ admitted, signed }: Attempt): Refusal | undefined {
+function checkOutcome(
+  { licenses }: Deployment,
+  { admitted, signed, lineage }: Attempt,
+): Refusal | undefined {
   const { license, approved } = signed;
   const isSigned = digestRecord(approvedRecord, approved) === license.approved;
   if (!isSigned || approved.adapter !== license.adapter)
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
+  const checked = licenses.find(lineage, signed.signature);
+  const unsound = checked?.isSound === true ? undefined : findUnsound(admitted, signed);
+  if (unsound !== undefined) return unsound;
+  if (checked !== undefined) checked.isSound = true;
+  const unsettable = findRefusedSetting(admitted, approved.settings);
+  return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);
+}
+
+/** What is wrong with an outcome that was signed, whenever it is used. */
+function findUnsound(
+  admitted: Admitted,
+  { license, approved }: SignedLicense,
+): Refusal | undefined {
   const unusable = findUnusable(approved);
   if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
   const rendering = renderingDigest(approved.salt, renderLicense(license, approved));
@@ -271,8 +305,7 @@ function checkOutcome({ admitted, signed }: Attempt): Refusal | undefined {
     const detail = 'the outcome was approved for other registered relations or columns';
     return refuse('registration-mismatch', detail);
   }
-  const unsettable = findRefusedSetting(admitted, approved.settings);
-  return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);
+  return undefined;
 }
 
 /** Whether the outcome is small enough to be sent, and within the issuer's limits. */

@@ -18,10 +18,11 @@ export async function certify(
   deployment: Deployment,
   admitted: Admitted,
   claim: Claim,
+  surveying = admitted.adapter.survey(),
 ): Promise<Certification> {
   // A copy, because the next survey is compared with it: an adapter may hand out the same object
   // again.
-  const survey = { ...(await admitted.adapter.survey()) };
+  const survey = { ...(await surveying) };
   const open = unclassified(survey);
   if (open.length > 0) {
     const refusal = { reason: 'outlet-unclassified', detail: describeOutlets(open) };

@@ -10,6 +10,7 @@ import type { classify } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';
 import type { Value } from '../protocol/value.ts';
+import type { CheckedLicenses } from './checked-licenses.ts';
 import type { Leases } from './lease.ts';
 import type { Operation } from './operation.ts';
 import type { ProvingContext } from './prove.ts';
@@ -67,6 +68,7 @@ export interface Deployment {
   /** How long a stage that other transactions prevent is tried again. */
   readonly restageMs: number;
   readonly leases: Leases;
+  readonly licenses: CheckedLicenses;
   readonly refusals: RefusalBound;
 }
 

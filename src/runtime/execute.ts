@@ -1,3 +1,4 @@
+import type { Survey } from '../contract/adapter.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import { describeDecided } from '../protocol/marker.ts';
@@ -98,11 +99,15 @@ async function executeLicense(
     return await finishUnclaimed(deployment, opened, 'authority', refusal);
   }
 
-  const { attempt, claim, leased } = authority;
+  const { attempt, claim, leased, surveying } = authority;
   let isOpen = true;
   try {
     using _lease = deployment.leases.keep(attempt, leased);
-    const terminal = await executeClaimed(deployment, { attempt, claim, action, revision });
+    const terminal = await executeClaimed(
+      deployment,
+      { attempt, claim, action, revision },
+      surveying,
+    );
     isOpen = terminal.kind === 'indeterminate';
     return terminal;
   } finally {
@@ -146,11 +151,13 @@ async function finishUnclaimed(
 async function executeClaimed(
   deployment: Deployment,
   claimed: Omit<Established, 'certificate' | 'survey'>,
+  firstSurvey: Promise<Survey>,
 ): Promise<Executed> {
   const { admitted } = claimed.attempt;
   const tries = new Tries(deployment);
   for (;;) {
-    const boundary = await closeBoundary(deployment, claimed).catch(
+    const surveying = tries.failed.length === 0 ? firstSurvey : admitted.adapter.survey();
+    const boundary = await closeBoundary(deployment, claimed, surveying).catch(
       (error: unknown): Refused => ({ kind: 'refused', refusal: faultOf(admitted, error) }),
     );
     if (boundary.kind === 'refused')
@@ -181,9 +188,10 @@ async function finishUnstaged(
 async function closeBoundary(
   deployment: Deployment,
   { attempt, claim }: Pick<Established, 'attempt' | 'claim'>,
+  surveying: Promise<Survey>,
 ): Promise<Certification> {
   const { admitted } = attempt;
-  const boundary = await certify(deployment, admitted, claim);
+  const boundary = await certify(deployment, admitted, claim, surveying);
   if (boundary.kind === 'refused') return boundary;
   if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
   const detail = 'the credential changed since the service was tried, and with this one it was not';

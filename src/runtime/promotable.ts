@@ -1,7 +1,9 @@
 import type { Stage, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
+import type { Effect } from '../protocol/effect.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
-import { prepareApproved } from '../protocol/match.ts';
+import type { Approved } from '../protocol/manifest.ts';
+import { type Prepared, prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
@@ -97,12 +99,13 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   run.at = 'comparison';
   const evidence = await stage.observe();
   const observation = establish(evidence, admitted.registration, admitted.frame.channels);
-  const outcome = deployment.classify(prepareApproved(approved), observation, evidence);
+  const known = knownOf(approved);
+  const outcome = deployment.classify(known.prepared, observation, evidence);
   run.seen = { outcome, residue: tries.residue(evidence.residue) };
   deployment.reached('path:observed');
   if (outcome.kind !== 'EXACT') return { kind: 'refused', refusal: explain(outcome) };
 
-  const observed = observedDigest(deployment, admitted, outcome.effects);
+  const observed = digestExact(run, known, outcome.effects);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
   const permit = bindStagePermit(established, bound);
   deployment.reached('path:permit-bound');
@@ -113,6 +116,32 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   if (gate.kind === 'refused') return gate;
   deployment.reached('path:gate-passed');
   return { kind: 'passed', stage, permit: gate.permit, observed, generated };
+}
+
+/** What follows from an approval alone, found at its first use. */
+interface KnownApproval {
+  readonly prepared: Prepared;
+  /** Digest of the only outcome that is equal to it, where there is only one. */
+  observed?: Digest;
+}
+
+const approvals = new WeakMap<Approved, KnownApproval>();
+
+function knownOf(approved: Approved): KnownApproval {
+  const known = approvals.get(approved) ?? { prepared: prepareApproved(approved) };
+  approvals.set(approved, known);
+  return known;
+}
+
+/** Digest of an outcome that is EXACT. Without constraints every such outcome has the same. */
+function digestExact(run: Run, known: KnownApproval, effects: readonly Effect[]): Digest {
+  const { deployment, admitted } = run;
+  const { constrained, volatile } = known.prepared;
+  const isKeyed = admitted.registration.values === 'digest';
+  if (isKeyed || constrained.length > 0 || volatile.size > 0)
+    return observedDigest(deployment, admitted, effects);
+  known.observed ??= observedDigest(deployment, admitted, effects);
+  return known.observed;
 }
 
 /** Rows are handed out after the commit only. */

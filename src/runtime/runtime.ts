@@ -26,6 +26,7 @@ import type { RequestsConfig } from '../requests/configuration.ts';
 import { admit } from './admit.ts';
 import type { Refusal } from './attempt.ts';
 import { type CheckOptions, checkProposal, checkSigned } from './check.ts';
+import { CheckedLicenses } from './checked-licenses.ts';
 import { checkConfiguration, LEASE_MS, RESTAGE_MS } from './configuration.ts';
 import {
   type Lineage,
@@ -291,6 +292,7 @@ async function openDeployment(
     leaseMs,
     restageMs,
     leases: openLeases(ledgers, leaseMs, clock),
+    licenses: new CheckedLicenses(),
     refusals: openRefusalBound(ledgers, clock),
   };
 }

@@ -4,7 +4,7 @@ import { STEPS, type Step } from '../../src/contract/steps.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import type { Digest, OccurrenceId } from '../../src/protocol/record.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { backendNamed } from './backends/index.ts';
+import { backendNamed } from './backends/named.ts';
 import {
   ADAPTER,
   type Arming,
@@ -38,12 +38,13 @@ function current(): Runtime {
 
 async function open(site: Site): Promise<null> {
   const { ledger, keyring, issuerKey, leaseMs, folder } = site;
+  const backend = await backendNamed(site.backend);
   runtime = await createRuntime(
     {
       store: ledger,
       keyring,
       issuers: { [ISSUER]: { key: issuerKey, may: [ADAPTER] } },
-      adapters: { [ADAPTER]: backendNamed(site.backend).factory(folder) },
+      adapters: { [ADAPTER]: backend.factory(folder) },
       leaseMs,
       recoverAtStart: false,
     },

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
+import { chownSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,6 +45,8 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
   #account: Account = {};
   #settings: MariadbOrder['settings'] = {};
   readonly #log = join(this.folder, 'log');
+  /** A server removes the temporary tables it finds when it starts, those of others too. */
+  readonly #temporary = join(this.folder, '.temporary');
   #program: ChildProcess | undefined;
   #removing = false;
 
@@ -57,9 +59,11 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
     if (found === undefined) throw new Error(MISSING);
     this.#settings = { ...DEFAULTS, ...settings };
     this.#account = serverAccount();
+    mkdirSync(this.#temporary);
     if (this.#account.uid !== undefined) {
       refuseClosedParents(this.folder);
-      chownSync(this.folder, this.#account.uid, this.#account.gid);
+      for (const folder of [this.folder, this.#temporary])
+        chownSync(folder, this.#account.uid, this.#account.gid);
     }
     const program = this.#spawn(['--bootstrap', '--innodb-log-file-size=16M']);
     const tables = SYSTEM_TABLES.map((file) => readFileSync(join(found.scripts, file), 'utf8'));
@@ -111,8 +115,9 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
     const found = findMariadb();
     if (this.#removing || found === undefined) throw new Error('the server is being removed');
     const log = openSync(this.#log, 'a');
-    const fixed = ['--no-defaults', `--datadir=${this.folder}`, '--skip-name-resolve'];
-    const program = spawn(found.program, [...fixed, ...options], {
+    const folders = [`--datadir=${this.folder}`, `--tmpdir=${this.#temporary}`];
+    const fixed = ['--no-defaults', ...folders, '--ignore-db-dirs=.temporary'];
+    const program = spawn(found.program, [...fixed, '--skip-name-resolve', ...options], {
       ...this.#account,
       cwd: this.folder,
       env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },

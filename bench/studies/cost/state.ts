@@ -216,7 +216,7 @@ function summarise(
         'STATE: median of held over direct',
         over(({ direct, held }) => median(held) / median(direct)),
         'x',
-        3,
+        3.6,
       ),
       paper: PAPER_STATE.ratio,
     },

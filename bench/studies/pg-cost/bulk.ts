@@ -8,6 +8,8 @@ import type { Site } from './site.ts';
 
 interface BulkStatement {
   readonly name: string;
+  /** The most that it may take over the bare statement. */
+  readonly target: number;
   readonly sql: string;
   readonly effect: (id: number) => ApprovedEffect;
 }
@@ -16,16 +18,19 @@ interface BulkStatement {
 const STATEMENTS: readonly BulkStatement[] = [
   {
     name: 'insert',
+    target: 2.5,
     sql: `insert into ${BULK_TABLE} select n, 100, 'line ' || n from generate_series(1, $1::integer) as n`,
     effect: (id) => insert(BULK_TABLE, { id, amount_cents: 100, text: `line ${id}` }),
   },
   {
     name: 'update',
+    target: 3,
     sql: `update ${BULK_TABLE} set amount_cents = amount_cents + 1 where id <= $1::integer`,
     effect: (id) => update(BULK_TABLE, { id }, { amount_cents: [100, 101] }),
   },
   {
     name: 'delete',
+    target: 7,
     sql: `delete from ${BULK_TABLE} where id <= $1::integer`,
     effect: (id) => remove(BULK_TABLE, { id }, { amount_cents: 101, text: `line ${id}` }),
   },
@@ -51,6 +56,7 @@ export async function measureBulk(
     held: [] as number[],
     compared: [] as number[],
   }));
+  const first: number[] = [];
   const approved: (() => Promise<void>)[] = [];
   for (let round = 0; round <= rounds; round += 1) {
     progress(`bulk, round ${round} of ${rounds}`);
@@ -63,13 +69,16 @@ export async function measureBulk(
         await client.query(statement.sql, [rows]);
         await client.query('commit');
       });
-      if (round === 0) continue; // It compiles.
+      if (round === 0) {
+        first[index] = held / bare;
+        continue; // It compiles, and the license is checked.
+      }
       times[index]?.bare.push(bare);
       times[index]?.held.push(held);
       times[index]?.compared.push(promotedAt - claimedAt);
     }
   }
-  return STATEMENTS.flatMap(({ name }, index) => {
+  return STATEMENTS.flatMap(({ name, target }, index) => {
     const { bare = [], held = [], compared = [] } = times[index] ?? {};
     const over = (those: readonly number[]) =>
       median(those.map((time, round) => time / (bare[round] ?? Number.NaN)));
@@ -78,7 +87,8 @@ export async function measureBulk(
       figure(`bulk ${name}: protected from claim to promotion`, median(compared), 'ms'),
       figure(`bulk ${name}: protected, license of ${rows} effects included`, median(held), 'ms'),
       figure(`bulk ${name}: claim to promotion over bare`, over(compared), 'x'),
-      atMost(`bulk ${name}: protected over bare`, over(held), 'x', 2),
+      figure(`bulk ${name}: first use of its license over bare`, first[index] ?? Number.NaN, 'x'),
+      atMost(`bulk ${name}: protected over bare`, over(held), 'x', target),
     ];
   });
 }

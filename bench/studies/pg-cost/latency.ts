@@ -1,7 +1,8 @@
 import type { Step } from '../../../src/contract/steps.ts';
 import { atMost, type Cell, figure, median, quantile } from '../../study.ts';
 import type { CpuMeter } from './cpu.ts';
-import { connect, openDirect, openHeld, type Path } from './paths.ts';
+import { openFloor } from './floor.ts';
+import { connect, LEDGERS, openDirect, openHeld, type Path } from './paths.ts';
 import type { Site } from './site.ts';
 
 export interface LatencySize {
@@ -53,67 +54,79 @@ export function ratio(of: Blocks | undefined, to: Blocks | undefined): number {
   return median((of ?? []).map((block, index) => median(block) / median(to?.[index] ?? [])));
 }
 
-/** What one client waits for, and where the time goes. */
+/** Targets of the ratios to the direct transaction, by ledger. */
+const TARGETS = {
+  SQLite: { protected: 3.6, certified: 4 },
+  PostgreSQL: { protected: 3, certified: 3.4 },
+} as const;
+
+/** What one client waits for, and where the time goes, with both ledgers. */
 export async function measureLatency(
   site: Site,
   size: LatencySize,
   numbers: { next: number },
   meter: CpuMeter,
 ): Promise<Cell[]> {
-  const steps = { protected: stepTimer(), certified: stepTimer() };
-  await using direct = await openDirect(site, 1);
-  await using held = await openHeld(site, { certified: false, reached: steps.protected.reached });
-  await using certified = await openHeld(site, {
-    certified: true,
-    reached: steps.certified.reached,
+  await using opened = new AsyncDisposableStack();
+  const open = async (path: Promise<Path>) => opened.use(await path);
+  const paths = [await open(openDirect(site, 1))];
+  const timers: { readonly name: string; readonly timer: StepTimer }[] = [];
+  for (const ledger of LEDGERS) {
+    paths.push(await open(openFloor(site, ledger, 1)));
+    for (const certified of [false, true]) {
+      const timer = stepTimer();
+      const { reached } = timer;
+      const path = await open(openHeld(site, { certified, ledger, reached }));
+      timers.push({ name: path.name, timer });
+      paths.push(timer.wrap(path));
+    }
+  }
+  const strangers = opened.use(await connect(site.plainUrl, 1));
+  paths.push(await open(openHeld(site, { certified: true, stranger: strangers.client(0) })));
+  const used = paths.map(() => ({ client: [] as number[], server: [] as number[] }));
+  const times = await interleave(paths, size, numbers, async (path, block) => {
+    const before = meter.read();
+    await block();
+    const after = meter.read();
+    used[path]?.client.push((after.client - before.client) / size.perBlock);
+    used[path]?.server.push((after.server - before.server) / size.perBlock);
   });
-  await using strangers = await connect(site.plainUrl, 1);
-  await using among = await openHeld(site, { certified: true, stranger: strangers.client(0) });
-  const timed = [direct, steps.protected.wrap(held), steps.certified.wrap(certified), among];
-  const used = timed.map(() => ({ client: [] as number[], server: [] as number[] }));
-  const [plain, uncertified, full, disturbed] = await interleave(
-    timed,
-    size,
-    numbers,
-    async (path, block) => {
-      const before = meter.read();
-      await block();
-      const after = meter.read();
-      used[path]?.client.push((after.client - before.client) / size.perBlock);
-      used[path]?.server.push((after.server - before.server) / size.perBlock);
-    },
-  );
-  const cells = [plain, uncertified, full, disturbed].flatMap((blocks, index) => [
-    figure(`1 client: ${timed[index]?.name}, median`, median((blocks ?? []).flat()), 'ms'),
-    figure(`1 client: ${timed[index]?.name}, p95`, quantile((blocks ?? []).flat(), 0.95), 'ms'),
-    figure(
-      `1 client: ${timed[index]?.name}, processor time of the client`,
-      median(used[index]?.client ?? []),
-      'ms',
-    ),
-    figure(
-      `1 client: ${timed[index]?.name}, processor time of the server`,
-      median(used[index]?.server ?? []),
-      'ms',
-    ),
+  const figures = paths.flatMap(({ name }, index) => [
+    figure(`1 client: ${name}, median`, median((times[index] ?? []).flat()), 'ms'),
+    figure(`1 client: ${name}, p95`, quantile((times[index] ?? []).flat(), 0.95), 'ms'),
+    figure(`1 client: ${name}, client's processor`, median(used[index]?.client ?? []), 'ms'),
+    figure(`1 client: ${name}, server's processor`, median(used[index]?.server ?? []), 'ms'),
   ]);
+  const byName = new Map(paths.map(({ name }, index) => [name, times[index]]));
+  const steps = timers.flatMap(({ name, timer }) => timer.figures(name));
+  return [...figures, ...ratiosOf(byName), ...steps];
+}
+
+function ratiosOf(times: ReadonlyMap<string, Blocks | undefined>): readonly Cell[] {
+  const over = (name: string, to: string) => ratio(times.get(name), times.get(to));
+  const perLedger = LEDGERS.flatMap((ledger) => {
+    const [floor, held, full] = ['floor', 'protected', 'certified'].map(
+      (path) => `${path}, ${ledger} ledger`,
+    ) as [string, string, string];
+    const target = TARGETS[ledger];
+    return [
+      figure(`1 client: ${floor} over direct`, over(floor, 'direct'), 'x'),
+      atMost(`1 client: ${held} over direct`, over(held, 'direct'), 'x', target.protected),
+      atMost(`1 client: ${full} over direct`, over(full, 'direct'), 'x', target.certified),
+      figure(`1 client: ${held} over its floor`, over(held, floor), 'x'),
+    ];
+  });
+  const held = 'protected, SQLite ledger';
+  const among = over('certified among strangers, SQLite ledger', held);
+  const certified = over('certified, SQLite ledger', held);
   return [
-    ...cells,
-    atMost('1 client: protected over direct', ratio(uncertified, plain), 'x', 2.6),
-    atMost('1 client: certified over direct', ratio(full, plain), 'x', 3),
-    {
-      ...atMost('1 client: certified over protected', ratio(full, uncertified), 'x', 1.5),
-      paper: 2.19,
-    },
-    figure(
-      '1 client: certified among strangers over protected',
-      ratio(disturbed, uncertified),
-      'x',
-    ),
-    ...steps.protected.figures('protected'),
-    ...steps.certified.figures('certified'),
+    ...perLedger,
+    { ...atMost('1 client: certified over protected', certified, 'x', 1.5), paper: 2.19 },
+    atMost('1 client: certified among strangers over protected', among, 'x', 1.4),
   ];
 }
+
+type StepTimer = ReturnType<typeof stepTimer>;
 
 /** Notes when the steps of an execution are reached, each as the time since the one before. */
 function stepTimer() {

@@ -35,6 +35,7 @@ export async function openLockAndSnapshot(
     .join(' union all ');
   return {
     name: 'lock and snapshot',
+    writesOnce: false,
     approve: async () => {},
     async run(id, index) {
       const client = connections.client(index);

@@ -12,6 +12,8 @@ import type { Site } from './site.ts';
 /** One way to run the operation. */
 export interface Path extends AsyncDisposable {
   readonly name: string;
+  /** It needs rows that no operation has changed before. */
+  readonly writesOnce: boolean;
   /** What must exist before the operation may run; never measured. */
   approve(ids: readonly number[]): Promise<void>;
   /** Runs the operation on the rows of this number, on behalf of one of the clients. */
@@ -43,6 +45,7 @@ export async function openDirect(site: Site, clients: number): Promise<Path> {
   const connections = await connect(site.plainUrl, clients);
   return {
     name: 'direct',
+    writesOnce: false,
     approve: async () => {},
     async run(id, index) {
       const client = connections.client(index);
@@ -60,6 +63,11 @@ export interface BenchRuntime extends AsyncDisposable {
   approve(request: Omit<PrepareRequest, 'adapter' | 'planRevision'>): Promise<unknown>;
 }
 
+/** Where the ledger is: a SQLite file, or a schema in the database of the books. */
+export type LedgerKind = 'SQLite' | 'PostgreSQL';
+
+export const LEDGERS: readonly LedgerKind[] = ['SQLite', 'PostgreSQL'];
+
 /**
  * Opens a runtime with its own ledger. Without certification the survey of the first admission is
  * presented for ever: a seam of this study, which the adapter has no option for.
@@ -68,19 +76,20 @@ export async function openRuntime(
   site: Site,
   {
     certified,
+    ledger = 'SQLite',
     stranger,
     reached,
     ...changes
-  }: { certified: boolean; stranger?: pg.Client; reached?: Reached } & Partial<PostgresOptions>,
+  }: HeldOptions & Partial<PostgresOptions>,
 ): Promise<BenchRuntime> {
   const factory = postgres({ ...site.options, ...changes });
   const certifying = stranger === undefined ? factory : disturbed(factory, stranger);
   const key = generateApprover('bench');
-  const ledger = `ledger-${key.publicKey.slice(-12).replace(/\W/g, '_')}`;
+  const file = join(site.folder, `ledger-${key.publicKey.slice(-12).replace(/\W/g, '_')}`);
   const runtime = await createRuntime(
     {
-      store: join(site.folder, `${ledger}.db`),
-      keyring: join(site.folder, `${ledger}.json`),
+      store: ledger === 'SQLite' ? `${file}.db` : await site.createLedger(),
+      keyring: `${file}.json`,
       issuers: { bench: { key: key.publicKey, may: ['books'] } },
       adapters: { books: certified ? certifying : surveyedOnce(factory) },
     },
@@ -123,23 +132,22 @@ function disturbed<A>(factory: AdapterFactory<A>, stranger: pg.Client): AdapterF
   };
 }
 
+/** How the operation is protected. */
+export interface HeldOptions {
+  readonly certified: boolean;
+  readonly ledger?: LedgerKind;
+  /** Commits before every survey. */
+  readonly stranger?: pg.Client;
+  readonly reached?: Reached;
+}
+
 /** The operation under a license. */
-export async function openHeld(
-  site: Site,
-  options: {
-    readonly certified: boolean;
-    readonly stranger?: pg.Client;
-    readonly reached?: Reached;
-  },
-): Promise<Path> {
+export async function openHeld(site: Site, options: HeldOptions): Promise<Path> {
   const bench = await openRuntime(site, options);
   const licenses = new Map<number, unknown>();
   return {
-    name: options.certified
-      ? options.stranger
-        ? 'certified among strangers'
-        : 'certified'
-      : 'protected',
+    name: nameOf(options),
+    writesOnce: true,
     async approve(ids) {
       for (const id of ids) {
         licenses.set(
@@ -158,4 +166,9 @@ export async function openHeld(
     },
     [Symbol.asyncDispose]: () => bench[Symbol.asyncDispose](),
   };
+}
+
+function nameOf({ certified, ledger = 'SQLite', stranger }: HeldOptions): string {
+  const among = stranger === undefined ? '' : ' among strangers';
+  return `${certified ? 'certified' : 'protected'}${among}, ${ledger} ledger`;
 }

@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PostgresOptions } from '../../../src/adapters/postgres/index.ts';
+import type { LedgersFactory } from '../../../src/contract/ledgers.ts';
+import { postgresLedgers } from '../../../src/ledger/postgres/index.ts';
 import { protectedDatabase } from '../../../test/postgres/protected.ts';
 import { startServer, type TestServer } from '../../../test/postgres/server.ts';
 import { BULK_TABLE, booksSchema, tableNames } from './books.ts';
@@ -30,6 +32,8 @@ export interface Site extends AsyncDisposable {
   readonly options: PostgresOptions;
   /** For the ledger and its keys. */
   readonly folder: string;
+  /** A ledger in a schema beside the protected books. */
+  createLedger(): Promise<LedgersFactory>;
 }
 
 /**
@@ -53,8 +57,16 @@ export async function openSite(server: TestServer, relations: number, rows: numb
   // Autovacuum would come at a moment of its own choosing.
   for (const database of [plain, db]) await database.run('vacuum (freeze, analyze)');
   await db.run('checkpoint');
+  let ledgers = 0;
   return {
     rows,
+    async createLedger() {
+      ledgers += 1;
+      const schema = db.role(`ledger${ledgers}`);
+      const ledger = postgresLedgers(db.url(db.role(`appender${ledgers}`)), { schema });
+      await (await ledger.provisioning(db.url(), 'provision')).apply();
+      return ledger;
+    },
     plainUrl: plain.url(),
     options: held.options,
     folder,

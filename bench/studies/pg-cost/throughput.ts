@@ -1,6 +1,7 @@
 import { atLeast, type Cell, figure, median } from '../../study.ts';
+import { openFloor } from './floor.ts';
 import { openLockAndSnapshot } from './lock-and-snapshot.ts';
-import { openDirect, openHeld, type Path } from './paths.ts';
+import { LEDGERS, openDirect, openHeld, type Path } from './paths.ts';
 import type { Site } from './site.ts';
 
 export interface ThroughputSize {
@@ -13,60 +14,59 @@ export interface ThroughputSize {
   readonly locked: number;
 }
 
+/** Of the throughput of direct transactions, certified and with the ledger in the database. */
+const LEAST = 0.28;
+
 /**
  * Operations per second of many clients on disjoint rows of the same tables, a slice of each path
  * in turns.
  */
 export async function measureThroughput(
   site: Site,
-  {
-    clients,
-    relations,
-    least,
-  }: { readonly clients: number; readonly relations: number; readonly least: number },
+  { clients, relations }: { readonly clients: number; readonly relations: number },
   size: ThroughputSize,
   numbers: { next: number },
 ): Promise<Cell[]> {
-  await using direct = await openDirect(site, clients);
-  await using held = await openHeld(site, { certified: false });
-  await using certified = await openHeld(site, { certified: true });
-  await using locked = await openLockAndSnapshot(site, relations, clients);
-  const slices = [
-    { path: direct, count: size.direct, rates: [] as number[] },
-    { path: held, count: size.held, rates: [] as number[] },
-    { path: certified, count: size.held, rates: [] as number[] },
-    { path: locked, count: size.locked, rates: [] as number[] },
-  ] as const;
+  await using opened = new AsyncDisposableStack();
+  const open = async (path: Promise<Path>) => opened.use(await path);
+  const locked = await open(openLockAndSnapshot(site, relations, clients));
+  const paths = [await open(openDirect(site, clients)), locked];
+  for (const ledger of LEDGERS) {
+    paths.push(await open(openFloor(site, ledger, clients)));
+    for (const certified of [false, true])
+      paths.push(await open(openHeld(site, { certified, ledger })));
+  }
+  const rates = new Map(paths.map(({ name }) => [name, [] as number[]]));
+  const countOf = (path: Path) =>
+    path.writesOnce ? size.held : path === locked ? size.locked : size.direct;
   for (let round = 0; round <= size.rounds; round += 1) {
-    for (const { path, count, rates } of slices) {
+    for (const path of paths) {
       // The first round opens connections and compiles. The slow one needs no warming up.
       if (round === 0 && path === locked) continue;
-      const ids = takeNumbers(site, numbers, path, round === 0 ? clients * 2 : count);
+      const ids = takeNumbers(site, numbers, path, round === 0 ? clients * 2 : countOf(path));
       await path.approve(ids);
       const rate = await runClients(path, ids, clients);
-      if (round > 0) rates.push(rate);
+      if (round > 0) rates.get(path.name)?.push(rate);
     }
   }
-  const [plain, ...others] = slices;
-  const name = `${clients} clients`;
-  const share = (rates: readonly number[], to: readonly number[]) =>
-    median(rates.map((rate, round) => rate / (to[round] ?? Number.NaN)));
-  const [protectedRates, certifiedRates, lockedRates] = others.map(({ rates }) => rates) as [
-    number[],
-    number[],
-    number[],
-  ];
+  return cellsOf(`${clients} clients`, rates);
+}
+
+function cellsOf(name: string, rates: ReadonlyMap<string, readonly number[]>): Cell[] {
+  const share = (path: string, to: string) => {
+    const base = rates.get(to) ?? [];
+    return median((rates.get(path) ?? []).map((rate, round) => rate / (base[round] ?? Number.NaN)));
+  };
+  const judged = 'certified, PostgreSQL ledger';
+  const others = [...rates.keys()].filter((path) => path.includes('ledger') && path !== judged);
+  const held = 'protected, SQLite ledger';
+  const locked = 'lock and snapshot';
   return [
-    ...slices.map(({ path, rates }) => figure(`${name}: ${path.name}`, median(rates), 'op/s')),
-    atLeast(`${name}: protected of direct`, share(protectedRates, plain.rates), 'x', least),
-    atLeast(`${name}: certified of direct`, share(certifiedRates, plain.rates), 'x', least),
-    atLeast(
-      `${name}: protected over lock and snapshot`,
-      share(protectedRates, lockedRates),
-      'x',
-      100,
-    ),
-    figure(`${name}: certified over lock and snapshot`, share(certifiedRates, lockedRates), 'x'),
+    ...[...rates].map(([path, own]) => figure(`${name}: ${path}`, median(own), 'op/s')),
+    ...others.map((path) => figure(`${name}: ${path}, of direct`, share(path, 'direct'), 'x')),
+    atLeast(`${name}: ${judged}, of direct`, share(judged, 'direct'), 'x', LEAST),
+    atLeast(`${name}: protected over ${locked}`, share(held, locked), 'x', 100),
+    figure(`${name}: certified over ${locked}`, share('certified, SQLite ledger', locked), 'x'),
   ];
 }
 
@@ -80,8 +80,7 @@ function takeNumbers(
   path: Path,
   count: number,
 ): readonly number[] {
-  const isApproved = path.name === 'protected' || path.name === 'certified';
-  if (!isApproved) return Array.from({ length: count }, (_, index) => (index % site.rows) + 1);
+  if (!path.writesOnce) return Array.from({ length: count }, (_, index) => (index % site.rows) + 1);
   const first = numbers.next;
   numbers.next += count;
   if (numbers.next > site.rows) throw new Error('the books have too few rows');

@@ -26,8 +26,14 @@ export function parseImage(text: string, columns: number): Image {
  * parseImage}.
  */
 export function parseImages(text: string, columns: number): readonly Image[] {
-  if (columns < 1) throw broken('a row type without columns has no images');
   const images: Image[] = [];
+  readImages(text, columns, (image) => images.push(image));
+  return images;
+}
+
+/** The same, row by row: many rows are not held as texts and as values at once. */
+export function readImages(text: string, columns: number, use: (image: Image) => void): void {
+  if (columns < 1) throw broken('a row type without columns has no images');
   let image: (string | null)[] = [];
   for (let at = expectOpening(text, 0); ; ) {
     const start = at;
@@ -44,8 +50,8 @@ export function parseImages(text: string, columns: number): readonly Image[] {
     if (next === COMMA) continue;
     if (next !== CLOSE) throw broken('a column does not end where it should');
     if (image.length !== columns) throw broken(`it has ${image.length} columns and not ${columns}`);
-    images.push(image);
-    if (at === text.length) return images;
+    use(image);
+    if (at === text.length) return;
     image = [];
     at = expectOpening(text, at);
   }

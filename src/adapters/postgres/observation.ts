@@ -9,7 +9,7 @@ import type { Row } from '../../protocol/value.ts';
 import { type PostgresBoundary, readRecorders, type Watched } from './boundary.ts';
 import type { Control } from './control.ts';
 import { type FindUsed, findUsed, freshIdentifiers, randomColumns } from './fresh.ts';
-import { parseImages } from './image.ts';
+import { readImages } from './image.ts';
 import type { PostgresColumn, PostgresRelation } from './relation.ts';
 import { comparePositions, describeDrawn, describeMoved, type Moved } from './residue.ts';
 import { rowReader } from './value.ts';
@@ -197,8 +197,8 @@ function readRecord(
   shapes.set(id, shape);
   const { target } = relation;
   const count = Number(images);
-  const before = readImages(was, shape);
-  const after = readImages(became, shape);
+  const before = readRows(was, shape);
+  const after = readRows(became, shape);
   const expected = [op === 'insert' ? 0 : count, op === 'delete' ? 0 : count];
   if (before.length !== expected[0] || after.length !== expected[1])
     throw unclear(`a record of "${target}" lacks images`);
@@ -221,10 +221,12 @@ function shapeOf(relation: PostgresRelation, oid: string): Shape {
   });
 }
 
-function readImages(text: string | null | undefined, shape: Shape): readonly Row[] {
-  if (text == null) return [];
+function readRows(text: string | null | undefined, shape: Shape): readonly Row[] {
+  const rows: Row[] = [];
+  if (text == null) return rows;
   const read = rowReader(shape);
-  return parseImages(text, shape.length).map(read);
+  readImages(text, shape.length, (image) => rows.push(read(image)));
+  return rows;
 }
 
 function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {

@@ -50,9 +50,11 @@ export function rowReader(
   const decoders = columns.map(({ name, type }) => ({ name, decode: decoderOf(type) }));
   return (image) => {
     const row: { [column: string]: Value } = {};
-    for (const [index, { name, decode }] of decoders.entries()) {
+    let index = 0;
+    for (const { name, decode } of decoders) {
       const text = image[index] ?? null;
       row[name] = text === null ? null : decode(text);
+      index += 1;
     }
     return row;
   };

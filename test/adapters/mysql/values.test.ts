@@ -43,7 +43,7 @@ async function openTable(columns: string, settings: { values?: 'digest' } = {}) 
     await runtime.close();
     await place.db.drop();
   };
-  return { place, execute, runtime, close };
+  return { place, execute, runtime, [Symbol.asyncDispose]: close };
 }
 
 /** A type, what an approver states, how SQL writes the same, and SQL for a value that is not it. */
@@ -111,7 +111,8 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
     const nullable = columns.map((column) =>
       column.replace(/^(c\d+ (?!.*\bnull\b).*)$/, '$1 null'),
     );
-    const { execute, place, close } = await openTable(nullable.join(', '));
+    await using table = await openTable(nullable.join(', '));
+    const { execute, place } = table;
     for (const [index, [type, stated, same, other]] of AGREE.entries()) {
       const name = `c${index}`;
       const rest = Object.fromEntries(AGREE.map((_, at) => [`c${at}`, null]));
@@ -129,13 +130,13 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
     }
     const [count] = await place.db.run('select count(*) as n from t');
     assert.equal(count?.n, AGREE.length);
-    await close();
   });
 
   test('values of parameters arrive exactly', async () => {
-    const { execute, place, close } = await openTable(
+    await using table = await openTable(
       'b bigint unsigned, d decimal(30,10), f double, s varchar(40), x varbinary(8), n int',
     );
+    const { execute, place } = table;
     const row = {
       ...{ id: generated('new'), b: 18_446_744_073_709_551_615n, d: '0.1000000001', f: real(1e-7) },
       ...{ s: "'; commit -- \u{1f600}", x: Buffer.from('00ff', 'hex'), n: null },
@@ -149,24 +150,24 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(stored, {
       ...{ b: '18446744073709551615', d: '0.1000000001', x: '00FF', s: row.s },
     });
-    await close();
   });
 
   test('defaults are filled in, the clock is compared, and generated columns are left out', async () => {
-    const { execute, close } = await openTable(
+    await using table = await openTable(
       `status varchar(10) not null default 'new', at timestamp not null default current_timestamp,
         n int not null default 3, twice int as (n * 2) virtual`,
     );
+    const { execute } = table;
     const row = { id: generated('new'), at: now({ within: '5s' }) };
     const committed = await execute([insert('t', row)], { sql: 'insert into t () values ()' });
     assert.equal(committed.kind, 'committed', JSON.stringify(committed));
     const late = { sql: "insert into t (at) values ('2001-01-01 00:00:00')" };
     assert.equal((await execute([insert('t', row)], late)).kind, 'rejected');
-    await close();
   });
 
   test('a counter that a rejected or failed attempt moved is reported', async () => {
-    const { execute, close } = await openTable('v int unique');
+    await using table = await openTable('v int unique');
+    const { execute } = table;
     const effects = [insert('t', { id: generated('new'), v: 1 })];
     const rejected = await execute(effects, { sql: 'insert into t (v) values (2)' });
     const residue = { kind: 'sequence', name: 't.id' };
@@ -178,13 +179,13 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(failed.kind === 'rejected' && failed.residue, [
       { ...residue, from: '1', to: '3' },
     ]);
-    await close();
   });
 
   test('values that a column does not take are refused when they are approved', async () => {
-    const { runtime, close } = await openTable(
+    await using table = await openTable(
       "n tinyint unsigned, s varchar(3), d date, e enum('a','b'), j blob",
     );
+    const { runtime } = table;
     const wrong = [
       { n: 256 },
       { n: -1 },
@@ -198,25 +199,24 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
       const task = { adapter: 'db', task: 'values', planRevision: 1, effects };
       await assert.rejects(runtime.prepare(task), { code: 'ERR_EM_MANIFEST_INVALID' });
     }
-    await close();
   });
 
   test('a statement under another time zone, mode or character set cannot be submitted', async () => {
-    const { execute, close } = await openTable('at timestamp null');
+    await using table = await openTable('at timestamp null');
+    const { execute } = table;
     const row = { id: generated('new'), at: '2024-01-01T00:00:00+00:00' };
     const sql = "set time_zone = '+05:00'";
     const terminal = await execute([insert('t', row)], { statements: [{ sql }] });
     assert.equal(terminal.kind === 'rejected' && terminal.reason, 'denied');
-    await close();
   });
 
   test('where values are private, a failure does not quote them', async () => {
-    const { execute, close } = await openTable('s varchar(3) unique', { values: 'digest' });
+    await using table = await openTable('s varchar(3) unique', { values: 'digest' });
+    const { execute } = table;
     const terminal = await execute([insert('t', { id: generated('new'), s: 'abc' })], {
       sql: "insert into t (s) values ('abc'), ('abc')",
     });
     assert.equal(terminal.kind === 'rejected' && terminal.reason, 'constraint');
     assert.ok(!JSON.stringify(terminal).includes('abc'));
-    await close();
   });
 });

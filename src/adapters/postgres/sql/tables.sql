@@ -65,6 +65,12 @@ alter table effectmatch.record add column if not exists
   spread integer not null
   default pg_catalog.hashtext(pg_catalog.pg_current_xact_id()::pg_catalog.text);
 
+-- name: record_storage
+-- Images of many rows are stored as they are: compressing them takes longer than writing them.
+alter table effectmatch.record
+  alter column was set storage external,
+  alter column became set storage external;
+
 -- name: drop_old_index
 drop index if exists effectmatch.record_xid;
 
