@@ -54,7 +54,7 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
   await using server = await startServer({ settings: { wal_writer_delay: '10s' } });
   const mixed = ledger === undefined ? KINDS : LEDGER_KINDS;
   const kinds = Array.from(
-    { length: (KILLS + MORE_KILLS) * AT_ONCE },
+    { length: (KILLS + MORE_KILLS) * (1 + AT_ONCE) },
     (_, index) => mixed[index % mixed.length] ?? 'append',
   );
   await using template = await createTemplate(
@@ -71,7 +71,11 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
   const seen = { ...counts, lostButCommitted: 0, lostAndVoid: 0, lostClaims: 0 };
   while (seen.kills < KILLS || (seen.lostButCommitted === 0 && seen.kills < KILLS + MORE_KILLS)) {
     const label = `${seed}/${seen.kills}`;
-    const batch = installation.operations.slice(seen.kills * AT_ONCE, (seen.kills + 1) * AT_ONCE);
+    const first = seen.kills * (1 + AT_ONCE);
+    const [alone, ...batch] = installation.operations.slice(first, first + 1 + AT_ONCE);
+    assert.ok(alone);
+    // After it every session knows the server that was started.
+    await runtime.execute(alone.license, alone.action);
     const { end, step } = planEnd(ledger === undefined ? undefined : seen.kills);
     const freezer = new Freezer(server, end);
     reached = freezeAround(freezer, randomOf(label), step);
@@ -106,7 +110,7 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
     const claimed = claimedTasks(facts);
     seen.lostClaims += batch.filter((operation) => !claimed.has(taskOf(operation))).length;
     seen.kills += 1;
-    seen.operations += batch.length;
+    seen.operations += 1 + batch.length;
   }
   const asked = installation.operations.slice(0, seen.operations);
   await scene.releaseTwice(...asked);
