@@ -66,11 +66,6 @@ export interface Outside {
 export interface Backend {
   readonly name: string;
   /**
-   * Opening a runtime takes long here: what another kind of operation shows as well is not
-   * repeated.
-   */
-  readonly slow?: true;
-  /**
    * Steps at which the process holds something that keeps a recovering one from deciding: it must
    * wait, not guess.
    */

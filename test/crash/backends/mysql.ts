@@ -40,7 +40,6 @@ export const mysqlBackend: Backend = mysqlOn(() => freshDatabase());
 export function mysqlOn(createDatabase: () => Promise<MariadbDatabase>): Backend {
   return {
     name: 'mysql',
-    slow: true,
     // The marker is in the branch before the branch is ended and committed.
     blocksAt: ['adapter:marker-written', 'adapter:void-written'],
 

@@ -70,7 +70,6 @@ export function postgresOn(
     ...(ledger !== undefined && {
       ledger: (folder: string) => readPlace(folder).ledger ?? '',
     }),
-    slow: true,
     // A held candidate has no marker yet, and promotion sends marker and COMMIT together: neither
     // is in the way.
     blocksAt: ['adapter:void-written'],
