@@ -20,6 +20,7 @@ const SLOW = [
   'test/runtime/fault-properties.test.ts',
   'test/runtime/interleaving.test.ts',
   'test/rehearsal/',
+  'test/requests/kill.test.ts',
   'test/examples/',
   'test/ledger/sqlite.test.ts',
   'test/ledger/postgres.test.ts',

@@ -4,6 +4,8 @@
  * @module
  */
 
+import '../node-version.ts';
+
 import type { JsonSchema } from './json-schema.ts';
 import { answerText, type Pause, pauseFor } from './pause.ts';
 import type { AgentTool } from './tools.ts';

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import '../node-version.ts';
+
 import { EffectMatchError } from '../errors.ts';
 import { answerOfError, type ToolAnswer } from './answer.ts';
 import { complete, type Endpoint } from './chat-completions.ts';

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import '../node-version.ts';
+
 import type { ToolAnswer } from './answer.ts';
 import { type DescribedInput, describeInput } from './json-schema.ts';
 import { type Pause, pauseFor, showCall } from './pause.ts';

@@ -83,7 +83,8 @@ args = ["effectmatch", "mcp", "--agent", "billing-agent",
   async run(args, output) {
     if (args.has('new-token')) return printToken(output);
     const port = args.count('http', 0);
-    if (port !== undefined && port > 65_535) throw args.wrong(`--http takes a port up to 65535, not ${port}`);
+    if (port !== undefined && port > 65_535)
+      throw args.wrong(`--http takes a port up to 65535, not ${port}`);
     // stdout belongs to the protocol, whatever a configuration file prints.
     if (port === undefined) console.log = console.error;
     const served = await importServer();

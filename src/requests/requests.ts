@@ -39,7 +39,7 @@ export interface RequestsOptions {
   readonly runtime: Runtime;
   /** The operations of the runtime's configuration. */
   readonly operations?: RuntimeConfig['operations'];
-  /** The path of an SQLite file, or a store. */
+  /** The path of an SQLite file, the address of a ledger (`postgres://…`), or a store. */
   readonly store: string | RequestStore;
   /** Where a person can answer, with `{id}` for the request. */
   readonly link?: string;
@@ -90,9 +90,18 @@ const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
 
 /** Opens the list of what waits for a person. */
 export async function openRequests(options: RequestsOptions): Promise<Requests> {
-  const store =
-    typeof options.store === 'string' ? await openSqliteRequests(options.store) : options.store;
-  return new Requests(options, store);
+  const { store } = options;
+  return new Requests(options, typeof store === 'string' ? await openStore(store) : store);
+}
+
+/** The driver is an optional package, so it is loaded only where it is needed. */
+async function openStore(place: string): Promise<RequestStore> {
+  if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
+  const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {
+    const what = 'requests in PostgreSQL need the package pg; run `npm install pg`';
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', what, { cause });
+  });
+  return await openPostgresRequests(place);
 }
 
 /**

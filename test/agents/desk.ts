@@ -14,8 +14,6 @@ import { createRuntime, type Internals } from '../../src/runtime/runtime.ts';
 export interface DeskFacts {
   readonly folder: string;
   readonly publicKey: string;
-  /** How long a request waits. */
-  readonly expiresIn: string | number;
 }
 
 /** The one call that agents make. It depends on no state: done twice, it would pay twice. */
@@ -27,15 +25,17 @@ export const PAY = {
   },
 } as const;
 
-export function createDesk(expiresIn: string | number = '1h') {
+export function createDesk() {
   const folder = mkdtempSync(join(tmpdir(), 'desk-'));
   const db = new DatabaseSync(join(folder, 'books.db'));
   db.exec(`pragma journal_mode = wal;
     create table payment (id integer primary key, payee text not null, amount integer not null)`);
   const alice = generateApprover('alice');
-  const facts: DeskFacts = { folder, publicKey: alice.publicKey, expiresIn };
+  const facts: DeskFacts = { folder, publicKey: alice.publicKey };
   return {
     facts,
+    /** The approver's key, for another process. */
+    key: alice,
     alice: approver(alice),
     /** Another key under the same name. */
     mallory: approver(generateApprover('alice')),
@@ -50,7 +50,7 @@ export type Desk = ReturnType<typeof createDesk>;
 
 /** A host on the folder, with the tools of one agent in one run. */
 export async function openDesk(
-  { folder, publicKey, expiresIn }: DeskFacts,
+  { folder, publicKey }: DeskFacts,
   options: Partial<RequestsOptions> = {},
   internals: Internals = {},
 ) {
@@ -67,7 +67,7 @@ export async function openDesk(
   );
   const store = join(folder, 'requests.db');
   const link = 'https://desk.example/{id}';
-  const requests = await openRequests({ runtime, store, link, expiresIn, ...options });
+  const requests = await openRequests({ runtime, store, link, expiresIn: '1h', ...options });
   const adapters = { books: { sql: true, read: true } };
   const tools = agentTools({ requests, runtime, agent: 'clerk', run: 'run 1', adapters });
   return {

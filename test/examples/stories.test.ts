@@ -13,7 +13,8 @@ import { sharedServer } from '../postgres/server.ts';
 import { type Run, Site } from './command.ts';
 
 const EXAMPLES = [
-  ...['config-files', 'invoice-postgres', 'payment-http', 'refund-agent', 'side-by-side'],
+  ...['agents', 'config-files', 'invoice-postgres', 'payment-http', 'refund-agent'],
+  'side-by-side',
 ];
 
 function assertDone({ code, said, complained }: Run): string {
@@ -188,7 +189,7 @@ test('the command lists the examples, refuses what is none, and never works in a
   assert.equal(assertDone(await site.run(['--help'])), listed);
   const unknown = await site.run(['refunds']);
   assert.equal(unknown.code, 1);
-  assert.match(unknown.complained, /no example "refunds"; there are config-files, /);
+  assert.match(unknown.complained, /no example "refunds"; there are agents, config-files, /);
   const occupied = await site.run(['refund-agent', '--keep', '.']);
   assert.equal(occupied.code, 1);
   assert.match(occupied.complained, /exists already; name a folder that does not/);

@@ -1,10 +1,7 @@
+import type { ScriptedCall } from '../../../examples/agents/model.ts';
 import type { AgentTool, ToolAnswer } from '../../../src/agents/index.ts';
 
-/** A call that the scripted model makes. */
-export interface ScriptedCall {
-  readonly name: string;
-  readonly input: object;
-}
+export type { ScriptedCall };
 
 /** How far one run of a framework got. */
 export interface Turn {

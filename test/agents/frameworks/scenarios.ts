@@ -5,23 +5,24 @@ import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { OfficeClock } from '../../requests/office.ts';
 import { createDesk, type Desk, type OpenDesk, openDesk, PAY, sign } from '../desk.ts';
 import type { FrameworkDriver, How, Turn } from './driver.ts';
 import { folderOf, loadDriver } from './install.ts';
 
+const ROOT = join(import.meta.dirname, '../../..');
 const code = (wanted: string) => (error: { readonly code?: string }) => error.code === wanted;
 
 interface Played {
   readonly desk: Desk;
   readonly host: OpenDesk;
+  readonly clock: OfficeClock;
   readonly driver: FrameworkDriver;
   readonly how: How;
   readonly paused: Turn;
 }
 
 interface Scenario {
-  readonly expiresIn?: number;
   /** What the framework's yes then leads to, and how many payments there are. */
   readonly ends: 'approval-required' | 'committed' | 'declined' | 'expired';
   play(played: Played): Promise<Turn>;
@@ -69,11 +70,9 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'expired, then a yes and a late signature': {
     ends: 'expired',
-    expiresIn: 1500,
     async play(played) {
-      const { desk, host } = played;
-      const { expiresAt } = await host.only();
-      await sleep(Math.max(0, Date.parse(expiresAt) - Date.now()) + 5);
+      const { desk, host, clock } = played;
+      clock.advance(3_600_000);
       const turn = await goOn(played);
       await assert.rejects(sign(desk, host), code('ERR_EM_REQUEST_CLOSED'));
       return turn;
@@ -129,23 +128,36 @@ export function frameworkTests(name: string): void {
     assert.equal(desk.payments(), 1);
   });
 
+  test('the example runs offline', () => {
+    const script = join(ROOT, 'scripts/example.mjs');
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, 'agents', name], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stdout + stderr);
+    assert.match(
+      stdout,
+      /pause +Proposed changes[\s\S]*signed +req_[\s\S]*agent +done\n +database +globex: 35/,
+    );
+  });
+
   if (name === 'loop') return;
   test('the entry point fits the types of the package', () => {
-    const tsc = join(import.meta.dirname, '../../../node_modules/.bin/tsc');
+    const tsc = join(ROOT, 'node_modules/.bin/tsc');
     const { status, stdout } = spawnSync(tsc, ['-p', folderOf(name)], { encoding: 'utf8' });
     assert.equal(status, 0, stdout);
   });
 }
 
 async function playScenario(driver: FrameworkDriver, scenario: Scenario, how: How): Promise<void> {
-  const { ends, expiresIn } = scenario;
-  using desk = createDesk(expiresIn);
-  await using host = await openDesk(desk.facts);
+  const { ends } = scenario;
+  using desk = createDesk();
+  const clock = new OfficeClock();
+  await using host = await openDesk(desk.facts, { clock }, { clock });
   const paused = await driver.begin(host.tools, PAY, how);
   assert.equal(paused.paused, true, JSON.stringify(paused));
   assert.match(paused.shown, /payment/, 'the pause shows what is to be signed');
   assert.match(paused.shown, /https:\/\/desk\.example\/req_/, 'and where');
-  const turn = await scenario.play({ desk, host, driver, how, paused });
+  const turn = await scenario.play({ desk, host, clock, driver, how, paused });
   assert.equal(turn.answers.at(-1)?.status ?? 'approval-required', ends, JSON.stringify(turn));
   assert.equal(desk.payments(), ends === 'committed' ? 1 : 0);
 }
