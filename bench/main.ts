@@ -24,6 +24,7 @@ import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
+import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
 import { topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
@@ -45,6 +46,7 @@ const STUDIES: readonly Study[] = [
   coreCostStudy,
   sqliteCostStudy,
   pgCostStudy,
+  mariadbCostStudy,
   boundaryStudy,
   integratedStudy,
   publicOutcomesStudy,

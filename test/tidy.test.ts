@@ -34,6 +34,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   requests: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'runtime'],
   agents: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
   mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents'],
+  console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
   telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };

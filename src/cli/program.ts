@@ -19,6 +19,7 @@ import { recover } from './recover.ts';
 import { decline, requests, wait } from './requests.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
+import { serve } from './serve.ts';
 import { shadow } from './shadow.ts';
 import { show } from './show.ts';
 import { types } from './types.ts';
@@ -28,7 +29,7 @@ import { packageVersion } from './version.ts';
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
-  ...[requests, decline, wait, mcp],
+  ...[requests, decline, wait, serve, mcp],
   ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),

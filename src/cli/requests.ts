@@ -22,7 +22,11 @@ interface OpenedRequests extends AsyncDisposable {
 
 /** Opens the requests that the configuration names, with the deployment behind them. */
 export async function openConfigured(args: Arguments): Promise<OpenedRequests> {
-  const config = await loadConfig(args);
+  return await openRequestsOf(await loadConfig(args));
+}
+
+/** The same for a configuration that was loaded. */
+export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedRequests> {
   if (config.requests === undefined)
     throw new GuidedError(
       'ERR_EM_CONFIG_INVALID',

@@ -24,6 +24,7 @@ const VERBS = [
   'requests',
   'decline',
   'wait',
+  'serve',
   'mcp',
   'journal',
   'show',

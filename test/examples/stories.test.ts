@@ -13,8 +13,7 @@ import { sharedServer } from '../postgres/server.ts';
 import { type Run, Site } from './command.ts';
 
 const EXAMPLES = [
-  ...['agents', 'config-files', 'invoice-postgres', 'payment-http', 'refund-agent'],
-  'side-by-side',
+  ...['agents', 'config-files', 'invoice-postgres', 'payment-http', 'refund-agent', 'side-by-side'],
 ];
 
 function assertDone({ code, said, complained }: Run): string {
