@@ -8,7 +8,7 @@ import { packageVersion } from './version.ts';
 
 const AGENT_EXAMPLE = `requests: {
   store: 'effectmatch.requests.db',
-  link: 'https://approvals.example/{id}', // a page of yours, if any
+  link: 'http://127.0.0.1:8080/requests/{id}', // the console
 },
 agents: {
   'billing-agent': {

@@ -135,6 +135,28 @@ test('an agent neither sees nor resumes the requests of another, and cannot take
   assert.deepEqual(office.payments(), ['mine 10']);
 });
 
+test('two servers and ten calls at once make one payment of one approval', async () => {
+  await using second = await office.startHttp();
+  const clients = await Promise.all(
+    [host.url, second.url].map((url) => office.connectHttp(url, '2026-07-28')),
+  );
+  const callAll = (name: string, input: object) =>
+    Promise.all(
+      clients.flatMap((client) => Array(5).fill(client)).map((c) => call(c, name, input)),
+    );
+  const asked = await callAll(PAY, pay('once'));
+  const request = String(asked[0]?.request);
+  assert.deepEqual(new Set(asked.map((answer) => answer.request)), new Set([request]));
+  const [ended] = await Promise.all([
+    callAll('request_status', { request, waitSeconds: 20 }),
+    office.approve(request),
+  ]);
+  const repeated = await callAll(PAY, pay('once'));
+  for (const { status } of [...ended, ...repeated]) assert.equal(status, 'committed');
+  assert.deepEqual(office.payments(), ['once 10']);
+  await Promise.all(clients.map((client) => client.close()));
+});
+
 test('a tool that an agent was not given does not exist for it', async () => {
   await using client = await office.connectHttp(host.url, '2025-11-25', 'rival');
   const odd = ['approve', '__proto__', 'constructor', '', '../pay', 'x'.repeat(500), '\u{1f600}'];

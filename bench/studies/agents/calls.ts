@@ -57,10 +57,10 @@ type Opened = Awaited<ReturnType<Site['open']>>;
 
 function ensuring(site: Site, { runtime, config }: Opened): Way {
   const rule = approver(loadApproverKey(join(site.folder, 'rule.key.json')));
-  const operation = config.operations?.['pay-1'];
+  const operation = config.operations?.pay_1;
   return async (payee) => {
     const input = { payee, amount: 1 };
-    const proposal = await runtime.propose('pay-1', input, { task: payee, planRevision: 1 });
+    const proposal = await runtime.propose('pay_1', input, { task: payee, planRevision: 1 });
     const license = rule.sign(proposal, { expiresIn: '10m' });
     const { kind } = await runtime.ensure(license, operation?.action(input));
     if (kind !== 'committed') throw new Error(`ensure: ${kind}`);
@@ -69,8 +69,8 @@ function ensuring(site: Site, { runtime, config }: Opened): Way {
 
 /** The tool itself, the plain loop, and the frameworks whose packages are installed. */
 async function inProcess({ requests, config }: Opened): Promise<readonly [string, Way][]> {
-  const { 'pay-1': operation } = config.operations ?? {};
-  const operations = operation === undefined ? {} : { 'pay-1': operation };
+  const { pay_1: operation } = config.operations ?? {};
+  const operations = operation === undefined ? {} : { pay_1: operation };
   const tools = agentTools({ requests, agent: AGENT, run: 'study', operations });
   const [tool] = tools;
   const ways: [string, Way][] = [
@@ -92,7 +92,7 @@ async function inProcess({ requests, config }: Opened): Promise<readonly [string
     ways.push([
       name,
       async (payee) => {
-        const call = { name: 'pay-1', input: { input: { payee, amount: 1 } } };
+        const call = { name: 'pay_1', input: { input: { payee, amount: 1 } } };
         const { answers } = await driver.begin(tools, call, 'whole');
         demandCommitted(answers[0]);
       },

@@ -5,7 +5,7 @@ import type { Site } from './site.ts';
 
 /** Has one payment made through a server, and fails unless it was. */
 export async function callCommitted(client: Client, payee: string): Promise<void> {
-  const call = { name: 'pay-1', arguments: { input: { payee, amount: 1 } } };
+  const call = { name: 'pay_1', arguments: { input: { payee, amount: 1 } } };
   const { structuredContent } = await client.callTool(call);
   const { status } = structuredContent as { readonly status: string };
   if (status !== 'committed') throw new Error(`MCP: ${JSON.stringify(structuredContent)}`);

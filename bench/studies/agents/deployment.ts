@@ -19,7 +19,7 @@ const MANY = 1_000_000;
 /** Only the first is signed by itself. Each has another name, and the same rule. */
 function operation(index: number) {
   return defineOperation({
-    name: `pay-${index}`,
+    name: `pay_${index}`,
     adapter: 'books',
     input: z
       .strictObject({ payee: z.string().max(100), amount: z.int().positive() })
@@ -40,12 +40,12 @@ const numbers = (count: number) => Array.from({ length: count }, (_, index) => i
 export const PAYERS = numbers(AGENTS).map((index) => `payer-${index}`);
 export const offerName = (count: number) => `offered-${count}`;
 
-/** The deployment in a folder. An approver without limits signs `pay-1`; a call executes it. */
+/** The deployment in a folder. An approver without limits signs `pay_1`; a call executes it. */
 export function configFor(folder: string): RuntimeConfig {
   const at = (name: string) => join(folder, name);
   const rule = approver(loadApproverKey(at('rule.key.json')));
   const digests = JSON.parse(readFileSync(at('digests.json'), 'utf8')) as Record<string, string>;
-  const names = numbers(Math.max(...OFFERS)).map((index) => `pay-${index}`);
+  const names = numbers(Math.max(...OFFERS)).map((index) => `pay_${index}`);
   const agent = (name: string, operations: readonly string[]) => {
     const token = digests[name] ?? [];
     return [name, { token, operations, callsPerMinute: MANY }] as const;
@@ -61,10 +61,10 @@ export function configFor(folder: string): RuntimeConfig {
     requests: {
       store: at('requests.db'),
       run: 'on-call',
-      rules: [{ approver: rule, operations: ['pay-1'], expiresIn: '10m' }],
+      rules: [{ approver: rule, operations: ['pay_1'], expiresIn: '10m' }],
     },
     agents: Object.fromEntries([
-      ...PAYERS.map((name) => agent(name, ['pay-1'])),
+      ...PAYERS.map((name) => agent(name, ['pay_1'])),
       ...OFFERS.map((count) => agent(offerName(count), names.slice(0, count))),
     ]),
   };

@@ -14,7 +14,7 @@ export async function measureListing(
   await using opened = await site.open();
   const { requests } = opened;
   const input = { payee: 'someone', amount: 1 };
-  await requests.ask({ by: 'asker', run: 'study', operation: 'pay-2', input });
+  await requests.ask({ by: 'asker', run: 'study', operation: 'pay_2', input });
   const times = new Map<number, number>();
   for (const count of [FEW, many]) {
     progress(`${count} pending requests`);
@@ -48,5 +48,5 @@ function fill(file: string, count: number): void {
   db.exec(`insert or ignore into request (${names})
     with recursive counted (n) as (select 1 union all select n + 1 from counted where n < ${count})
     select ${copied.join(', ')} from counted
-    join (select * from request where operation = 'pay-2' order by askedMs limit 1) as r`);
+    join (select * from request where operation = 'pay_2' order by askedMs limit 1) as r`);
 }
