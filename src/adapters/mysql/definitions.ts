@@ -78,8 +78,8 @@ async function countStatements(control: MysqlConnection): Promise<string> {
   return JSON.stringify([counted, routines]);
 }
 
-/** Texts that begin like this change no definition. SET may be SET STATEMENT, so it counts. */
-const PLAIN_STATEMENT = '^(?:select|insert|update|delete|replace|commit|rollback|begin|xa|show)\\b';
+/** Texts that begin like this change no definition. SET and BEGIN may stand before others. */
+const PLAIN_STATEMENT = '^(?:select|insert|update|delete|replace|commit|rollback|xa|show)\\b';
 
 /** Whether all statements that were counted have ended, apart from those that change nothing. */
 async function noneIsRunning(control: MysqlConnection): Promise<boolean> {

@@ -113,6 +113,12 @@ export class ExecutionSessions {
     return session?.connection.isAlive ? session : await this.#open();
   }
 
+  /** Ends sessions that were opened ahead: a session keeps rights that were revoked since. */
+  forget(): void {
+    for (const session of this.#ready.splice(0))
+      session.then(({ connection }) => connection.close()).catch(() => {});
+  }
+
   /** A session for questions about the account. It never serves a candidate. */
   async asking(): Promise<MysqlConnection> {
     const last = this.#asking;
