@@ -15,6 +15,7 @@ import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
+import { agentsStudy } from './studies/agents.ts';
 import { backendsStudy } from './studies/backends.ts';
 import { backendsMariadbStudy } from './studies/backends-mariadb.ts';
 import { boundaryStudy } from './studies/boundary.ts';
@@ -56,6 +57,7 @@ const STUDIES: readonly Study[] = [
   backendsStudy,
   backendsMariadbStudy,
   costStudy,
+  agentsStudy,
   topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list

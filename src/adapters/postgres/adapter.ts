@@ -14,6 +14,8 @@ import type {
   Markers,
   PromotableAdapter,
   PromotableProbe,
+  QueryLimits,
+  QueryRows,
   Survey,
 } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
@@ -37,6 +39,7 @@ import { markersOf } from './markers.ts';
 import { normaliseManifest, normaliseReads } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
+import { queryRows } from './query.ts';
 import { lockReads, readState } from './reading.ts';
 import { refuseServerSettings, refuseSetting } from './session-settings.ts';
 import { Sessions } from './sessions.ts';
@@ -157,6 +160,14 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return await readState(await this.#opened.control.connection(), readable, stated);
   }
 
+  async query(action: CheckedPostgresAction, limits: QueryLimits): Promise<QueryRows> {
+    await this.#closedBoundary();
+    const timeoutMs = Math.min(limits.timeoutMs, this.#opened.settings.stageTimeoutMs);
+    return await this.#withExecution((session) =>
+      queryRows(session, action, { ...limits, timeoutMs }),
+    );
+  }
+
   parseAction(input: unknown): CheckedPostgresAction {
     return parseAction({ gate: this.#opened.gate, entries: this.#boundary.entries }, input);
   }
@@ -223,7 +234,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return boundary;
   }
 
-  readonly #withExecution = async (use: (session: Connection) => Promise<void>) => {
+  readonly #withExecution = async <T>(use: (session: Connection) => Promise<T>): Promise<T> => {
     const { sessions, settings } = this.#opened;
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
@@ -233,7 +244,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       );
     }
     try {
-      await use(session);
+      return await use(session);
     } finally {
       await sessions.giveBack(session);
     }
