@@ -1,5 +1,6 @@
 import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
 import { fingerprint, openOutlet } from '../../backend/setup.ts';
+import { invariant } from '../../errors.ts';
 import type { Outlet } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
@@ -75,6 +76,7 @@ async function countStatements(control: MysqlConnection): Promise<string> {
   const counted = counters.filter(
     ([name]) => !HARMLESS.has(String(name)) && !HARMLESS_FAMILY.test(String(name)),
   );
+  invariant(counted.length > 0, 'the server counts statements');
   return JSON.stringify([counted, routines]);
 }
 

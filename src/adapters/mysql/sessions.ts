@@ -41,6 +41,7 @@ export class ControlAccount {
   readonly #options: MysqlConnectionOptions;
   #connection: Promise<MysqlConnection> | undefined;
   #turn: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
 
   constructor(options: MysqlConnectionOptions) {
     this.#options = options;
@@ -49,6 +50,7 @@ export class ControlAccount {
   /** A separate session, for what must not share one with anything else. */
   async open(): Promise<MysqlConnection> {
     try {
+      if (this.#isClosed) throw new Error('the adapter is closed');
       const connection = await MysqlConnection.open(this.#options, TRUSTED_DEADLINE_MS);
       await connection.query(
         `set session sql_mode = '${SQL_MODE},ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
@@ -78,6 +80,7 @@ export class ControlAccount {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     const known = await this.#connection?.catch(() => undefined);
     known?.close();
   }
