@@ -9,6 +9,7 @@ import { readEquivalent } from './mutate/equivalent.mjs';
 import { findMutants } from './mutate/mutants.mjs';
 import { TARGETS, testsFor } from './mutate/targets.mjs';
 import { openWorkshop, readCoverage, stopAll } from './mutate/workshop.mjs';
+import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
 
 const USAGE = `usage: npm run mutate -- [options]
@@ -140,6 +141,7 @@ async function measureTests(workshops, coverage) {
   );
   if (files.some(needsPostgres))
     await Promise.all(workshops.map((workshop) => workshop.startPostgres()));
+  if (files.some(needsMariadb)) await startMariadb();
   const tests = new Map();
   await inParallel(workshops, files, async (workshop, file, done) => {
     progress(`tests as they are: ${done} of ${files.length}; now ${file}`);
@@ -156,6 +158,12 @@ async function measureTests(workshops, coverage) {
     rmSync(written, { recursive: true, force: true });
   });
   return tests;
+}
+
+/** One server for all copies: its tests make databases with different names. It ends with us. */
+async function startMariadb() {
+  const { environmentOf, startServer } = await import('../test/mysql/server.ts');
+  Object.assign(process.env, environmentOf(await startServer()));
 }
 
 async function tryMutants(workshops, tests) {

@@ -24,9 +24,9 @@ import type { Path } from './pg-cost/paths.ts';
 import { runClients } from './pg-cost/throughput.ts';
 
 const QUICK = {
-  rows: 4000,
+  rows: 2000,
   latency: { blocks: 2, perBlock: 10, warmup: 10 },
-  throughput: { rounds: 1, count: 64 },
+  throughput: { rounds: 1, count: 32 },
   sizes: { rows: [1000, 10_000], latency: { blocks: 1, perBlock: 10, warmup: 10 } },
   bulk: { rows: 1000, rounds: 1 },
 };

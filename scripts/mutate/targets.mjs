@@ -35,6 +35,7 @@ const CRYPTO = ['dsse', 'receipt', 'seal', 'signature', 'proposal'];
 
 /** Folders that are covered as a whole, so that a new file is covered too. */
 const FOLDERS = [
+  'src/adapters/mysql',
   'src/adapters/postgres',
   'src/postgres',
   'src/adapters/http',
@@ -65,6 +66,7 @@ const LEFT_OUT = [
   'test/adapters/http/random-faults.test.ts',
   'test/adapters/postgres/differential/differential.test.ts',
   'test/adapters/postgres/large-answers.test.ts',
+  ...['differential', 'kill', 'server-kill'].map((name) => `test/adapters/mysql/${name}.test.ts`),
 ];
 
 /**
@@ -132,6 +134,7 @@ const TRIED_ON = {
   ),
   'src/adapters/postgres/certify/': POSTGRES_BOUNDARY,
   'src/adapters/postgres/': POSTGRES_QUICK,
+  'src/adapters/mysql/': ['test/adapters/mysql/', 'test/mysql/escapes/'],
   'src/postgres/': ['test/adapters/postgres/', 'test/postgres/exchange.test.ts'],
   'src/adapters/http/': [...HTTP_TESTS, CONFORMANCE],
   'src/http/': [...HTTP_TESTS, 'test/adapters/github/'],

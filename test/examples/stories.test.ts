@@ -9,11 +9,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import pg from 'pg';
 import { skipWithout } from '../integration.ts';
+import { skipWithoutMariadb } from '../mysql/binaries.ts';
+import { sharedServer as sharedMariadb } from '../mysql/server.ts';
 import { sharedServer } from '../postgres/server.ts';
 import { type Run, Site } from './command.ts';
 
 const EXAMPLES = [
   ...['agents', 'config-files', 'invoice-postgres', 'payment-http', 'refund-agent', 'side-by-side'],
+  'stock-mariadb',
 ];
 
 function assertDone({ code, said, complained }: Run): string {
@@ -150,7 +153,8 @@ describe('what an example leaves is what it tells', { concurrency: 2 }, () => {
 
 describe('nothing is left behind', { concurrency: 2 }, () => {
   for (const example of EXAMPLES.filter((name) => name !== 'side-by-side')) {
-    test(`by ${example}`, async () => {
+    const skip = example === 'stock-mariadb' && skipWithoutMariadb();
+    test(`by ${example}`, { skip }, async () => {
       using site = new Site();
       assertDone(await site.run([example]));
       assert.deepEqual(site.leftBehind, []);
@@ -168,6 +172,18 @@ describe('nothing is left behind', { concurrency: 2 }, () => {
     const roles =
       "select rolname from pg_roles where rolname ~ '^em_(owner|control|exec)_[0-9a-f]{8}$'";
     assert.deepEqual(await ask(adminUrl, roles), []);
+  });
+
+  test('by stock-mariadb on a given server', { skip: skipWithoutMariadb() }, async () => {
+    using site = new Site();
+    const { port, createDatabase } = await sharedMariadb();
+    const env = { MARIADB_URL: `mysql://root@127.0.0.1:${port}` };
+    assertDone(await site.run(['stock-mariadb'], { env }));
+    await using db = await createDatabase();
+    const left = `select user from mysql.user where user rlike '^em_(owner|control|exec)_[0-9a-f]{8}$'
+      union select schema_name from information_schema.schemata
+      where schema_name rlike '^(warehouse|effectmatch)_[0-9a-f]{8}$'`;
+    assert.deepEqual(await db.run(left), []);
   });
 
   test('by an example that is stopped in the middle', async () => {
@@ -206,14 +222,17 @@ test('an example imports what an application can import', () => {
         const isPublic =
           entryPoints.includes(name) ||
           /^(node:|@modelcontextprotocol\/client)/.test(name) ||
-          ['pg', 'zod'].includes(name);
+          ['mysql2/promise', 'pg', 'zod'].includes(name);
         return isOwn || isPublic ? [] : [`${file}: ${name}`];
       },
     ),
   );
   assert.ok(files.length > 15);
-  // The server of the tests stands in for a PostgreSQL that is there already.
-  assert.deepEqual(foreign, ['examples/invoice-postgres/server.ts: ../../test/postgres/server.ts']);
+  // The servers of the tests stand in for those that are there already.
+  assert.deepEqual(foreign.sort(), [
+    'examples/invoice-postgres/server.ts: ../../test/postgres/server.ts',
+    'examples/stock-mariadb/server.ts: ../../test/mysql/server.ts',
+  ]);
 });
 
 function readme(example: string): string {

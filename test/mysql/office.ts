@@ -12,7 +12,7 @@ const KEY = generateApprover('approver');
 /** A runtime on one database, with an approver who signs everything. */
 export interface MariadbOffice
   extends AsyncDisposable,
-    Pick<ProtectedMariadb, 'db' | 'control' | 'factory'> {
+    Pick<ProtectedMariadb, 'db' | 'control' | 'factory' | 'options'> {
   readonly runtime: Awaited<ReturnType<typeof createRuntime>>;
   /** A license for these effects. */
   approve(effects: readonly ApprovedEffect[]): Promise<unknown>;
@@ -27,7 +27,7 @@ export async function openMariadbOffice(
   settings: Omit<MysqlOptions, 'control' | 'execution'>,
   given?: MariadbDatabase,
 ): Promise<MariadbOffice> {
-  const { db, control, factory } = await protectedMariadb(schema, settings, given);
+  const { db, control, factory, options } = await protectedMariadb(schema, settings, given);
   const { publicKey: key } = KEY;
   const runtime = await createRuntime({
     store: temporaryLedgers(),
@@ -44,7 +44,7 @@ export async function openMariadbOffice(
   const approve = async (effects: readonly ApprovedEffect[]) =>
     await sign(await runtime.prepare({ ...termsOf(), effects }));
   return {
-    ...{ db, control, factory, runtime, approve },
+    ...{ db, control, factory, options, runtime, approve },
     run: async (effects, action) => await runtime.execute(await approve(effects), action),
     async planned(action) {
       const proposal = await runtime.plan({ ...termsOf(), action });

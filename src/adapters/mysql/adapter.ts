@@ -189,9 +189,11 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   }
 
   async #readDefinitions(): Promise<Definitions> {
-    const { known, control, registration } = this.#opened;
-    this.#definitions = await known.read(await control.connection(), registration);
-    return this.#definitions;
+    const { known, control, registration, sessions } = this.#opened;
+    const definitions = await known.read(await control.connection(), registration);
+    if (definitions !== this.#definitions) sessions.forget();
+    this.#definitions = definitions;
+    return definitions;
   }
 
   async #schemaTools(): Promise<SchemaTools> {

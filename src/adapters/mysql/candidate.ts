@@ -24,7 +24,7 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
 import { bindValues, type CheckedMysqlAction, isProbe } from './action.ts';
-import { type MysqlConnection, MysqlFailure, type RawRow } from './connection.ts';
+import { errorNumber, type MysqlConnection, type RawRow } from './connection.ts';
 import { Counters, type Positions } from './counters.ts';
 import type { Definitions } from './definitions.ts';
 import type { MysqlDeployment } from './deployment.ts';
@@ -136,7 +136,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       await this.#session.parse(`explain format=json ${sql}`);
       return undefined;
     } catch (error) {
-      if (!(error instanceof MysqlFailure) || error.number !== SYNTAX_ERROR)
+      if (errorNumber(error) !== SYNTAX_ERROR)
         return describeFailure(error, `${which} was not admitted`, values);
       const what = 'is not one SELECT, INSERT, UPDATE, DELETE, REPLACE, WITH or VALUES';
       const why = explainError(error, values);
@@ -288,7 +288,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     } catch (error) {
       // Nothing was committed: without XA COMMIT the branch ends with its session at the latest.
       await this.#rollBack();
-      const isConflict = error instanceof MysqlFailure && error.number === DUPLICATE;
+      const isConflict = errorNumber(error) === DUPLICATE;
       const reason = isConflict ? 'marker-conflict' : 'commit-failed';
       return refusedPromotion(reason, explainError(error, settings.values));
     }
@@ -311,7 +311,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     try {
       await this.#session.query(`xa end ${this.#branch}`).catch((error: unknown) => {
         // It was ended before, or the server allows only a rollback now.
-        if (!(error instanceof MysqlFailure) || error.number === undefined) throw error;
+        if (errorNumber(error) === undefined) throw error;
       });
       await this.#session.query(`xa rollback ${this.#branch}`);
     } catch {

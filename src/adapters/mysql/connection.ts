@@ -36,6 +36,11 @@ export class MysqlFailure extends Error {
   }
 }
 
+/** The server's number for an error; undefined if it is not the server's. */
+export function errorNumber(error: unknown): number | undefined {
+  return error instanceof MysqlFailure ? error.number : undefined;
+}
+
 /** Text rather than numbers or dates: values are decoded by the column's type, without loss. */
 const AS_SENT = {
   rowsAsArray: true,

@@ -1,5 +1,6 @@
 import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
 import { fingerprint, openOutlet } from '../../backend/setup.ts';
+import { invariant } from '../../errors.ts';
 import type { Outlet } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
@@ -75,11 +76,12 @@ async function countStatements(control: MysqlConnection): Promise<string> {
   const counted = counters.filter(
     ([name]) => !HARMLESS.has(String(name)) && !HARMLESS_FAMILY.test(String(name)),
   );
+  invariant(counted.length > 0, 'the server counts statements');
   return JSON.stringify([counted, routines]);
 }
 
-/** Texts that begin like this change no definition. SET may be SET STATEMENT, so it counts. */
-const PLAIN_STATEMENT = '^(?:select|insert|update|delete|replace|commit|rollback|begin|xa|show)\\b';
+/** Texts that begin like this change no definition. SET and BEGIN may stand before others. */
+const PLAIN_STATEMENT = '^(?:select|insert|update|delete|replace|commit|rollback|xa|show)\\b';
 
 /** Whether all statements that were counted have ended, apart from those that change nothing. */
 async function noneIsRunning(control: MysqlConnection): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type { StageFailure } from '../../backend/candidate.ts';
 import { explainByCode, failureFor } from '../../backend/failure.ts';
-import { MysqlFailure } from './connection.ts';
+import { errorNumber } from './connection.ts';
 
 /** Why a stage failed, by the server's number for the error. */
 const REASONS: Readonly<Record<number, string>> = {
@@ -15,14 +15,14 @@ export function describeFailure(
   what: string,
   values: 'plain' | 'digest',
 ): StageFailure {
-  const number = error instanceof MysqlFailure ? error.number : undefined;
+  const number = errorNumber(error);
   const reason = number === undefined ? 'unavailable' : (REASONS[number] ?? 'action-failed');
   return failureFor(reason, `${what}: ${explainError(error, values)}`);
 }
 
 /** Messages of the server may quote values; where those are private, only the number is told. */
 export function explainError(error: unknown, values: 'plain' | 'digest'): string {
-  const number = error instanceof MysqlFailure ? error.number : undefined;
+  const number = errorNumber(error);
   if (number !== undefined && values === 'digest') return explainByCode(number);
   return error instanceof Error ? error.message : String(error);
 }

@@ -2,7 +2,7 @@ import { MARKER_HELD, metMarker, readStoredMarker } from '../../backend/marker-t
 import type { AdapterContext, Markers, VoidResult } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
-import { type MysqlConnection, MysqlFailure } from './connection.ts';
+import { errorNumber, type MysqlConnection } from './connection.ts';
 import type { ControlAccount } from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
 
@@ -53,7 +53,7 @@ async function insertVoid(
     );
   } catch (error) {
     await connection.query('rollback');
-    const number = error instanceof MysqlFailure ? error.number : undefined;
+    const number = errorNumber(error);
     if (number === LOCK_TIMEOUT || number === DEADLOCK) return MARKER_HELD;
     if (number !== DUPLICATE) throw error;
     return metMarker(await findMarker(connection, table, occurrence));

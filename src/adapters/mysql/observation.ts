@@ -61,7 +61,7 @@ export function readRecords(
     })),
     written: rows.length,
     undo: changes.reduce((sum, change) => sum + undoOf(change), 0),
-    assigned: changes.flatMap((change) => findAssigned(change, chosen)),
+    assigned: findAssigned(changes, chosen),
     ...{ histories, contradiction },
     evidence: fingerprint(rows.map((row) => row.slice(0, 4).map((cell) => cell?.toString('hex')))),
   };
@@ -138,17 +138,38 @@ function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'co
   return { histories: [...rows.values()], contradiction };
 }
 
-/** An inserted identifier that no statement and no trigger had chosen was assigned by the server. */
+/**
+ * Inserted identifiers that no statement and no trigger had chosen were assigned by the server.
+ * Those that follow each other are one range: there may be very many.
+ */
 function findAssigned(
-  { relation, op, after }: Change,
+  changes: readonly Change[],
   chosen: ReadonlySet<string>,
 ): readonly Assigned[] {
-  const column = relation.columns.find(({ isAssigned }) => isAssigned)?.name;
-  if (op !== 'insert' || column === undefined) return [];
-  const text = integerText(after?.[column] ?? null);
-  const { target } = relation;
-  if (text === undefined || chosen.has(canonical([target, text]))) return [];
-  return [{ target, column, above: String(BigInt(text) - 1n), upTo: text }];
+  const inserted = changes.filter(({ op }) => op === 'insert');
+  return [...Map.groupBy(inserted, ({ relation }) => relation)].flatMap(([relation, group]) => {
+    const { target } = relation;
+    const column = relation.columns.find(({ isAssigned }) => isAssigned)?.name;
+    if (column === undefined) return [];
+    const identifiers = group
+      .map(({ after }) => integerText(after?.[column] ?? null))
+      .filter((text) => text !== undefined)
+      .filter((text) => !chosen.has(canonical([target, text])))
+      .map(BigInt);
+    return rangesOf(identifiers).map(({ above, upTo }) => ({
+      ...{ target, column, above: String(above), upTo: String(upTo) },
+    }));
+  });
+}
+
+function rangesOf(identifiers: readonly bigint[]): readonly { above: bigint; upTo: bigint }[] {
+  const ranges: { above: bigint; upTo: bigint }[] = [];
+  for (const identifier of identifiers.toSorted((a, b) => (a < b ? -1 : 1))) {
+    const last = ranges.at(-1);
+    if (last !== undefined && identifier <= last.upTo + 1n) last.upTo = identifier;
+    else ranges.push({ above: identifier - 1n, upTo: identifier });
+  }
+  return ranges;
 }
 
 function integerText(value: Value): string | undefined {

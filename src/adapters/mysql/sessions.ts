@@ -41,6 +41,7 @@ export class ControlAccount {
   readonly #options: MysqlConnectionOptions;
   #connection: Promise<MysqlConnection> | undefined;
   #turn: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
 
   constructor(options: MysqlConnectionOptions) {
     this.#options = options;
@@ -49,6 +50,7 @@ export class ControlAccount {
   /** A separate session, for what must not share one with anything else. */
   async open(): Promise<MysqlConnection> {
     try {
+      if (this.#isClosed) throw new Error('the adapter is closed');
       const connection = await MysqlConnection.open(this.#options, TRUSTED_DEADLINE_MS);
       await connection.query(
         `set session sql_mode = '${SQL_MODE},ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
@@ -78,6 +80,7 @@ export class ControlAccount {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     const known = await this.#connection?.catch(() => undefined);
     known?.close();
   }
@@ -111,6 +114,12 @@ export class ExecutionSessions {
     if (!this.#isClosed && this.#ready.length < MAX_READY) this.#openAhead();
     const session = await ready?.catch(() => undefined);
     return session?.connection.isAlive ? session : await this.#open();
+  }
+
+  /** Ends sessions that were opened ahead: a session keeps rights that were revoked since. */
+  forget(): void {
+    for (const session of this.#ready.splice(0))
+      session.then(({ connection }) => connection.close()).catch(() => {});
   }
 
   /** A session for questions about the account. It never serves a candidate. */

@@ -8,7 +8,7 @@ export type UndoCount =
 /** Asks InnoDB itself, past all recorders, how many rows the transaction of a session has written. */
 export async function countUndo(control: MysqlConnection, thread: number): Promise<UndoCount> {
   const [row] = await control.texts('show engine innodb status');
-  return readStatus(row?.[2] ?? '', thread);
+  return readStatus(String(row?.[2]), thread);
 }
 
 /** What precedes the transactions. The last deadlock stands before it, and names sessions too. */
@@ -27,13 +27,16 @@ export function readStatus(text: string, thread: number): UndoCount {
   if (list === null) return unknown('the status of InnoDB lists no transactions');
   const status = text.slice(list.index);
   const named = new RegExp(`^MariaDB thread id ${thread}, `);
-  const sections = status
-    .split(/^---(?=TRANSACTION )/m)
-    .filter((section) => section.split('\n').some((line) => named.test(line)));
-  const lines = status.split('\n').filter((line) => named.test(line));
-  const [section] = sections;
-  if (section === undefined || lines.length !== 1)
-    return unknown(`the status of InnoDB names the session ${lines.length} times instead of once`);
+  const sections = status.split(/^---(?=TRANSACTION )/m);
+  const naming = sections.flatMap((section) =>
+    section
+      .split('\n')
+      .filter((line) => named.test(line))
+      .map(() => section),
+  );
+  if (naming.length !== 1)
+    return unknown(`the status of InnoDB names the session ${naming.length} times instead of once`);
+  const [section = ''] = naming;
   const head = section.slice(0, section.indexOf('\nMariaDB thread id '));
   const transaction = /^TRANSACTION (\d+), ACTIVE /.exec(head)?.[1];
   const entries = /^\d+ lock struct\(s\).*, undo log entries (\d+)$/m.exec(head)?.[1];

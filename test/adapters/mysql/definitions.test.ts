@@ -2,7 +2,10 @@
 // changed, and only then. Method: a real server; definitions are changed between and during surveys.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
+import { readOptions } from '../../../src/adapters/mysql/options.ts';
+import { ExecutionSessions } from '../../../src/adapters/mysql/sessions.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { to, update } from '../../../src/index.ts';
@@ -97,6 +100,33 @@ describe('MariaDB: definitions', { skip: skipWithoutMariadb() }, () => {
     const afterwards = await office.runtime.survey('db');
     assert.notEqual(afterwards.configuration, during.configuration);
     for (const connection of [reader, owner]) connection.destroy();
+  });
+
+  test('a session that was opened while the account had more rights serves no candidate', async () => {
+    await using office = await open();
+    const exec = office.db.unique('em_exec');
+    const settings = readOptions(office.options);
+    const sessions = new ExecutionSessions(office.options.execution, settings);
+    const grants = `on ${office.db.name}.*`;
+    await office.db.run(`grant insert ${grants} to ${exec}`);
+    for (const first of [await sessions.take(), await sessions.take()]) first.connection.close();
+    await office.db.run(`revoke insert ${grants} from ${exec}`);
+    sessions.forget();
+    const { connection } = await sessions.take();
+    await assert.rejects(connection.query('insert into hidden values (7)'), /denied/);
+    connection.close();
+    await sessions.close();
+
+    // A runtime does the same whenever a right may have changed.
+    const effects = [update('t', { id: 1 }, { v: to(3) })];
+    await office.run(effects, { sql: 'update t set v = 3 where id = 1' });
+    const read = `select id from information_schema.processlist where user = '${exec}'`;
+    const before = await office.db.run(read);
+    await office.db.run(`grant insert ${grants} to ${exec}; revoke insert ${grants} from ${exec}`);
+    await office.runtime.survey('db');
+    // The one that asks about the account stays.
+    while ((await office.db.run(read)).length > 1) await sleep(20);
+    assert.ok(before.length > 1);
   });
 
   test('a table or right that changes after the approval stops the run, with what changed', async () => {

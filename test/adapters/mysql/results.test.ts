@@ -66,6 +66,21 @@ describe('MariaDB', { skip: skipWithoutMariadb() }, () => {
     assert.ok(!('results' in rejected));
   });
 
+  test('many identifiers of one statement are generated, and chosen ones among them are not', async () => {
+    await using shop = await openShop();
+    const effects = Array.from({ length: 3000 }, (_, at) =>
+      insert('log', { id: generated(`log ${at}`), about: at }),
+    );
+    const values = effects.map((_, at) => `(${at})`).join(', ');
+    const sql = `insert into log (about) values ${values}`;
+    const many = await shop.run(effects, { sql });
+    assert.equal(many.kind, 'committed', JSON.stringify(many).slice(0, 500));
+    const two = [0, 1].map((at) => insert('log', { id: generated(`id ${at}`), about: at }));
+    const chosen = { sql: 'insert into log values (default, 0), (3600, 1)' };
+    const refused = await shop.run(two, chosen);
+    assert.equal(refused.kind === 'rejected' && refused.outcome?.kind, 'DIVERGED');
+  });
+
   test('an outcome that the rows rule out is refused before it is signed', async () => {
     await using bank = await openBank();
     for (const effect of [

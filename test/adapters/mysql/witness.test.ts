@@ -36,6 +36,8 @@ test('a status that is cut off, lacks the session or names it twice says nothing
     `${LIST}${session(6, 101, 3)}${END}`,
     `${LIST}${whole}${forged}${END}`,
     `${LIST}${session(5, 90, 7)}${LIST}${whole}${END}`,
+    `${LIST}${session(5, 101, 3).replace('ACTIVE 0 sec', 'not started')}${END}`,
+    `${LIST}${session(5, 101, 3).replace(', undo log entries 3', '')}${END}`,
     `${LIST}${idle}MariaDB thread id 5, OS thread handle 1, query id 7 127.0.0.1 exec\n${END}`,
     '',
   ])
