@@ -194,7 +194,7 @@ export class Requests implements AsyncDisposable {
     return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
   }
 
-  /** Answers with a license that fits. A request takes one license, whoever is first. */
+  /** Answers with a license that fits. A request takes one license: the first. */
   async answer(id: string, license: unknown): Promise<ApprovalRequest> {
     const signed = parseSignedLicense(license);
     const stored = await this.#demandOpen(id);
@@ -470,7 +470,7 @@ function demandFit({ draft }: Proposal, { license }: SignedLicense): void {
   if (wrong === undefined && license.occurrences === 1) return;
   throw new EffectMatchError(
     'ERR_EM_LICENSE_REFUSED',
-    `the license was not signed for this request: its ${wrong ?? 'occurrences'} is another; the request is still open`,
+    `the license was not signed for this request: its ${wrong ?? 'occurrences'} differs; the request is still open`,
   );
 }
 const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
@@ -500,7 +500,10 @@ function asRefused(error: unknown): undefined {
 }
 
 function notFound(id: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no request ${String(id).slice(0, 80)}`);
+  return new EffectMatchError(
+    'ERR_EM_NOT_FOUND',
+    `request ${String(id).slice(0, 80)} does not exist`,
+  );
 }
 
 function closed(request: ApprovalRequest): EffectMatchError<'ERR_EM_REQUEST_CLOSED'> {
