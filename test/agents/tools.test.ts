@@ -153,3 +153,16 @@ test('names that no model provider takes are replaced, and two that meet are ref
   assert.throws(() => agentTools({ requests, agent: 'a b', run: 'r' }), error);
   assert.throws(() => agentTools({ requests, agent: 'a', run: '' }), error);
 });
+
+test('an operation whose schema library writes no JSON Schema needs one', async () => {
+  using office = openOffice();
+  await using host = await office.start({ operations });
+  const { requests } = host;
+  const validate = (value: unknown) => ({ value });
+  const bare = { ...payVendor, input: { '~standard': { version: 1, vendor: 'bare', validate } } };
+  const options = { requests, agent: 'a', run: 'r', operations: { 'pay.vendor': bare } } as never;
+  assert.throws(() => agentTools(options), { code: 'ERR_EM_CONFIG_INVALID', message: /schemas/ });
+  const schemas = { 'pay.vendor': { type: 'object', description: 'Pays.' } };
+  const [tool] = agentTools({ ...(options as object), schemas } as never);
+  assert.deepEqual(tool?.inputSchema.properties?.input, schemas['pay.vendor']);
+});

@@ -25,6 +25,8 @@ interface Played {
 interface Scenario {
   /** What the framework's yes then leads to, and how many payments there are. */
   readonly ends: 'approval-required' | 'committed' | 'declined' | 'expired';
+  /** How often the model makes its call at once. */
+  readonly times?: number;
   play(played: Played): Promise<Turn>;
 }
 
@@ -89,6 +91,15 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       return turns[0] as Turn;
     },
   },
+  'the same call twice at once, and signed': {
+    ends: 'committed',
+    times: 2,
+    async play(played) {
+      assert.equal((await played.host.requests.list()).length, 1);
+      await sign(played.desk, played.host);
+      return await goOn(played);
+    },
+  },
   'signed, then two hosts at once': {
     ends: 'committed',
     async play(played) {
@@ -149,11 +160,11 @@ export function frameworkTests(name: string): void {
 }
 
 async function playScenario(driver: FrameworkDriver, scenario: Scenario, how: How): Promise<void> {
-  const { ends } = scenario;
+  const { ends, times = 1 } = scenario;
   using desk = createDesk();
   const clock = new OfficeClock();
   await using host = await openDesk(desk.facts, { clock }, { clock });
-  const paused = await driver.begin(host.tools, PAY, how);
+  const paused = await driver.begin(host.tools, { ...PAY, times }, how);
   assert.equal(paused.paused, true, JSON.stringify(paused));
   assert.match(paused.shown, /payment/, 'the pause shows what is to be signed');
   assert.match(paused.shown, /https:\/\/desk\.example\/req_/, 'and where');
