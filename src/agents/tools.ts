@@ -141,11 +141,8 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
     call: (input, { signal } = {}) =>
       answering(options, async () => {
         const asked = await requests.show(read(input));
-        const waits = waitMs > 0 && asked.state === 'pending';
-        const request = waits
-          ? await requests.wait(asked.id, { waitMs, ...(signal && { signal }) })
-          : asked;
-        return await settle(requests, request);
+        const waiting = { waitMs, until: 'answered', ...(signal && { signal }) } as const;
+        return await settle(requests, await requests.wait(asked.id, waiting));
       }),
   };
 }

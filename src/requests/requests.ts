@@ -65,6 +65,8 @@ export interface AgentRequests {
 export interface WaitOptions {
   /** One minute unless said otherwise. */
   readonly waitMs?: number;
+  /** Ends once it is no longer pending; without this, once nothing more happens to it. */
+  readonly until?: 'answered';
   readonly signal?: AbortSignal;
 }
 
@@ -272,12 +274,14 @@ export class Requests implements AsyncDisposable {
 
   /** Waits until nothing more happens to it; otherwise returns where it stands. */
   async wait(id: string, options: WaitOptions = {}): Promise<ApprovalRequest> {
-    const { waitMs = WAIT_MS, signal } = options;
+    const { waitMs = WAIT_MS, until: wish, signal } = options;
     const until = performance.now() + waitMs;
     for (;;) {
       const request = await this.get(id);
       const left = until - performance.now();
-      if (isFinal(request.state) || left <= 0) return request;
+      const { state } = request;
+      const isOver = wish === 'answered' ? state !== 'pending' : isFinal(state);
+      if (isOver || left <= 0) return request;
       await sleep(Math.min(left, POLL_MS), undefined, { ...(signal && { signal }) });
     }
   }

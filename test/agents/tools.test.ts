@@ -64,6 +64,25 @@ test('a call asks, repeats as the same request, and returns the verdict once it 
   assert.equal(office.payments().length, 1);
 });
 
+test('a call can wait for the signature, and executes what it waited for', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const { requests } = host;
+  const adapters = { books: { sql: true } };
+  const options = { requests, agent: 'agent', run: 'run 1', adapters, waitMs: 60_000 };
+  const [sql] = agentTools(options);
+  const asked = await sql?.show?.(PAY);
+  const calling = sql?.call(PAY);
+  await sign(office, requests, asked as ToolAnswer);
+  assert.equal((await calling)?.status, 'committed');
+  const other = { ...PAY, key: 'other' };
+  const stopped = new AbortController();
+  const waiting = sql?.call(other, { signal: stopped.signal });
+  stopped.abort();
+  await assert.rejects(async () => await waiting, { name: 'AbortError' });
+  assert.equal(office.payments().length, 1);
+});
+
 test('an operation is a typed tool, and its rules reach the agent', async () => {
   using office = openOffice();
   await using host = await office.start({ operations });
