@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
 import { type AgentTool, agentTools, type ToolAnswer } from '../../src/agents/index.ts';
-import { defineOperation, insert } from '../../src/index.ts';
+import { defineOperation, EffectMatchError, insert } from '../../src/index.ts';
 import type { Requests } from '../../src/requests/index.ts';
 import { openOffice } from '../requests/office.ts';
 
@@ -116,6 +116,31 @@ test('a rejected call says what differs, and that nothing was changed', async ()
   assert.equal(rejected.status, 'rejected', JSON.stringify(rejected));
   assert.match(rejected.diff ?? '', /extra .*crook/);
   assert.deepEqual(office.payments(), []);
+});
+
+test('a fault during an execution is no refusal, and calling again finds the verdict', async () => {
+  using office = openOffice();
+  const faults: unknown[] = [];
+  await using host = await office.start();
+  const { requests } = host;
+  const adapters = { books: { sql: true } };
+  const onFault = (error: unknown) => faults.push(error);
+  const [sql] = agentTools({ requests, agent: 'agent', run: 'run 1', adapters, onFault });
+  const asked = await sql?.call(PAY);
+  await sign(office, requests, asked as ToolAnswer);
+  const execute = requests.execute.bind(requests);
+  requests.execute = async (id) => {
+    await execute(id);
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'a late complaint with a secret');
+  };
+  const answer = await sql?.call(PAY);
+  const { request } = asked ?? {};
+  const expected = { status: 'unavailable', code: 'ERR_EM_INPUT_INVALID', request };
+  assert.deepEqual({ ...answer, next: undefined }, { ...expected, next: undefined });
+  assert.equal(faults.length, 1);
+  requests.execute = execute;
+  assert.equal((await sql?.call(PAY))?.status, 'committed');
+  assert.equal(office.payments().length, 1);
 });
 
 test('an agent sees only its own requests', async () => {
