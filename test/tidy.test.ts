@@ -33,6 +33,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   requests: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'runtime'],
   agents: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
+  mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents'],
+  console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
   telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };
@@ -56,8 +58,8 @@ test('imports follow the direction of the layers', () => {
         target === layer ||
           target === 'node-version' ||
           allowed.includes(target) ||
-          // A type: the configuration of a deployment names how its requests are kept.
-          specifier === '../requests/configuration.ts',
+          // Types: the configuration of a deployment names its requests and agents.
+          ['../requests/configuration.ts', '../mcp/configuration.ts'].includes(specifier),
         `${file} must not import ${specifier}`,
       );
       checked += 1;

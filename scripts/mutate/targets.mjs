@@ -112,7 +112,7 @@ const TRIED_ON = {
   'src/ledger/postgres/': ['test/ledger/postgres', 'test/ledger/model.test.ts'],
   'src/ledger/sqlite/': ['test/ledger/', 'test/runtime/recovery.test.ts'],
   'src/ledger/': [
-    ...['rules', 'journal', 'reference', 'sqlite', 'sqlite-tamper'].map(
+    ...['rules', 'durability', 'journal', 'reference', 'sqlite', 'sqlite-tamper'].map(
       (name) => `test/ledger/${name}.test.ts`,
     ),
     'test/runtime/recovery.test.ts',

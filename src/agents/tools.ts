@@ -63,7 +63,9 @@ const MAX_WAIT_S = 50;
 
 const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
+/** SQL stays in the database. What an operation reaches depends on its adapter. */
 const CLOSED = { openWorldHint: false };
+const OPEN = { openWorldHint: true };
 
 const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
 const KEY = {
@@ -108,7 +110,7 @@ function operationTool(options: AgentToolsOptions, operation: Operation): AgentT
   const inputSchema = closed({ input, reason: REASON, key: KEY }, ['input']);
   const text = `${described} ${APPROVED}`;
   const want = (fields: Fields): Wanted => ({ operation: name, input: fields.input });
-  return askingTool(options, { name: toolName(name), text, inputSchema, want });
+  return askingTool(options, { name: toolName(name), text, inputSchema, reach: OPEN, want });
 }
 
 function sqlTool(options: AgentToolsOptions, adapter: string): AgentTool {
@@ -116,18 +118,19 @@ function sqlTool(options: AgentToolsOptions, adapter: string): AgentTool {
   const name = toolName(`sql_${adapter}`);
   const text = `Changes rows of ${adapter} with one SQL statement. ${APPROVED}`;
   const want = (fields: Fields): Wanted => ({ adapter, action: statementOf(fields) });
-  return askingTool(options, { name, text, inputSchema, want });
+  return askingTool(options, { name, text, inputSchema, reach: CLOSED, want });
 }
 
 interface Asking {
   readonly name: string;
   readonly text: string;
   readonly inputSchema: JsonSchema;
+  readonly reach: Pick<ToolAnnotations, 'openWorldHint'>;
   readonly want: (fields: Fields) => Wanted;
 }
 
 function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
-  const { name, text: description, inputSchema, want } = asking;
+  const { name, text: description, inputSchema, reach, want } = asking;
   const { requests, agent: by, run, waitMs = 0 } = options;
   const read = (input: unknown): Ask => {
     const { reason, key, ...fields } = readInput(inputSchema, input);
@@ -136,7 +139,7 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
   };
   return {
     ...{ name, description, inputSchema },
-    annotations: { ...ASKING, ...CLOSED },
+    annotations: { ...ASKING, ...reach },
     show: (input) => answering(options, async () => answerOf(await requests.show(read(input)))),
     call: (input, { signal } = {}) =>
       answering(options, async () => {

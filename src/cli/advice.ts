@@ -23,6 +23,7 @@ const HOST = 'correct the host in the address, or check the network';
  * changed: sequences do not roll back, and the verdict lists those that moved.
  */
 const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
+  ERR_EM_ACCESS_REFUSED: 'send a token whose digest is in the configuration; nothing was done',
   ERR_EM_ACTION_INVALID: 'correct the action; nothing was run',
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
@@ -61,6 +62,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_PLAN_SUPERSEDED:
     'plan with the announced revision or a later one; nothing was announced or changed',
   ERR_EM_QUERY_REFUSED: 'send only what reads, and less of it; nothing was changed',
+  ERR_EM_RATE_LIMITED: 'call again in a minute; nothing was done',
   ERR_EM_RECORD_INVALID:
     'check where the record comes from; it is not in the form this version writes',
   ERR_EM_RECORD_TOO_LARGE: 'split the task into smaller ones',

@@ -13,6 +13,7 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
+import type { AgentConfig } from '../mcp/configuration.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
@@ -86,6 +87,8 @@ export interface RuntimeConfig {
   readonly restageMs?: number;
   /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
   readonly requests?: RequestsConfig;
+  /** The agents that `effectmatch mcp` serves, and what each may ask for. */
+  readonly agents?: Readonly<Record<string, AgentConfig>>;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.

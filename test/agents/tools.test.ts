@@ -92,7 +92,7 @@ test('an operation is a typed tool, and its rules reach the agent', async () => 
   assert.deepEqual(Object.keys(fields?.properties ?? {}), ['id', 'payee', 'amount']);
   assert.deepEqual(pay.annotations, {
     ...{ readOnlyHint: false, destructiveHint: true, idempotentHint: true },
-    openWorldHint: false,
+    openWorldHint: true,
   });
   const refused = await pay.call({ input: { id: 7, payee: 'globex', amount: 501 } });
   assert.equal(refused.status, 'refused');

@@ -223,7 +223,7 @@ test('a ledger restored from before the claim cannot buy a second effect', async
         const backup = installation.saveLedger('backup');
         if (died === undefined) await scene.execute(operation);
         else await scene.dieAt(died, 'execute', { operation });
-        await scene.recoverTwice();
+        await scene.recoverTogether(2);
         const original = installation.saveLedger('original');
         copyFileSync(backup, installation.site.ledger);
 

@@ -4,6 +4,7 @@ import {
   type HoldResult,
   stagePrevented,
 } from '../../backend/candidate.ts';
+import { DATABASE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { adapterCode } from '../../backend/setup.ts';
 import type {
@@ -81,7 +82,7 @@ export async function openAdapter(
   } catch (error) {
     await sessions.close();
     await control.close();
-    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened');
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', DATABASE_NOT_OPENED);
   }
 }
 
