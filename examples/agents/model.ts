@@ -14,6 +14,8 @@ import { json } from 'node:stream/consumers';
 export interface ScriptedCall {
   readonly name: string;
   readonly input: object;
+  /** How often it is made at once; once unless said otherwise. */
+  readonly times?: number;
 }
 
 interface Asked {
@@ -28,7 +30,7 @@ export async function serveModel(
   const server = createServer(async (request, response) => {
     const { messages, stream = false } = (await json(request)) as Asked;
     const isNew = !messages.some(({ role }) => role === 'tool');
-    answer(response, isNew ? callOf(call) : undefined, stream);
+    answer(response, isNew ? callsOf(call) : [], stream);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -42,19 +44,23 @@ export async function serveModel(
   };
 }
 
-type ToolCall = ReturnType<typeof callOf>;
+type ToolCalls = ReturnType<typeof callsOf>;
 
-function callOf({ name, input }: ScriptedCall) {
-  const id = 'call_1';
-  return { id, type: 'function', function: { name, arguments: JSON.stringify(input) } };
+function callsOf({ name, input, times = 1 }: ScriptedCall) {
+  return Array.from({ length: times }, (_, index) => ({
+    id: `call_${index + 1}`,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(input) },
+  }));
 }
 
-function answer(response: ServerResponse, call: ToolCall | undefined, stream: boolean): void {
-  const finish_reason = call === undefined ? 'stop' : 'tool_calls';
+function answer(response: ServerResponse, calls: ToolCalls, stream: boolean): void {
+  const isText = calls.length === 0;
+  const finish_reason = isText ? 'stop' : 'tool_calls';
   const common = { id: `chat_${randomUUID()}`, created: 1, model: 'scripted' };
   const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
   if (!stream) {
-    const said = call === undefined ? { content: 'done' } : { content: null, tool_calls: [call] };
+    const said = isText ? { content: 'done' } : { content: null, tool_calls: calls };
     const choices = [{ index: 0, finish_reason, message: { role: 'assistant', ...said } }];
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ ...common, object: 'chat.completion', choices, usage }));
@@ -66,16 +72,20 @@ function answer(response: ServerResponse, call: ToolCall | undefined, stream: bo
     const chunk = { ...common, object: 'chat.completion.chunk', choices };
     response.write(`data: ${JSON.stringify(chunk)}\r\n\r\n`);
   };
-  const deltas = call === undefined ? [{ content: 'do' }, { content: 'ne' }] : pieces(call);
+  const deltas = isText ? [{ content: 'do' }, { content: 'ne' }] : calls.flatMap(pieces);
   for (const delta of deltas) send(delta, null);
   send({}, finish_reason);
   response.end('data: [DONE]\n\n');
 }
 
 /** A call as models stream it: its name first, then its arguments in pieces. */
-function pieces({ id, function: { name, arguments: text } }: ToolCall): readonly object[] {
-  const first = { index: 0, id, type: 'function', function: { name, arguments: '' } };
+function pieces(call: ToolCalls[number], index: number): readonly object[] {
+  const {
+    id,
+    function: { name, arguments: text },
+  } = call;
+  const first = { index, id, type: 'function', function: { name, arguments: '' } };
   const parts = text.match(/.{1,7}/gs) ?? [];
-  const rest = parts.map((piece) => ({ index: 0, function: { arguments: piece } }));
+  const rest = parts.map((piece) => ({ index, function: { arguments: piece } }));
   return [first, ...rest].map((part) => ({ tool_calls: [part] }));
 }

@@ -16,12 +16,12 @@ const USAGE = {
 
 /** Makes the call, if there is one, and says that it is done once it has an answer. */
 function scripted(call: ScriptedCall | undefined): MockLanguageModelV4 {
-  const made = {
-    type: 'tool-call',
-    toolCallId: 'call-1',
+  const made = Array.from({ length: call?.times ?? 1 }, (_, index) => ({
+    type: 'tool-call' as const,
+    toolCallId: `call-${index + 1}`,
     toolName: call?.name ?? '',
     input: JSON.stringify(call?.input),
-  } as const;
+  }));
   const text = { type: 'text', text: 'done' } as const;
   let isFirst = call !== undefined;
   const next = () => {
@@ -33,7 +33,7 @@ function scripted(call: ScriptedCall | undefined): MockLanguageModelV4 {
   return new MockLanguageModelV4({
     doGenerate: async () => {
       const { calls, ...rest } = next();
-      return { content: [calls ? made : text], ...rest, warnings: [] };
+      return { content: calls ? made : [text], ...rest, warnings: [] };
     },
     doStream: async () => {
       const { calls, ...rest } = next();
@@ -42,7 +42,7 @@ function scripted(call: ScriptedCall | undefined): MockLanguageModelV4 {
         { type: 'text-delta', id: 't', delta: 'done' },
         { type: 'text-end', id: 't' },
       ] as const;
-      const stream = [...(calls ? [made] : parts), { type: 'finish', ...rest } as const];
+      const stream = [...(calls ? made : parts), { type: 'finish', ...rest } as const];
       return { stream: convertArrayToReadableStream(stream) };
     },
   });

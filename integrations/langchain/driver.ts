@@ -14,13 +14,18 @@ const CONFIG = { configurable: { thread_id: 'thread 1' } };
 
 function makeAgent(tools: readonly AgentTool[], checkpointer: MemorySaver, call?: ScriptedCall) {
   const model = fakeModel();
-  if (call) model.respondWithTools([{ name: call.name, args: { ...call.input }, id: 'call-1' }]);
+  const made = Array.from({ length: call?.times ?? 1 }, (_, index) => ({
+    name: call?.name ?? '',
+    args: { ...call?.input },
+    id: `call-${index + 1}`,
+  }));
+  if (call) model.respondWithTools(made);
   model.respond(new AIMessage('done'));
   const own = langChainTools(tools, { tool, createMiddleware, interrupt });
   return createAgent({ model, checkpointer, ...own });
 }
 
-type Interrupts = readonly { readonly value?: unknown }[];
+type Interrupts = readonly { readonly id?: string; readonly value?: unknown }[];
 
 async function run(
   agent: ReturnType<typeof makeAgent>,
@@ -31,17 +36,17 @@ async function run(
     const state = (await agent.invoke(input, CONFIG)) as { __interrupt__?: Interrupts };
     return state.__interrupt__ ?? [];
   }
-  const seen: { value?: unknown }[] = [];
+  const seen: { id?: string; value?: unknown }[] = [];
   for await (const update of await agent.stream(input, { ...CONFIG, streamMode: 'updates' }))
-    seen.push(...((update as { __interrupt__?: { value?: unknown }[] }).__interrupt__ ?? []));
+    seen.push(...((update as { __interrupt__?: typeof seen }).__interrupt__ ?? []));
   return seen;
 }
 
 /** The saver of LangGraph that keeps everything in memory, as text. */
-function freeze({ storage, writes }: MemorySaver): string {
+function freeze({ storage, writes }: MemorySaver, seen: Interrupts): string {
   const bytes = (_: string, value: unknown) =>
     value instanceof Uint8Array ? { $bytes: Buffer.from(value).toString('base64') } : value;
-  return JSON.stringify({ storage, writes }, bytes);
+  return JSON.stringify({ storage, writes, ids: seen.map(({ id }) => id) }, bytes);
 }
 
 function thaw(text: string): MemorySaver {
@@ -49,7 +54,8 @@ function thaw(text: string): MemorySaver {
     typeof value?.$bytes === 'string'
       ? Uint8Array.from(Buffer.from(value.$bytes, 'base64'))
       : value;
-  return Object.assign(new MemorySaver(), JSON.parse(text, bytes));
+  const { storage, writes } = JSON.parse(text, bytes) as MemorySaver;
+  return Object.assign(new MemorySaver(), { storage, writes });
 }
 
 function turn(seen: Interrupts, state: string): Omit<Turn, 'answers'> {
@@ -62,12 +68,14 @@ export const driver: FrameworkDriver = {
     const saver = new MemorySaver();
     const agent = makeAgent(recorded, saver, call);
     const seen = await run(agent, { messages: [{ role: 'user', content: 'pay globex' }] }, how);
-    return { ...turn(seen, freeze(saver)), answers };
+    return { ...turn(seen, freeze(saver, seen)), answers };
   },
   async sayYes(tools, state, how): Promise<Turn> {
     const { tools: recorded, answers } = recording(tools);
     const agent = makeAgent(recorded, thaw(state));
-    const resume = { decisions: [{ type: 'approve' }] };
+    const { ids } = JSON.parse(state) as { ids: string[] };
+    const yes = { decisions: [{ type: 'approve' }] };
+    const resume = Object.fromEntries(ids.map((id) => [id, yes]));
     const seen = await run(agent, new Command({ resume }), how);
     return { ...turn(seen, state), answers };
   },

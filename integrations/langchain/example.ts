@@ -14,11 +14,11 @@ export const converse: Converse = async (office, { baseUrl, apiKey, model: model
   for (;;) {
     const state = await agent.invoke(input, CONFIG);
     const { __interrupt__: pauses = [] } = state as {
-      __interrupt__?: { readonly value: LangChainPause }[];
+      __interrupt__?: { readonly id: string; readonly value: LangChainPause }[];
     };
     if (pauses.length === 0) return state.messages.at(-1)?.text ?? '';
     for (const { value } of pauses) office.show(`${value.rendering}\n${value.link}`);
     await office.sign();
-    input = new Command({ resume: 'yes' });
+    input = new Command({ resume: Object.fromEntries(pauses.map(({ id }) => [id, 'yes'])) });
   }
 };

@@ -26,18 +26,18 @@ function scripted(call: ScriptedCall) {
     isFirst = false;
     return calls;
   };
-  const made = {
-    type: 'tool-call',
-    toolCallId: 'call-1',
+  const made = Array.from({ length: call.times ?? 1 }, (_, index) => ({
+    type: 'tool-call' as const,
+    toolCallId: `call-${index + 1}`,
     toolName: call.name,
     input: JSON.stringify(call.input),
-  } as const;
+  }));
   return new MastraLanguageModelV2Mock({
     doGenerate: async () => {
       const calls = next();
       const finishReason = calls ? ('tool-calls' as const) : ('stop' as const);
       const text = { type: 'text', text: 'done' } as const;
-      return { content: [calls ? made : text], finishReason, usage: USAGE, warnings: [] };
+      return { content: calls ? made : [text], finishReason, usage: USAGE, warnings: [] };
     },
     doStream: async () => {
       const calls = next();
@@ -49,7 +49,7 @@ function scripted(call: ScriptedCall) {
       ] as const;
       const chunks = [
         { type: 'stream-start' as const, warnings: [] },
-        ...(calls ? [made] : parts),
+        ...(calls ? made : parts),
         { type: 'finish', finishReason, usage: USAGE } as const,
       ];
       return { stream: simulateReadableStream({ chunks, chunkDelayInMs: null }) };

@@ -14,7 +14,10 @@ const runner = new Runner({ tracingDisabled: true });
 const DONE = [assistantMessage('done')];
 
 function makeAgent(tools: readonly AgentTool[], call?: ScriptedCall) {
-  const calls = call ? [[functionCall(call.name, { ...call.input }, { callId: 'call-1' })]] : [];
+  const made = Array.from({ length: call?.times ?? 1 }, (_, index) =>
+    functionCall(call?.name ?? '', { ...call?.input }, { callId: `call-${index + 1}` }),
+  );
+  const calls = call ? [made] : [];
   const model = new ScriptedModel([...calls, DONE]);
   return new Agent({ name: 'clerk', model, tools: openAiAgentsTools(tools, { tool }) });
 }

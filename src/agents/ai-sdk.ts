@@ -33,7 +33,7 @@ export interface AiSdkTools {
 
 /**
  * The tools, and the approval configuration that pauses a call with what a person has to sign and
- * where. An `approved: true` in the messages only lets the call go on: without a license it changes
+ * where. An `approved: true` in the messages only lets the call continue: without a license it changes
  * nothing and answers `approval-required`.
  */
 export function aiSdkTools(tools: readonly AgentTool[]): AiSdkTools {

@@ -77,7 +77,18 @@ export function answerOfError(error: unknown): ToolAnswer {
   const isInput = code !== undefined && OF_INPUT.has(code);
   const detail = error instanceof Error ? cut(error.message.toWellFormed()) : '';
   if (isInput) return { status: 'refused', code, detail, next: NEXT.refused };
-  return { status: 'unavailable', ...(code && { code }), next: NEXT.unavailable };
+  return answerOfFault(error);
+}
+
+/** The host could not answer. Says nothing about what came of the request, if there is one. */
+export function answerOfFault(error: unknown, request?: string): ToolAnswer {
+  const code = error instanceof EffectMatchError ? error.code : undefined;
+  return {
+    status: 'unavailable',
+    ...(request !== undefined && { request }),
+    ...(code && { code }),
+    next: NEXT.unavailable,
+  };
 }
 
 const OF_INPUT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

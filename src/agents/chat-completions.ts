@@ -41,8 +41,7 @@ export async function complete(
   });
   if (!response.ok || response.body === null) throw await failed(response);
   if (onText !== undefined) return await readStream(response.body, onText);
-  const { choices } = (await response.json()) as { choices?: { message: ChatMessage }[] };
-  const message = choices?.[0]?.message;
+  const message = parse<{ message?: ChatMessage }>(await response.text())?.message;
   if (message === undefined) throw unavailable('its answer has no message');
   return asMessage(message.content ?? null, message.tool_calls ?? []);
 }
@@ -66,6 +65,8 @@ async function readStream(
     if (delta.content) onText(delta.content);
     content += delta.content ?? '';
     for (const { index, id = '', function: part } of delta.tool_calls ?? []) {
+      if (!Number.isInteger(index) || index < 0 || index > calls.length)
+        throw unavailable('its calls are not in order');
       const known = calls[index] ?? { id: '', name: '', text: '' };
       calls[index] = known;
       known.id += id;
@@ -89,10 +90,18 @@ async function* deltasOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Delta
       const data = line.startsWith('data:') ? line.slice('data:'.length).trim() : '';
       if (data === '[DONE]') return;
       if (data === '') continue;
-      const { choices } = JSON.parse(data) as { choices?: { delta?: Delta }[] };
-      const delta = choices?.[0]?.delta;
+      const delta = parse<{ delta?: Delta }>(data)?.delta;
       if (delta !== undefined) yield delta;
     }
+  }
+}
+
+/** The first choice of an answer, or of a piece of it. */
+function parse<Choice>(text: string): Choice | undefined {
+  try {
+    return (JSON.parse(text) as { choices?: Choice[] } | null)?.choices?.[0];
+  } catch {
+    throw unavailable('its answer is not JSON');
   }
 }
 

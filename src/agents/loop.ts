@@ -29,7 +29,7 @@ export interface ChatToolCall {
 /** What a loop needs. */
 export interface LoopOptions extends Endpoint {
   readonly tools: readonly AgentTool[];
-  /** The conversation so far; one that was paused goes on where it was. */
+  /** The conversation so far; one that was paused continues where it was. */
   readonly messages: readonly ChatMessage[];
   /** Whether the loop returns while a person has to approve; yes unless said otherwise. */
   readonly pause?: boolean;
@@ -48,7 +48,7 @@ export interface LoopResult {
 const TURNS = 20;
 
 /**
- * Asks the model, runs the tools that it calls, and goes on until it answers. A conversation that
+ * Asks the model and runs the tools that it calls, until it answers. A conversation that
  * is paused is passed in again once something was signed: calls without an answer are called again,
  * and meet their own requests. Nothing in the messages is an approval.
  */
@@ -97,7 +97,7 @@ async function call(
   const tool = tools.find((known) => known.name === name);
   if (tool === undefined)
     return answerOfError(
-      new EffectMatchError('ERR_EM_NOT_FOUND', `there is no tool "${name.slice(0, 100)}"`),
+      new EffectMatchError('ERR_EM_NOT_FOUND', `no tool is called "${name.slice(0, 100)}"`),
     );
   return await tool.call(parseArguments(text), signal && { signal });
 }

@@ -24,7 +24,7 @@ interface ToolFields {
 
 /**
  * The tools, made with Mastra's own `createTool`. A call that a person has to approve suspends the
- * run. `approveToolCall` only lets it go on: without a license the call changes nothing and answers
+ * run. `approveToolCall` only lets it continue: without a license the call changes nothing and answers
  * `approval-required`.
  */
 export function mastraTools<Tool>(
@@ -51,7 +51,7 @@ export interface SuspendedCall {
   readonly args: unknown;
 }
 
-/** What a person has to sign for a suspended call; undefined if it can go on. */
+/** What a person has to sign for a suspended call; undefined if it can continue. */
 export async function showSuspension(
   tools: readonly AgentTool[],
   { toolName, args }: SuspendedCall,

@@ -32,8 +32,8 @@ export interface InterruptedCall {
 
 /**
  * The tools, made with the SDK's own `tool` function. A call that a person has to approve
- * interrupts the run. Whoever holds the run's state can tell the SDK to go on; without a license
- * the call then changes nothing and answers `approval-required`.
+ * interrupts the run. Anyone who holds the run's state can tell the SDK to continue; without a
+ * license the call then changes nothing and answers `approval-required`.
  */
 export function openAiAgentsTools<Tool>(
   tools: readonly AgentTool[],
@@ -53,7 +53,7 @@ export function openAiAgentsTools<Tool>(
   );
 }
 
-/** What a person has to sign for an interrupted call; undefined if it can go on. */
+/** What a person has to sign for an interrupted call; undefined if it can continue. */
 export async function showInterruption(
   tools: readonly AgentTool[],
   { name, arguments: text = '' }: InterruptedCall,

@@ -9,8 +9,8 @@ export interface Pause {
 }
 
 /**
- * What to show before a call, if a person has to approve it; undefined if the call can go on. Asks,
- * and executes nothing. Whatever the framework is told afterwards is no approval: the call itself
+ * What to show before a call that a person has to approve; undefined if the call can continue. Asks
+ * and executes nothing. Nothing that the framework is told afterwards approves it: the call itself
  * checks the license.
  */
 export async function pauseFor(tool: AgentTool, input: unknown): Promise<Pause | undefined> {
@@ -33,10 +33,10 @@ export async function showCall(
 /** The same in words. */
 export function describePause({ rendering, link, request }: Pause): string {
   const where = link === undefined ? `as request ${request}` : `at ${link}`;
-  return `${rendering}\n\nIt is approved by a signature ${where}. A yes here only goes on.`;
+  return `${rendering}\n\nIt is approved by a signature ${where}. A yes here only continues.`;
 }
 
-/** Arguments as models write them; what is no JSON is no input. */
+/** Arguments as models write them; undefined if they are not JSON, which every tool refuses. */
 export function parseArguments(text: string): unknown {
   try {
     return JSON.parse(text);

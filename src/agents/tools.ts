@@ -1,11 +1,11 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { isName } from '../protocol/record.ts';
-import type { Ask, Wanted } from '../requests/request.ts';
+import type { ApprovalRequest, Ask, Wanted } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Operation } from '../runtime/operation.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { answerOf, answerOfError, answerOfRows, type ToolAnswer } from './answer.ts';
+import { answerOf, answerOfError, answerOfFault, answerOfRows, type ToolAnswer } from './answer.ts';
 import { type JsonSchema, schemaOf } from './json-schema.ts';
 
 /** Which tools one agent gets in one run. */
@@ -144,26 +144,26 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
     call: (input, { signal } = {}) =>
       answering(options, async () => {
         const asked = await requests.show(read(input));
-        const waits = waitMs > 0 && asked.state === 'pending';
-        const request = waits
-          ? await requests.wait(asked.id, { waitMs, ...(signal && { signal }) })
-          : asked;
-        return await settle(requests, request);
+        const waiting = { waitMs, until: 'answered', ...(signal && { signal }) } as const;
+        return await settle(options, await requests.wait(asked.id, waiting));
       }),
   };
 }
 
 /** Executes what is approved, or waits for the process that does: the runtime checks its license. */
 async function settle(
-  requests: Requests,
-  request: Awaited<ReturnType<Requests['get']>>,
+  { requests, onFault }: AgentToolsOptions,
+  request: ApprovalRequest,
 ): Promise<ToolAnswer> {
-  if (request.state !== 'approved' && request.state !== 'running') return answerOf(request);
+  const { id, state } = request;
+  if (state !== 'approved' && state !== 'running') return answerOf(request);
   try {
-    return answerOf(await requests.execute(request.id));
+    return answerOf(await requests.execute(id));
   } catch (error) {
-    if (!isAttemptOpen(error)) throw error;
-    return answerOf(await requests.get(request.id));
+    if (isAttemptOpen(error)) return answerOf(await requests.get(id));
+    // From here on nothing may say that it was refused: it may have happened.
+    onFault?.(error);
+    return answerOfFault(error, id);
   }
 }
 

@@ -103,7 +103,7 @@ class PostgresRequests implements RequestStore {
     return await this.#update(id, only, fields, atMs, true);
   }
 
-  /** One statement: whoever comes second finds that the request is no longer as it was. */
+  /** One statement: the second of two writers finds that the request has changed. */
   async #update(
     id: string,
     only: Parameters<RequestStore['change']>[1],
@@ -240,8 +240,9 @@ function readRow(row: TextRow): StoredRequest {
   return Object.fromEntries(entries) as unknown as StoredRequest;
 }
 
+/** PostgreSQL has no text with a NUL character. */
 function asText(value: string | number | null): string | null {
-  return value === null ? null : String(value);
+  return value === null ? null : String(value).replaceAll('\0', '\ufffd');
 }
 
 function unavailable(error: unknown): unknown {

@@ -65,6 +65,8 @@ export interface AgentRequests {
 export interface WaitOptions {
   /** One minute unless said otherwise. */
   readonly waitMs?: number;
+  /** Ends once it is no longer pending; without this, once nothing more happens to it. */
+  readonly until?: 'answered';
   readonly signal?: AbortSignal;
 }
 
@@ -194,7 +196,7 @@ export class Requests implements AsyncDisposable {
     return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
   }
 
-  /** Answers with a license that fits. A request takes one license, whoever is first. */
+  /** Answers with a license that fits. A request takes one license: the first. */
   async answer(id: string, license: unknown): Promise<ApprovalRequest> {
     const signed = parseSignedLicense(license);
     const stored = await this.#demandOpen(id);
@@ -272,12 +274,14 @@ export class Requests implements AsyncDisposable {
 
   /** Waits until nothing more happens to it; otherwise returns where it stands. */
   async wait(id: string, options: WaitOptions = {}): Promise<ApprovalRequest> {
-    const { waitMs = WAIT_MS, signal } = options;
+    const { waitMs = WAIT_MS, until: wish, signal } = options;
     const until = performance.now() + waitMs;
     for (;;) {
       const request = await this.get(id);
       const left = until - performance.now();
-      if (isFinal(request.state) || left <= 0) return request;
+      const { state } = request;
+      const isOver = wish === 'answered' ? state !== 'pending' : isFinal(state);
+      if (isOver || left <= 0) return request;
       await sleep(Math.min(left, POLL_MS), undefined, { ...(signal && { signal }) });
     }
   }
@@ -470,7 +474,7 @@ function demandFit({ draft }: Proposal, { license }: SignedLicense): void {
   if (wrong === undefined && license.occurrences === 1) return;
   throw new EffectMatchError(
     'ERR_EM_LICENSE_REFUSED',
-    `the license was not signed for this request: its ${wrong ?? 'occurrences'} is another; the request is still open`,
+    `the license was not signed for this request: its ${wrong ?? 'occurrences'} differs; the request is still open`,
   );
 }
 const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
@@ -500,7 +504,10 @@ function asRefused(error: unknown): undefined {
 }
 
 function notFound(id: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no request ${String(id).slice(0, 80)}`);
+  return new EffectMatchError(
+    'ERR_EM_NOT_FOUND',
+    `request ${String(id).slice(0, 80)} does not exist`,
+  );
 }
 
 function closed(request: ApprovalRequest): EffectMatchError<'ERR_EM_REQUEST_CLOSED'> {

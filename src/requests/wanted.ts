@@ -55,7 +55,7 @@ export function requestId({ by, run, key = '' }: Ask, wanted: Wanted): string {
 }
 
 /** As which plan something is proposed, and what the approver is told about it. */
-export interface Plan {
+export interface RequestPlan {
   readonly task: string;
   readonly planRevision: number;
   readonly requestedBy: string;
@@ -66,7 +66,7 @@ export interface Plan {
 export async function proposeWanted(
   { runtime }: Proposer,
   wanted: Wanted,
-  plan: Plan,
+  plan: RequestPlan,
 ): Promise<Proposal> {
   if ('operation' in wanted) return await runtime.propose(wanted.operation, wanted.input, plan);
   if ('manifest' in wanted)

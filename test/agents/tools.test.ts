@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { z } from 'zod';
 import { type AgentTool, agentTools, type ToolAnswer } from '../../src/agents/index.ts';
-import { defineOperation, insert } from '../../src/index.ts';
+import { defineOperation, EffectMatchError, insert } from '../../src/index.ts';
 import type { Requests } from '../../src/requests/index.ts';
 import { openOffice } from '../requests/office.ts';
 
@@ -64,6 +64,25 @@ test('a call asks, repeats as the same request, and returns the verdict once it 
   assert.equal(office.payments().length, 1);
 });
 
+test('a call can wait for the signature, and executes what it waited for', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const { requests } = host;
+  const adapters = { books: { sql: true } };
+  const options = { requests, agent: 'agent', run: 'run 1', adapters, waitMs: 60_000 };
+  const [sql] = agentTools(options);
+  const asked = await sql?.show?.(PAY);
+  const calling = sql?.call(PAY);
+  await sign(office, requests, asked as ToolAnswer);
+  assert.equal((await calling)?.status, 'committed');
+  const other = { ...PAY, key: 'other' };
+  const stopped = new AbortController();
+  const waiting = sql?.call(other, { signal: stopped.signal });
+  stopped.abort();
+  await assert.rejects(async () => await waiting, { name: 'AbortError' });
+  assert.equal(office.payments().length, 1);
+});
+
 test('an operation is a typed tool, and its rules reach the agent', async () => {
   using office = openOffice();
   await using host = await office.start({ operations });
@@ -97,6 +116,31 @@ test('a rejected call says what differs, and that nothing was changed', async ()
   assert.equal(rejected.status, 'rejected', JSON.stringify(rejected));
   assert.match(rejected.diff ?? '', /extra .*crook/);
   assert.deepEqual(office.payments(), []);
+});
+
+test('a fault during an execution is no refusal, and calling again finds the verdict', async () => {
+  using office = openOffice();
+  const faults: unknown[] = [];
+  await using host = await office.start();
+  const { requests } = host;
+  const adapters = { books: { sql: true } };
+  const onFault = (error: unknown) => faults.push(error);
+  const [sql] = agentTools({ requests, agent: 'agent', run: 'run 1', adapters, onFault });
+  const asked = await sql?.call(PAY);
+  await sign(office, requests, asked as ToolAnswer);
+  const execute = requests.execute.bind(requests);
+  requests.execute = async (id) => {
+    await execute(id);
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'a late complaint with a secret');
+  };
+  const answer = await sql?.call(PAY);
+  const { request } = asked ?? {};
+  const expected = { status: 'unavailable', code: 'ERR_EM_INPUT_INVALID', request };
+  assert.deepEqual({ ...answer, next: undefined }, { ...expected, next: undefined });
+  assert.equal(faults.length, 1);
+  requests.execute = execute;
+  assert.equal((await sql?.call(PAY))?.status, 'committed');
+  assert.equal(office.payments().length, 1);
 });
 
 test('an agent sees only its own requests', async () => {
@@ -152,4 +196,17 @@ test('names that no model provider takes are replaced, and two that meet are ref
   assert.throws(() => agentTools({ requests, agent: 'a', run: 'r', adapters }), error);
   assert.throws(() => agentTools({ requests, agent: 'a b', run: 'r' }), error);
   assert.throws(() => agentTools({ requests, agent: 'a', run: '' }), error);
+});
+
+test('an operation whose schema library writes no JSON Schema needs one', async () => {
+  using office = openOffice();
+  await using host = await office.start({ operations });
+  const { requests } = host;
+  const validate = (value: unknown) => ({ value });
+  const bare = { ...payVendor, input: { '~standard': { version: 1, vendor: 'bare', validate } } };
+  const options = { requests, agent: 'a', run: 'r', operations: { 'pay.vendor': bare } } as never;
+  assert.throws(() => agentTools(options), { code: 'ERR_EM_CONFIG_INVALID', message: /schemas/ });
+  const schemas = { 'pay.vendor': { type: 'object', description: 'Pays.' } };
+  const [tool] = agentTools({ ...(options as object), schemas } as never);
+  assert.deepEqual(tool?.inputSchema.properties?.input, schemas['pay.vendor']);
 });

@@ -6,6 +6,7 @@ import {
 } from '../../backend/candidate.ts';
 import { DATABASE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
+import { queryRefused } from '../../backend/query.ts';
 import { adapterCode } from '../../backend/setup.ts';
 import type {
   AdapterContext,
@@ -111,6 +112,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
   #staged = 0;
+  #queries = 0;
 
   constructor(opened: OpenedDatabase, boundary: PostgresBoundary) {
     const { control, settings, deployment, registration, roles, reached } = opened;
@@ -160,12 +162,20 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return await readState(await this.#opened.control.connection(), readable, stated);
   }
 
+  /** At most half of the sessions answer queries, so that operations always find one. */
   async query(action: CheckedPostgresAction, limits: QueryLimits): Promise<QueryRows> {
-    await this.#closedBoundary();
-    const timeoutMs = Math.min(limits.timeoutMs, this.#opened.settings.stageTimeoutMs);
-    return await this.#withExecution((session) =>
-      queryRows(session, action, { ...limits, timeoutMs }),
-    );
+    const { sessions, settings } = this.#opened;
+    if (this.#queries >= Math.max(1, Math.floor(sessions.max / 2)))
+      throw queryRefused('too many other queries are running; ask again later');
+    this.#queries += 1;
+    try {
+      await this.#closedBoundary();
+      const timeoutMs = Math.min(limits.timeoutMs, settings.stageTimeoutMs);
+      const bounded = { ...limits, timeoutMs };
+      return await this.#withExecution((session) => queryRows(session, action, bounded));
+    } finally {
+      this.#queries -= 1;
+    }
   }
 
   parseAction(input: unknown): CheckedPostgresAction {

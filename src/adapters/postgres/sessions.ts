@@ -52,7 +52,7 @@ type Waiter = (session: Connection | undefined) => void;
 /** The execution login's sessions. Each serves one operation at a time. */
 export class Sessions {
   readonly #options: ConnectionOptions;
-  readonly #max: number;
+  readonly max: number;
   readonly #deadlineMs: number | undefined;
   readonly #reuse: boolean;
   readonly #idle: Connection[] = [];
@@ -76,7 +76,7 @@ export class Sessions {
   ) {
     this.#options = options;
     this.#deadlineMs = deadlineMs;
-    this.#max = max;
+    this.max = max;
     this.#reuse = reuse;
   }
 
@@ -130,7 +130,7 @@ export class Sessions {
   }
 
   get #hasRoom(): boolean {
-    return this.#all.size + this.#opening < this.#max;
+    return this.#all.size + this.#opening < this.max;
   }
 
   /**

@@ -54,6 +54,9 @@ test('a query returns rows within bounds and holds nothing afterwards', async ()
       'select * from effectmatch.marker',
     ])
       await assert.rejects(ask(sql), invalid, sql);
+    const [first, second] = await Promise.allSettled([ask('select 1 as n'), ask('select 2 as n')]);
+    assert.deepEqual(first.status === 'fulfilled' && first.value?.rows, [{ n: 1 }]);
+    assert.match(String(second.status === 'rejected' && second.reason), /too many other queries/);
     const again = await ask('select sum(balance)::int as total from account');
     assert.deepEqual(again?.rows, [{ total: 500 }]);
   } finally {

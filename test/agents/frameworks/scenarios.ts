@@ -8,7 +8,7 @@ import { before, test } from 'node:test';
 import { OfficeClock } from '../../requests/office.ts';
 import { createDesk, type Desk, type OpenDesk, openDesk, PAY, sign } from '../desk.ts';
 import type { FrameworkDriver, How, Turn } from './driver.ts';
-import { folderOf, loadDriver } from './install.ts';
+import { loadDriver } from './install.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const code = (wanted: string) => (error: { readonly code?: string }) => error.code === wanted;
@@ -25,6 +25,8 @@ interface Played {
 interface Scenario {
   /** What the framework's yes then leads to, and how many payments there are. */
   readonly ends: 'approval-required' | 'committed' | 'declined' | 'expired';
+  /** How often the model makes its call at once. */
+  readonly times?: number;
   play(played: Played): Promise<Turn>;
 }
 
@@ -89,6 +91,15 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       return turns[0] as Turn;
     },
   },
+  'the same call twice at once, and signed': {
+    ends: 'committed',
+    times: 2,
+    async play(played) {
+      assert.equal((await played.host.requests.list()).length, 1);
+      await sign(played.desk, played.host);
+      return await goOn(played);
+    },
+  },
   'signed, then two hosts at once': {
     ends: 'committed',
     async play(played) {
@@ -143,17 +154,19 @@ export function frameworkTests(name: string): void {
   if (name === 'loop') return;
   test('the entry point fits the types of the package', () => {
     const tsc = join(ROOT, 'node_modules/.bin/tsc');
-    const { status, stdout } = spawnSync(tsc, ['-p', folderOf(name)], { encoding: 'utf8' });
+    const { status, stdout } = spawnSync(tsc, ['-p', join(ROOT, 'integrations', name)], {
+      encoding: 'utf8',
+    });
     assert.equal(status, 0, stdout);
   });
 }
 
 async function playScenario(driver: FrameworkDriver, scenario: Scenario, how: How): Promise<void> {
-  const { ends } = scenario;
+  const { ends, times = 1 } = scenario;
   using desk = createDesk();
   const clock = new OfficeClock();
   await using host = await openDesk(desk.facts, { clock }, { clock });
-  const paused = await driver.begin(host.tools, PAY, how);
+  const paused = await driver.begin(host.tools, { ...PAY, times }, how);
   assert.equal(paused.paused, true, JSON.stringify(paused));
   assert.match(paused.shown, /payment/, 'the pause shows what is to be signed');
   assert.match(paused.shown, /https:\/\/desk\.example\/req_/, 'and where');
