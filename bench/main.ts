@@ -15,6 +15,7 @@ import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
+import { agentsStudy } from './studies/agents.ts';
 import { backendsStudy } from './studies/backends.ts';
 import { backendsMariadbStudy } from './studies/backends-mariadb.ts';
 import { boundaryStudy } from './studies/boundary.ts';
@@ -23,6 +24,7 @@ import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
+import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
 import { topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
@@ -44,6 +46,7 @@ const STUDIES: readonly Study[] = [
   coreCostStudy,
   sqliteCostStudy,
   pgCostStudy,
+  mariadbCostStudy,
   boundaryStudy,
   integratedStudy,
   publicOutcomesStudy,
@@ -54,6 +57,7 @@ const STUDIES: readonly Study[] = [
   backendsStudy,
   backendsMariadbStudy,
   costStudy,
+  agentsStudy,
   topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list

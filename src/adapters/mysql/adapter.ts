@@ -1,6 +1,7 @@
 import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
+import { DATABASE_NOT_OPENED, STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
-import { adapterCode, checkVolatile } from '../../backend/setup.ts';
+import { adapterCode, checkVolatile, unregistrable } from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -56,7 +57,7 @@ export async function openAdapter(
   } catch (error) {
     await sessions.close();
     await control.close();
-    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened');
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', DATABASE_NOT_OPENED);
   }
 }
 
@@ -68,8 +69,7 @@ async function admitRegistration(
   const names = relations.map(({ name }) => name);
   const inspections = await readRelations(await control.connection(), business, names);
   const targets = inspections.map((inspection, index) => {
-    if (inspection.kind === 'unusable')
-      throw refused(`relation "${inspection.name}" cannot be registered: ${inspection.why}`);
+    if (inspection.kind === 'unusable') throw unregistrable(inspection, refused);
     const { target: name, columns, key } = inspection.relation;
     const volatile = [...new Set(relations[index]?.volatile ?? [])];
     const target = { name, columns: columns.map((column) => column.name), key, volatile };
@@ -179,7 +179,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
       return { kind: 'open', candidate, marker: disposition && { disposition } };
     } catch (error) {
       await candidate.end('discarded');
-      return describeFailure(error, 'the stage could not be opened', settings.values);
+      return describeFailure(error, STAGE_NOT_OPENED, settings.values);
     }
   }
 

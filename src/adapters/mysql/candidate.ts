@@ -31,7 +31,7 @@ import type { MysqlDeployment } from './deployment.ts';
 import { describeFailure, explainError } from './failure.ts';
 import { type Recorded, readRecords, type TracedRelation } from './observation.ts';
 import type { MysqlSettings } from './options.ts';
-import { type Place, readRows, readState, textOfKey } from './reading.ts';
+import { readRows, readState, textOfKey } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
 import { type ControlAccount, type ExecutionSession, readMs, readVariables } from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
@@ -40,7 +40,7 @@ import { countUndo, type UndoCount } from './witness.ts';
 /** Channels that must answer and agree. */
 export const CHANNELS = ['recorder', 'undo', 'rows', 'transaction', 'session'] as const;
 
-/** The session that a candidate holds, and the database around it. */
+/** What a candidate works with. No other candidate has its session. */
 export interface MysqlCandidateTools {
   readonly session: ExecutionSession;
   readonly control: ControlAccount;
@@ -242,25 +242,23 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   async #compareRows({ histories }: Recorded, control: MysqlConnection): Promise<ChannelReport> {
     const { business, controlDatabase } = this.#tools.settings;
     const database = this.#isProbe ? controlDatabase : business;
+    const groups = [...Map.groupBy(histories, ({ relation }) => relation)];
+    const wanted = groups.map(([relation, group]) => {
+      return { relation, keys: group.map(({ key }) => key) };
+    });
+    const [before, now] = await Promise.all([
+      readRows({ connection: control, database }, wanted),
+      readRows({ connection: this.#session, database }, wanted),
+    ]);
     const said: unknown[] = [];
     const found: unknown[] = [];
-    for (const group of Map.groupBy(histories, ({ relation }) => relation).values()) {
-      const relation = group[0]?.relation;
-      if (relation === undefined) continue;
-      const keys = group.map(({ key }) => key);
-      const places: readonly Place[] = [
-        { connection: control, database },
-        { connection: this.#session, database },
-      ];
-      const [before, now] = await Promise.all(
-        places.map((place) => readRows(place, relation, keys)),
-      );
+    for (const [index, [relation, group]] of groups.entries())
       for (const { key, first, last } of group) {
         const id = textOfKey(relation, key);
+        const [was, is] = [before[index]?.get(id), now[index]?.get(id)];
         said.push([relation.target, first, last]);
-        found.push([relation.target, before?.get(id) ?? null, now?.get(id) ?? null]);
+        found.push([relation.target, was ?? null, is ?? null]);
       }
-    }
     return {
       channel: 'rows',
       kind: 'stable',

@@ -2,7 +2,7 @@ import { asFault, MysqlConnection } from './connection.ts';
 import type { MysqlConnectionOptions, MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 
-/** How much longer than a stage its answer may take. */
+/** The server ends a stage that is over its time; this long we wait for it to say so. */
 const ANSWER_GRACE_MS = 5000;
 const TRUSTED_DEADLINE_MS = 30_000;
 

@@ -18,7 +18,7 @@ const CLOSED = deniedOutlets({
   'several statements in one': 'switched off on the connection',
   'sequences, other tables, routines and events': 'the account has no rights on them',
   'temporary tables, user variables and user locks': 'a session serves one candidate',
-  'control tables of EffectMatch': 'the account has no rights on them',
+  'records, stages and markers': 'the account has no rights on them',
 });
 
 interface Demand {

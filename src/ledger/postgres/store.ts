@@ -177,6 +177,9 @@ export class PostgresStore implements TableStore {
     transaction: Transaction,
   ): Promise<readonly Result[] | undefined> {
     const { group, unanswered } = transaction;
+    const { log } = this.#memory;
+    // Which log the server writes to is fetched once, with the first decision that names one.
+    if (log === undefined && group.some((one) => one.log !== undefined)) return undefined;
     const abouts = group.map(({ about }) => about);
     const assumed = unanswered ? undefined : this.#memory.assume(this.context, abouts);
     if (assumed === undefined) return undefined;
@@ -186,7 +189,6 @@ export class PostgresStore implements TableStore {
       return undefined;
     transaction.unanswered = unansweredOf(tables, results);
     const { queries } = this.#place;
-    const { log } = this.#memory;
     const shared = group.some((one) => one.log?.name === log) ? log : undefined;
     const demand = shared === undefined ? [] : [demandLog(shared)];
     const before = [...beginning(this.#place), ...demand];
