@@ -9,7 +9,7 @@ import { type OperationKind, WORLD_KINDS } from './backends/backend.ts';
 import { postgresLedgerBackend } from './backends/postgres.ts';
 import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
-import { Pool } from './pool.ts';
+import { type Child, Pool } from './pool.ts';
 import { type KillPlan, runKillCase, runStreamCase } from './scenario.ts';
 import { type CaseResult, Scene } from './scene.ts';
 import { RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
@@ -18,7 +18,7 @@ const LANES = 2;
 /** More by hand: EFFECTMATCH_CONTENDERS=64 EFFECTMATCH_OCCURRENCES=1000 node --test <this file> */
 const CONTENDERS = Number(process.env.EFFECTMATCH_CONTENDERS ?? 8);
 const OCCURRENCES = Number(process.env.EFFECTMATCH_OCCURRENCES ?? 25);
-const ROUNDS = 10;
+const ROUNDS = CONTENDERS > 8 ? 1 : 10;
 const STREAMS = 4;
 const seed = chooseSeed();
 let pool: Pool;
@@ -108,8 +108,11 @@ test(`${STREAMS} processes work through the same ${OCCURRENCES} licenses: one ef
   await using scene = new Scene(pool, installation);
   const { operations, releases } = installation;
   const children = await Promise.all(Array.from({ length: STREAMS }, () => scene.fresh()));
-  const answers = children.map((child) => child.call('stream', { operations, releases }, () => {}));
-  for (const answer of await Promise.all(answers)) assert.equal(answer.kind, 'done');
+  const work = async (child: Child) => {
+    for (let from = 0; from < operations.length; from += 25)
+      await child.ask('stream', { operations: operations.slice(from, from + 25), releases });
+  };
+  await Promise.all(children.map(work));
   const released = operations.map(({ n }) => n);
   const { journals, markers, state } = await scene.compare({ stage: 'settled', released });
   assert.deepEqual(scene.violations, []);

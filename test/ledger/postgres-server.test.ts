@@ -310,7 +310,7 @@ test('a process that stands still while it decides holds up the others for a bou
   const url = await prepare(db);
   const ledgers = await postgresLedgers(url, { deadlineMs: 300 }).open(context);
   const blocker = db.run(
-    'begin; select positions from effectmatch_ledger.head for update; select pg_sleep(1); commit',
+    'begin; select from effectmatch_ledger.turn for update; select pg_sleep(1); commit',
   );
   await sleep(200);
   await assert.rejects(claim(ledgers, 'late'), { code: 'ERR_EM_STORE_BUSY' });

@@ -93,7 +93,9 @@ async function sendAll(db: DatabaseSync, rows: number, target: Target): Promise<
   try {
     await using session = await Connection.open(connection, 'effectmatch copy');
     await session.query('begin');
-    const { rows: head } = await session.query(queries.get('lock').text);
+    await session.query('set local synchronous_commit = on');
+    await session.query(queries.get('lock').text);
+    const { rows: head } = await session.query(queries.get('moment').text);
     if (head[0]?.[0] !== '0')
       throw new EffectMatchError(
         'ERR_EM_STORE_UNAVAILABLE',

@@ -144,7 +144,7 @@ export class Fetching {
   /** Makes this transaction the only one that decides. */
   lock(): this {
     return this.ask('lock', [], ([row]) => {
-      this.#tables.lists.transaction = row?.[1] ?? undefined;
+      this.#tables.lists.transaction = row?.[0] ?? undefined;
     });
   }
 

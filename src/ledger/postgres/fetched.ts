@@ -331,7 +331,7 @@ export class FetchedTables implements LedgerTables {
     return this.lists.totals;
   }
 
-  /** The lock on the head is a write, and so a commit has something to flush. */
+  /** The lock of a row is a write, and so a commit has something to flush. */
   touch(): void {}
 
   #rowsOf(occurrence: string): Map<string, FetchedRow> {

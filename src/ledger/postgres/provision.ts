@@ -56,8 +56,8 @@ function provisionSteps(values: Values, password: string | undefined): readonly 
     ...stepsFor(needs, 'tables, to which the login may only append', [
       ...fill('become_owner', 'create_schema', 'close_schema'),
       ...SQL.tables.all(values),
-      ...fill('use_schema', 'read_tables', 'append', 'count_positions', 'count_claims_right'),
-      ...fill('settle_claims', 'raise_plans'),
+      ...fill('use_schema', 'read_tables', 'append', 'take_turns', 'count_positions'),
+      ...fill('count_claims_right', 'settle_claims', 'raise_plans'),
     ]),
     ...stepsFor(needs, 'the requests of agents, next to the ledger', [
       ...SQL.requests.all(values),

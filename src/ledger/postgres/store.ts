@@ -49,7 +49,7 @@ interface Transaction {
 }
 
 /**
- * Tables on a server. A transaction locks the head, which makes it the only one of all processes
+ * Tables on a server. A transaction takes its turn by a lock, and is the only one of all processes
  * that decides. It takes one message where this process knows what the decisions depend on, and the
  * server confirms it; otherwise two: the first fetches, the second writes. Decisions that arrive
  * meanwhile share the next transaction, each decided alone.
@@ -199,7 +199,7 @@ export class PostgresStore implements TableStore {
       ...writesOf(queries, tables),
       ...ending(isRelaxed(group, log)),
     ]);
-    noteTransaction(group, log, replies[before.length]?.rows[0]?.[1]);
+    noteTransaction(group, log, replies[before.length]?.rows[0]?.[0]);
     if (failure === undefined) {
       invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
       this.#memory.wasRight();

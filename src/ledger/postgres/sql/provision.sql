@@ -66,6 +66,10 @@ grant select on all tables in schema :"schema" to :"login";
 grant insert on :"schema".journal, :"schema".issuance, :"schema".unsettled, :"schema".plan,
   :"schema".checkpoint, :"schema".document to :"login";
 
+-- name: take_turns
+-- Without this right a row cannot be locked.
+grant update on :"schema".turn to :"login";
+
 -- name: count_positions
 grant update (positions) on :"schema".head to :"login";
 

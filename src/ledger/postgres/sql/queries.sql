@@ -3,7 +3,7 @@
 -- session.
 
 -- name: lock
-select positions, pg_catalog.pg_current_xact_id() from :"schema".head where id for update;
+select pg_catalog.pg_current_xact_id() from :"schema".turn where id for update;
 
 -- name: moment
 -- Read by a statement of its own, so that it sees what was committed before the lock was granted.
@@ -192,16 +192,18 @@ with tables (name, columns) as (values
     ('head', 'id bool version int4 positions int8'),
     ('issuance', 'id int8 issuer text nonce text claimed int4 license text approved text binding text seal_key text mac text'),
     ('journal', 'seq int8 kind text occurrence text slot text text text seal_key text seal_mac text digest text issuance int8?'),
-    ('plan', 'task text revision int8'),
+    ('plan', 'task text revision int8'), ('turn', 'id bool'),
     ('unsettled', 'claim int8 execution text lease_until_ms int8')),
   keys (name, columns) as (values
     ('archive', 'seq'), ('archive', 'occurrence slot'), ('checkpoint', 'through_seq'),
     ('document', 'digest'), ('head', 'id'), ('issuance', 'id'), ('issuance', 'issuer nonce'),
-    ('journal', 'seq'), ('journal', 'occurrence slot'), ('plan', 'task'), ('unsettled', 'claim')),
+    ('journal', 'seq'), ('journal', 'occurrence slot'), ('plan', 'task'), ('turn', 'id'),
+    ('unsettled', 'claim')),
   checks (name, definition) as (values
     ('archive', 'CHECK (((issuance IS NOT NULL) = (kind = ''claim''::text)))'),
     ('head', 'CHECK (id)'), ('issuance', 'CHECK ((claimed > 0))'),
-    ('journal', 'CHECK (((issuance IS NOT NULL) = (kind = ''claim''::text)))')),
+    ('journal', 'CHECK (((issuance IS NOT NULL) = (kind = ''claim''::text)))'),
+    ('turn', 'CHECK (id)')),
   found as (
     select c.oid, c.relname::text as name, c.relkind, c.relpersistence, c.relrowsecurity
       from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace

@@ -1,9 +1,19 @@
 -- The tables of a ledger. A row of the journal is never changed; the login that appends has no
 -- right to. Every statement can be repeated.
 
+-- name: turn
+-- One row, which every decision locks, and none changes. Sessions that wait for a row that changes
+-- are overtaken by later ones, without end if there are many.
+create table if not exists :"schema".turn (
+  id boolean primary key default true,
+  constraint turn_single check (id)
+);
+
+-- name: first_turn
+insert into :"schema".turn values (true) on conflict do nothing;
+
 -- name: head
--- One row, which every decision locks: it orders them, and counts the positions given away, so
--- that a row missing from the end shows.
+-- One row, which counts the positions given away, so that a row missing from the end shows.
 create table if not exists :"schema".head (
   id boolean primary key default true,
   version integer not null,
