@@ -15,15 +15,18 @@ import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { ablationsStudy } from './studies/ablations.ts';
+import { agentsStudy } from './studies/agents.ts';
 import { backendsStudy } from './studies/backends.ts';
+import { backendsMariadbStudy } from './studies/backends-mariadb.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
+import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
-import { mariadbStudy, topologiesStudy } from './studies/not-run.ts';
+import { topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
@@ -43,6 +46,7 @@ const STUDIES: readonly Study[] = [
   coreCostStudy,
   sqliteCostStudy,
   pgCostStudy,
+  mariadbCostStudy,
   boundaryStudy,
   integratedStudy,
   publicOutcomesStudy,
@@ -51,8 +55,9 @@ const STUDIES: readonly Study[] = [
   informationStudy,
   recoveryStudy,
   backendsStudy,
+  backendsMariadbStudy,
   costStudy,
-  mariadbStudy,
+  agentsStudy,
   topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list

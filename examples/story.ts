@@ -54,7 +54,8 @@ export interface Workplace extends Disposable {
  * names, which stays.
  */
 export function openWorkplace(): Workplace {
-  const { keep } = parseArgs({ options: { keep: { type: 'string' } } }).values;
+  const options = { keep: { type: 'string' } } as const;
+  const { keep } = parseArgs({ options, allowPositionals: true }).values;
   if (keep !== undefined) {
     if (existsSync(keep)) {
       console.error(`${resolve(keep)} exists already; name a folder that does not`);

@@ -169,7 +169,7 @@ async function tryMutants(workshops, tests) {
     const killsOf = (test) => kills.get(`${file} ${test.file}`) ?? expectedKills(file, test.file);
     const order = testsFor(file, [...tests.keys()])
       .map((name) => tests.get(name))
-      .filter((test) => test.ran(file, start))
+      .filter((test) => file.endsWith('.sql') || test.ran(file, start))
       .sort((a, b) => (1 + killsOf(b)) / b.tookMs - (1 + killsOf(a)) / a.tookMs);
     workshop.write(file, `${text.slice(0, start)} ${replacement} ${text.slice(end)}`);
     const result = { ...mutant, tried: order.length, killedBy: undefined };

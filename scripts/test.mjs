@@ -12,13 +12,18 @@ import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
 
 const SLOW = [
+  'test/agents/frameworks/',
   'test/bench/',
+  'test/console/browser.test.ts',
+  'test/console/signing.test.ts',
+  'test/console/vectors.test.ts',
   'test/crash/',
   'test/docs/executed.test.ts',
   'test/cli/',
   'test/runtime/fault-properties.test.ts',
   'test/runtime/interleaving.test.ts',
   'test/rehearsal/',
+  'test/requests/kill.test.ts',
   'test/examples/',
   'test/ledger/sqlite.test.ts',
   'test/ledger/postgres.test.ts',
@@ -29,6 +34,9 @@ const SLOW = [
   'test/adapters/postgres/concurrency.test.ts',
   'test/adapters/postgres/witness.test.ts',
   'test/fuzz.test.ts',
+  'test/mcp/kill.test.ts',
+  'test/mcp/others.test.ts',
+  'test/mcp/stdio.test.ts',
   'test/mysql/server.test.ts',
   'test/adapters/mysql/differential.test.ts',
   'test/adapters/mysql/kill.test.ts',
@@ -69,6 +77,10 @@ if (files.some(needsMariadb)) {
   // Where it is missing, its tests are skipped with the reason, and under CI they fail.
   if (findMariadb() !== undefined)
     await startShared('MariaDB', await import('../test/mysql/server.ts'));
+}
+if (files.some((file) => file.startsWith('test/console/'))) {
+  const { installChromium } = await import('../test/chromium.ts');
+  installChromium();
 }
 // Hundreds of files and thousands of child processes load the same modules.
 const NODE_COMPILE_CACHE = resolve('node_modules/.cache/compiled');

@@ -71,6 +71,16 @@ test('every operand of a conjunction or disjunction is taken out', () => {
   }
 });
 
+test('the slot of a claim, the flush of a verdict and the claim at the final gate are taken out', () => {
+  const isThere = (file: string, kind: string, original: RegExp) =>
+    found(file, kind).some((one) => original.test(one.original));
+  const tables = 'src/ledger/postgres/sql/tables.sql';
+  assert.ok(isThere(tables, 'constraint', /journal_slot unique \(occurrence, slot\)$/));
+  for (const file of ['src/runtime/finish.ts', 'src/runtime/recover.ts', 'src/ledger/verdicts.ts'])
+    assert.ok(isThere(file, 'durability', /'flushed'/), file);
+  assert.ok(isThere('src/runtime/gate.ts', 'if-true', /^standing\.holds$/));
+});
+
 test('every exception is a mutant that exists, once, with a reason', () => {
   const exceptions: readonly Exception[] = JSON.parse(
     readFileSync('scripts/mutate/equivalent.json', 'utf8'),

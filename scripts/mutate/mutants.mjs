@@ -24,6 +24,7 @@ const CHECKING_CALL =
  * is plain JavaScript and a broken type never counts as a killed mutant.
  */
 export function findMutants(file, source) {
+  if (file.endsWith('.sql')) return findConstraints(file, source);
   const text = stripTypeScriptTypes(source);
   if (text.length !== source.length) throw new Error(`${file}: stripping types moved the code`);
   const tokens = tokenize(text);
@@ -45,6 +46,8 @@ export function findMutants(file, source) {
     if (token.value === 'if' && next?.value === '(') force('if', [index + 2, next.partner - 1]);
     if (token.value === '?') force('ternary', [operandStart(tokens, index, 0), index - 1]);
     if (token.value === 'case') add('case', index + 1, operandEnd(tokens, index, 0), 'Symbol()');
+    if (token.value === "'flushed'" && !COMPARISONS.includes(tokens[index - 1]?.value))
+      add('durability', index, index, "'relaxed'");
     if (isMethod(tokens, index, 'catch')) add('catch', index - 1, next.partner, '');
     if (PREDICATES.has(token.value) && isMethod(tokens, index, token.value)) {
       const body = arrowBody(tokens, index + 1);
@@ -74,6 +77,20 @@ export function findMutants(file, source) {
     if (tokens[first - 2]?.value !== 'invariant') force('compare', [first, last]);
   });
   return { source, text, mutants: [...mutants.values()].sort((a, b) => a.start - b.start) };
+}
+
+/** Each constraint of a table that has a line of its own, left out. */
+function findConstraints(file, source) {
+  const found = [...source.matchAll(/,\s*constraint [^\n]*?(?=,?\n)/g)];
+  const mutants = found.map(({ 0: text, index }) =>
+    describe(file, source, {
+      kind: 'constraint',
+      start: index,
+      end: index + text.length,
+      replacement: '',
+    }),
+  );
+  return { source, text: source, mutants };
 }
 
 function describe(file, source, mutant) {

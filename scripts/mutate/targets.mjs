@@ -55,6 +55,7 @@ export const TARGETS = [
   'src/sqlite/commit.ts',
   'src/sqlite/marker-table.ts',
   ...FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.ts`)).sort(),
+  'src/ledger/postgres/sql/tables.sql',
 ];
 
 /** Tests that take long and kill nothing that quicker ones let live. */
@@ -111,7 +112,7 @@ const TRIED_ON = {
   'src/ledger/postgres/': ['test/ledger/postgres', 'test/ledger/model.test.ts'],
   'src/ledger/sqlite/': ['test/ledger/', 'test/runtime/recovery.test.ts'],
   'src/ledger/': [
-    ...['rules', 'journal', 'reference', 'sqlite', 'sqlite-tamper'].map(
+    ...['rules', 'durability', 'journal', 'reference', 'sqlite', 'sqlite-tamper'].map(
       (name) => `test/ledger/${name}.test.ts`,
     ),
     'test/runtime/recovery.test.ts',

@@ -9,6 +9,10 @@ import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Value } from '../protocol/value.ts';
 
+/** What to write instead of a number that has been rounded. */
+export const BIGINT_OR_REAL =
+  'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
+
 const MAX_STATEMENTS = 1000;
 const MAX_SQL_CHARACTERS = 1024 * 1024;
 

@@ -50,6 +50,8 @@ export interface Backend<Action> {
   parseAction(input: unknown): Action;
   /** The action as plain data: equal actions have equal descriptions. */
   describeAction(action: Action): Value;
+  /** Runs one statement for its rows where the backend lets it write nothing. */
+  readonly query?: PromotableAdapter<Action>['query'];
   /** Every reachable outlet as it is now. The kernel keeps an equal survey as one object. */
   survey(): Promise<Survey>;
   /** What changed between two surveys, in words for an administrator. */

@@ -40,6 +40,7 @@ export function promotable<Action>(
     stages.assertOpen();
     return await reporting(work);
   }
+  const query = backend.query?.bind(backend);
 
   return {
     capability: 'PROMOTABLE',
@@ -49,6 +50,7 @@ export function promotable<Action>(
     ...(backend.readsMany && { readsMany: true as const }),
     parseAction: (input) => backend.parseAction(input),
     describeAction: (action) => backend.describeAction(action),
+    ...(query && { query: (action, limits) => report(() => query(action, limits)) }),
     ...(backend.explainChange && { explainChange: backend.explainChange.bind(backend) }),
     ...(backend.commitLog && { commitLog: backend.commitLog.bind(backend) }),
     ...(backend.settingRefusal && { settingRefusal: backend.settingRefusal.bind(backend) }),

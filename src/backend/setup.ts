@@ -32,6 +32,20 @@ export function readTimeoutOption(timeoutMs: unknown, name: string, refused: Ada
   throw refused(`${name} must be a number from 0 on`);
 }
 
+/** Refuses options that register nothing. */
+export function demandRelations(relations: readonly unknown[], refused: AdapterRefusal): void {
+  if (relations.length === 0)
+    throw refused('no relations are registered; name the tables that operations may write');
+}
+
+/** The refusal of a relation that cannot be protected. */
+export function unregistrable(
+  { name, why }: { readonly name: string; readonly why: string },
+  refused: AdapterRefusal,
+): EffectMatchError {
+  return refused(`relation "${name}" cannot be registered: ${why}`);
+}
+
 /** Refuses volatile columns that are part of the key, or that the relation does not have. */
 export function checkVolatile(
   { name, columns, key, volatile }: Target,

@@ -23,6 +23,7 @@ const HOST = 'correct the host in the address, or check the network';
  * changed: sequences do not roll back, and the verdict lists those that moved.
  */
 const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
+  ERR_EM_ACCESS_REFUSED: 'send a token whose digest is in the configuration; nothing was done',
   ERR_EM_ACTION_INVALID: 'correct the action; nothing was run',
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
@@ -52,6 +53,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'sign the proposal of this very request with `effectmatch approve --request`',
   ERR_EM_MANIFEST_INVALID: 'correct the manifest and prepare it again',
   ERR_EM_MARKER_CONFLICT: 'compare the journal with the backend: `effectmatch show <occurrence>`',
+  ERR_EM_MODEL_UNAVAILABLE: 'check the address, the key and the name of the model, and try again',
   ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
   ERR_EM_NOT_FOUND: 'check the name or the path; `effectmatch journal` lists what there is',
   ERR_EM_OPERATION_FAILED: 'correct the operation, or the request that it refuses',
@@ -59,6 +61,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'read the rows again and propose what is true now; nothing was announced or changed',
   ERR_EM_PLAN_SUPERSEDED:
     'plan with the announced revision or a later one; nothing was announced or changed',
+  ERR_EM_QUERY_REFUSED: 'send only what reads, and less of it; nothing was changed',
+  ERR_EM_RATE_LIMITED: 'call again in a minute; nothing was done',
   ERR_EM_RECORD_INVALID:
     'check where the record comes from; it is not in the form this version writes',
   ERR_EM_RECORD_TOO_LARGE: 'split the task into smaller ones',

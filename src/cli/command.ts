@@ -34,6 +34,8 @@ export interface Verb {
   readonly optional?: readonly string[];
   readonly flags?: Flags;
   readonly examples: readonly string[];
+  /** Text to copy, printed as it is after the examples. */
+  readonly blocks?: readonly { readonly title: string; readonly text: string }[];
   run(args: Arguments, output: Output): Promise<ExitCode>;
 }
 

@@ -43,6 +43,11 @@ export function printVerbHelp(verb: Verb, output: Output): void {
   line();
   line(paint('strong', 'Examples:'));
   for (const example of verb.examples) line(breakCommand(example));
+  for (const { title, text } of verb.blocks ?? []) {
+    line();
+    line(paint('strong', title));
+    for (const part of text.split('\n')) line(`  ${part}`.trimEnd());
+  }
   if (Object.hasOwn(flags, 'config')) {
     const heading = paint('strong', 'Configuration:');
     line();
@@ -95,11 +100,19 @@ function breakCommand(command: string): string {
 }
 
 function describeVerb(verb: Verb) {
-  const { name, summary, about, examples } = verb;
+  const { name, summary, about, examples, blocks } = verb;
   const flags = Object.entries(flagsOf(verb)).map(([flag, { value, about }]) => {
     return { flag: `--${flag}`, ...(value !== undefined && { value }), about };
   });
-  return { verb: name, usage: usageOf(verb), summary, about, flags, examples };
+  return {
+    verb: name,
+    usage: usageOf(verb),
+    summary,
+    about,
+    flags,
+    examples,
+    ...(blocks && { blocks }),
+  };
 }
 
 function usageOf({ name, positionals = [], optional = [] }: Verb): string {

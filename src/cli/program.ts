@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { approve } from './approve.ts';
 import { EXIT, type ExitCode, readArguments, unknownWord, type Verb } from './command.ts';
 import { continuations } from './continuations.ts';
@@ -11,6 +10,7 @@ import { init } from './init.ts';
 import { journal } from './journal.ts';
 import { keygen } from './keygen.ts';
 import { ledger } from './ledger.ts';
+import { mcp } from './mcp.ts';
 import { createOutput, type Output, printable, type Tone, wrap } from './output.ts';
 import { plan } from './plan.ts';
 import { silenceProgress } from './progress.ts';
@@ -19,15 +19,17 @@ import { recover } from './recover.ts';
 import { decline, requests, wait } from './requests.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
+import { serve } from './serve.ts';
 import { shadow } from './shadow.ts';
 import { show } from './show.ts';
 import { types } from './types.ts';
 import { verify } from './verify.ts';
+import { packageVersion } from './version.ts';
 
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
-  ...[requests, decline, wait],
+  ...[requests, decline, wait, serve, mcp],
   ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),
@@ -94,8 +96,7 @@ function explain(words: readonly string[], output: Output): ExitCode {
 
 function printVersion(words: readonly string[], output: Output): ExitCode {
   readArguments('--version', words, {});
-  const file = new URL('../../package.json', import.meta.url);
-  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string };
+  const version = packageVersion();
   output.document({ version });
   output.line(version);
   return EXIT.done;

@@ -1,6 +1,7 @@
 import type { ApprovalRequest, RequestState } from '../requests/request.ts';
 import { isFinal } from '../requests/request.ts';
 import { openRequests, type Requests } from '../requests/requests.ts';
+import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { loadConfig, openRuntime } from './deployment.ts';
 import { GuidedError } from './fault.ts';
@@ -12,11 +13,20 @@ const STATES: readonly RequestState[] = [
   ...(['indeterminate', 'declined', 'expired', 'withdrawn', 'stale'] as const),
 ];
 
+/** Requests, and the deployment behind them. */
+interface OpenedRequests extends AsyncDisposable {
+  readonly config: RuntimeConfig;
+  readonly runtime: Runtime;
+  readonly requests: Requests;
+}
+
 /** Opens the requests that the configuration names, with the deployment behind them. */
-export async function openConfigured(
-  args: Arguments,
-): Promise<{ readonly requests: Requests } & AsyncDisposable> {
-  const config = await loadConfig(args);
+export async function openConfigured(args: Arguments): Promise<OpenedRequests> {
+  return await openRequestsOf(await loadConfig(args));
+}
+
+/** The same for a configuration that was loaded. */
+export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedRequests> {
   if (config.requests === undefined)
     throw new GuidedError(
       'ERR_EM_CONFIG_INVALID',
@@ -31,7 +41,7 @@ export async function openConfigured(
     ...(operations && { operations }),
   });
   return {
-    requests,
+    ...{ config, runtime, requests },
     async [Symbol.asyncDispose]() {
       await requests.close();
       await runtime.close();

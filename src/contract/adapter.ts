@@ -118,6 +118,13 @@ interface AdapterBase<Action> {
   parseAction(input: unknown): Action;
   /** The action as plain canonical data, for the digest that a license may be bound to. */
   describeAction(action: Action): Value;
+  /**
+   * Runs one statement for its rows, with the rights of the execution login, where it can write
+   * nothing: the backend prevents it, and not a look at the text. Nothing is approved or recorded.
+   * Throws `ERR_EM_QUERY_REFUSED` if the statement failed or would do more than read, and
+   * `ERR_EM_BOUNDARY_OPEN` like `normalise`. An adapter without it has nothing to query.
+   */
+  query?(action: Action, limits: QueryLimits): Promise<QueryRows>;
   /** Lists every reachable outlet, fresh, with the trusted connection. */
   survey(): Promise<Survey>;
   /**
@@ -193,6 +200,19 @@ export interface StatementResult {
 
 /** One returned row. Numbers that a JavaScript number cannot carry exactly are text. */
 export type ResultRow = { readonly [column: string]: null | boolean | number | string };
+
+/** How long a query may take, and how much of its answer is kept. */
+export interface QueryLimits {
+  readonly timeoutMs: number;
+  readonly rows: number;
+}
+
+/** What a query found. */
+export interface QueryRows {
+  readonly rows: readonly ResultRow[];
+  /** Whether there are more rows than these. */
+  readonly more: boolean;
+}
 
 /** A held candidate. `discard` is the step; disposal is only the net under it. */
 export interface Stage extends AsyncDisposable {

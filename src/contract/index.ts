@@ -24,6 +24,8 @@ export type {
   PromotableProbe,
   Promotion,
   Provisioning,
+  QueryLimits,
+  QueryRows,
   ReferringColumns,
   RemoteAdapter,
   RemoteProbe,

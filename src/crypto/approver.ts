@@ -1,29 +1,18 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { type IdSource, instant, systemClock, type WallClock } from '../contract/clock.ts';
+import { type IdSource, systemClock, type WallClock } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
-import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { isName, nameSchema } from '../protocol/record.ts';
 import { choice, closed, readOnce, text } from '../protocol/schema.ts';
 import { formatPrivateKey, keyId, parsePrivateKey } from './approver-key.ts';
-import { parseDuration } from './duration.ts';
+import { type SignOptions, writeLicense } from './license.ts';
 import { parseProposal } from './proposal.ts';
 import { randomIds } from './random-ids.ts';
 import { createSecretFile, readSecretFile } from './secret-file.ts';
 import { signLicense } from './signature.ts';
 
+export { MAX_VALID_MS, type SignOptions } from './license.ts';
 export { randomIds } from './random-ids.ts';
-
-/**
- * A license that is valid for longer than this is a standing permission, which is not what an
- * approval is.
- */
-export const MAX_VALID_MS = 30 * 86_400_000;
-const LATEST_MS = Date.UTC(9999, 0);
-/**
- * The clocks of two machines differ. A license cannot be used before it exists, so backdating gives
- * nothing away.
- */
-const CLOCK_SKEW_MS = 60_000;
 
 /** An approver's identity and key pair, in one-line forms that can be pasted. */
 export interface ApproverKey {
@@ -67,19 +56,6 @@ export function loadApproverKey(file: string): ApproverKey {
   return parseKeyFile(file, readSecretFile(file));
 }
 
-/** For how long a license is good. It always ends: an approval is not a standing permission. */
-export interface SignOptions {
-  /** How long the license is valid: milliseconds or '30s', '10m', '1h', '2d'; at most 30 days. */
-  readonly expiresIn: string | number;
-  /** Milliseconds since the epoch; a minute ago unless told otherwise. */
-  readonly notBefore?: number;
-  /**
-   * 16 to 64 characters of base64url. A nonce buys its occurrences once, whatever is signed with it
-   * later.
-   */
-  readonly nonce?: string;
-}
-
 /** A person or program that signs licenses with its private key. */
 export interface Approver {
   readonly issuer: string;
@@ -117,24 +93,14 @@ export function approver(options: {
     issuer,
     publicKey: publicKey.text,
     sign(proposal, options) {
-      const { expiresIn, notBefore, nonce } = options ?? {};
-      if (expiresIn === undefined) {
-        throw new EffectMatchError(
-          'ERR_EM_USAGE',
-          "say how long the license is valid, for example { expiresIn: '10m' }",
-        );
-      }
       const { draft, approved } = parseProposal(proposal);
-      const now = clock.now();
-      const from = notBefore === undefined ? now - CLOCK_SKEW_MS : checkTime(notBefore);
-      const license = licenseRecord.parse({
-        ...draft,
+      const signer = {
         issuer,
         key: publicKey.id,
-        nonce: nonce ?? ids.hex(16),
-        notBefore: instant(from),
-        expiresAt: instant(Math.max(now, from) + parseDuration(expiresIn, MAX_VALID_MS)),
-      });
+        nowMs: clock.now(),
+        drawNonce: () => ids.hex(16),
+      };
+      const license = writeLicense(draft, signer, options);
       return { license, approved, signature: signLicense(key, license) };
     },
   };
@@ -164,20 +130,6 @@ function belongTogether(publicKey: string, privateKey: string): boolean {
     if (error instanceof EffectMatchError) return false;
     throw error;
   }
-}
-
-/**
- * Times that a record can carry end with the year 9999; the end of validity still has to fit behind
- * this one.
- */
-function checkTime(ms: number): number {
-  if (!Number.isSafeInteger(ms) || ms < 0 || ms > LATEST_MS) {
-    throw new EffectMatchError(
-      'ERR_EM_USAGE',
-      'notBefore is a time in milliseconds since the epoch',
-    );
-  }
-  return ms;
 }
 
 function checkIssuer(issuer: string): void {

@@ -1,6 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical, MAX_DEPTH } from '../protocol/canon.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
+import { utf8Length } from '../protocol/utf8.ts';
 
 /** A document is an outcome with a few small fields around it; the outcome is what can be large. */
 const MAX_BYTES = approvedRecord.maxBytes;
@@ -41,7 +42,7 @@ export function readFields<F extends string>(
  * one was shown.
  */
 function parseJson(what: string, text: string): unknown {
-  if (Buffer.byteLength(text) > MAX_BYTES) {
+  if (utf8Length(text) > MAX_BYTES) {
     throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', `${what}: more than ${MAX_BYTES} bytes`);
   }
   let value: unknown;

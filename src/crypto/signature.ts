@@ -5,6 +5,7 @@ import { approvedRecord } from '../protocol/manifest.ts';
 import { parsePublicKey } from './approver-key.ts';
 import { decodeBase64url } from './base64url.ts';
 import { readFields } from './handover.ts';
+import { signedText } from './license.ts';
 
 export { keyId, parsePublicKey } from './approver-key.ts';
 
@@ -55,5 +56,5 @@ export function parseSignedLicense(input: unknown): SignedLicense {
 }
 
 function signedBytes(license: License): Buffer {
-  return Buffer.from(`${licenseRecord.domain}\n${licenseRecord.text(license)}`);
+  return Buffer.from(signedText(license));
 }

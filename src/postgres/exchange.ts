@@ -56,6 +56,11 @@ export class Exchange extends pg.Query {
     this.#reply(/^[A-Za-z]*/.exec(text)?.[0] ?? '');
   }
 
+  /** There are more rows than were asked for. */
+  handlePortalSuspended(): void {
+    this.#reply('SUSPENDED');
+  }
+
   handleEmptyQuery(): void {
     this.#reply('');
   }

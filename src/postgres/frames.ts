@@ -14,6 +14,8 @@ export interface WireStatement {
   readonly values?: readonly ParameterValue[];
   /** Asks for the names and types of the columns that it returns. */
   readonly describe?: boolean;
+  /** Fetches at most so many rows; all of them unless said otherwise. */
+  readonly maxRows?: number;
 }
 
 /**
@@ -42,7 +44,7 @@ export function writeStatements(statements: readonly WireStatement[]): Buffer {
     }
     frames.open('E');
     frames.text('');
-    frames.number(0);
+    frames.number(statement.maxRows ?? 0);
     frames.close();
   }
   return frames.sync();

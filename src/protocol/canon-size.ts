@@ -1,4 +1,5 @@
 import { writeText } from './canon.ts';
+import { utf8Length } from './utf8.ts';
 import type { Value } from './value.ts';
 
 /** Shorter texts are written out to be measured, which the engine does faster than a loop. */
@@ -23,7 +24,7 @@ export function canonicalBytes(value: Value): number {
 
 function textBytes(text: string): number {
   const written = text.length <= WRITTEN_MAX ? writeText(text) : undefined;
-  if (written !== undefined) return Buffer.byteLength(written);
+  if (written !== undefined) return utf8Length(written);
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);

@@ -1,4 +1,5 @@
 import { EffectMatchError } from '../errors.ts';
+import { utf8Length } from './utf8.ts';
 
 /** How deep a plain value may be nested. */
 export const MAX_DEPTH = 64;
@@ -152,7 +153,7 @@ function writeArray(value: readonly unknown[], walk: Walk, depth: number): strin
  * measuring an item makes it one piece.
  */
 function settleItem(item: string, items: number): string {
-  if (items > LONG_ARRAY) Buffer.byteLength(item);
+  if (items > LONG_ARRAY) utf8Length(item);
   return item;
 }
 

@@ -10,6 +10,7 @@ import {
   type SchemaRefusal,
   text,
 } from './schema.ts';
+import { utf8Length } from './utf8.ts';
 
 /** Lower-case hex SHA-256 over a domain label and canonical text. */
 export type Digest = string & { readonly __digest: never };
@@ -149,7 +150,7 @@ function demandFits(kind: string, text: string, maxBytes: number): void {
   if (fits(text, maxBytes)) return;
   throw new EffectMatchError(
     'ERR_EM_RECORD_TOO_LARGE',
-    `${kind}: ${Buffer.byteLength(text)} bytes, at most ${maxBytes}`,
+    `${kind}: ${utf8Length(text)} bytes, at most ${maxBytes}`,
   );
 }
 
@@ -158,7 +159,7 @@ function demandFits(kind: string, text: string, maxBytes: number): void {
  * joined from.
  */
 function fits(text: string, maxBytes: number): boolean {
-  return Buffer.byteLength(text) <= maxBytes;
+  return utf8Length(text) <= maxBytes;
 }
 
 /** Freezes plain data through and through, in place. */

@@ -1,4 +1,5 @@
 import { EffectMatchError } from '../errors.ts';
+import { hexOf } from './utf8.ts';
 
 /**
  * A value as it is compared and stored: plain JSON, plus tagged scalars for what JSON numbers and
@@ -123,7 +124,7 @@ export function encodeInteger(integer: bigint): Value {
 
 /** Binary data as a value. */
 export function encodeBytes(bytes: Uint8Array): Value {
-  return { $bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex') };
+  return { $bytes: hexOf(bytes) };
 }
 
 /**

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import '../node-version.ts';
+
 export {
   type ApprovalRequest,
   type Ask,

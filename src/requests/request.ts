@@ -29,20 +29,32 @@ export type Ask = Wanted & {
   readonly key?: string;
 };
 
-/** Where a request stands. From `running` on it is what the journal says. */
-export type RequestState =
-  | 'pending'
-  | 'approved'
-  | 'running'
-  | Terminal['kind']
-  /** A person said no; `detail` has the reason. */
-  | 'declined'
-  /** It was not answered in time, or its license was not used in time. */
-  | 'expired'
-  /** The agent took it back. */
-  | 'withdrawn'
-  /** What it was proposed for has changed. `renew` proposes it again. */
-  | 'stale';
+/**
+ * Where a request stands. From `running` on it is what the journal says. `declined`: a person said
+ * no, and `detail` has the reason. `expired`: it was not answered, or its license not used, in time.
+ * `withdrawn`: the agent took it back. `stale`: what it was proposed for has changed, and `renew`
+ * proposes it again.
+ */
+export type RequestState = (typeof REQUEST_STATES)[number];
+
+const REQUEST_STATES = [
+  'pending',
+  'approved',
+  'running',
+  'committed',
+  'rejected',
+  'diverged',
+  'indeterminate',
+  'declined',
+  'expired',
+  'withdrawn',
+  'stale',
+] as const;
+
+/** Whether a word is a state of requests. */
+export function isRequestState(word: string): word is RequestState {
+  return REQUEST_STATES.some((state) => state === word);
+}
 
 /** Whether nothing more happens to a request in this state unless it is renewed. */
 export function isFinal(state: RequestState): boolean {

@@ -39,7 +39,7 @@ export interface RequestsOptions {
   readonly runtime: Runtime;
   /** The operations of the runtime's configuration. */
   readonly operations?: RuntimeConfig['operations'];
-  /** The path of an SQLite file, or a store. */
+  /** The path of an SQLite file, the address of a ledger (`postgres://…`), or a store. */
   readonly store: string | RequestStore;
   /** Where a person can answer, with `{id}` for the request. */
   readonly link?: string;
@@ -90,9 +90,18 @@ const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
 
 /** Opens the list of what waits for a person. */
 export async function openRequests(options: RequestsOptions): Promise<Requests> {
-  const store =
-    typeof options.store === 'string' ? await openSqliteRequests(options.store) : options.store;
-  return new Requests(options, store);
+  const { store } = options;
+  return new Requests(options, typeof store === 'string' ? await openStore(store) : store);
+}
+
+/** The driver is an optional package, so it is loaded only where it is needed. */
+async function openStore(place: string): Promise<RequestStore> {
+  if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
+  const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {
+    const what = 'requests in PostgreSQL need the package pg; run `npm install pg`';
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', what, { cause });
+  });
+  return await openPostgresRequests(place);
 }
 
 /**
@@ -138,10 +147,19 @@ export class Requests implements AsyncDisposable {
    * An approved request that runs when the agent calls is executed here.
    */
   async ask(ask: Ask): Promise<ApprovalRequest> {
+    return await this.#meet(await this.#record(ask));
+  }
+
+  /** The same without executing anything, to show what a person would be asked. */
+  async show(ask: Ask): Promise<ApprovalRequest> {
+    return await this.#view(await this.#record(ask));
+  }
+
+  async #record(ask: Ask): Promise<StoredRequest> {
     const wanted = readAsk(ask);
     const id = requestId(ask, wanted);
     const known = await this.#store.find(id);
-    if (known !== undefined) return await this.#meet(known);
+    if (known !== undefined) return known;
     const { by, run, reason } = ask;
     const plan = { task: id, planRevision: 1, requestedBy: by, ...(reason && { reason }) };
     const proposal = await proposeWanted(this.#proposer, wanted, plan);
@@ -157,7 +175,7 @@ export class Requests implements AsyncDisposable {
       ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
     });
     await this.#applyRules(stored);
-    return await this.#meet(await this.#find(id));
+    return await this.#find(id);
   }
 
   async get(id: string): Promise<ApprovalRequest> {

@@ -19,6 +19,7 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   leaseMs: true,
   restageMs: true,
   requests: true,
+  agents: true,
   telemetry: true,
   recoverAtStart: true,
 };
@@ -41,7 +42,8 @@ export function checkConfiguration(
 }
 
 function findWrongPart(config: Record<string, unknown>): string | undefined {
-  const { store, keyring, issuers, adapters, operators = {}, operations = {} } = config;
+  const { store, keyring, issuers, adapters } = config;
+  const { operators = {}, operations = {}, agents = {} } = config;
   if (!isText(store) && !hasOpen(store))
     return '`store` is missing; give the path of the ledger file, for example "effectmatch.db"';
   if (!isText(keyring) && !isObject(keyring))
@@ -52,6 +54,7 @@ function findWrongPart(config: Record<string, unknown>): string | undefined {
     return '`operators` must name who may resolve, with a public key for each';
   if (!isObject(operations) || !Object.values(operations).every(isObject))
     return '`operations` must name what defineOperation has made';
+  if (!isObject(agents)) return '`agents` must name the agents that are served over MCP';
   if (!isObject(adapters)) return '`adapters` is missing; name at least one backend';
   const stray = Object.keys(adapters).find((name) => !hasOpen(adapters[name]));
   if (stray !== undefined)

@@ -1,4 +1,4 @@
-import type { AdapterFactory } from '../contract/adapter.ts';
+import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
 import type { JournalVerdict, Ledgers, LedgersFactory } from '../contract/ledgers.ts';
 import { type Reached, unobserved } from '../contract/steps.ts';
@@ -13,6 +13,7 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
+import type { AgentConfig } from '../mcp/configuration.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
@@ -45,6 +46,7 @@ import { type PrepareRequest, prepare } from './prepare.ts';
 import type { Executed } from './promotable.ts';
 import { type ProposeOptions, propose } from './propose.ts';
 import { proveService, type ServiceProof } from './prove.ts';
+import { type QueryRequest, query } from './query.ts';
 import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recoverTraced } from './recover.ts';
 import { openRefusalBound } from './refusal-bound.ts';
@@ -85,6 +87,8 @@ export interface RuntimeConfig {
   readonly restageMs?: number;
   /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
   readonly requests?: RequestsConfig;
+  /** The agents that `effectmatch mcp` serves, and what each may ask for. */
+  readonly agents?: Readonly<Record<string, AgentConfig>>;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
@@ -188,6 +192,11 @@ export interface Runtime extends AsyncDisposable {
    * result is kept in the ledger.
    */
   prove(adapter: string): Promise<ServiceProof>;
+  /**
+   * Runs one statement for its rows where the backend lets it write nothing. Needs no approval and
+   * records nothing. Throws `ERR_EM_QUERY_REFUSED` with what the backend said.
+   */
+  query(request: QueryRequest): Promise<QueryRows>;
   /** Settles interrupted attempts, once what was begun at the start has ended. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
@@ -361,6 +370,7 @@ function methodsOf(parts: {
     survey: async (name) => await adapterOf(name).survey(),
     prove: async (name) =>
       await proveService(provingContext(deployment, name), adapterOf(name), { asked: true }),
+    query: (request) => query(deployment, request),
     recover: async (options) => {
       await background.recovery?.catch(() => {});
       return await recoverTraced(deployment, options);

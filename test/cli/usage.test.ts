@@ -24,6 +24,8 @@ const VERBS = [
   'requests',
   'decline',
   'wait',
+  'serve',
+  'mcp',
   'journal',
   'show',
   'continuations',

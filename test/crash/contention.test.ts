@@ -6,7 +6,7 @@ import { copyFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { OperationKind } from './backends/backend.ts';
-import { BACKENDS } from './backends/index.ts';
+import { BACKENDS, MARIADB } from './backends/index.ts';
 import type { Operation, Site } from './commands.ts';
 import { readFacts } from './facts.ts';
 import { createTemplate, type Installation, type Template, taskOf } from './installation.ts';
@@ -16,6 +16,7 @@ import { findViolations } from './violations.ts';
 
 const CONTENDERS = 8;
 const ROUNDS = 200;
+const CONTENDED = [...BACKENDS, ...MARIADB];
 let pool: Pool;
 
 before(() => {
@@ -28,7 +29,7 @@ after(() => pool.close());
  * marker is in the way.
  */
 async function withInstallation(
-  backend: (typeof BACKENDS)[number],
+  backend: (typeof CONTENDED)[number],
   count: number,
   use: (scene: Scene, installation: Installation) => Promise<void>,
 ): Promise<void> {
@@ -60,8 +61,8 @@ async function fireTogether(
 const kindsOf = (terminals: readonly Terminal[]) =>
   terminals.map((terminal) => terminal.kind).sort();
 
-for (const backend of BACKENDS) {
-  const rounds = Math.ceil(ROUNDS / BACKENDS.length);
+for (const backend of CONTENDED) {
+  const rounds = Math.ceil(ROUNDS / CONTENDED.length);
   test(`${CONTENDERS} processes race one license ${rounds} times on ${backend.name}: one effect, seven refusals, each time`, async () => {
     await withInstallation(backend, rounds, async (scene, installation) => {
       const children = await Promise.all(Array.from({ length: CONTENDERS }, () => scene.fresh()));
@@ -115,10 +116,10 @@ const MACHINES = [
 
 for (const { keyring, ownKeyring } of MACHINES) {
   test(`one license on two machines with separate ledgers and ${keyring} has one effect, in 50 rounds`, async () => {
-    for (const backend of BACKENDS) {
+    for (const backend of CONTENDED) {
       await withInstallation(
         backend,
-        Math.ceil(50 / BACKENDS.length),
+        Math.ceil(50 / CONTENDED.length),
         async (scene, installation) => {
           const site = installation.secondSite('second', { ownKeyring });
           const [here, there] = await Promise.all([scene.fresh(), scene.fresh({ site })]);
@@ -178,7 +179,7 @@ async function expectSound(
 }
 
 test('a machine that died with its claim is recovered as rejected when another machine has committed', async () => {
-  for (const backend of BACKENDS) {
+  for (const backend of CONTENDED) {
     await withInstallation(backend, 2, async (scene, installation) => {
       const [operation, voided] = installation.operations;
       assert.ok(operation && voided);
@@ -208,7 +209,7 @@ test('a machine that died with its claim is recovered as rejected when another m
 });
 
 test('a ledger restored from before the claim cannot buy a second effect', async () => {
-  for (const backend of BACKENDS) {
+  for (const backend of CONTENDED) {
     await using template = await createTemplate(backend, ['append']);
     for (const died of [
       undefined,
@@ -222,7 +223,7 @@ test('a ledger restored from before the claim cannot buy a second effect', async
         const backup = installation.saveLedger('backup');
         if (died === undefined) await scene.execute(operation);
         else await scene.dieAt(died, 'execute', { operation });
-        await scene.recoverTwice();
+        await scene.recoverTogether(2);
         const original = installation.saveLedger('original');
         copyFileSync(backup, installation.site.ledger);
 

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { STEPS, type Step } from '../../src/contract/steps.ts';
 import { chooseSeed, randomOf } from '../random.ts';
 import { OPERATION_KINDS, type OperationKind, WORLD_KINDS } from './backends/backend.ts';
-import { BACKENDS } from './backends/index.ts';
+import { BACKENDS, MARIADB } from './backends/index.ts';
 import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
@@ -18,6 +18,7 @@ const LANES = 3;
 const seed = chooseSeed();
 const deaths = new Map<Step, number>();
 const templates: Template[] = [];
+const inTurnOnly: Template[] = [];
 let pool: Pool;
 let kills = 0;
 let startedAt = 0;
@@ -25,6 +26,7 @@ let startedAt = 0;
 before(async () => {
   pool = new Pool(14);
   for (const backend of BACKENDS) templates.push(await createTemplate(backend, WORLD_KINDS));
+  for (const backend of MARIADB) inTurnOnly.push(await createTemplate(backend, WORLD_KINDS));
   startedAt = performance.now();
 });
 
@@ -34,7 +36,7 @@ after(async () => {
     `${kills} kills in ${seconds.toFixed(1)} s (${(kills / seconds).toFixed(1)} per second), seed ${seed}`,
   );
   await pool.close();
-  for (const template of templates) await template[Symbol.asyncDispose]();
+  for (const template of [...templates, ...inTurnOnly]) await template[Symbol.asyncDispose]();
 });
 
 /** A case and the installation that it begins in. */
@@ -63,8 +65,9 @@ async function runAll<T>(
 
 /** Every case once, the backends in turn. */
 function inTurn<T>(cases: readonly T[]): readonly Placed<T>[] {
+  const all = [...templates, ...inTurnOnly];
   return cases.flatMap((item, index) => {
-    const template = templates[index % templates.length];
+    const template = all[index % all.length];
     return template === undefined ? [] : [{ item, template }];
   });
 }
@@ -98,6 +101,12 @@ test('a process killed at any step of an execution leaves the approved outcome o
     ({ item, template }) =>
       !(template.backend.slow && (item.kind === 'derive' || item.kind === 'bulk')),
   );
+  // One kind at each step, and at the next step the next kind that reaches it.
+  for (const [index, execute] of (await stepsOf('append')).entries()) {
+    const reaching = cases.filter((one) => one.execute === execute);
+    const item = reaching[index % reaching.length];
+    if (item !== undefined) placed.push(...inTurnOnly.map((template) => ({ item, template })));
+  }
   const died = await runAll(placed, (installation, plan) => runKillCase(pool, installation, plan));
   assert.equal(died, placed.length);
 });

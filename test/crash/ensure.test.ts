@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Step } from '../../src/contract/steps.ts';
 import type { Ensured } from '../../src/runtime/ensure.ts';
-import { BACKENDS_AND_LEDGERS } from './backends/index.ts';
+import { BACKENDS_AND_LEDGERS, MARIADB } from './backends/index.ts';
 import { createTemplate, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
@@ -21,13 +21,14 @@ const LABELLED: ReadonlySet<string> = new Set([
   'sqlite-delete',
   'postgres',
   'snapshot',
+  'mysql',
 ]);
 const templates: Template[] = [];
 let pool: Pool;
 
 before(async () => {
   pool = new Pool(LANES * CALLERS + 2);
-  for (const backend of BACKENDS_AND_LEDGERS)
+  for (const backend of [...BACKENDS_AND_LEDGERS, ...MARIADB])
     templates.push(await createTemplate(backend, ['append']));
 });
 

@@ -25,6 +25,7 @@ export class Scene implements AsyncDisposable {
   readonly violations: string[] = [];
   readonly #pool: Pool;
   readonly #lent = new Set<Child>();
+  #pair: Promise<readonly [Child, Child]> | undefined;
   #kills = 0;
 
   constructor(pool: Pool, installation: Installation) {
@@ -97,21 +98,30 @@ export class Scene implements AsyncDisposable {
 
   /** Two processes recover at the same moment. */
   async recoverTwice(): Promise<void> {
-    await this.recoverTogether(2);
+    await this.#recover(await this.#openPair());
+  }
+
+  /** The same by processes that are opened for it. */
+  async recoverTogether(workers: number): Promise<void> {
+    const fresh = () => Array.from({ length: workers - 1 }, () => this.fresh());
+    const children = await Promise.all([this.fresh(), ...fresh()]);
+    await this.#recover(children);
+    await this.done(...children);
   }
 
   /**
-   * Processes recover at the same moment. Nothing is left for a person, and they never say
-   * different things.
+   * Two processes for all that is done after a death. They open when the first of it is done, and
+   * stay: opening takes longer than most of what they do.
    */
-  async recoverTogether(workers: number): Promise<void> {
-    const [one, ...others] = await Promise.all([
-      this.fresh(),
-      ...Array.from({ length: workers - 1 }, () => this.fresh()),
-    ]);
-    const all = (
-      await Promise.all([one, ...others].map((child) => child.ask('recover', {})))
-    ).flat();
+  #openPair(): Promise<readonly [Child, Child]> {
+    this.#pair ??= Promise.all([this.fresh(), this.fresh()]);
+    return this.#pair;
+  }
+
+  /** Nothing is left for a person, and those who recover never say different things. */
+  async #recover(children: readonly [Child, ...Child[]]): Promise<void> {
+    const answers = await Promise.all(children.map((child) => child.ask('recover', {})));
+    const all = answers.flat();
     const settled = new Map<string, string>();
     for (const result of all) {
       const told = toldBy(result);
@@ -128,8 +138,7 @@ export class Scene implements AsyncDisposable {
         this.complain(`${result.task} was left as running, although nobody runs it: ${result.why}`);
       }
     }
-    await this.#verify(one);
-    await this.done(one, ...others);
+    await this.#verify(children[0]);
   }
 
   /**
@@ -139,7 +148,7 @@ export class Scene implements AsyncDisposable {
    */
   async releaseTwice(...operations: readonly Operation[]): Promise<void> {
     const { releases } = this.installation;
-    const [one, two] = await Promise.all([this.fresh(), this.fresh()]);
+    const [one, two] = await this.#openPair();
     for (const operation of operations) {
       await this.#presentAgain(one, operation);
       const ask = (child: Child) => child.ask('release', { operation, releases });
@@ -149,7 +158,6 @@ export class Scene implements AsyncDisposable {
       }
     }
     await this.#verify(two);
-    await this.done(one, two);
   }
 
   /** Every row and seal of the journal, as the product itself checks them. */

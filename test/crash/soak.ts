@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { killServer } from '../mysql/server-kills.ts';
 import { chooseSeed, type Random, randomOf } from '../random.ts';
 import { OPERATION_KINDS, WORLD_KINDS } from './backends/backend.ts';
 import { SOAKED } from './backends/index.ts';
@@ -10,6 +11,8 @@ import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
 import { runExecutionZombie } from './zombie.ts';
 
 const LANES = 3;
+/** Not a backend: MariaDB's server dies, and its clients live. */
+const SERVER = 'mysql-server';
 const USAGE =
   'usage: npm run soak -- [--kills 1000] [--seed text] [--adapter sqlite] [--only case]';
 
@@ -161,8 +164,23 @@ class Soak {
   }
 }
 
+/** Kills the server instead of its clients. */
+async function soakServer({ seed, kills }: Asked): Promise<void> {
+  console.error(`seed ${seed}`);
+  const { ends, steps } = await killServer(seed, kills, (done) => {
+    if (done % 10 === 0) console.error(`${done} of ${kills} kills`);
+  });
+  const told = { ends: Object.fromEntries(ends), steps: Object.fromEntries(steps) };
+  console.log(JSON.stringify({ adapter: SERVER, seed, kills, violations: 0, ...told }));
+}
+
 try {
-  const soak = new Soak(readArguments());
+  const asked = readArguments();
+  if (asked.adapter === SERVER) {
+    await soakServer(asked);
+    process.exit();
+  }
+  const soak = new Soak(asked);
   process.once('SIGINT', () => {
     console.error('\nstopped; cleaning up');
     soak.close().finally(() => process.exit(130));

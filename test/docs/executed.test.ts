@@ -249,7 +249,7 @@ test('the API reference is the one that the sources give, and every export says 
   }
 });
 
-test('without the packages for PostgreSQL the command says which to install, and everything else works', () => {
+test('without the packages for PostgreSQL or MCP the command says which to install, and everything else works', () => {
   const bare = mkdtempSync(join(tmpdir(), 'effectmatch-bare-'));
   try {
     const home = join(bare, 'node_modules/effectmatch');
@@ -265,6 +265,11 @@ test('without the packages for PostgreSQL the command says which to install, and
       stderr,
       /needs the packages pg and libpg-query\nnext: run `npm install pg libpg-query`.*nothing was written/,
     );
+    assert.match(
+      call('mcp').stderr,
+      /@modelcontextprotocol\/server is not installed; nothing was done\nnext: run `npm install @/,
+    );
+    assert.equal(call('mcp', '--new-token').status, 0);
     assert.equal(call('keygen', 'alice').status, 0);
   } finally {
     rmSync(bare, { recursive: true, force: true });

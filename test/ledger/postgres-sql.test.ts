@@ -8,7 +8,7 @@ import { before, test } from 'node:test';
 import { loadModule, parseSync } from 'libpg-query';
 import { SQL } from '../../src/ledger/postgres/sql.ts';
 
-const NAMES = ['schema', 'owner', 'login', 'database', 'version', 'password', 'role'];
+const NAMES = ['schema', 'requests', 'owner', 'login', 'database', 'version', 'password', 'role'];
 const VALUES = Object.fromEntries(NAMES.map((name) => [name, `a"b'c\\${name}`]));
 
 before(async () => await loadModule());

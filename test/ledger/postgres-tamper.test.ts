@@ -69,9 +69,7 @@ before(async () => {
   await ledgers.record(fixtureTerminal(context, d, 'diverged'), 'flushed');
   await ledgers.record(fixtureReplay(context, d, 'replay in the tail'), 'flushed');
   await claim('e');
-  await meddle(`alter table issuance drop constraint issuance_claimed;
-    alter table journal drop constraint journal_claim;
-    with moved as (delete from journal where seq < 4 returning *) insert into archive select * from moved;
+  await meddle(`with moved as (delete from journal where seq < 4 returning *) insert into archive select * from moved;
     create schema kept; ${TABLES.map((name) => `create table kept.${name} as table ${name}`).join(';')}`);
   const intact = { kind: 'intact', rows: ROWS, checkpointed: CHECKPOINTED };
   assert.deepEqual(await ledgers.verify(exported), intact);
@@ -81,10 +79,22 @@ after(async () => {
   await (await ledgerDatabase()).drop();
 });
 
+const CLAIM = "(issuance is not null) = (kind = 'claim')";
+const CHECKS = [
+  ['issuance', 'issuance_claimed', 'claimed > 0'],
+  ['journal', 'journal_claim', CLAIM],
+  ['archive', 'archive_claim', CLAIM],
+] as const;
+
 /** Changes the store, looks, and puts back what was there. */
 async function afterChange<T>(sql: string, look: () => Promise<T>): Promise<T> {
   try {
-    await meddle(sql);
+    const drop = CHECKS.map(([table, name]) => `alter table ${table} drop constraint ${name}`);
+    const add = CHECKS.map(
+      ([table, name, rule]) =>
+        `alter table ${table} add constraint ${name} check (${rule}) not valid`,
+    );
+    await meddle([...drop, sql, ...add].join(';'));
     return await look();
   } finally {
     const back = TABLES.map((name) => `insert into ${name} select * from kept.${name}`);
@@ -158,6 +168,10 @@ describe('what verify finds', () => {
       'alter table journal add column meddle text',
       'alter table journal drop column meddle',
     ],
+    constraint: [
+      'alter table head drop constraint head_single',
+      'alter table head add constraint head_single check (id)',
+    ],
     'unique key': [
       'alter table journal drop constraint journal_slot',
       'alter table journal add constraint journal_slot unique (occurrence, slot)',
@@ -220,6 +234,23 @@ describe('what verify finds', () => {
       { numRuns: 60 },
     );
   });
+});
+
+test('an index that lacks a row of its table is found, whichever it is', async () => {
+  const lacking = (index: string, insert: string) => `
+    update pg_index set indisready = false where indexrelid = '${index}'::regclass;
+    ${insert}; update pg_index set indisready = true where indexrelid = '${index}'::regclass`;
+  const values = `99, 'shadow', 'occ_x', 'shadow', '', '', '', ''`;
+  for (const [index, insert] of [
+    ['journal_slot', `insert into journal values (${values})`],
+    ['journal_pkey', `insert into journal values (${values})`],
+    ['issuance_nonce', `insert into issuance values (99, 'i', 'n', 1, '', '', '', '', '')`],
+    ['unsettled_pkey', `insert into unsettled values (99, 'exe', 0)`],
+  ] as const) {
+    const verdict = await verdictAfter(lacking(index, insert));
+    const what = `the index ${index} does not have the rows of its table`;
+    assert.deepEqual(verdict, { kind: 'tampered', seq: 0, what });
+  }
 });
 
 test('what was altered is never returned, and nothing is built upon it', async () => {

@@ -54,7 +54,7 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
   await using server = await startServer({ settings: { wal_writer_delay: '10s' } });
   const mixed = ledger === undefined ? KINDS : LEDGER_KINDS;
   const kinds = Array.from(
-    { length: (KILLS + MORE_KILLS) * AT_ONCE },
+    { length: (KILLS + MORE_KILLS) * (1 + AT_ONCE) },
     (_, index) => mixed[index % mixed.length] ?? 'append',
   );
   await using template = await createTemplate(
@@ -71,10 +71,13 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
   const seen = { ...counts, lostButCommitted: 0, lostAndVoid: 0, lostClaims: 0 };
   while (seen.kills < KILLS || (seen.lostButCommitted === 0 && seen.kills < KILLS + MORE_KILLS)) {
     const label = `${seed}/${seen.kills}`;
-    const batch = installation.operations.slice(seen.kills * AT_ONCE, (seen.kills + 1) * AT_ONCE);
-    const end = ledger === undefined ? 'SIGKILL' : (ENDS[seen.kills % ENDS.length] ?? 'SIGKILL');
+    const first = seen.kills * (1 + AT_ONCE);
+    const [alone, ...batch] = installation.operations.slice(first, first + 1 + AT_ONCE);
+    assert.ok(alone);
+    // After it every session knows the server that was started.
+    await runtime.execute(alone.license, alone.action);
+    const { end, step } = planEnd(ledger === undefined ? undefined : seen.kills);
     const freezer = new Freezer(server, end);
-    const step = ledger && STEPS_TAKEN[seen.kills % STEPS_TAKEN.length];
     reached = freezeAround(freezer, randomOf(label), step);
     const running = Promise.all(batch.map((operation) => execute(runtime, operation, freezer)));
     // Nobody hears anything from a stopped server; the kill closes its connections.
@@ -107,7 +110,7 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
     const claimed = claimedTasks(facts);
     seen.lostClaims += batch.filter((operation) => !claimed.has(taskOf(operation))).length;
     seen.kills += 1;
-    seen.operations += batch.length;
+    seen.operations += 1 + batch.length;
   }
   const asked = installation.operations.slice(0, seen.operations);
   await scene.releaseTwice(...asked);
@@ -116,6 +119,14 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
   console.log(`server kills, seed ${seed}: ${JSON.stringify(seen)}`);
   assert.ok(seen.lostButCommitted > 0, 'no COMMIT was lost after it had become durable');
   assert.ok(seen.lostAndVoid + seen.rejected > 0, 'no COMMIT was lost before it became durable');
+}
+
+/** Every other end of a server with a ledger comes at the next step; all others around COMMIT. */
+function planEnd(turn: number | undefined) {
+  if (turn === undefined || turn % 2 === 0) return { end: 'SIGKILL', step: undefined } as const;
+  const at = (turn - 1) / 2;
+  const end = ENDS[at % ENDS.length] ?? 'SIGKILL';
+  return { end, step: STEPS_TAKEN[at % STEPS_TAKEN.length] };
 }
 
 /**

@@ -87,7 +87,12 @@ function takeNumbers(
   return Array.from({ length: count }, (_, index) => first + index);
 }
 
-async function runClients(path: Path, ids: readonly number[], clients: number): Promise<number> {
+/** Operations per second when so many clients share the work. */
+export async function runClients(
+  path: Path,
+  ids: readonly number[],
+  clients: number,
+): Promise<number> {
   let next = 0;
   const work = async (client: number) => {
     while (next < ids.length) {

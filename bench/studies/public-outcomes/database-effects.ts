@@ -6,6 +6,9 @@ import { rowsOf, type Tables, type TextRow } from '../../approvals/rows.ts';
 /** Key columns by relation; empty for a relation whose rows compare as a multiset. */
 export type Keys = { readonly [relation: string]: readonly string[] };
 
+/** A row whose key is among its values. */
+type KeyedRow = Readonly<Record<string, number | string | null>>;
+
 /** What must change so that the expected rows come out of the initial ones. */
 export function approvedRowEffects(
   keys: Keys,
@@ -30,14 +33,15 @@ function newRows(
   return to.map((row) => insert(target, row));
 }
 
-function keyedEffects(
+/** The same for one table whose rows have a key. */
+export function keyedEffects(
   target: string,
   key: readonly string[],
-  from: readonly TextRow[],
-  to: readonly TextRow[],
+  from: readonly KeyedRow[],
+  to: readonly KeyedRow[],
 ): readonly ApprovedEffect[] {
-  const nameOf = (row: TextRow) => JSON.stringify(key.map((column) => row[column]));
-  const keyOf = (row: TextRow) =>
+  const nameOf = (row: KeyedRow) => JSON.stringify(key.map((column) => row[column]));
+  const keyOf = (row: KeyedRow) =>
     Object.fromEntries(key.map((column) => [column, row[column] ?? null]));
   const old = new Map(from.map((row) => [nameOf(row), row]));
   const kept = new Set(to.map(nameOf));
@@ -56,7 +60,7 @@ function keyedEffects(
   });
   return [...removed, ...others];
 
-  function withoutKey(row: TextRow): TextRow {
+  function withoutKey(row: KeyedRow): KeyedRow {
     return Object.fromEntries(Object.entries(row).filter(([column]) => !key.includes(column)));
   }
 }

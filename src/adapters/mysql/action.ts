@@ -1,5 +1,5 @@
 import mysql from 'mysql2/promise';
-import { readSql, readStatements } from '../../backend/action.ts';
+import { BIGINT_OR_REAL, readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   refuseAction,
@@ -42,8 +42,6 @@ interface BoundStatement {
 
 type BoundValue = null | number | bigint | string | Buffer | { readonly $dec: string };
 
-const BIGINT_OR_REAL =
-  'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 /** The protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_BYTES = 64 * 1024 * 1024;

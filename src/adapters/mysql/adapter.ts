@@ -1,6 +1,7 @@
 import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
+import { DATABASE_NOT_OPENED, STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
-import { adapterCode, checkVolatile } from '../../backend/setup.ts';
+import { adapterCode, checkVolatile, unregistrable } from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
@@ -15,7 +16,9 @@ import type { Registration } from '../../protocol/registration.ts';
 import { type CheckedMysqlAction, describeAction, parseAction, probeAction } from './action.ts';
 import { CHANNELS, MysqlCandidate } from './candidate.ts';
 import { readRelations } from './catalog.ts';
+import { explainChange, keepDefinitions } from './changes.ts';
 import { asFault } from './connection.ts';
+import { type Definitions, KnownDefinitions } from './definitions.ts';
 import { type MysqlDeployment, readDeployment } from './deployment.ts';
 import { describeFailure } from './failure.ts';
 import { markersOf } from './markers.ts';
@@ -31,7 +34,7 @@ import { PROBE_RELATION } from './recorders.ts';
 import { normalise, normaliseKeys, type SchemaTools } from './schema.ts';
 import { ControlAccount, ExecutionSessions } from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
-import { type MysqlBoundary, readBoundary } from './survey.ts';
+import { surveyDatabase } from './survey.ts';
 
 /** Connects both accounts, checks that the database is provisioned, and refuses the rest. */
 export async function openAdapter(
@@ -46,15 +49,15 @@ export async function openAdapter(
     const deployment = await readDeployment(connection, settings.controlDatabase);
     const registration = await admitRegistration(control, settings);
     await sweepRecords(control, settings.controlDatabase);
-    const execution = await sessions.peek();
-    const facts = { backend: deployment.backend, registration };
-    const boundary = await readBoundary(connection, execution, settings, facts);
-    const opened = { settings, control, sessions, deployment, registration, context };
-    return promotable(new MysqlBackend(opened, boundary), context);
+    const known = new KnownDefinitions(settings);
+    const opened = { settings, control, sessions, deployment, registration, known, context };
+    const backend = new MysqlBackend(opened, await known.read(connection, registration));
+    await backend.survey();
+    return promotable(backend, context);
   } catch (error) {
     await sessions.close();
     await control.close();
-    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened');
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', DATABASE_NOT_OPENED);
   }
 }
 
@@ -66,8 +69,7 @@ async function admitRegistration(
   const names = relations.map(({ name }) => name);
   const inspections = await readRelations(await control.connection(), business, names);
   const targets = inspections.map((inspection, index) => {
-    if (inspection.kind === 'unusable')
-      throw refused(`relation "${inspection.name}" cannot be registered: ${inspection.why}`);
+    if (inspection.kind === 'unusable') throw unregistrable(inspection, refused);
     const { target: name, columns, key } = inspection.relation;
     const volatile = [...new Set(relations[index]?.volatile ?? [])];
     const target = { name, columns: columns.map((column) => column.name), key, volatile };
@@ -101,6 +103,7 @@ interface Opened {
   readonly sessions: ExecutionSessions;
   readonly deployment: MysqlDeployment;
   readonly registration: Registration;
+  readonly known: KnownDefinitions;
   readonly context: AdapterContext;
 }
 
@@ -114,15 +117,17 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly probe: PromotableProbe<CheckedMysqlAction>;
   readonly parseAction = parseAction;
   readonly describeAction = describeAction;
+  readonly readsMany = true;
+  readonly explainChange = explainChange;
   readonly #opened: Opened;
-  #boundary: MysqlBoundary;
+  #definitions: Definitions;
   #staged = 0;
 
-  constructor(opened: Opened, boundary: MysqlBoundary) {
+  constructor(opened: Opened, definitions: Definitions) {
     const { deployment, registration, control, settings, context } = opened;
     const { controlDatabase } = settings;
     this.#opened = opened;
-    this.#boundary = boundary;
+    this.#definitions = definitions;
     this.registration = registration;
     this.identity = {
       kind: 'mariadb 10.11',
@@ -138,40 +143,43 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    return await normalise(this.#schemaTools(), manifest);
+    return await normalise(await this.#schemaTools(), manifest);
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    const stated = await normaliseKeys(this.#schemaTools(), reads);
+    const tools = await this.#schemaTools();
+    const stated = await normaliseKeys(tools, reads);
     const connection = await this.#opened.control.connection();
     const { business: database } = this.#opened.settings;
-    return await readState({ connection, database }, this.#boundary.relations, stated);
+    return await readState({ connection, database }, tools.relations, stated);
   }
 
   async survey(): Promise<Survey> {
-    const { control, sessions, settings, deployment, registration } = this.#opened;
-    const facts = { backend: deployment.backend, registration };
-    const [trusted, execution] = [await control.connection(), await sessions.peek()];
-    this.#boundary = await readBoundary(trusted, execution, settings, facts);
-    return this.#boundary.survey;
+    const { control, sessions, settings, deployment } = this.#opened;
+    const execution = await sessions.asking();
+    const definitions = await this.#readDefinitions();
+    const facts = { backend: deployment.backend, definitions };
+    const survey = await surveyDatabase(await control.connection(), execution, settings, facts);
+    keepDefinitions(survey.outlets, definitions);
+    return survey;
   }
 
   async hold({ occurrence, reads }: HoldRequest): Promise<HoldResult<CheckedMysqlAction>> {
     const { sessions, control, deployment, settings, context } = this.#opened;
-    const stated = await normaliseKeys(this.#schemaTools(), reads);
-    const { relations } = this.#boundary;
+    const definitions = this.#definitions;
+    const stated = await normaliseKeys(this.#schemaToolsOf(definitions), reads);
     const { reached } = context;
     this.#sweepSometimes();
     const session = await sessions.take();
     const candidate = new MysqlCandidate({
-      ...{ session, control, deployment, settings, relations, reached },
+      ...{ session, control, deployment, settings, definitions, reached },
     });
     try {
       const disposition = await candidate.begin(occurrence, stated);
       return { kind: 'open', candidate, marker: disposition && { disposition } };
     } catch (error) {
       await candidate.end('discarded');
-      return describeFailure(error, 'the stage could not be opened', settings.values);
+      return describeFailure(error, STAGE_NOT_OPENED, settings.values);
     }
   }
 
@@ -180,11 +188,21 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     await this.#opened.control.close();
   }
 
-  #schemaTools(): SchemaTools {
+  async #readDefinitions(): Promise<Definitions> {
+    const { known, control, registration } = this.#opened;
+    this.#definitions = await known.read(await control.connection(), registration);
+    return this.#definitions;
+  }
+
+  async #schemaTools(): Promise<SchemaTools> {
+    return this.#schemaToolsOf(await this.#readDefinitions());
+  }
+
+  #schemaToolsOf({ relations }: Definitions): SchemaTools {
     const { control, settings } = this.#opened;
     return {
       registration: this.registration,
-      relations: this.#boundary.relations,
+      relations,
       controlDatabase: settings.controlDatabase,
       withSession: (use) => control.withSession(use),
     };

@@ -8,6 +8,7 @@ import {
   type StageFailure,
   stageFailed,
 } from '../../backend/candidate.ts';
+import { declaredReferences } from '../../backend/foreign-keys.ts';
 import { bytesAsText, ResultCollector } from '../../backend/results.ts';
 import { fingerprint } from '../../backend/setup.ts';
 import { refuseValueCount } from '../../contract/action-input.ts';
@@ -23,29 +24,29 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
 import { bindValues, type CheckedMysqlAction, isProbe } from './action.ts';
-import type { MysqlRelation } from './catalog.ts';
 import { type MysqlConnection, MysqlFailure, type RawRow } from './connection.ts';
 import { Counters, type Positions } from './counters.ts';
+import type { Definitions } from './definitions.ts';
 import type { MysqlDeployment } from './deployment.ts';
 import { describeFailure, explainError } from './failure.ts';
 import { type Recorded, readRecords, type TracedRelation } from './observation.ts';
 import type { MysqlSettings } from './options.ts';
-import { type Place, readRows, readState, textOfKey } from './reading.ts';
+import { readRows, readState, textOfKey } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
-import { type ControlAccount, type ExecutionSession, readVariables } from './sessions.ts';
+import { type ControlAccount, type ExecutionSession, readMs, readVariables } from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
 import { countUndo, type UndoCount } from './witness.ts';
 
 /** Channels that must answer and agree. */
 export const CHANNELS = ['recorder', 'undo', 'rows', 'transaction', 'session'] as const;
 
-/** The session that a candidate holds, and the database around it. */
+/** What a candidate works with. No other candidate has its session. */
 export interface MysqlCandidateTools {
   readonly session: ExecutionSession;
   readonly control: ControlAccount;
   readonly deployment: MysqlDeployment;
   readonly settings: MysqlSettings;
-  readonly relations: ReadonlyMap<string, MysqlRelation>;
+  readonly definitions: Pick<Definitions, 'relations' | 'foreignKeys'>;
   readonly reached: AdapterContext['reached'];
 }
 
@@ -79,7 +80,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     occurrence: OccurrenceId,
     reads: readonly StateRead[],
   ): Promise<MarkerText['disposition'] | undefined> {
-    const { relations, settings } = this.#tools;
+    const { definitions, settings } = this.#tools;
     await this.#session.query(`xa start ${this.#branch}`);
     this.#isOpen = true;
     const token = randomBytes(8).readBigUInt64BE();
@@ -89,7 +90,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     this.#fromMs = readMs(row?.[0]);
     const { business: database } = settings;
     const place = { connection: this.#session, database, isLocking: true };
-    if (reads.length > 0) this.#readings = await readState(place, relations, reads);
+    if (reads.length > 0) this.#readings = await readState(place, definitions.relations, reads);
     const disposition = row?.[1]?.toString();
     if (disposition === undefined) return undefined;
     return disposition === 'committed' ? 'committed' : 'void';
@@ -145,7 +146,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   /** Declared state as it was locked before the action; what was not declared is locked now. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    const { relations, settings, control } = this.#tools;
+    const { definitions, settings, control } = this.#tools;
+    const { relations } = definitions;
     const { business: database } = settings;
     const id = ({ target, key }: StateRead) => fingerprint([target, key]);
     const known = new Map(this.#readings.map((reading) => [id(reading), reading]));
@@ -166,45 +168,42 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   }
 
   async observe(): Promise<CandidateEvidence> {
-    const { session, control: sessions } = this.#tools;
+    const { session, control: sessions, definitions } = this.#tools;
     const control = await sessions.connection();
     const rows = await this.#session.call(`call ${this.#procedure('observe')}()`);
-    const [clock] = await this.#session.query('select unix_timestamp(sysdate(3))');
     const recorded = this.#readRecords(rows);
-    const undo = await countUndo(control, this.#session.thread);
-    const isDurable = await this.#isDurable(control);
-    const residue = await this.#counters.compare(this.#positions);
-    const variables = await readVariables(this.#session);
-    const channels: readonly ChannelReport[] = [
-      ...(typeof recorded === 'string'
-        ? silent(['recorder', 'undo', 'rows'], recorded)
-        : await this.#reportRecords(recorded, undo, control)),
-      {
-        channel: 'transaction',
-        kind: 'stable',
-        before: 'held',
-        after: isDurable ? 'durable' : 'held',
-      },
-      { channel: 'session', kind: 'stable', before: session.variables, after: variables },
-    ];
-    const evidence = fingerprint([
-      typeof recorded === 'string' ? recorded : recorded.evidence,
-      channels,
+    const [state, undo, isDurable, residue] = await Promise.all([
+      readVariables(this.#session),
+      countUndo(control, this.#session.thread),
+      this.#isDurable(control),
+      this.#counters.compare(this.#positions),
     ]);
+    const isRead = typeof recorded !== 'string';
+    const ofRecords = isRead
+      ? await this.#reportRecords(recorded, undo, control)
+      : silent(['recorder', 'undo', 'rows'], recorded);
+    const after = isDurable ? 'durable' : 'held';
+    const channels: readonly ChannelReport[] = [
+      ...ofRecords,
+      { channel: 'transaction', kind: 'stable', before: 'held', after },
+      { channel: 'session', kind: 'stable', before: session.variables, after: state.variables },
+    ];
+    const evidence = fingerprint([isRead ? recorded.evidence : recorded, channels]);
     this.#seen = { evidence, standing: standingOf(undo) };
+    const assigned = isRead ? recorded.assigned : [];
     return {
-      evidence,
-      records: typeof recorded === 'string' ? [] : recorded.records,
-      channels,
-      unattributed: 0,
-      assigned: typeof recorded === 'string' ? [] : recorded.assigned,
-      residue,
-      window: { fromMs: this.#fromMs, toMs: readMs(clock?.[0]) },
+      ...{ evidence, channels, residue, unattributed: 0 },
+      records: isRead ? recorded.records : [],
+      assigned: assigned.map((one) => ({
+        ...one,
+        ...declaredReferences(definitions.foreignKeys, one),
+      })),
+      window: { fromMs: this.#fromMs, toMs: state.atMs },
     };
   }
 
   #readRecords(rows: readonly RawRow[]): Recorded | string {
-    const { relations } = this.#tools;
+    const { relations } = this.#tools.definitions;
     const known: ReadonlyMap<string, TracedRelation> = this.#isProbe
       ? new Map([[PROBE_RELATION.target, PROBE_RELATION]])
       : relations;
@@ -243,25 +242,23 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   async #compareRows({ histories }: Recorded, control: MysqlConnection): Promise<ChannelReport> {
     const { business, controlDatabase } = this.#tools.settings;
     const database = this.#isProbe ? controlDatabase : business;
+    const groups = [...Map.groupBy(histories, ({ relation }) => relation)];
+    const wanted = groups.map(([relation, group]) => {
+      return { relation, keys: group.map(({ key }) => key) };
+    });
+    const [before, now] = await Promise.all([
+      readRows({ connection: control, database }, wanted),
+      readRows({ connection: this.#session, database }, wanted),
+    ]);
     const said: unknown[] = [];
     const found: unknown[] = [];
-    for (const group of Map.groupBy(histories, ({ relation }) => relation).values()) {
-      const relation = group[0]?.relation;
-      if (relation === undefined) continue;
-      const keys = group.map(({ key }) => key);
-      const places: readonly Place[] = [
-        { connection: control, database },
-        { connection: this.#session, database },
-      ];
-      const [before, now] = await Promise.all(
-        places.map((place) => readRows(place, relation, keys)),
-      );
+    for (const [index, [relation, group]] of groups.entries())
       for (const { key, first, last } of group) {
         const id = textOfKey(relation, key);
+        const [was, is] = [before[index]?.get(id), now[index]?.get(id)];
         said.push([relation.target, first, last]);
-        found.push([relation.target, before?.get(id) ?? null, now?.get(id) ?? null]);
+        found.push([relation.target, was ?? null, is ?? null]);
       }
-    }
     return {
       channel: 'rows',
       kind: 'stable',
@@ -368,8 +365,4 @@ function silent(channels: readonly string[], why: string): readonly ChannelRepor
 
 function standingOf(undo: UndoCount): string {
   return undo.kind === 'counted' ? `${undo.transaction} ${undo.entries}` : undo.why;
-}
-
-function readMs(seconds: Buffer | null | undefined): number {
-  return Math.round(Number(seconds) * 1000);
 }

@@ -1,5 +1,5 @@
 import type { Residue } from '../../protocol/residue.ts';
-import type { MysqlRelation } from './catalog.ts';
+import type { Definitions } from './definitions.ts';
 import type { MysqlSettings } from './options.ts';
 import type { ControlAccount } from './sessions.ts';
 import { quoteText } from './sql.ts';
@@ -10,7 +10,7 @@ export type Positions = ReadonlyMap<string, bigint>;
 interface CounterTools {
   readonly control: ControlAccount;
   readonly settings: MysqlSettings;
-  readonly relations: ReadonlyMap<string, MysqlRelation>;
+  readonly definitions: Pick<Definitions, 'relations'>;
 }
 
 /** AUTO_INCREMENT counters of registered tables, which no rollback takes back. */
@@ -22,7 +22,9 @@ export class Counters {
     this.#tools = tools;
     this.#columns = new Map(
       tools.settings.relations.flatMap(({ name }) => {
-        const column = tools.relations.get(name)?.columns.find(({ isAssigned }) => isAssigned);
+        const column = tools.definitions.relations
+          .get(name)
+          ?.columns.find(({ isAssigned }) => isAssigned);
         return column === undefined ? [] : [[name, column.name] as const];
       }),
     );

@@ -1,4 +1,5 @@
-import { type StageFailure, stageFailed, stagePrevented } from '../../backend/candidate.ts';
+import type { StageFailure } from '../../backend/candidate.ts';
+import { explainByCode, failureFor } from '../../backend/failure.ts';
 import { MysqlFailure } from './connection.ts';
 
 /** Why a stage failed, by the server's number for the error. */
@@ -9,9 +10,6 @@ const REASONS: Readonly<Record<number, string>> = {
   ...{ 4025: 'constraint', 1927: 'unavailable', 1053: 'unavailable' },
 };
 
-/** What another session causes, and what may be over soon. */
-const TRANSIENT = ['busy', 'deadlock'];
-
 export function describeFailure(
   error: unknown,
   what: string,
@@ -19,13 +17,12 @@ export function describeFailure(
 ): StageFailure {
   const number = error instanceof MysqlFailure ? error.number : undefined;
   const reason = number === undefined ? 'unavailable' : (REASONS[number] ?? 'action-failed');
-  const fail = TRANSIENT.includes(reason) ? stagePrevented : stageFailed;
-  return fail(reason, `${what}: ${explainError(error, values)}`);
+  return failureFor(reason, `${what}: ${explainError(error, values)}`);
 }
 
 /** Messages of the server may quote values; where those are private, only the number is told. */
 export function explainError(error: unknown, values: 'plain' | 'digest'): string {
   const number = error instanceof MysqlFailure ? error.number : undefined;
-  if (number !== undefined && values === 'digest') return `the database refused it [${number}]`;
+  if (number !== undefined && values === 'digest') return explainByCode(number);
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { MARKER_HELD, metMarker, readStoredMarker } from '../../backend/marker-table.ts';
 import type { AdapterContext, Markers, VoidResult } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
@@ -31,16 +32,9 @@ async function findMarker(
   occurrence: string,
 ): Promise<MarkerText | undefined> {
   const [row] = await connection.texts(
-    `select disposition, text, seal_key, seal_mac from ${table} where occurrence = ${quoteText(occurrence)}`,
+    `select occurrence, disposition, text, seal_key, seal_mac from ${table} where occurrence = ${quoteText(occurrence)}`,
   );
-  if (row === undefined) return undefined;
-  const [disposition, text, sealKey, sealMac] = row.map(String) as [string, string, string, string];
-  if (disposition !== 'committed' && disposition !== 'void')
-    throw new EffectMatchError(
-      'ERR_EM_MARKER_CONFLICT',
-      `the marker of ${occurrence} is neither committed nor void`,
-    );
-  return { occurrence, disposition, text, sealKey, sealMac };
+  return readStoredMarker(row);
 }
 
 /** A separate transaction on a separate session. */
@@ -60,13 +54,9 @@ async function insertVoid(
   } catch (error) {
     await connection.query('rollback');
     const number = error instanceof MysqlFailure ? error.number : undefined;
-    if (number === LOCK_TIMEOUT || number === DEADLOCK)
-      return { kind: 'busy', why: 'a live transaction holds the marker of this occurrence' };
+    if (number === LOCK_TIMEOUT || number === DEADLOCK) return MARKER_HELD;
     if (number !== DUPLICATE) throw error;
-    const found = await findMarker(connection, table, occurrence);
-    return found === undefined
-      ? { kind: 'busy', why: 'the marker is being changed' }
-      : { kind: 'conflict', marker: found };
+    return metMarker(await findMarker(connection, table, occurrence));
   }
   await refuseUnmarked(connection, controlDatabase, occurrence);
   reached('adapter:void-written');

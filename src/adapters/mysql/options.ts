@@ -1,5 +1,10 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { readTimeoutOption, readValuesOption, refusalsOf } from '../../backend/setup.ts';
+import {
+  demandRelations,
+  readTimeoutOption,
+  readValuesOption,
+  refusalsOf,
+} from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
 
@@ -17,7 +22,7 @@ export type MysqlConnectionOptions =
       readonly ssl?: TlsOptions;
     };
 
-/** A relation to register: its name, or its name with the columns that are not compared. */
+/** A table that operations may write, with the columns that are left out of comparisons. */
 export type MysqlRelationOption =
   | string
   | { readonly name: string; readonly volatile?: readonly string[] };
@@ -38,7 +43,7 @@ export interface MysqlOptions {
   readonly reads?: readonly string[];
   /** The unit of change; `net-state` unless told. */
   readonly profile?: Profile;
-  /** What journal and receipts keep of values; `plain` unless told. */
+  /** Whether journal and receipts keep values or digests of them; `plain` unless told. */
   readonly values?: 'plain' | 'digest';
   readonly isolation?: 'repeatable read' | 'serializable';
   /** How long an operation may hold its transaction, enforced by the server; 30000 unless told. */
@@ -101,7 +106,8 @@ export function readOptions(options: MysqlOptions): MysqlSettings {
     const { name, volatile = [] } = typeof relation === 'string' ? { name: relation } : relation;
     return { name, volatile };
   });
-  checkRelations([...relations.map(({ name }) => name), ...reads], relations.length);
+  demandRelations(relations, refused);
+  checkRelations([...relations.map(({ name }) => name), ...reads]);
   const { owner = 'effectmatch_owner', controlDatabase = 'effectmatch', reviews = [] } = options;
   const accounts = readAccounts(options, owner);
   if (accounts.business === controlDatabase)
@@ -115,9 +121,7 @@ export function readOptions(options: MysqlOptions): MysqlSettings {
   };
 }
 
-function checkRelations(names: readonly unknown[], registered: number): void {
-  if (registered === 0)
-    throw refused('no relations are registered; name the tables that operations may write');
+function checkRelations(names: readonly unknown[]): void {
   const seen = new Set<unknown>();
   for (const name of names) {
     if (typeof name !== 'string' || name === '')

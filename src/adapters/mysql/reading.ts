@@ -10,43 +10,75 @@ import { imageOf, literalOf, readImage } from './value.ts';
 const BATCH = 500;
 
 /** Where rows are read, and whether they are kept from changing until the transaction ends. */
-export interface Place {
+interface Place {
   readonly connection: MysqlConnection;
   readonly database: string;
   readonly isLocking?: boolean;
 }
 
+/** Keys of one relation. */
+export interface WantedRows {
+  readonly relation: TracedRelation;
+  readonly keys: readonly Row[];
+}
+
 /**
- * Rows by key, under the text of their key. Two keys that a collation calls equal are different
- * here: of the rows that the server finds, those count whose stored key is one of the keys.
+ * Rows by key, for each relation under the text of their key. Two keys that a collation calls equal
+ * are different here: of the rows that the server finds, those count whose stored key is one of the
+ * keys.
  */
 export async function readRows(
-  { connection, database, isLocking = false }: Place,
-  relation: TracedRelation,
-  keys: readonly Row[],
-): Promise<ReadonlyMap<string, Row>> {
-  const found = new Map<string, Row>();
-  const kinds = new Map(relation.columns.map(({ name, kind }) => [name, kind]));
-  const names = relation.key.map((name) => `r.${quoteName(name)}`).join(', ');
-  const select = `select ${imageOf(relation.columns, 'r')} from ${quoteName(database)}.${quoteName(relation.target)} r`;
-  for (let from = 0; from < keys.length; from += BATCH) {
-    const tuples = keys.slice(from, from + BATCH).map((key) => {
-      const cells = relation.key.map((name) =>
-        literalOf(kinds.get(name) ?? 'text', key[name] ?? null),
-      );
-      return `(${cells.join(', ')})`;
-    });
-    const lock = isLocking ? ' lock in share mode' : '';
-    const rows = await connection.query(
-      `${select} where (${names}) in (${tuples.join(', ')})${lock}`,
-    );
-    for (const [image] of rows) {
-      if (!image) throw new Error(`a row of "${relation.target}" is too long to be read`);
+  place: Place,
+  wanted: readonly WantedRows[],
+): Promise<readonly ReadonlyMap<string, Row>[]> {
+  const found = wanted.map(() => new Map<string, Row>());
+  for (const selects of batchSelects(place, wanted)) {
+    const rows = await place.connection.query(selects.join(' union all '));
+    for (const [index, image] of rows) {
+      const relation = wanted[Number(index)]?.relation;
+      if (!image || relation === undefined)
+        throw new Error(`a row of "${relation?.target}" is too long to be read`);
       const row = readImage(relation.columns, image);
-      found.set(textOfKey(relation, row), row);
+      found[Number(index)]?.set(textOfKey(relation, row), row);
     }
   }
   return found;
+}
+
+/** Statements that find the rows, so many keys at once; each SELECT names its relation by index. */
+function batchSelects(place: Place, wanted: readonly WantedRows[]): readonly (readonly string[])[] {
+  const batches: string[][] = [];
+  let room = 0;
+  for (const [index, { relation, keys }] of wanted.entries())
+    for (let from = 0; from < keys.length; ) {
+      if (room === 0) {
+        batches.push([]);
+        room = BATCH;
+      }
+      const some = keys.slice(from, from + room);
+      batches.at(-1)?.push(selectRows(place, index, relation, some));
+      from += some.length;
+      room -= some.length;
+    }
+  return batches;
+}
+
+function selectRows(
+  { database, isLocking = false }: Place,
+  index: number,
+  { target, columns, key }: TracedRelation,
+  keys: readonly Row[],
+): string {
+  const kinds = new Map(columns.map(({ name, kind }) => [name, kind]));
+  const names = key.map((name) => `r.${quoteName(name)}`).join(', ');
+  const tuples = keys.map((row) => {
+    const cells = key.map((name) => literalOf(kinds.get(name) ?? 'text', row[name] ?? null));
+    return `(${cells.join(', ')})`;
+  });
+  const table = `${quoteName(database)}.${quoteName(target)}`;
+  const select = `(select ${index}, ${imageOf(columns, 'r')} from ${table} r`;
+  const lock = isLocking ? ' lock in share mode' : '';
+  return `${select} where (${names}) in (${tuples.join(', ')})${lock})`;
 }
 
 /** The key of a row, or a key, as text. */
@@ -60,19 +92,14 @@ export async function readState(
   relations: ReadonlyMap<string, MysqlRelation>,
   reads: readonly StateRead[],
 ): Promise<readonly StateReading[]> {
-  const rows = new Map<string, ReadonlyMap<string, Row>>();
-  for (const [target, group] of Map.groupBy(reads, ({ target }) => target)) {
+  const groups = [...Map.groupBy(reads, ({ target }) => target)];
+  const wanted = groups.map(([target, group]) => {
     const relation = relations.get(target);
     if (relation === undefined) throw new Error(`"${target}" cannot be read`);
-    rows.set(
-      target,
-      await readRows(
-        place,
-        relation,
-        group.map(({ key }) => key),
-      ),
-    );
-  }
+    return { relation, keys: group.map(({ key }) => key) };
+  });
+  const found = await readRows(place, wanted);
+  const rows = new Map(groups.map(([target], index) => [target, found[index]]));
   return reads.map(({ target, key, columns }) => {
     const relation = relations.get(target);
     const row = relation && rows.get(target)?.get(textOfKey(relation, key));

@@ -2,7 +2,7 @@ import { asFault, MysqlConnection } from './connection.ts';
 import type { MysqlConnectionOptions, MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 
-/** How much longer than a stage its answer may take. */
+/** The server ends a stage that is over its time; this long we wait for it to say so. */
 const ANSWER_GRACE_MS = 5000;
 const TRUSTED_DEADLINE_MS = 30_000;
 
@@ -21,12 +21,19 @@ const WATCHED = [
 ];
 const READ_WATCHED =
   `select ${WATCHED.map((name) => `@@session.${name}`).join(', ')}, ` +
-  'abs(@@session.timestamp - unix_timestamp(sysdate(6))) < 2';
+  'abs(@@session.timestamp - unix_timestamp(sysdate(6))) < 2, unix_timestamp(sysdate(3))';
 
-/** The session's variables as one text. */
-export async function readVariables(session: MysqlConnection): Promise<string> {
+/** The session's variables as one text, and the time on the server. */
+export async function readVariables(session: MysqlConnection) {
   const [row] = await session.texts(READ_WATCHED);
-  return [...WATCHED, 'clock'].map((name, index) => `${name}=${row?.[index]}`).join(' ');
+  const names = [...WATCHED, 'clock'];
+  const variables = names.map((name, index) => `${name}=${row?.[index]}`).join(' ');
+  return { variables, atMs: readMs(row?.[names.length]) };
+}
+
+/** A time of the server, which counts in seconds. */
+export function readMs(seconds: Buffer | string | null | undefined): number {
+  return Math.round(Number(seconds) * 1000);
 }
 
 /** The trusted account's session, opened again when it was lost. It runs trusted queries only. */
@@ -55,10 +62,12 @@ export class ControlAccount {
 
   /** A live session. */
   async connection(): Promise<MysqlConnection> {
-    const known = await this.#connection?.catch(() => undefined);
+    const last = this.#connection;
+    const known = await last?.catch(() => undefined);
     if (known?.isAlive) return known;
-    this.#connection = this.open();
-    return await this.#connection;
+    // Another caller may have opened one meanwhile.
+    if (this.#connection === last) this.#connection = this.open();
+    return await (this.#connection ?? this.open());
   }
 
   /** A session for several statements in a row, one caller after another. */
@@ -80,11 +89,15 @@ export interface ExecutionSession {
   readonly variables: string;
 }
 
-/** Opens sessions of the execution account. Each serves one candidate; one is kept ready. */
+/** Sessions that are opened ahead of need, if as many are wanted at once. */
+const MAX_READY = 8;
+
+/** Opens sessions of the execution account. Each serves one candidate; some are kept ready. */
 export class ExecutionSessions {
   readonly #options: MysqlConnectionOptions;
   readonly #settings: MysqlSettings;
-  #ready: Promise<ExecutionSession> | undefined;
+  readonly #ready: Promise<ExecutionSession>[] = [];
+  #asking: Promise<ExecutionSession> | undefined;
   #isClosed = false;
 
   constructor(options: MysqlConnectionOptions, settings: MysqlSettings) {
@@ -92,29 +105,34 @@ export class ExecutionSessions {
     this.#settings = settings;
   }
 
+  /** A session that no other candidate gets. */
   async take(): Promise<ExecutionSession> {
-    const ready = await this.#ready?.catch(() => undefined);
-    this.#ready = undefined;
-    const session = ready?.connection.isAlive ? ready : await this.#open();
-    if (!this.#isClosed) {
-      this.#ready = this.#open();
-      this.#ready.catch(() => {});
-    }
-    return session;
+    const ready = this.#ready.shift();
+    if (!this.#isClosed && this.#ready.length < MAX_READY) this.#openAhead();
+    const session = await ready?.catch(() => undefined);
+    return session?.connection.isAlive ? session : await this.#open();
   }
 
-  /** The session that the next candidate will take, for questions about the account. */
-  async peek(): Promise<MysqlConnection> {
-    const ready = await this.#ready?.catch(() => undefined);
-    if (ready?.connection.isAlive) return ready.connection;
-    this.#ready = this.#open();
-    return (await this.#ready).connection;
+  /** A session for questions about the account. It never serves a candidate. */
+  async asking(): Promise<MysqlConnection> {
+    const last = this.#asking;
+    const known = await last?.catch(() => undefined);
+    if (known?.connection.isAlive) return known.connection;
+    if (this.#asking === last) this.#asking = this.#open();
+    return (await (this.#asking ?? this.#open())).connection;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    const ready = await this.#ready?.catch(() => undefined);
-    ready?.connection.close();
+    const all = [...this.#ready, ...(this.#asking === undefined ? [] : [this.#asking])];
+    for (const session of await Promise.allSettled(all))
+      if (session.status === 'fulfilled') session.value.connection.close();
+  }
+
+  #openAhead(): void {
+    const session = this.#open();
+    session.catch(() => {});
+    this.#ready.push(session);
   }
 
   async #open(): Promise<ExecutionSession> {
@@ -129,6 +147,7 @@ export class ExecutionSessions {
         innodb_lock_wait_timeout = ${lockSeconds}, lock_wait_timeout = ${lockSeconds},
         max_statement_time = ${seconds}, idle_transaction_timeout = ${seconds}`,
     );
-    return { connection, variables: await readVariables(connection) };
+    const { variables } = await readVariables(connection);
+    return { connection, variables };
   }
 }

@@ -1,20 +1,10 @@
 import { deniedOutlets, fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet, Remedy, Survey } from '../../protocol/boundary.ts';
-import type { Registration, Target } from '../../protocol/registration.ts';
-import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
-import { type CodeFinding, type CodeObject, judgeCode } from './code.ts';
-import type { MysqlConnection, TextCells } from './connection.ts';
+import type { MysqlConnection } from './connection.ts';
+import type { Definitions } from './definitions.ts';
 import type { MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
-import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
 import { quoteName, quoteText, SQL } from './sql.ts';
-
-/** What a survey found, with the relations as they are now. */
-export interface MysqlBoundary {
-  readonly survey: Survey;
-  /** Registered relations, and those that may be read. */
-  readonly relations: ReadonlyMap<string, MysqlRelation>;
-}
 
 /** Routes that exist on every server, and what closes them. */
 const CLOSED = deniedOutlets({
@@ -28,7 +18,7 @@ const CLOSED = deniedOutlets({
   'several statements in one': 'switched off on the connection',
   'sequences, other tables, routines and events': 'the account has no rights on them',
   'temporary tables, user variables and user locks': 'a session serves one candidate',
-  'control tables of EffectMatch': 'the account has no rights on them',
+  'records, stages and markers': 'the account has no rights on them',
 });
 
 interface Demand {
@@ -56,47 +46,34 @@ const SERVER = {
   },
 } as const satisfies Record<string, Demand>;
 
-/** Everything that a certificate rests on, read with the trusted session. */
-export async function readBoundary(
+/** Everything that a certificate rests on: definitions, and what is read every time. */
+export async function surveyDatabase(
   control: MysqlConnection,
   execution: MysqlConnection,
   settings: MysqlSettings,
-  facts: { readonly backend: string; readonly registration?: Registration },
-): Promise<MysqlBoundary> {
-  const { business, relations: registered, reads } = settings;
-  const names = [...registered.map(({ name }) => name), ...reads];
-  const inspections = await readRelations(control, business, names);
-  const targets = inspections.slice(0, registered.length);
-  const relations = new Map<string, MysqlRelation>();
-  for (const inspection of inspections)
-    if (inspection.kind === 'usable')
-      relations.set(inspection.relation.target, inspection.relation);
-  const triggers = await readTriggers(control, settings);
-  const code = await judgeCode(control, firstCode(business, targets, triggers));
+  { backend, definitions }: { readonly backend: string; readonly definitions: Definitions },
+): Promise<Survey> {
+  const [rights, server] = await Promise.all([
+    surveyRights(execution, settings),
+    surveyServer(control),
+  ]);
+  const procedures = await surveyProcedures(control, settings);
+  const unmarked = await surveyUnmarked(control, settings.controlDatabase);
+  const { outlets: defined, fingerprint: definition } = definitions;
   const findings: readonly Finding[] = [
-    ...targets.map((inspection) =>
-      surveyRelation(inspection, facts.registration, triggers, settings),
-    ),
-    ...code.map((finding) => surveyCode(finding, settings.reviews)),
-    ...(await surveyForeignKeys(control, settings)),
-    ...(await surveyServer(control)),
-    ...(await surveyControl(control, settings, triggers)),
-    ...(await surveyRights(execution, settings)),
-    ...(await surveyUnmarked(control, settings.controlDatabase)),
-    ...CLOSED,
+    ...[...defined, ...server, ...procedures],
+    ...[...rights, ...unmarked, ...CLOSED],
   ];
   const outlets = findings.map(({ outlet, disposition, by }) => ({ outlet, disposition, by }));
-  const texts = [...relations.values()].map(({ text }) => text);
-  const survey = {
-    backend: facts.backend,
+  return {
+    backend,
     executor: `account ${settings.execution}, a session for each candidate, in an XA branch`,
     outlets,
-    configuration: fingerprint([texts, triggers, code, outlets]),
+    configuration: fingerprint([definition, outlets]),
     credentials: fingerprint([settings.control, settings.execution, settings.owner]),
     enforcement: fingerprint([CLOSED, settings.isolation]),
     remedies: findings.flatMap(readRemedy),
   };
-  return { survey, relations };
 }
 
 /** An outlet, with the statement that closes it if there is one. */
@@ -105,125 +82,6 @@ type Finding = Outlet & { readonly fix?: string };
 function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
   if (fix === undefined) return [];
   return [{ outlet, object: outlet, why: by, fix: [fix], needs: 'an administrator' }];
-}
-
-/** Triggers on tables of both databases, in the order in which they run. */
-async function readTriggers(
-  control: MysqlConnection,
-  { business, controlDatabase }: MysqlSettings,
-): Promise<readonly TextCells[]> {
-  return await control.texts(
-    `select event_object_schema, event_object_table, action_timing, event_manipulation, trigger_name,
-        action_statement, definer, sql_mode from information_schema.triggers
-      where event_object_schema in (${quoteText(business)}, ${quoteText(controlDatabase)})
-      order by 1, 2, 3, 4, action_order`,
-  );
-}
-
-const isOurs = (name: string | null | undefined) => String(name).startsWith('effectmatch_');
-
-/** What a write of a registered relation runs directly: its triggers and its defaults. */
-function firstCode(
-  business: string,
-  inspections: readonly RelationReport[],
-  triggers: readonly TextCells[],
-): readonly CodeObject[] {
-  return inspections.flatMap((inspection) => {
-    if (inspection.kind === 'unusable') return [];
-    const { target, columns } = inspection.relation;
-    const own = triggers.filter(
-      ([schema, table, , , name]) => schema === business && table === target && !isOurs(name),
-    );
-    const defaults = columns.filter(({ defaultText }) =>
-      /nextval|lastval/i.test(defaultText ?? ''),
-    );
-    return [
-      ...own.map(([schema, , , , name, text]) => ({
-        name: `trigger ${schema}.${name}`,
-        schema: String(schema),
-        text: text ?? '',
-      })),
-      ...defaults.map(({ name, defaultText }) => ({
-        name: `default of ${target}.${name}`,
-        schema: business,
-        text: defaultText ?? '',
-      })),
-    ];
-  });
-}
-
-function surveyRelation(
-  inspection: RelationReport,
-  registration: Registration | undefined,
-  triggers: readonly TextCells[],
-  settings: MysqlSettings,
-): Outlet {
-  if (inspection.kind === 'unusable')
-    return openOutlet(`relation ${inspection.name}`, inspection.why);
-  const { relation } = inspection;
-  const outlet = `relation ${relation.target}`;
-  const target = registration?.targets.find(({ name }) => name === relation.target);
-  if (target !== undefined && !isSameShape(target, relation))
-    return openOutlet(outlet, 'its columns or key changed after it was registered; open again');
-  const wrong = findRecorderProblem(relation, settings.business, triggers, settings);
-  if (wrong !== undefined) return openOutlet(outlet, wrong);
-  const uncompared = target?.volatile.length
-    ? `, volatile and not compared: ${target.volatile.join(', ')}`
-    : '';
-  return { outlet, disposition: 'observed', by: `recorders and undo entries${uncompared}` };
-}
-
-function isSameShape({ columns, key }: Target, relation: MysqlRelation): boolean {
-  const now = [relation.columns.map(({ name }) => name), relation.key];
-  return JSON.stringify(now) === JSON.stringify([columns, key]);
-}
-
-/** Every recorder must be in its place with its own text: first after, or last before, a write. */
-function findRecorderProblem(
-  relation: Parameters<typeof recordersOf>[1],
-  schema: string,
-  triggers: readonly TextCells[],
-  settings: MysqlSettings,
-): string | undefined {
-  const own = triggers.filter(([place, table]) => place === schema && table === relation.target);
-  const isInPlace = ({ name, timing, event, body }: Recorder) => {
-    const group = own.filter(([, , when, what]) => when === timing && what === event);
-    const found = timing === 'AFTER' ? group[0] : group.at(-1);
-    const expected = [name, body, `${settings.owner}@localhost`, SQL_MODE];
-    return JSON.stringify(found?.slice(4)) === JSON.stringify(expected);
-  };
-  const wrong = recordersOf(settings, relation).find((recorder) => !isInPlace(recorder));
-  if (wrong === undefined) return undefined;
-  return `its recorder ${wrong.name} is missing, changed or not in its place; provision again`;
-}
-
-function surveyCode(finding: CodeFinding, reviews: readonly string[]): Outlet {
-  const { object, digest, problem } = finding;
-  if (problem === undefined)
-    return { outlet: object, disposition: 'observed', by: 'its writes are recorded or counted' };
-  if (reviews.includes(digest))
-    return { outlet: object, disposition: 'observed', by: `reviewed as ${digest}` };
-  return openOutlet(object, `${problem}; change it, or read it and add "${digest}" to reviews`);
-}
-
-/** Foreign-key actions fire no triggers. */
-async function surveyForeignKeys(
-  control: MysqlConnection,
-  { business, relations }: MysqlSettings,
-): Promise<readonly Outlet[]> {
-  const names = relations.map(({ name }) => quoteText(name)).join(', ');
-  const rows = await control.texts(
-    `select constraint_schema, constraint_name, table_name, update_rule, delete_rule
-      from information_schema.referential_constraints
-      where unique_constraint_schema = ${quoteText(business)} and referenced_table_name in (${names})
-        and not (update_rule in ('RESTRICT', 'NO ACTION') and delete_rule in ('RESTRICT', 'NO ACTION'))`,
-  );
-  return rows.map(([schema, name, child, onUpdate, onDelete]) =>
-    openOutlet(
-      `foreign key ${schema}.${name}`,
-      `ON UPDATE ${onUpdate}, ON DELETE ${onDelete} would write rows of "${child}" that no recorder sees; declare RESTRICT`,
-    ),
-  );
 }
 
 async function surveyServer(control: MysqlConnection): Promise<readonly Finding[]> {
@@ -245,13 +103,11 @@ async function surveyServer(control: MysqlConnection): Promise<readonly Finding[
 
 const PROCEDURES = ['open', 'observe', 'promote'];
 
-/** The procedures and the probe's recorders must be what this release installs. */
-async function surveyControl(
+/** The procedures must be what this release installs. */
+async function surveyProcedures(
   control: MysqlConnection,
-  settings: MysqlSettings,
-  triggers: readonly TextCells[],
+  { controlDatabase: database, owner }: MysqlSettings,
 ): Promise<readonly Outlet[]> {
-  const { controlDatabase: database, owner } = settings;
   const rows = await control.texts(
     `select name, body_utf8, definer, security_type, sql_mode from mysql.proc where db = ${quoteText(database)}`,
   );
@@ -262,15 +118,9 @@ async function surveyControl(
     const expected = [body, `${owner}@localhost`, 'DEFINER', SQL_MODE];
     return JSON.stringify(found?.slice(1)) !== JSON.stringify(expected);
   });
-  const wrong = findRecorderProblem(PROBE_RELATION, database, triggers, settings);
-  const extra = triggers.filter(([place, table]) => place === database && table !== 'probe');
-  return [
-    ...changed.map((name) =>
-      openOutlet(`procedure ${name}`, 'missing or changed; provision again'),
-    ),
-    ...extra.map(([, table]) => openOutlet(`trigger on ${table}`, 'drop it: records need none')),
-    ...(wrong === undefined ? [] : [openOutlet('probe', wrong)]),
-  ];
+  return changed.map((name) =>
+    openOutlet(`procedure ${name}`, 'missing or changed; provision again'),
+  );
 }
 
 /** What the account may do must be what provisioning granted, and no more. */

@@ -11,14 +11,21 @@ export async function countUndo(control: MysqlConnection, thread: number): Promi
   return readStatus(row?.[2] ?? '', thread);
 }
 
+/** What precedes the transactions. The last deadlock stands before it, and names sessions too. */
+const LIST = /^LIST OF TRANSACTIONS FOR EACH SESSION:$/m;
+
 /**
- * Reads the status of InnoDB. It quotes statements of other sessions, which may hold any text: the
- * session must be named exactly once, and nothing may have been cut off.
+ * Reads the status of InnoDB. It quotes statements of other sessions, which may hold any text: from
+ * the first line that may begin the list, the session must be named exactly once, and nothing may
+ * have been cut off.
  */
-export function readStatus(status: string, thread: number): UndoCount {
+export function readStatus(text: string, thread: number): UndoCount {
   const unknown = (why: string): UndoCount => ({ kind: 'unknown', why });
-  if (!/^END OF INNODB MONITOR OUTPUT$/m.test(status) || /^\.\.\. truncated\.\.\.$/m.test(status))
+  if (!/^END OF INNODB MONITOR OUTPUT$/m.test(text) || /^\.\.\. truncated\.\.\.$/m.test(text))
     return unknown('the status of InnoDB was cut off');
+  const list = LIST.exec(text);
+  if (list === null) return unknown('the status of InnoDB lists no transactions');
+  const status = text.slice(list.index);
   const named = new RegExp(`^MariaDB thread id ${thread}, `);
   const sections = status
     .split(/^---(?=TRANSACTION )/m)

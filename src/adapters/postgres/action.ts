@@ -1,4 +1,4 @@
-import { readSql, readStatements } from '../../backend/action.ts';
+import { BIGINT_OR_REAL, readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   readFields,
@@ -62,8 +62,6 @@ export interface ActionTools {
   readonly entries: ReadonlyMap<string, EntryRoutine>;
 }
 
-const BIGINT_OR_REAL =
-  'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 /** The protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_CHARACTERS = 64 * 1024 * 1024;

@@ -4,6 +4,7 @@ import {
   type HoldResult,
   stagePrevented,
 } from '../../backend/candidate.ts';
+import { DATABASE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { adapterCode } from '../../backend/setup.ts';
 import type {
@@ -13,6 +14,8 @@ import type {
   Markers,
   PromotableAdapter,
   PromotableProbe,
+  QueryLimits,
+  QueryRows,
   Survey,
 } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
@@ -36,6 +39,7 @@ import { markersOf } from './markers.ts';
 import { normaliseManifest, normaliseReads } from './normalise.ts';
 import { CHANNELS } from './observation.ts';
 import { type PostgresOptions, readOptions, type Settings } from './options.ts';
+import { queryRows } from './query.ts';
 import { lockReads, readState } from './reading.ts';
 import { refuseServerSettings, refuseSetting } from './session-settings.ts';
 import { Sessions } from './sessions.ts';
@@ -78,7 +82,7 @@ export async function openAdapter(
   } catch (error) {
     await sessions.close();
     await control.close();
-    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the database could not be opened');
+    throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', DATABASE_NOT_OPENED);
   }
 }
 
@@ -156,6 +160,14 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return await readState(await this.#opened.control.connection(), readable, stated);
   }
 
+  async query(action: CheckedPostgresAction, limits: QueryLimits): Promise<QueryRows> {
+    await this.#closedBoundary();
+    const timeoutMs = Math.min(limits.timeoutMs, this.#opened.settings.stageTimeoutMs);
+    return await this.#withExecution((session) =>
+      queryRows(session, action, { ...limits, timeoutMs }),
+    );
+  }
+
   parseAction(input: unknown): CheckedPostgresAction {
     return parseAction({ gate: this.#opened.gate, entries: this.#boundary.entries }, input);
   }
@@ -222,7 +234,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return boundary;
   }
 
-  readonly #withExecution = async (use: (session: Connection) => Promise<void>) => {
+  readonly #withExecution = async <T>(use: (session: Connection) => Promise<T>): Promise<T> => {
     const { sessions, settings } = this.#opened;
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
@@ -232,7 +244,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       );
     }
     try {
-      await use(session);
+      return await use(session);
     } finally {
       await sessions.giveBack(session);
     }

@@ -8,6 +8,7 @@ import {
   refusedPromotion,
   stageFailed,
 } from '../../backend/candidate.ts';
+import { STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
@@ -101,7 +102,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const [, open, ...done] = replies;
     const unopened = looked?.failure ?? (open === undefined ? failure : undefined);
     if (open === undefined || unopened !== undefined)
-      return failed(unopened?.error, 'the stage could not be opened');
+      return failed(unopened?.error, STAGE_NOT_OPENED);
     const { marker, ...opened } = readOpened(open);
     const disposition = looked === undefined ? marker : (looked.replies[0]?.rows[0]?.[0] ?? null);
     if (disposition !== null)

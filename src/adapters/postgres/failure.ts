@@ -1,4 +1,5 @@
-import { type StageFailure, stageFailed, stagePrevented } from '../../backend/candidate.ts';
+import type { StageFailure } from '../../backend/candidate.ts';
+import { explainByCode, failureFor } from '../../backend/failure.ts';
 import { describeError, sqlState } from '../../postgres/connection.ts';
 
 /** Why a stage failed, by the state that the server reports; an error without one lost the server. */
@@ -15,9 +16,6 @@ const REASONS: Readonly<Record<string, string>> = {
   '25P04': 'timeout',
 };
 
-/** Other transactions caused it. It may not happen again. */
-const TRANSIENT: ReadonlySet<string> = new Set(['busy', 'serialization', 'deadlock']);
-
 /** Reasons of whole classes of states; EM is our own. */
 const CLASSES: Readonly<Record<string, string>> = { '23': 'constraint', EM: 'denied' };
 
@@ -29,8 +27,7 @@ export function describeFailure(
   const state = sqlState(error);
   const known = state === undefined ? 'unavailable' : REASONS[state];
   const reason = known ?? CLASSES[state?.slice(0, 2) ?? ''] ?? 'action-failed';
-  const detail = `${what}: ${explainError(error, values)}`;
-  return TRANSIENT.has(reason) ? stagePrevented(reason, detail) : stageFailed(reason, detail);
+  return failureFor(reason, `${what}: ${explainError(error, values)}`);
 }
 
 /**
@@ -40,5 +37,5 @@ export function describeFailure(
 export function explainError(error: unknown, values: 'plain' | 'digest'): string {
   const state = sqlState(error);
   if (state === undefined || values === 'plain') return describeError(error);
-  return `the database refused it [${state}]`;
+  return explainByCode(state);
 }

@@ -1,7 +1,7 @@
+import { MARKER_HELD, metMarker, readStoredMarker } from '../../backend/marker-table.ts';
 import type { AdapterContext, Markers, VoidResult } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { EffectMatchError } from '../../errors.ts';
-import { asFault, type Connection, sqlState, type TextRow } from '../../postgres/connection.ts';
+import { asFault, type Connection, sqlState } from '../../postgres/connection.ts';
 
 const FIND =
   'select occurrence, disposition, text, seal_key, seal_mac from effectmatch.marker where occurrence = $1';
@@ -28,7 +28,7 @@ export function markersOf(tools: PostgresMarkerTools): Markers {
   return {
     find: async (occurrence) => {
       const control = await tools.control();
-      return readMarker((await control.query(FIND, [occurrence]).catch(fault)).rows[0]);
+      return readStoredMarker((await control.query(FIND, [occurrence]).catch(fault)).rows[0]);
     },
     void: async (marker) => {
       const first = await insertVoid(tools, marker);
@@ -61,14 +61,10 @@ async function insertVoid(tools: PostgresMarkerTools, marker: MarkerText): Promi
       await connection.query(INSERT, [occurrence, disposition, text, sealKey, sealMac]);
     } catch (error) {
       await connection.script('rollback');
-      if (sqlState(error) === '55P03')
-        return { kind: 'busy', why: 'a live transaction holds the marker of this occurrence' };
+      if (sqlState(error) === '55P03') return MARKER_HELD;
       if (sqlState(error) !== '23505') throw error;
-      const found = readMarker((await connection.query(FIND, [occurrence])).rows[0]);
-      // The other marker was removed in between: nothing can be said now.
-      return found === undefined
-        ? { kind: 'busy', why: 'the marker is being changed' }
-        : { kind: 'conflict', marker: found };
+      const found = readStoredMarker((await connection.query(FIND, [occurrence])).rows[0]);
+      return metMarker(found);
     }
     tools.reached('adapter:void-written');
     const [reply] = await connection.script('commit');
@@ -79,24 +75,6 @@ async function insertVoid(tools: PostgresMarkerTools, marker: MarkerText): Promi
   } catch (error) {
     return fault(error);
   }
-}
-
-function readMarker(row: TextRow | undefined): MarkerText | undefined {
-  if (row === undefined) return undefined;
-  const [occurrence, disposition, text, sealKey, sealMac] = row.map(String);
-  if (disposition !== 'committed' && disposition !== 'void') {
-    throw new EffectMatchError(
-      'ERR_EM_MARKER_CONFLICT',
-      `the marker of ${occurrence} is neither committed nor void`,
-    );
-  }
-  return {
-    occurrence: occurrence ?? '',
-    disposition,
-    text: text ?? '',
-    sealKey: sealKey ?? '',
-    sealMac: sealMac ?? '',
-  };
 }
 
 function fault(error: unknown): never {

@@ -1,4 +1,4 @@
-import { readValuesOption, refusalsOf } from '../../backend/setup.ts';
+import { demandRelations, readValuesOption, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import { type QualifiedName, readTarget } from '../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
@@ -138,8 +138,7 @@ export function readOptions(options: PostgresOptions): Settings {
       `isolation "${String(isolation)}" is neither "read committed" nor "serializable"`,
     );
   }
-  if (options.relations.length === 0)
-    throw refused('no relations are registered; name the tables that operations may write');
+  demandRelations(options.relations, refused);
   const relations = options.relations.map(readRelation);
   refuseTwice(relations);
   return {

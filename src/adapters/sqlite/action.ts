@@ -1,5 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite';
-import { readSql, readStatements } from '../../backend/action.ts';
+import { BIGINT_OR_REAL, readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   readFields,
@@ -41,8 +41,6 @@ export interface BoundStatement {
   readonly named: Readonly<Record<string, SQLInputValue>>;
 }
 
-const BIGINT_OR_REAL =
-  'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 const MAX_PARAMETERS = 32_766;
 
 /**

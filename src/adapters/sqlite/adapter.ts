@@ -8,15 +8,23 @@ import {
 } from '../../backend/candidate.ts';
 import { normaliseManifest } from '../../backend/normalise.ts';
 import { promotable } from '../../backend/promotable.ts';
-import { adapterCode, identifyFile, readTimeoutOption } from '../../backend/setup.ts';
+import {
+  adapterCode,
+  FILE_REPLACED,
+  identifyFile,
+  readTimeoutOption,
+} from '../../backend/setup.ts';
 import type {
   AdapterContext,
   AdapterIdentity,
   Markers,
   PromotableAdapter,
   PromotableProbe,
+  QueryLimits,
+  QueryRows,
   Survey,
 } from '../../contract/adapter.ts';
+import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -43,6 +51,7 @@ import { ensureControlTables, markersOf, PROBE_TABLE } from './control.ts';
 import { CHANNELS } from './evidence.ts';
 import { HoldingConnection } from './holding-connection.ts';
 import { SqliteSchema } from './normalise.ts';
+import { QueryProcess } from './query.ts';
 import { readState } from './reading.ts';
 import { surveyCatalog } from './survey.ts';
 
@@ -105,6 +114,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly #opened: Opened;
   readonly #affinity = new Affinity();
   readonly #queue = new StageQueue();
+  readonly #queries: QueryProcess;
   /**
    * The connection of the last candidate, kept for the next: opening, setting up and compiling
    * again would cost more than the candidate itself.
@@ -122,6 +132,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
     const { db, registration, backend, busyTimeoutMs, context } = opened;
     this.#opened = opened;
     this.#catalog = opened.catalog;
+    this.#queries = new QueryProcess(opened.file);
     this.registration = registration;
     this.identity = {
       kind: 'sqlite',
@@ -141,6 +152,12 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     const schema = await this.#schema();
     return await this.#trying(() => readState(this.#opened.db, schema, reads));
+  }
+
+  async query(action: CheckedSqliteAction, limits: QueryLimits): Promise<QueryRows> {
+    if (this.#isReplaced())
+      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', FILE_REPLACED.detail);
+    return await this.#queries.query(action, limits);
   }
 
   async survey(): Promise<Survey> {
@@ -205,6 +222,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
 
   async close(): Promise<void> {
     this.#kept?.close();
+    this.#queries.close();
     if (this.#opened.db.isOpen) this.#opened.db.close();
     this.#affinity.close();
   }

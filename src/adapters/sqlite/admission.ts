@@ -1,5 +1,12 @@
 import { accessSync, constants, statSync } from 'node:fs';
-import { checkVolatile, identifyFile, readValuesOption, refusalsOf } from '../../backend/setup.ts';
+import {
+  checkVolatile,
+  demandRelations,
+  identifyFile,
+  readValuesOption,
+  refusalsOf,
+  unregistrable,
+} from '../../backend/setup.ts';
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import type { SqliteCatalog } from './catalog.ts';
@@ -90,8 +97,7 @@ export function admitRegistration(options: SqliteOptions, catalog: SqliteCatalog
       ? { name: relation, volatile: [] }
       : { name: relation.name, volatile: relation.volatile ?? [] },
   );
-  if (relations.length === 0)
-    throw refused('no relations are registered; name the tables that operations may write');
+  demandRelations(relations, refused);
   const seen = new Set<string>();
   const targets = relations.map(({ name, volatile }) => {
     const folded = foldName(name);
@@ -105,8 +111,7 @@ export function admitRegistration(options: SqliteOptions, catalog: SqliteCatalog
 
 function admitRelation(catalog: SqliteCatalog, name: string, volatile: readonly string[]): Target {
   const inspection = inspectRelation(catalog, name);
-  if (inspection.kind === 'unusable')
-    throw refused(`relation "${name}" cannot be registered: ${inspection.why}`);
+  if (inspection.kind === 'unusable') throw unregistrable({ name, why: inspection.why }, refused);
   const { relation } = inspection;
   const columns = relation.columns.map((column) => column.name);
   const computed = volatile.find((column) => relation.computed.includes(column));

@@ -98,7 +98,8 @@ function runStatement(
   return undefined;
 }
 
-function plainRow(row: Readonly<Record<string, SQLOutputValue>>): ResultRow {
+/** A row as plain data. */
+export function plainRow(row: Readonly<Record<string, SQLOutputValue>>): ResultRow {
   const cells = Object.entries(row).map(([column, value]) => [column, plainCell(value)] as const);
   return Object.fromEntries(cells);
 }
@@ -113,9 +114,9 @@ function plainCell(value: SQLOutputValue): ResultRow[string] {
 /**
  * The compiled statement with what it may write entered in the log, or what is wrong with the text.
  */
-function compileStatement(
+export function compileStatement(
   sql: string,
-  { db, log, compiled }: RunTools,
+  { db, log, compiled }: Pick<RunTools, 'db' | 'log' | 'compiled'>,
 ): CompiledStatement | string {
   const known = compiled?.get(sql);
   if (known !== undefined) {

@@ -29,12 +29,15 @@ export async function planLedger(
     throw refused('the ledger needs its own login; the administrator cannot be it');
   if (database !== here)
     throw refused(`the ledger is in database "${database}" and the administrator in "${here}"`);
-  const values = { schema, owner: `${schema}_owner`, login, database: here, version: VERSION };
+  const names = { schema, requests: `${schema}_requests`, owner: `${schema}_owner` };
+  const values = { ...names, login, database: here, version: VERSION };
   const steps = what === 'provision' ? provisionSteps(values, password) : removalSteps(values);
   return provisioningOf(admin, steps);
 }
 
-type Values = Readonly<Record<'schema' | 'owner' | 'login' | 'database' | 'version', string>>;
+type Values = Readonly<
+  Record<'schema' | 'requests' | 'owner' | 'login' | 'database' | 'version', string>
+>;
 
 function provisionSteps(values: Values, password: string | undefined): readonly ProvisionStep[] {
   const fill = (...names: readonly string[]) =>
@@ -54,16 +57,23 @@ function provisionSteps(values: Values, password: string | undefined): readonly 
       ...fill('become_owner', 'create_schema', 'close_schema'),
       ...SQL.tables.all(values),
       ...fill('use_schema', 'read_tables', 'append', 'count_positions', 'count_claims_right'),
-      ...fill('settle_claims', 'raise_plans', 'leave_owner', 'stop_owner_creating'),
+      ...fill('settle_claims', 'raise_plans'),
+    ]),
+    ...stepsFor(needs, 'the requests of agents, next to the ledger', [
+      ...SQL.requests.all(values),
+      ...fill('leave_owner', 'stop_owner_creating'),
     ]),
   ];
 }
 
-function removalSteps({ schema, owner, login }: Values): readonly ProvisionStep[] {
+function removalSteps({ schema, requests, owner, login }: Values): readonly ProvisionStep[] {
   const each = (name: string) => [login, owner].map((role) => SQL.provision.get(name, { role }));
   const needs = 'ownership of the objects';
   return [
-    ...stepsFor(needs, 'the ledger', [SQL.provision.get('drop_schema', { schema })]),
+    ...stepsFor(needs, 'the ledger', [
+      SQL.provision.get('drop_schema', { schema }),
+      SQL.provision.get('drop_schema', { schema: requests }),
+    ]),
     ...stepsFor(needs, 'rights of the roles in this database', each('drop_owned')),
     ...stepsFor(needs, 'roles that no other database uses', each('drop_role')),
   ];

@@ -10,6 +10,8 @@ export const SQL = {
   /** What provisioning makes. */
   tables: open('tables'),
   provision: open('provision'),
+  /** The requests of agents, next to it. */
+  requests: open('requests'),
   /** What the ledger asks and writes. */
   queries: open('queries'),
 };

@@ -113,11 +113,7 @@ export class PostgresStore implements TableStore {
           throw unavailable(error);
         }
       },
-      async findStructureFault() {
-        const { rows } = await session.query(queries.get('structure').text);
-        const [fault] = rows[0] ?? [];
-        return fault == null ? undefined : `the schema was changed: ${fault}`;
-      },
+      findStructureFault: () => findStructureFault(session, queries),
       [Symbol.asyncDispose]: () => session.close(),
     };
   }
@@ -369,6 +365,48 @@ async function readTables(
   const occurrences = [...new Set(depends.map((one) => one.occurrence ?? ''))];
   await fetch().occurrences(occurrences).issuancesOf(occurrences).run(session);
   return tables;
+}
+
+async function findStructureFault(
+  session: Connection,
+  queries: Queries,
+): Promise<string | undefined> {
+  try {
+    const { rows } = await session.query(queries.get('structure').text);
+    const [fault] = rows[0] ?? [];
+    return fault == null
+      ? await findIncompleteIndex(session, queries)
+      : `the schema was changed: ${fault}`;
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+const SCANS = ['indexscan', 'indexonlyscan', 'bitmapscan'];
+
+/** An index that lacks a row would let it be written again. */
+async function findIncompleteIndex(
+  session: Connection,
+  queries: Queries,
+): Promise<string | undefined> {
+  const allow = (scans: readonly string[], value: 'on' | 'off') =>
+    scans.map((scan) => ({ text: `set local enable_${scan} = ${value}` }));
+  const { replies, failure } = await session.run([
+    { text: 'begin isolation level repeatable read read only' },
+    { text: 'set local jit = off' },
+    ...allow(['seqscan'], 'off'),
+    queries.get('entries'),
+    ...allow(['seqscan'], 'on'),
+    ...allow(SCANS, 'off'),
+    queries.get('entries'),
+    { text: 'commit' },
+  ]);
+  if (failure !== undefined) throw failure.error;
+  const [byIndex = [], byTable = []] = replies
+    .map(({ rows }) => rows)
+    .filter(({ length }) => length > 0);
+  const wrong = byTable.find(([, count], at) => byIndex[at]?.[1] !== count);
+  return wrong && `the index ${wrong[0]} does not have the rows of its table`;
 }
 
 function openSession({ connection, deadlineMs }: Place): Promise<Connection> {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { MysqlCandidate } from '../../../src/adapters/mysql/candidate.ts';
 import type { MysqlConnection } from '../../../src/adapters/mysql/connection.ts';
+import { KnownDefinitions } from '../../../src/adapters/mysql/definitions.ts';
 import { readDeployment } from '../../../src/adapters/mysql/deployment.ts';
 import { readOptions } from '../../../src/adapters/mysql/options.ts';
 import { ControlAccount, ExecutionSessions } from '../../../src/adapters/mysql/sessions.ts';
-import { readBoundary } from '../../../src/adapters/mysql/survey.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import type { ProtectedMariadb } from '../../mysql/protected.ts';
 
@@ -15,8 +15,7 @@ export async function openInside({ options }: ProtectedMariadb) {
   const sessions = new ExecutionSessions(options.execution, settings);
   const connection = await control.connection();
   const deployment = await readDeployment(connection, settings.controlDatabase);
-  const facts = { backend: deployment.backend };
-  const { relations } = await readBoundary(connection, await sessions.peek(), settings, facts);
+  const definitions = await new KnownDefinitions(settings).read(connection);
 
   async function hold() {
     const session = await sessions.take();
@@ -32,7 +31,7 @@ export async function openInside({ options }: ProtectedMariadb) {
       },
     });
     const candidate = new MysqlCandidate({
-      ...{ control, deployment, settings, relations, reached: unobserved },
+      ...{ control, deployment, settings, definitions, reached: unobserved },
       session: { ...session, connection: spied },
     });
     const branch = () => {
@@ -48,5 +47,5 @@ export async function openInside({ options }: ProtectedMariadb) {
     await control.close();
   }
 
-  return { hold, close, relations, control };
+  return { hold, close, relations: definitions.relations, control };
 }

@@ -9,6 +9,7 @@ import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { protectedMariadb } from '../../mysql/protected.ts';
 import { openInside } from './inside.ts';
 
+const LIST = 'LIST OF TRANSACTIONS FOR EACH SESSION:\n';
 const END =
   '----------------------------\nEND OF INNODB MONITOR OUTPUT\n============================\n';
 const session = (id: number, transaction: number, entries: number, query = '') =>
@@ -17,7 +18,9 @@ const session = (id: number, transaction: number, entries: number, query = '') =
   `MariaDB thread id ${id}, OS thread handle 1, query id 7 127.0.0.1 exec ${query}\n`;
 
 test('the entries of the session are read, and those of others are not', () => {
-  const status = `${session(4, 100, 9)}${session(5, 101, 3)}${session(55, 102, 8)}${END}`;
+  const deadlock = `LATEST DETECTED DEADLOCK\n${session(5, 90, 7)}`;
+  const list = `${LIST}${session(4, 100, 9)}${session(5, 101, 3)}${session(55, 102, 8)}`;
+  const status = `${deadlock}${list}${END}`;
   assert.deepEqual(readStatus(status, 5), { kind: 'counted', entries: 3, transaction: '101' });
 });
 
@@ -27,10 +30,13 @@ test('a status that is cut off, lacks the session or names it twice says nothing
   const idle = '---TRANSACTION 421, not started\n0 lock struct(s), heap size 1128, 0 row lock(s)\n';
   for (const status of [
     whole,
-    `${whole}... truncated...\n${END}`,
-    `${session(6, 101, 3)}${END}`,
-    `${whole}${forged}${END}`,
-    `${idle}MariaDB thread id 5, OS thread handle 1, query id 7 127.0.0.1 exec\n${END}`,
+    `${LIST}${whole}`,
+    `${whole}${END}`,
+    `${LIST}${whole}... truncated...\n${END}`,
+    `${LIST}${session(6, 101, 3)}${END}`,
+    `${LIST}${whole}${forged}${END}`,
+    `${LIST}${session(5, 90, 7)}${LIST}${whole}${END}`,
+    `${LIST}${idle}MariaDB thread id 5, OS thread handle 1, query id 7 127.0.0.1 exec\n${END}`,
     '',
   ])
     assert.equal(readStatus(status, 5).kind, 'unknown', status);

@@ -199,6 +199,10 @@ with tables (name, columns) as (values
     ('archive', 'seq'), ('archive', 'occurrence slot'), ('checkpoint', 'through_seq'),
     ('document', 'digest'), ('head', 'id'), ('issuance', 'id'), ('issuance', 'issuer nonce'),
     ('journal', 'seq'), ('journal', 'occurrence slot'), ('plan', 'task'), ('unsettled', 'claim')),
+  checks (name, definition) as (values
+    ('archive', 'CHECK (((issuance IS NOT NULL) = (kind = ''claim''::text)))'),
+    ('head', 'CHECK (id)'), ('issuance', 'CHECK ((claimed > 0))'),
+    ('journal', 'CHECK (((issuance IS NOT NULL) = (kind = ''claim''::text)))')),
   found as (
     select c.oid, c.relname::text as name, c.relkind, c.relpersistence, c.relrowsecurity
       from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -235,6 +239,29 @@ select name || ' has no unique key on ' || columns from (
         join pg_catalog.pg_attribute as a
           on a.attrelid = i.indrelid and a.attnum = k.attnum)
     from found join pg_catalog.pg_index as i on i.indrelid = found.oid
-    where i.indisunique and i.indisvalid and i.indimmediate
+    where i.indisunique and i.indisvalid and i.indisready and i.indimmediate
       and i.indpred is null and i.indexprs is null) as missing
+union all
+-- Rows from before such a check are verified one by one.
+select name || ' does not have the constraint ' || definition from (
+  select * from checks
+  except
+  select name, pg_catalog.replace(pg_catalog.pg_get_constraintdef(k.oid), ' NOT VALID', '')
+    from found join pg_catalog.pg_constraint as k on k.conrelid = found.oid
+    where k.contype = 'c') as missing
 limit 1;
+
+-- name: entries
+-- How many rows each unique index finds, or the table has, depending on what the planner may use.
+select key, n::text from (
+  select 'archive_pkey' as key, count(*) as n from :"schema".archive where seq > 0
+  union all select 'archive_slot', count(*) from :"schema".archive where occurrence >= ''
+  union all select 'checkpoint_pkey', count(*) from :"schema".checkpoint where through_seq > 0
+  union all select 'document_pkey', count(*) from :"schema".document where digest >= ''
+  union all select 'issuance_pkey', count(*) from :"schema".issuance where id > 0
+  union all select 'issuance_nonce', count(*) from :"schema".issuance where issuer >= ''
+  union all select 'journal_pkey', count(*) from :"schema".journal where seq > 0
+  union all select 'journal_slot', count(*) from :"schema".journal where occurrence >= ''
+  union all select 'plan_pkey', count(*) from :"schema".plan where task >= ''
+  union all select 'unsettled_pkey', count(*) from :"schema".unsettled where claim > 0) as counted
+  order by key;

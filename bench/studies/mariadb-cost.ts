@@ -1,0 +1,244 @@
+// What protection costs on MariaDB: a 5-effect operation under a license against the same statements
+// in an XA branch and in a plain transaction. Clients and server share this machine.
+import { loadavg } from 'node:os';
+import type { Step } from '../../src/contract/steps.ts';
+import { insert, remove, update } from '../../src/protocol/draft.ts';
+import type { ApprovedEffect } from '../../src/protocol/effect.ts';
+import { findMariadb, MISSING } from '../../test/mysql/binaries.ts';
+import type { MariadbServer } from '../../test/mysql/server.ts';
+import type { StudyOptions } from '../study.ts';
+import { atMost, type Cell, figure, median, NotRun, type Study } from '../study.ts';
+import {
+  approve,
+  BULK_TABLE,
+  type MariadbSite,
+  openMariadbSite,
+  openPlain,
+  openProtected,
+  openRuntime,
+  openXa,
+  startBenchServer,
+} from './mariadb-cost/site.ts';
+import { interleave, type LatencySize, ratio } from './pg-cost/latency.ts';
+import type { Path } from './pg-cost/paths.ts';
+import { runClients } from './pg-cost/throughput.ts';
+
+const QUICK = {
+  rows: 4000,
+  latency: { blocks: 2, perBlock: 10, warmup: 10 },
+  throughput: { rounds: 1, count: 64 },
+  sizes: { rows: [1000, 10_000], latency: { blocks: 1, perBlock: 10, warmup: 10 } },
+  bulk: { rows: 1000, rounds: 1 },
+};
+const FULL: typeof QUICK = {
+  rows: 20_000,
+  latency: { blocks: 8, perBlock: 40, warmup: 100 },
+  throughput: { rounds: 3, count: 320 },
+  sizes: { rows: [1000, 1_000_000], latency: { blocks: 6, perBlock: 40, warmup: 60 } },
+  bulk: { rows: 50_000, rounds: 2 },
+};
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  if (findMariadb() === undefined) throw new NotRun(MISSING);
+  const size = quick ? QUICK : FULL;
+  const load = () => loadavg()[0] ?? Number.NaN;
+  const cells: Cell[] = [figure('load of the machine before (1 minute)', load(), '')];
+  const add = (measured: readonly Cell[]) => {
+    cells.push(...measured);
+    for (const { name, value, unit } of measured)
+      progress(`${name}: ${value.toPrecision(3)} ${unit}`);
+  };
+  await using server = await startBenchServer(false);
+  {
+    await using site = await openMariadbSite(server, size.rows);
+    const numbers = { next: 1 };
+    add(await measureLatency(site, size.latency, numbers, '1 client'));
+    for (const clients of [8, 32])
+      add(await measureThroughput(site, clients, size.throughput, numbers));
+    add(await measureBulk(site, size.bulk));
+  }
+  add(await measureSizes(server, size.sizes));
+  await using logging = await startBenchServer(true);
+  await using logged = await openMariadbSite(logging, size.rows);
+  add(await measureLatency(logged, size.latency, { next: 1 }, '1 client, binary log'));
+  return [...cells, figure('load of the machine after (1 minute; the study included)', load(), '')];
+}
+
+/** What one client waits for, where the time goes, and what the server flushes for it. */
+async function measureLatency(
+  site: MariadbSite,
+  size: LatencySize,
+  numbers: { next: number },
+  name: string,
+): Promise<readonly Cell[]> {
+  const parts = new Parts();
+  await using plain = await openPlain(site, 1);
+  await using xa = await openXa(site, 1);
+  await using held = await openProtected(site, (step) => parts.note(step));
+  const paths = [plain, xa, held];
+  const flushed = paths.map(() => 0);
+  const times = await interleave(paths, size, numbers, async (path, block) => {
+    const before = await site.flushes();
+    await block();
+    flushed[path] = (flushed[path] ?? 0) + (await site.flushes()) - before;
+  });
+  const [ofPlain, ofXa, ofHeld] = times;
+  const perPath = paths.flatMap((path, index) => {
+    const runs = size.blocks * size.perBlock;
+    return [
+      figure(`${name}: ${path.name}, median`, median((times[index] ?? []).flat()), 'ms'),
+      figure(
+        `${name}: ${path.name}, flushes of the server`,
+        (flushed[index] ?? 0) / runs,
+        'per op',
+      ),
+    ];
+  });
+  return [
+    ...perPath,
+    atMost(`${name}: protected over direct XA`, ratio(ofHeld, ofXa), 'x', 6),
+    atMost(`${name}: protected over plain transaction`, ratio(ofHeld, ofPlain), 'x', 6),
+    figure(`${name}: survey alone`, parts.between('path:claimed', 'path:certified'), 'ms'),
+    figure(
+      `${name}: comparison and gate alone`,
+      parts.between('path:observed', 'path:gate-passed'),
+      'ms',
+    ),
+  ];
+}
+
+/** When the steps of executions that run one after another were reached. */
+class Parts {
+  readonly #at = new Map<Step, number[]>();
+
+  note(step: Step): void {
+    const times = this.#at.get(step) ?? [];
+    times.push(performance.now());
+    this.#at.set(step, times);
+  }
+
+  /** Admission takes some steps before the first execution, so the last ones are compared. */
+  between(from: Step, to: Step): number {
+    const [begins, ends] = [this.#at.get(from) ?? [], this.#at.get(to) ?? []];
+    const count = Math.min(begins.length, ends.length);
+    const last = begins.slice(-count);
+    return median(ends.slice(-count).map((at, index) => at - (last[index] ?? Number.NaN)));
+  }
+}
+
+/** Operations per second of many clients on different rows, a slice of each path in turns. */
+async function measureThroughput(
+  site: MariadbSite,
+  clients: number,
+  { rounds, count }: { readonly rounds: number; readonly count: number },
+  numbers: { next: number },
+): Promise<readonly Cell[]> {
+  await using plain = await openPlain(site, clients);
+  await using xa = await openXa(site, clients);
+  await using held = await openProtected(site);
+  const slices = [plain, xa, held].map((path) => ({ path, rates: [] as number[] }));
+  for (let round = 0; round <= rounds; round += 1)
+    for (const { path, rates } of slices) {
+      const ids = Array.from({ length: count }, (_, index) => numbers.next + index);
+      numbers.next += count;
+      await path.approve(ids);
+      const rate = await runClients(path, ids, clients);
+      if (round > 0) rates.push(rate); // The first opens connections and compiles.
+    }
+  const share = (of: readonly number[], over: readonly number[]) =>
+    median(of.map((rate, round) => rate / (over[round] ?? Number.NaN)));
+  const [ofPlain = [], ofXa = [], ofHeld = []] = slices.map(({ rates }) => rates);
+  return [
+    ...slices.map(({ path, rates }) =>
+      figure(`${clients} clients: ${path.name}`, median(rates), 'op/s'),
+    ),
+    figure(`${clients} clients: protected of direct XA`, share(ofHeld, ofXa), 'x'),
+    figure(`${clients} clients: protected of plain transaction`, share(ofHeld, ofPlain), 'x'),
+  ];
+}
+
+/** The same operation on small and on large tables: its time must not grow with them. */
+async function measureSizes(
+  server: MariadbServer,
+  { rows, latency }: { readonly rows: readonly number[]; readonly latency: LatencySize },
+): Promise<readonly Cell[]> {
+  await using small = await openMariadbSite(server, rows[0] ?? 0);
+  await using large = await openMariadbSite(server, rows[1] ?? 0);
+  await using few = await openProtected(small);
+  await using many = await openProtected(large);
+  const paths: readonly Path[] = [few, many];
+  const [ofFew, ofMany] = await interleave(paths, latency, { next: 1 });
+  return [
+    figure(`${rows[0]} rows: protected, median`, median((ofFew ?? []).flat()), 'ms'),
+    figure(`${rows[1]} rows: protected, median`, median((ofMany ?? []).flat()), 'ms'),
+    atMost(`${rows[1]} rows over ${rows[0]} rows`, ratio(ofMany, ofFew), 'x', 1.2),
+  ];
+}
+
+interface BulkStatement {
+  readonly name: string;
+  readonly sql: (rows: number) => string;
+  readonly effect: (id: number) => ApprovedEffect;
+}
+
+/** One statement each, in this order, so that the table is empty again after the last. */
+const BULK: readonly BulkStatement[] = [
+  {
+    name: 'insert',
+    sql: (rows) =>
+      `insert into ${BULK_TABLE} select id, 100, concat('line ', id) from invoice where id <= ${rows}`,
+    effect: (id) => insert(BULK_TABLE, { id, amount_cents: 100, text: `line ${id}` }),
+  },
+  {
+    name: 'update',
+    sql: (rows) => `update ${BULK_TABLE} set amount_cents = amount_cents + 1 where id <= ${rows}`,
+    effect: (id) => update(BULK_TABLE, { id }, { amount_cents: [100, 101] }),
+  },
+  {
+    name: 'delete',
+    sql: (rows) => `delete from ${BULK_TABLE} where id <= ${rows}`,
+    effect: (id) => remove(BULK_TABLE, { id }, { amount_cents: 101, text: `line ${id}` }),
+  },
+];
+
+/** Statements over many rows, each row approved, against the bare statements. */
+async function measureBulk(
+  site: MariadbSite,
+  { rows, rounds }: { readonly rows: number; readonly rounds: number },
+): Promise<readonly Cell[]> {
+  await using runtime = await openRuntime(site);
+  const times = BULK.map(() => ({ bare: [] as number[], held: [] as number[] }));
+  const licenses: unknown[] = [];
+  for (let round = 0; round <= rounds; round += 1)
+    for (const [index, { name, sql, effect }] of BULK.entries()) {
+      // Only now are the rows there that it changes, without which it is not prepared.
+      const effects = Array.from({ length: rows }, (_, at) => effect(at + 1));
+      licenses[index] ??= await approve(runtime, `bulk-${name}`, effects, rounds + 1);
+      const began = performance.now();
+      const terminal = await runtime.execute(licenses[index], { sql: sql(rows) });
+      const ended = performance.now();
+      if (terminal.kind !== 'committed')
+        throw new Error(`not committed: ${JSON.stringify(terminal).slice(0, 2000)}`);
+      await site.runPlain(sql(rows));
+      const bare = performance.now() - ended;
+      if (round === 0) continue; // It compiles.
+      times[index]?.bare.push(bare);
+      times[index]?.held.push(ended - began);
+    }
+  return BULK.flatMap(({ name }, index) => {
+    const { bare = [], held = [] } = times[index] ?? {};
+    const over = held.map((time, round) => time / (bare[round] ?? Number.NaN));
+    return [
+      figure(`bulk ${name} of ${rows} rows: bare`, median(bare), 'ms'),
+      figure(`bulk ${name} of ${rows} rows: protected`, median(held), 'ms'),
+      figure(`bulk ${name}: protected over bare`, median(over), 'x'),
+    ];
+  });
+}
+
+export const mariadbCostStudy: Study = {
+  name: 'mariadb-cost',
+  about:
+    'a protected 5-effect operation on MariaDB against direct XA and a plain transaction: latency, throughput, size, bulk',
+  run,
+};

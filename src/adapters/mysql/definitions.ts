@@ -1,0 +1,281 @@
+import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
+import { fingerprint, openOutlet } from '../../backend/setup.ts';
+import type { Outlet } from '../../protocol/boundary.ts';
+import type { Registration, Target } from '../../protocol/registration.ts';
+import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
+import { type CodeFinding, type CodeObject, judgeCode } from './code.ts';
+import type { MysqlConnection, TextCells } from './connection.ts';
+import type { MysqlSettings } from './options.ts';
+import { SQL_MODE } from './provision.ts';
+import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
+import { quoteText } from './sql.ts';
+
+/** What a survey knows from definitions alone: tables, triggers, and the code that they reach. */
+export interface Definitions {
+  /** Registered relations, and those that may be read. */
+  readonly relations: ReadonlyMap<string, MysqlRelation>;
+  /** Foreign keys of registered relations. */
+  readonly foreignKeys: readonly ForeignKeyColumn[];
+  readonly outlets: readonly Outlet[];
+  readonly fingerprint: string;
+  /** Each definition by what it defines, to name the one that changed. */
+  readonly texts: ReadonlyMap<string, string>;
+}
+
+/**
+ * Reads definitions again only if the server has counted a statement that could have changed one.
+ * It counts a statement before it runs, so definitions are kept only if none was running while
+ * they were read. Counters start again with the server, which also ends the session.
+ */
+export class KnownDefinitions {
+  readonly #settings: MysqlSettings;
+  #known:
+    | {
+        readonly control: MysqlConnection;
+        readonly counted: string;
+        readonly definitions: Definitions;
+      }
+    | undefined;
+
+  constructor(settings: MysqlSettings) {
+    this.#settings = settings;
+  }
+
+  async read(control: MysqlConnection, registration?: Registration): Promise<Definitions> {
+    const counted = await countStatements(control);
+    const known = this.#known;
+    if (known?.control === control && known.counted === counted) return known.definitions;
+    const isQuiet = await noneIsRunning(control);
+    const definitions = await readDefinitions(control, this.#settings, registration);
+    this.#known = isQuiet ? { control, counted, definitions } : undefined;
+    return definitions;
+  }
+}
+
+/** Statements that change no definition, by the names of the server's counters. */
+const HARMLESS = new Set(
+  [
+    ...['select', 'insert', 'insert_select', 'update', 'update_multi', 'delete', 'delete_multi'],
+    ...['replace', 'replace_select', 'load', 'do', 'call_procedure', 'begin', 'commit', 'rollback'],
+    ...['savepoint', 'release_savepoint', 'rollback_to_savepoint', 'lock_tables', 'unlock_tables'],
+    ...['set_option', 'change_db', 'kill', 'checksum', 'admin_commands', 'empty_query', 'signal'],
+    ...['create_temporary_table', 'drop_temporary_table', 'prepare_sql', 'execute_sql'],
+    ...['execute_immediate', 'dealloc_sql', 'compound_sql', 'get_diagnostics', 'resignal'],
+  ].map((name) => `Com_${name}`),
+);
+const HARMLESS_FAMILY = /^Com_(?:show|stmt|xa|ha)_/;
+
+/** How often each other statement was run, and what routines are: those can be written directly. */
+async function countStatements(control: MysqlConnection): Promise<string> {
+  const counters = await control.texts("show global status like 'Com\\_%'");
+  const [routines] = await control.texts(
+    `select count(*), sum(crc32(concat_ws('\\n', db, name, type, body_utf8, definer, security_type, sql_mode)))
+      from mysql.proc`,
+  );
+  const counted = counters.filter(
+    ([name]) => !HARMLESS.has(String(name)) && !HARMLESS_FAMILY.test(String(name)),
+  );
+  return JSON.stringify([counted, routines]);
+}
+
+/** Texts that begin like this change no definition. SET may be SET STATEMENT, so it counts. */
+const PLAIN_STATEMENT = '^(?:select|insert|update|delete|replace|commit|rollback|begin|xa|show)\\b';
+
+/** Whether all statements that were counted have ended, apart from those that change nothing. */
+async function noneIsRunning(control: MysqlConnection): Promise<boolean> {
+  const running = await control.query(
+    `select 1 from information_schema.processlist
+      where id <> connection_id() and info not rlike ${quoteText(PLAIN_STATEMENT)} limit 1`,
+  );
+  return running.length === 0;
+}
+
+async function readDefinitions(
+  control: MysqlConnection,
+  settings: MysqlSettings,
+  registration: Registration | undefined,
+): Promise<Definitions> {
+  const { business, relations: registered, reads } = settings;
+  const names = [...registered.map(({ name }) => name), ...reads];
+  const inspections = await readRelations(control, business, names);
+  const targets = inspections.slice(0, registered.length);
+  const relations = new Map<string, MysqlRelation>();
+  for (const inspection of inspections)
+    if (inspection.kind === 'usable')
+      relations.set(inspection.relation.target, inspection.relation);
+  const triggers = await readTriggers(control, settings);
+  const code = await judgeCode(control, firstCode(business, targets, triggers));
+  const outlets = [
+    ...targets.map((report) => surveyRelation(report, registration, triggers, settings)),
+    ...code.map((finding) => surveyCode(finding, settings.reviews)),
+    ...(await surveyForeignKeys(control, settings)),
+    ...surveyControlTables(settings, triggers),
+  ];
+  const texts = new Map([
+    ...[...relations].map(([name, { text }]) => [`relation ${name}`, text] as const),
+    ...triggers.map((row) => [`trigger ${row[0]}.${row[4]}`, JSON.stringify(row)] as const),
+    ...code.map(({ object, digest }) => [object, digest] as const),
+  ]);
+  const foreignKeys = await readForeignKeys(control, settings);
+  return {
+    ...{ relations, foreignKeys, outlets, texts },
+    fingerprint: fingerprint([[...texts], outlets]),
+  };
+}
+
+/** Triggers on tables of both databases, in the order in which they run. */
+async function readTriggers(
+  control: MysqlConnection,
+  { business, controlDatabase }: MysqlSettings,
+): Promise<readonly TextCells[]> {
+  return await control.texts(
+    `select event_object_schema, event_object_table, action_timing, event_manipulation, trigger_name,
+        action_statement, definer, sql_mode from information_schema.triggers
+      where event_object_schema in (${quoteText(business)}, ${quoteText(controlDatabase)})
+      order by 1, 2, 3, 4, action_order`,
+  );
+}
+
+const isOurs = (name: string | null | undefined) => String(name).startsWith('effectmatch_');
+
+/** What a write of a registered relation runs directly: its triggers and its defaults. */
+function firstCode(
+  business: string,
+  inspections: readonly RelationReport[],
+  triggers: readonly TextCells[],
+): readonly CodeObject[] {
+  return inspections.flatMap((inspection) => {
+    if (inspection.kind === 'unusable') return [];
+    const { target, columns } = inspection.relation;
+    const own = triggers.filter(
+      ([schema, table, , , name]) => schema === business && table === target && !isOurs(name),
+    );
+    const defaults = columns.filter(({ defaultText }) =>
+      /nextval|lastval/i.test(defaultText ?? ''),
+    );
+    return [
+      ...own.map(([schema, , , , name, text]) => ({
+        name: `trigger ${schema}.${name}`,
+        schema: String(schema),
+        text: text ?? '',
+      })),
+      ...defaults.map(({ name, defaultText }) => ({
+        name: `default of ${target}.${name}`,
+        schema: business,
+        text: defaultText ?? '',
+      })),
+    ];
+  });
+}
+
+function surveyRelation(
+  inspection: RelationReport,
+  registration: Registration | undefined,
+  triggers: readonly TextCells[],
+  settings: MysqlSettings,
+): Outlet {
+  if (inspection.kind === 'unusable')
+    return openOutlet(`relation ${inspection.name}`, inspection.why);
+  const { relation } = inspection;
+  const outlet = `relation ${relation.target}`;
+  const target = registration?.targets.find(({ name }) => name === relation.target);
+  if (target !== undefined && !isSameShape(target, relation))
+    return openOutlet(outlet, 'its columns or key changed after it was registered; open again');
+  const wrong = findRecorderProblem(relation, settings.business, triggers, settings);
+  if (wrong !== undefined) return openOutlet(outlet, wrong);
+  const uncompared = target?.volatile.length
+    ? `, volatile and not compared: ${target.volatile.join(', ')}`
+    : '';
+  return { outlet, disposition: 'observed', by: `recorders and undo entries${uncompared}` };
+}
+
+function isSameShape({ columns, key }: Target, relation: MysqlRelation): boolean {
+  const now = [relation.columns.map(({ name }) => name), relation.key];
+  return JSON.stringify(now) === JSON.stringify([columns, key]);
+}
+
+/** Every recorder must be in its place with its own text: first after, or last before, a write. */
+function findRecorderProblem(
+  relation: Parameters<typeof recordersOf>[1],
+  schema: string,
+  triggers: readonly TextCells[],
+  settings: MysqlSettings,
+): string | undefined {
+  const own = triggers.filter(([place, table]) => place === schema && table === relation.target);
+  const isInPlace = ({ name, timing, event, body }: Recorder) => {
+    const group = own.filter(([, , when, what]) => when === timing && what === event);
+    const found = timing === 'AFTER' ? group[0] : group.at(-1);
+    const expected = [name, body, `${settings.owner}@localhost`, SQL_MODE];
+    return JSON.stringify(found?.slice(4)) === JSON.stringify(expected);
+  };
+  const wrong = recordersOf(settings, relation).find((recorder) => !isInPlace(recorder));
+  if (wrong === undefined) return undefined;
+  return `its recorder ${wrong.name} is missing, changed or not in its place; provision again`;
+}
+
+function surveyCode(finding: CodeFinding, reviews: readonly string[]): Outlet {
+  const { object, digest, problem } = finding;
+  if (problem === undefined)
+    return { outlet: object, disposition: 'observed', by: 'its writes are recorded or counted' };
+  if (reviews.includes(digest))
+    return { outlet: object, disposition: 'observed', by: `reviewed as ${digest}` };
+  return openOutlet(object, `${problem}; change it, or read it and add "${digest}" to reviews`);
+}
+
+/** Foreign-key actions fire no triggers. */
+async function surveyForeignKeys(
+  control: MysqlConnection,
+  { business, relations }: MysqlSettings,
+): Promise<readonly Outlet[]> {
+  const names = relations.map(({ name }) => quoteText(name)).join(', ');
+  const rows = await control.texts(
+    `select constraint_schema, constraint_name, table_name, update_rule, delete_rule
+      from information_schema.referential_constraints
+      where unique_constraint_schema = ${quoteText(business)} and referenced_table_name in (${names})
+        and not (update_rule in ('RESTRICT', 'NO ACTION') and delete_rule in ('RESTRICT', 'NO ACTION'))`,
+  );
+  return rows.map(([schema, name, child, onUpdate, onDelete]) =>
+    openOutlet(
+      `foreign key ${schema}.${name}`,
+      `ON UPDATE ${onUpdate}, ON DELETE ${onDelete} would write rows of "${child}" that no recorder sees; declare RESTRICT`,
+    ),
+  );
+}
+
+/** The probe's recorders must be in their places, and no other trigger on our tables. */
+function surveyControlTables(
+  settings: MysqlSettings,
+  triggers: readonly TextCells[],
+): readonly Outlet[] {
+  const { controlDatabase: database } = settings;
+  const wrong = findRecorderProblem(PROBE_RELATION, database, triggers, settings);
+  const extra = triggers.filter(([place, table]) => place === database && table !== 'probe');
+  return [
+    ...extra.map(([, table]) => openOutlet(`trigger on ${table}`, 'drop it: records need none')),
+    ...(wrong === undefined ? [] : [openOutlet('probe', wrong)]),
+  ];
+}
+
+/** Which columns of registered relations refer to others, for rehearsals. */
+async function readForeignKeys(
+  control: MysqlConnection,
+  { business, relations }: MysqlSettings,
+): Promise<readonly ForeignKeyColumn[]> {
+  const registered = new Set(relations.map(({ name }) => name));
+  const rows = await control.texts(
+    `select table_name, column_name, referenced_table_schema, referenced_table_name, referenced_column_name
+      from information_schema.key_column_usage
+      where table_schema = ${quoteText(business)} and referenced_table_name is not null`,
+  );
+  const texts = rows.map((row) => row.map(String) as [string, string, string, string, string]);
+  return texts
+    .filter(([target]) => registered.has(target))
+    .map(([target, column, schema, table, referred]) => {
+      const isKnown = schema === business && registered.has(table);
+      return {
+        target,
+        column,
+        refersTo: isKnown ? { target: table, column: referred } : undefined,
+      };
+    });
+}

@@ -1,0 +1,69 @@
+import { ResultCollector } from '../../backend/results.ts';
+import type { QueryRows } from '../../contract/adapter.ts';
+import { isBusy, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
+import type { DatabaseSync } from '../../sqlite/engine.ts';
+import type { BoundStatement } from './action.ts';
+import { Fence, FenceLog } from './fence.ts';
+import { compileStatement, plainRow } from './statements.ts';
+
+/** What the process is asked: one statement and how many rows to keep. */
+export interface QueryOrder {
+  readonly statement: BoundStatement;
+  readonly rows: number;
+}
+
+/** What it answers. */
+export type QueryAnswer =
+  | { readonly kind: 'rows'; readonly found: QueryRows }
+  | { readonly kind: 'refused'; readonly why: string };
+
+const RULES = {
+  writable: new Map(),
+  views: new Set<string>(),
+  triggers: new Set<string>(),
+  isProbe: false,
+};
+
+/** Answers over a read-only connection, on which the fence also lets nothing write. */
+function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder): QueryAnswer {
+  const log = new FenceLog();
+  fence.raise(RULES, log);
+  try {
+    const tools = { db, log, compiled: undefined };
+    const compiled = compileStatement(statement.sql, tools);
+    if (typeof compiled === 'string') return { kind: 'refused', why: compiled };
+    const [denied] = log.denied;
+    if (denied !== undefined) return { kind: 'refused', why: denied };
+    const { prepared } = compiled;
+    if (prepared.columns().length === 0)
+      return { kind: 'refused', why: 'the statement returns no rows' };
+    const collector = new ResultCollector();
+    collector.begin(true);
+    let count = 0;
+    for (const row of prepared.iterate(statement.named, ...statement.positional)) {
+      count += 1;
+      if (count > rows) break;
+      collector.add(() => plainRow(row));
+      if ((collector.results?.[0]?.omitted ?? 0) > 0) break;
+    }
+    const [kept] = collector.results ?? [];
+    const more = count > rows || (kept?.omitted ?? 0) > 0;
+    return { kind: 'rows', found: { rows: kept?.rows ?? [], more } };
+  } catch (error) {
+    if (isBusy(error)) throw error;
+    const why = log.denied[0] ?? (error instanceof Error ? error.message : String(error));
+    return { kind: 'refused', why };
+  } finally {
+    fence.hold();
+  }
+}
+
+const [, , file = ''] = process.argv;
+const db = openDatabase(file, { readOnly: true });
+setPragma(db, { name: 'query_only', value: 'on', reads: 1 });
+const fence = new Fence(db);
+fence.hold();
+process.on('message', async (order: QueryOrder) => {
+  process.send?.(await retryWhileBusy(() => answer(db, fence, order), { deadlineMs: 5000 }));
+});
+process.on('disconnect', () => process.exit());

@@ -1,0 +1,83 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { queryRefused, singleStatement } from '../../backend/query.ts';
+import type { QueryLimits, QueryRows } from '../../contract/adapter.ts';
+import type { CheckedSqliteAction } from './action.ts';
+import type { QueryAnswer, QueryOrder } from './query-child.ts';
+
+const SCRIPT = fileURLToPath(
+  new URL(`./query-child${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+);
+
+/**
+ * Queries run in a separate process with a read-only connection, one after another. SQLite cannot
+ * be interrupted from JavaScript, so a query that takes too long is ended with its process.
+ */
+export class QueryProcess {
+  readonly #file: string;
+  #child: ChildProcess | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  async query(action: CheckedSqliteAction, limits: QueryLimits): Promise<QueryRows> {
+    const statement = singleStatement(action.statements);
+    const asked = this.#last.then(() => this.#ask({ statement, rows: limits.rows }, limits));
+    this.#last = asked.catch(() => {});
+    const answer = await asked;
+    if (answer.kind === 'refused') throw queryRefused(answer.why);
+    return answer.found;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#end();
+  }
+
+  async #ask(order: QueryOrder, { timeoutMs }: QueryLimits): Promise<QueryAnswer> {
+    if (this.#isClosed) throw queryRefused('the adapter is closed');
+    const child = this.#start();
+    const done = new AbortController();
+    const { signal } = done;
+    const timer = setTimeout(() => this.#end(), timeoutMs);
+    try {
+      child.send(order);
+      const ended = once(child, 'exit', { signal }).then(() => ENDED);
+      const [first] = await Promise.race([once(child, 'message', { signal }), ended]);
+      return first as QueryAnswer;
+    } catch {
+      return DIED;
+    } finally {
+      clearTimeout(timer);
+      done.abort();
+    }
+  }
+
+  /** It gets no environment: nothing of the host's secrets is in it. */
+  #start(): ChildProcess {
+    if (this.#child?.connected) return this.#child;
+    const child = fork(SCRIPT, [this.#file], {
+      ...{ execArgv: ['--no-warnings'], env: {}, serialization: 'advanced' },
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+    child.unref();
+    child.channel?.unref();
+    this.#child = child;
+    return child;
+  }
+
+  #end(): void {
+    this.#child?.kill('SIGKILL');
+    this.#child = undefined;
+  }
+}
+
+const DIED = {
+  kind: 'refused',
+  why: 'it took too long or too much memory, and was ended',
+} as const;
+const ENDED: readonly [QueryAnswer] = [DIED];

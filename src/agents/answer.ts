@@ -1,0 +1,169 @@
+import type { QueryRows, ResultRow } from '../contract/adapter.ts';
+import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import { renderDiff } from '../protocol/render.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import type { Value } from '../protocol/value.ts';
+import type { ApprovalRequest, RequestState } from '../requests/request.ts';
+
+/** Where a call stands. */
+export type ToolStatus =
+  /** It waits for a person. */
+  | 'approval-required'
+  | Exclude<RequestState, 'pending'>
+  /** Rows of a read tool. */
+  | 'read'
+  /** The input cannot be used; nothing was asked for or changed. */
+  | 'refused'
+  /** The host could not answer. What came of the request is not known here. */
+  | 'unavailable';
+
+/** What every tool answers, as plain JSON. */
+export interface ToolAnswer {
+  readonly status: ToolStatus;
+  /** The request, for `request_status`. */
+  readonly request?: string;
+  /** Where a person can answer it. */
+  readonly link?: string;
+  /** What a person is asked to approve, cut to a few thousand characters. */
+  readonly rendering?: string;
+  readonly occurrence?: string;
+  /** What the backend assigned, by label; only of what committed. */
+  readonly generated?: { readonly [label: string]: Value };
+  /** What the statements returned; only of what committed, or was read. */
+  readonly rows?: readonly ResultRow[];
+  /** There are more rows than these. */
+  readonly more?: true;
+  /** How what was observed differs from what was approved, cut like the rendering. */
+  readonly diff?: string;
+  /** Why it was declined, rejected or refused. */
+  readonly detail?: string;
+  readonly code?: ErrorCode;
+  /** What to do now, in one sentence. */
+  readonly next: string;
+}
+
+const MAX_TEXT = 4000;
+const MAX_ROWS = 100;
+const MAX_ROW_CHARACTERS = 32_000;
+
+/** The answer about a request. Nothing in it can approve anything. */
+export function answerOf(request: ApprovalRequest): ToolAnswer {
+  const { id, state, link, occurrence, detail, rendering, terminal, mode } = request;
+  const status = state === 'pending' ? 'approval-required' : state;
+  const diff = diffOf(terminal);
+  return {
+    status,
+    request: id,
+    ...(link !== undefined && { link }),
+    ...(state === 'pending' && { rendering: cut(rendering) }),
+    ...(occurrence !== undefined && { occurrence }),
+    ...(terminal?.kind === 'committed' && committedFields(request, terminal)),
+    ...(diff !== undefined && { diff: cut(diff) }),
+    ...(detail !== undefined && { detail: cut(detail) }),
+    next: state === 'approved' && mode === 'on-call' ? CALL_AGAIN : nextOf(status, request),
+  };
+}
+
+/** The answer of a read tool. */
+export function answerOfRows({ rows, more }: QueryRows): ToolAnswer {
+  const kept = capRows(rows);
+  const isCut = more || kept.length < rows.length;
+  return { status: 'read', rows: kept, ...(isCut ? CUT : { next: 'These are all rows.' }) };
+}
+
+/** What is wrong with the input, or that the host cannot answer; then only the code is told. */
+export function answerOfError(error: unknown): ToolAnswer {
+  const code = error instanceof EffectMatchError ? error.code : undefined;
+  const isInput = code !== undefined && OF_INPUT.has(code);
+  const detail = error instanceof Error ? cut(error.message.toWellFormed()) : '';
+  if (isInput) return { status: 'refused', code, detail, next: NEXT.refused };
+  return { status: 'unavailable', ...(code && { code }), next: NEXT.unavailable };
+}
+
+const OF_INPUT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  ...(['ERR_EM_INPUT_INVALID', 'ERR_EM_ACTION_INVALID', 'ERR_EM_CANON_UNSUPPORTED'] as const),
+  ...(['ERR_EM_MANIFEST_INVALID', 'ERR_EM_OUTCOME_IMPOSSIBLE', 'ERR_EM_NOT_FOUND'] as const),
+  ...(['ERR_EM_OPERATION_FAILED', 'ERR_EM_QUERY_REFUSED'] as const),
+  ...(['ERR_EM_RECORD_TOO_LARGE', 'ERR_EM_REHEARSAL_REFUSED'] as const),
+]);
+
+const CALL_AGAIN = 'It is approved; call the same tool with the same input to have it done.';
+const CUT = {
+  more: true,
+  next: 'There are more rows than these; narrow the query.',
+} as const;
+const ASK_AGAIN = 'to ask again, pass another key';
+
+const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> = {
+  approved: 'It is approved and will be executed; call request_status to learn the verdict.',
+  running: 'It is being executed; call request_status to learn the verdict.',
+  committed: 'It is done exactly as approved; do not call this again for the same purpose.',
+  rejected: `Nothing was changed; detail and diff say why; ${ASK_AGAIN}.`,
+  diverged: 'Something other than what was approved is durable; tell a person and stop.',
+  indeterminate: 'Whether it happened is not known; tell a person, and do not repeat it.',
+  declined: `A person said no; do not repeat it unless they tell you to; ${ASK_AGAIN}.`,
+  expired: `It was not answered or not used in time, and nothing was changed; ${ASK_AGAIN}.`,
+  withdrawn: `It was taken back, and nothing was changed; ${ASK_AGAIN}.`,
+  stale: `What it was proposed for has changed, and nothing was done; ${ASK_AGAIN}.`,
+  read: 'These are all rows.',
+  refused: 'Correct the input; nothing was asked for or changed.',
+  unavailable: 'The host could not answer; call it again later: it never runs twice.',
+};
+
+function nextOf(status: ToolStatus, { id, link }: ApprovalRequest): string {
+  if (status !== 'approval-required') return NEXT[status];
+  const where = link === undefined ? '' : ` at ${link}`;
+  return `A person has to approve it${where}; then call request_status with request ${id}.`;
+}
+
+function committedFields(
+  { results = [] }: ApprovalRequest,
+  { generated }: Extract<Terminal, { kind: 'committed' }>,
+): Partial<ToolAnswer> {
+  const rows = results.flatMap((result) => result.rows);
+  const kept = capRows(rows);
+  const isCut = kept.length < rows.length || results.some(({ omitted }) => omitted > 0);
+  return {
+    ...(generated && { generated }),
+    ...(results.length > 0 && { rows: kept }),
+    ...(isCut && { more: true as const }),
+  };
+}
+
+function diffOf(terminal: Terminal | undefined): string | undefined {
+  if (terminal?.kind !== 'rejected' && terminal?.kind !== 'diverged') return undefined;
+  const { outcome } = terminal;
+  return outcome?.kind === 'DIVERGED' ? renderDiff(outcome.diff) : undefined;
+}
+
+function capRows(rows: readonly ResultRow[]): readonly ResultRow[] {
+  let characters = 0;
+  const end = rows.slice(0, MAX_ROWS).findIndex((row) => {
+    characters += JSON.stringify(row).length;
+    return characters > MAX_ROW_CHARACTERS;
+  });
+  return rows.slice(0, end === -1 ? MAX_ROWS : end);
+}
+
+function cut(text: string): string {
+  if (text.length <= MAX_TEXT) return text;
+  const left = text.length - MAX_TEXT;
+  return `${text.slice(0, MAX_TEXT)}… (${left} more characters)`.toWellFormed();
+}
+
+const text = { type: 'string' } as const;
+
+/** The JSON Schema of {@link ToolAnswer}. */
+export const TOOL_ANSWER_SCHEMA = {
+  type: 'object',
+  properties: {
+    status: { type: 'string', enum: ['approval-required', ...Object.keys(NEXT)] },
+    ...{ request: text, link: text, rendering: text, occurrence: text },
+    generated: { type: 'object' },
+    rows: { type: 'array', items: { type: 'object' } },
+    more: { type: 'boolean' },
+    ...{ diff: text, detail: text, code: text, next: text },
+  },
+  required: ['status', 'next'],
+  additionalProperties: false,
+} as const;

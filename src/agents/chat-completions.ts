@@ -1,0 +1,110 @@
+import { EffectMatchError } from '../errors.ts';
+import type { ChatMessage, ChatToolCall } from './loop.ts';
+import type { AgentTool } from './tools.ts';
+
+/** An endpoint that speaks OpenAI's chat completions. */
+export interface Endpoint {
+  /** For example `https://api.openai.com/v1`. */
+  readonly baseUrl: string;
+  readonly apiKey?: string;
+  readonly model: string;
+  /** Called with pieces of text as they arrive; the answer is then streamed. */
+  readonly onText?: (text: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** The model's next message. */
+export async function complete(
+  endpoint: Endpoint & { readonly tools: readonly AgentTool[] },
+  messages: readonly ChatMessage[],
+): Promise<ChatMessage> {
+  const { baseUrl, apiKey, model, onText, signal, tools } = endpoint;
+  const described = tools.map(({ name, description, inputSchema: parameters }) => ({
+    type: 'function',
+    function: { name, description, parameters },
+  }));
+  const stream = onText !== undefined;
+  const response = await fetch(`${baseUrl.replace(/\/$/, '')}/chat/completions`, {
+    method: 'POST',
+    redirect: 'error',
+    headers: {
+      'content-type': 'application/json',
+      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    },
+    body: JSON.stringify({
+      model,
+      messages,
+      stream,
+      ...(tools.length > 0 && { tools: described }),
+    }),
+    ...(signal && { signal }),
+  });
+  if (!response.ok || response.body === null) throw await failed(response);
+  if (onText !== undefined) return await readStream(response.body, onText);
+  const { choices } = (await response.json()) as { choices?: { message: ChatMessage }[] };
+  const message = choices?.[0]?.message;
+  if (message === undefined) throw unavailable('its answer has no message');
+  return asMessage(message.content ?? null, message.tool_calls ?? []);
+}
+
+interface Delta {
+  readonly content?: string | null;
+  readonly tool_calls?: readonly {
+    readonly index: number;
+    readonly id?: string;
+    readonly function?: { readonly name?: string; readonly arguments?: string };
+  }[];
+}
+
+async function readStream(
+  body: ReadableStream<Uint8Array>,
+  onText: (text: string) => void,
+): Promise<ChatMessage> {
+  let content = '';
+  const calls: { id: string; name: string; text: string }[] = [];
+  for await (const delta of deltasOf(body)) {
+    if (delta.content) onText(delta.content);
+    content += delta.content ?? '';
+    for (const { index, id = '', function: part } of delta.tool_calls ?? []) {
+      const known = calls[index] ?? { id: '', name: '', text: '' };
+      calls[index] = known;
+      known.id += id;
+      known.name += part?.name ?? '';
+      known.text += part?.arguments ?? '';
+    }
+  }
+  const made = calls.map(({ id, name, text }): ChatToolCall => {
+    return { id, type: 'function', function: { name, arguments: text } };
+  });
+  return asMessage(content === '' ? null : content, made);
+}
+
+/** Server-sent events: lines that begin with `data:`, up to `[DONE]`. */
+async function* deltasOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Delta> {
+  let rest = '';
+  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + chunk).split(/\r?\n/);
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const data = line.startsWith('data:') ? line.slice('data:'.length).trim() : '';
+      if (data === '[DONE]') return;
+      if (data === '') continue;
+      const { choices } = JSON.parse(data) as { choices?: { delta?: Delta }[] };
+      const delta = choices?.[0]?.delta;
+      if (delta !== undefined) yield delta;
+    }
+  }
+}
+
+function asMessage(content: string | null, calls: readonly ChatToolCall[]): ChatMessage {
+  return { role: 'assistant', content, ...(calls.length > 0 && { tool_calls: calls }) };
+}
+
+async function failed(response: Response): Promise<EffectMatchError> {
+  const words = (await response.text().catch(() => '')).slice(0, 500).toWellFormed();
+  return unavailable(`it answered ${response.status}: ${words}`);
+}
+
+function unavailable(why: string): EffectMatchError<'ERR_EM_MODEL_UNAVAILABLE'> {
+  return new EffectMatchError('ERR_EM_MODEL_UNAVAILABLE', `the model could not be asked: ${why}`);
+}

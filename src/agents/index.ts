@@ -1,0 +1,23 @@
+/**
+ * Tools by which agents ask for changes and read, whatever framework calls them.
+ *
+ * @module
+ */
+import '../node-version.ts';
+
+export {
+  answerOf,
+  answerOfError,
+  answerOfRows,
+  TOOL_ANSWER_SCHEMA,
+  type ToolAnswer,
+  type ToolStatus,
+} from './answer.ts';
+export type { JsonSchema } from './json-schema.ts';
+export {
+  type AdapterTools,
+  type AgentTool,
+  type AgentToolsOptions,
+  agentTools,
+  type ToolAnnotations,
+} from './tools.ts';

@@ -1,0 +1,103 @@
+/**
+ * A plain loop over any endpoint that speaks OpenAI's chat completions.
+ *
+ * @module
+ */
+import '../node-version.ts';
+
+import { EffectMatchError } from '../errors.ts';
+import { answerOfError, type ToolAnswer } from './answer.ts';
+import { complete, type Endpoint } from './chat-completions.ts';
+import { answerText, type Pause, parseArguments } from './pause.ts';
+import type { AgentTool } from './tools.ts';
+
+/** A message of the conversation, as the protocol has it. */
+export interface ChatMessage {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  readonly content?: string | null;
+  readonly tool_calls?: readonly ChatToolCall[];
+  readonly tool_call_id?: string;
+}
+
+/** A call that a model makes. */
+export interface ChatToolCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+/** What a loop needs. */
+export interface LoopOptions extends Endpoint {
+  readonly tools: readonly AgentTool[];
+  /** The conversation so far; one that was paused goes on where it was. */
+  readonly messages: readonly ChatMessage[];
+  /** Whether the loop returns while a person has to approve; yes unless said otherwise. */
+  readonly pause?: boolean;
+  /** How often the model is asked; 20 times unless said otherwise. */
+  readonly turns?: number;
+}
+
+/** Why the loop returned, and the conversation up to there, which is all that has to be kept. */
+export interface LoopResult {
+  readonly kind: 'answered' | 'paused' | 'turns-spent';
+  readonly messages: readonly ChatMessage[];
+  /** What a person has to sign, if it is paused. */
+  readonly waiting: readonly Pause[];
+}
+
+const TURNS = 20;
+
+/**
+ * Asks the model, runs the tools that it calls, and goes on until it answers. A conversation that
+ * is paused is passed in again once something was signed: calls without an answer are called again,
+ * and meet their own requests. Nothing in the messages is an approval.
+ */
+export async function runLoop(options: LoopOptions): Promise<LoopResult> {
+  const { turns = TURNS } = options;
+  const messages = [...options.messages];
+  for (let turn = 0; turn < turns; turn += 1) {
+    const waiting = await answerCalls(options, messages);
+    if (waiting.length > 0) return { kind: 'paused', messages, waiting };
+    const said = await complete(options, messages);
+    messages.push(said);
+    if ((said.tool_calls ?? []).length === 0) return { kind: 'answered', messages, waiting: [] };
+  }
+  return { kind: 'turns-spent', messages, waiting: [] };
+}
+
+/** Answers what is open; returns what waits for a person instead of an answer. */
+async function answerCalls(
+  { tools, pause = true, signal }: LoopOptions,
+  messages: ChatMessage[],
+): Promise<readonly Pause[]> {
+  const waiting: Pause[] = [];
+  for (const { id, function: called } of openCalls(messages)) {
+    const answer = await call(tools, called, signal);
+    const { status, request = '', rendering = '', link } = answer;
+    const isWaiting = pause && status === 'approval-required';
+    if (isWaiting) waiting.push({ request, rendering, ...(link !== undefined && { link }) });
+    else messages.push({ role: 'tool', tool_call_id: id, content: answerText(answer) });
+  }
+  return waiting;
+}
+
+/** The calls of the model's last message that have no answer yet. */
+function openCalls(messages: readonly ChatMessage[]): readonly ChatToolCall[] {
+  const last = messages.findLastIndex(({ role }) => role === 'assistant');
+  const answered = new Set(messages.slice(last + 1).map((message) => message.tool_call_id));
+  const calls = messages[last]?.tool_calls ?? [];
+  return calls.filter(({ id }) => !answered.has(id));
+}
+
+async function call(
+  tools: readonly AgentTool[],
+  { name, arguments: text }: ChatToolCall['function'],
+  signal: AbortSignal | undefined,
+): Promise<ToolAnswer> {
+  const tool = tools.find((known) => known.name === name);
+  if (tool === undefined)
+    return answerOfError(
+      new EffectMatchError('ERR_EM_NOT_FOUND', `there is no tool "${name.slice(0, 100)}"`),
+    );
+  return await tool.call(parseArguments(text), signal && { signal });
+}

@@ -1,0 +1,266 @@
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import { isName } from '../protocol/record.ts';
+import type { Ask, Wanted } from '../requests/request.ts';
+import type { Requests } from '../requests/requests.ts';
+import type { Operation } from '../runtime/operation.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { answerOf, answerOfError, answerOfRows, type ToolAnswer } from './answer.ts';
+import { type JsonSchema, schemaOf } from './json-schema.ts';
+
+/** Which tools one agent gets in one run. */
+export interface AgentToolsOptions {
+  readonly requests: Requests;
+  /** Who asks. The host says it, never the model. */
+  readonly agent: string;
+  /** The conversation or job: the same call in one run is one request. */
+  readonly run: string;
+  /** The operations that this agent may ask for; each is a tool. */
+  readonly operations?: Readonly<Record<string, Operation>>;
+  /** Input schemas for operations whose schema library cannot write JSON Schema. */
+  readonly schemas?: Readonly<Record<string, JsonSchema>>;
+  /** Adapters that this agent may send SQL to: to read, or to ask for changes. */
+  readonly adapters?: Readonly<Record<string, AdapterTools>>;
+  /** Reads; needed for read tools. */
+  readonly runtime?: Pick<Runtime, 'query'>;
+  /** How long a call waits for a person; it does not wait unless said. */
+  readonly waitMs?: number;
+  /** Told about every fault that the agent only learns the code of. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+/** What an agent may do with one adapter. */
+export interface AdapterTools {
+  readonly sql?: boolean;
+  readonly read?: boolean;
+}
+
+/** What a client may tell its user about a tool. */
+export interface ToolAnnotations {
+  readonly readOnlyHint: boolean;
+  readonly destructiveHint: boolean;
+  readonly idempotentHint: boolean;
+  readonly openWorldHint: boolean;
+}
+
+/** One tool, in the terms that every framework shares. */
+export interface AgentTool {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: JsonSchema;
+  readonly annotations: ToolAnnotations;
+  /** Never throws, except when `signal` aborts. Without a license it changes nothing. */
+  call(input: unknown, options?: { readonly signal?: AbortSignal }): Promise<ToolAnswer>;
+  /**
+   * Present if a person has to approve: asks and tells where it stands, and executes nothing. For
+   * the hook by which a framework pauses and shows.
+   */
+  show?(input: unknown): Promise<ToolAnswer>;
+}
+
+const MAX_INPUT = 64 * 1024;
+const MAX_WAIT_S = 50;
+
+const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
+const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
+/** SQL stays in the database. What an operation reaches depends on its adapter. */
+const CLOSED = { openWorldHint: false };
+const OPEN = { openWorldHint: true };
+
+const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
+const KEY = {
+  type: 'string',
+  maxLength: 256,
+  description: 'Leave it out. Only to have the same thing done once more: any new text.',
+};
+const SQL_FIELDS = {
+  sql: { type: 'string', description: 'One statement.' },
+  values: {
+    type: 'array',
+    items: { type: ['string', 'number', 'boolean', 'null'] },
+    description: 'Its parameters, in order.',
+  },
+};
+const APPROVED = 'A person approves the exact outcome before anything changes.';
+
+/** The tools of one agent in one run. The license is checked inside them, whatever calls them. */
+export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
+  const { agent, run, operations = {}, adapters = {} } = options;
+  if (!isName(agent)) throw misconfigured('agent must be a name');
+  if (typeof run !== 'string' || run === '' || run.length > 256)
+    throw misconfigured('run must be a text of 1 to 256 characters');
+  const tools = [
+    ...Object.values(operations).map((operation) => operationTool(options, operation)),
+    ...Object.entries(adapters).flatMap(([name, may]) => [
+      ...(may.sql ? [sqlTool(options, name)] : []),
+      ...(may.read ? [readTool(options, name)] : []),
+    ]),
+    statusTool(options),
+  ];
+  const names = tools.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw misconfigured(`two tools would have the name "${twice}"`);
+  return tools;
+}
+
+function operationTool(options: AgentToolsOptions, operation: Operation): AgentTool {
+  const { name } = operation;
+  const input = options.schemas?.[name] ?? schemaOf(operation);
+  const described = typeof input.description === 'string' ? input.description : name;
+  const inputSchema = closed({ input, reason: REASON, key: KEY }, ['input']);
+  const text = `${described} ${APPROVED}`;
+  const want = (fields: Fields): Wanted => ({ operation: name, input: fields.input });
+  return askingTool(options, { name: toolName(name), text, inputSchema, reach: OPEN, want });
+}
+
+function sqlTool(options: AgentToolsOptions, adapter: string): AgentTool {
+  const inputSchema = closed({ ...SQL_FIELDS, reason: REASON, key: KEY }, ['sql']);
+  const name = toolName(`sql_${adapter}`);
+  const text = `Changes rows of ${adapter} with one SQL statement. ${APPROVED}`;
+  const want = (fields: Fields): Wanted => ({ adapter, action: statementOf(fields) });
+  return askingTool(options, { name, text, inputSchema, reach: CLOSED, want });
+}
+
+interface Asking {
+  readonly name: string;
+  readonly text: string;
+  readonly inputSchema: JsonSchema;
+  readonly reach: Pick<ToolAnnotations, 'openWorldHint'>;
+  readonly want: (fields: Fields) => Wanted;
+}
+
+function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
+  const { name, text: description, inputSchema, reach, want } = asking;
+  const { requests, agent: by, run, waitMs = 0 } = options;
+  const read = (input: unknown): Ask => {
+    const { reason, key, ...fields } = readInput(inputSchema, input);
+    const words = { ...(reason !== undefined && { reason }), ...(key !== undefined && { key }) };
+    return { by, run, ...want(fields), ...words } as Ask;
+  };
+  return {
+    ...{ name, description, inputSchema },
+    annotations: { ...ASKING, ...reach },
+    show: (input) => answering(options, async () => answerOf(await requests.show(read(input)))),
+    call: (input, { signal } = {}) =>
+      answering(options, async () => {
+        const asked = await requests.show(read(input));
+        const waits = waitMs > 0 && asked.state === 'pending';
+        const request = waits
+          ? await requests.wait(asked.id, { waitMs, ...(signal && { signal }) })
+          : asked;
+        return await settle(requests, request);
+      }),
+  };
+}
+
+/** Executes what is approved, or waits for the process that does: the runtime checks its license. */
+async function settle(
+  requests: Requests,
+  request: Awaited<ReturnType<Requests['get']>>,
+): Promise<ToolAnswer> {
+  if (request.state !== 'approved' && request.state !== 'running') return answerOf(request);
+  try {
+    return answerOf(await requests.execute(request.id));
+  } catch (error) {
+    if (!isAttemptOpen(error)) throw error;
+    return answerOf(await requests.get(request.id));
+  }
+}
+
+function readTool(options: AgentToolsOptions, adapter: string): AgentTool {
+  const { runtime } = options;
+  if (runtime === undefined) throw misconfigured('read tools need the runtime');
+  const inputSchema = closed(SQL_FIELDS, ['sql']);
+  return {
+    name: toolName(`read_${adapter}`),
+    description: `Reads rows of ${adapter} with one SQL query. It cannot change anything.`,
+    inputSchema,
+    annotations: { ...READING, ...CLOSED },
+    call: (input) =>
+      answering(options, async () => {
+        const action = statementOf(readInput(inputSchema, input));
+        return answerOfRows(await runtime.query({ adapter, action }));
+      }),
+  };
+}
+
+function statusTool(options: AgentToolsOptions): AgentTool {
+  const own = options.requests.forAgent(options.agent);
+  const waitSeconds = { type: 'number', minimum: 0, maximum: MAX_WAIT_S };
+  const request = { type: 'string', maxLength: 64 };
+  const inputSchema = closed({ request, waitSeconds }, ['request']);
+  return {
+    name: 'request_status',
+    description: 'Tells where a request stands. It waits up to waitSeconds for the verdict.',
+    inputSchema,
+    annotations: { ...READING, ...CLOSED },
+    call: (input, { signal } = {}) =>
+      answering(options, async () => {
+        const fields = readInput(inputSchema, input);
+        const { request: id, waitSeconds: seconds = 0 } = fields;
+        const isTime = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_WAIT_S;
+        if (typeof id !== 'string' || !isTime)
+          throw invalid(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
+        const waiting = { waitMs: seconds * 1000, ...(signal && { signal }) };
+        return answerOf(await own.wait(id, waiting));
+      }),
+  };
+}
+
+async function answering(
+  { onFault }: AgentToolsOptions,
+  work: () => Promise<ToolAnswer>,
+): Promise<ToolAnswer> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error && error.name === 'AbortError') throw error;
+    const answer = answerOfError(error);
+    if (answer.status === 'unavailable') onFault?.(error);
+    return answer;
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A plain copy of the input, within bounds and with known fields only. */
+function readInput({ properties = {}, required = [] }: JsonSchema, input: unknown): Fields {
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+  if (!isObject) throw invalid('it is not an object');
+  const { length } = canonical(input);
+  if (length > MAX_INPUT) throw invalid(`it is longer than ${MAX_INPUT} characters`);
+  const fields = structuredClone(input) as Fields;
+  const unknown = Object.keys(fields).find((name) => !Object.hasOwn(properties, name));
+  if (unknown !== undefined) throw invalid(`it has an unknown field "${unknown.slice(0, 100)}"`);
+  const missing = required.find((name) => fields[name] === undefined);
+  if (missing !== undefined) throw invalid(`it has no "${missing}"`);
+  return fields;
+}
+
+function statementOf({ sql, values }: Fields): Fields {
+  return { sql, ...(values !== undefined && { values }) };
+}
+
+function closed(
+  properties: Readonly<Record<string, object>>,
+  required: readonly string[],
+): JsonSchema {
+  return { type: 'object', properties, required, additionalProperties: false };
+}
+
+/** What model providers take for the name of a tool. */
+function toolName(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
+}
+
+function isAttemptOpen(error: unknown): boolean {
+  return error instanceof EffectMatchError && error.code === 'ERR_EM_ATTEMPT_OPEN';
+}
+
+function invalid(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
+  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the input cannot be used: ${why}`);
+}
+
+function misconfigured(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
+  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `agent tools: ${why}`);
+}

@@ -1,0 +1,187 @@
+import type { AgentServers } from '../mcp/server.ts';
+import { newToken } from '../mcp/token.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import { GuidedError, hasCode } from './fault.ts';
+import { type Output, printableLine } from './output.ts';
+import { openConfigured } from './requests.ts';
+import { packageVersion } from './version.ts';
+
+const AGENT_EXAMPLE = `requests: {
+  store: 'effectmatch.requests.db',
+  link: 'https://approvals.example/{id}', // a page of yours, if any
+},
+agents: {
+  'billing-agent': {
+    operations: ['pay-invoice'], // tools; each call waits for an approval
+    sql: ['books'],              // guarded SQL: sql_books
+    read: ['books'],             // read_books
+    token: 'sha256:…',           // for --http; --new-token makes one
+  },
+},`;
+const COMMAND = '"command": "npx"';
+const ARGUMENTS =
+  '"args": ["effectmatch", "mcp", "--agent", "billing-agent",\n' +
+  '               "--config", "/srv/books/effectmatch.config.ts"]';
+
+/** Serves agents over MCP. */
+export const mcp: Verb = {
+  name: 'mcp',
+  summary: 'serve agents over MCP: operations, guarded SQL and reading as tools',
+  about: `Serves one agent over stdin and stdout, or with --http every agent that has a token. A tool
+that would change something answers "approval-required" until a person has approved the exact
+outcome; this server then executes it. An agent cannot approve, and sees only its own requests.
+It ends when the client closes stdin, or with Ctrl-C. It needs the package
+@modelcontextprotocol/server.`,
+  flags: {
+    agent: {
+      value: 'NAME',
+      about: 'stdio: which agent of the configuration this is (default: the only one)',
+      excludes: ['http'],
+    },
+    http: { value: 'PORT', about: 'serve Streamable HTTP on 127.0.0.1 and this port' },
+    run: { value: 'TEXT', about: 'the same call in one run is one request (default: mcp)' },
+    'new-token': {
+      about: "print a new token for an agent, and the digest for the configuration's `token`",
+      excludes: ['agent', 'http', 'run', 'config'],
+    },
+    ...CONFIG_FLAG,
+  },
+  examples: [
+    'effectmatch mcp --agent billing-agent',
+    'effectmatch mcp --http 8765',
+    'effectmatch mcp --new-token',
+  ],
+  blocks: [
+    { title: 'Agents, in the configuration:', text: AGENT_EXAMPLE },
+    {
+      title: 'Claude Desktop, Cursor, Windsurf and others (mcp.json):',
+      text: `{ "mcpServers": { "effectmatch": {\n    ${COMMAND},\n    ${ARGUMENTS} } } }`,
+    },
+    {
+      title: 'VS Code (.vscode/mcp.json):',
+      text: `{ "servers": { "effectmatch": { "type": "stdio",\n    ${COMMAND},\n    ${ARGUMENTS} } } }`,
+    },
+    {
+      title: 'Claude Code:',
+      text: `claude mcp add effectmatch -- npx effectmatch mcp --agent billing-agent \\
+  --config /srv/books/effectmatch.config.ts`,
+    },
+    {
+      title: 'Codex (~/.codex/config.toml):',
+      text: `[mcp_servers.effectmatch]
+command = "npx"
+args = ["effectmatch", "mcp", "--agent", "billing-agent",
+        "--config", "/srv/books/effectmatch.config.ts"]`,
+    },
+    {
+      title: 'Over HTTP:',
+      text: `{ "mcpServers": { "effectmatch": { "type": "http",
+    "url": "http://127.0.0.1:8765/mcp",
+    "headers": { "Authorization": "Bearer emt_…" } } } }`,
+    },
+  ],
+  async run(args, output) {
+    if (args.has('new-token')) return printToken(output);
+    const port = args.count('http', 0);
+    if (port !== undefined && port > 65_535)
+      throw args.wrong(`--http takes a port up to 65535, not ${port}`);
+    // stdout belongs to the protocol, whatever a configuration file prints.
+    if (port === undefined) console.log = console.error;
+    const served = await importServer();
+    await using opened = await openConfigured(args);
+    const servers = served.openAgentServers({
+      ...opened,
+      run: args.value('run') ?? 'mcp',
+      version: packageVersion(),
+      log: report,
+      onFault: (agent, error) => reportFault(`${agent}: no answer`, error),
+    });
+    const ending = endOnSignal();
+    const onError = (error: Error) => reportFault('a message was not served', error);
+    opened.requests.start();
+    if (port === undefined) {
+      const agent = chooseAgent(args, servers);
+      report(`serving ${agent} on stdio`);
+      await served.serveAgentOnStdio(servers, agent, { signal: ending, onError });
+      return EXIT.done;
+    }
+    demandToken(servers);
+    const listening = await served.listenHttp(servers, { port, onError });
+    output.document({ url: listening.url });
+    output.line(`listening on ${listening.url}`);
+    await aborted(ending);
+    await listening.close();
+    return EXIT.done;
+  },
+};
+
+function printToken(output: Output): ExitCode {
+  const { token, digest } = newToken();
+  output.document({ token, digest });
+  output.line(`token   ${token}`);
+  output.line(`digest  ${digest}`);
+  output.line('Give the token to the agent; it is not shown again. The digest goes into `token`.');
+  return EXIT.done;
+}
+
+/** The SDK is an optional peer. */
+async function importServer(): Promise<typeof import('../mcp/index.ts')> {
+  try {
+    return await import('../mcp/index.ts');
+  } catch (cause) {
+    if (!hasCode(cause, 'ERR_MODULE_NOT_FOUND')) throw cause;
+    const message = 'the package @modelcontextprotocol/server is not installed; nothing was done';
+    const next = 'run `npm install @modelcontextprotocol/server`';
+    throw new GuidedError('ERR_EM_CONFIG_INVALID', message, next, cause);
+  }
+}
+
+/** What the server tells its operator. Words of agents and drivers may hold control characters. */
+function report(line: string): void {
+  process.stderr.write(`effectmatch: ${printableLine(line)}\n`);
+}
+
+/** Messages of errors may quote what was sent, so only their codes are logged. */
+function reportFault(what: string, error: unknown): void {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unexpected';
+  report(`${what}: ${code}`);
+  if ((process.env.EFFECTMATCH_DEBUG ?? '') !== '') console.error(error);
+}
+
+function chooseAgent(args: Arguments, { agents }: AgentServers): string {
+  const wanted = args.value('agent');
+  const names = [...agents.keys()];
+  if (wanted !== undefined && agents.has(wanted)) return wanted;
+  const [only, second] = names;
+  if (wanted === undefined && only !== undefined && second === undefined) return only;
+  if (only === undefined) throw withoutAgents('the configuration has no `agents`');
+  const known = names.join(', ');
+  throw args.wrong(
+    wanted === undefined
+      ? `name the agent with --agent: ${known}`
+      : `unknown agent "${wanted}"; there are ${known}`,
+  );
+}
+
+function demandToken({ agents }: AgentServers): void {
+  if ([...agents.values()].some(({ digests }) => digests.length > 0)) return;
+  throw withoutAgents('no agent in the configuration has a `token`');
+}
+
+function withoutAgents(what: string): GuidedError<'ERR_EM_CONFIG_INVALID'> {
+  const next = 'add one; `effectmatch mcp --help` shows how';
+  return new GuidedError('ERR_EM_CONFIG_INVALID', `${what}; nothing was done`, next);
+}
+
+/** The second signal ends the process at once. */
+function endOnSignal(): AbortSignal {
+  const ending = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(name, () => ending.abort());
+  return ending.signal;
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}

@@ -1,0 +1,156 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { type Context, Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { getCookie, setCookie } from 'hono/cookie';
+import { type Clock, systemClock } from '../contract/clock.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { Requests } from '../requests/requests.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { isSameWord, LocalSessions, SECURITY_HEADERS, type Session } from './access.ts';
+import { EventStream } from './events.ts';
+import { type Html, html } from './html.ts';
+import { type PageOptions, page } from './layout.ts';
+import { addPages } from './pages.ts';
+
+/** What the console needs. */
+export interface ConsoleOptions {
+  readonly runtime: Runtime;
+  readonly requests: Requests;
+  /** The adapters whose boundaries are shown. */
+  readonly adapters: readonly string[];
+  /** Where browsers reach it, such as `http://127.0.0.1:8080`. Other names are refused. */
+  readonly origin: string;
+  /** Public keys of issuers, and whose they are: a browser with one of these keys can sign. */
+  readonly issuers: Readonly<Record<string, string>>;
+  /** As whom answers are recorded that carry no signature, such as declining. */
+  readonly user: string;
+  readonly clock?: Clock;
+}
+
+/** What a handler knows about the one who asks. */
+export interface Env {
+  Variables: { session: Session };
+}
+
+/** What the pages work with. */
+export interface Console extends Required<ConsoleOptions> {
+  readonly events: EventStream;
+  show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
+}
+
+/** What differs between the pages' frames. */
+export type Shown = Pick<PageOptions, 'title' | 'section' | 'notice'> & {
+  readonly status?: number;
+};
+
+/** The console as a handler of requests. It reads and answers; it has no key and cannot approve. */
+export interface ConsoleApp extends AsyncDisposable {
+  fetch(request: Request): Response | Promise<Response>;
+  /** The address that signs its user in, once. */
+  createLink(): string;
+}
+
+const COOKIE = 'effectmatch_session';
+const MAX_BODY = 64 * 1024 * 1024;
+const ASSETS = ['console.css', 'console.js', 'signer.js', 'icon.svg'] as const;
+const TYPES: Readonly<Record<string, string>> = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+/** The console of a deployment whose requests are open. Dispose of it before the requests. */
+export function createConsole(options: ConsoleOptions): ConsoleApp {
+  const { clock = systemClock, origin, user, requests } = options;
+  const sessions = new LocalSessions(user, clock);
+  const events = new EventStream(requests);
+  const app = new Hono<Env>();
+  guard(app, origin, sessions);
+  addPages(app, { ...options, clock, events, show: showWith(requests) });
+  return {
+    fetch: (request) => app.fetch(request),
+    createLink: () => `${origin}/enter/${sessions.createEntry()}`,
+    [Symbol.asyncDispose]: () => events.close(),
+  };
+}
+
+/** What every request must pass before it reaches a page. */
+function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
+  const { host } = new URL(origin);
+  app.use(async (c, next) => {
+    await next();
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.res.headers.set(name, value);
+  });
+  app.onError((error, c) => {
+    const known = error instanceof EffectMatchError ? error : undefined;
+    const status = known === undefined ? 500 : statusOf(known.code);
+    const words =
+      known === undefined ? 'It failed on the server.' : `${known.code}: ${known.message}`;
+    return c.html(bare('This did not work', words), status);
+  });
+  app.notFound((c) => c.html(bare('Not found', 'There is no such page.'), 404));
+  // A name that leads here from elsewhere must not reach what only this address may see.
+  app.use(async (c, next) => {
+    if (c.req.header('host') !== host) return c.html(bare('Wrong address', `Open ${origin}`), 421);
+    return await next();
+  });
+  app.use(bodyLimit({ maxSize: MAX_BODY }));
+  for (const name of ASSETS) addAsset(app, name);
+  app.get('/enter/:entry', (c) => {
+    const secret = sessions.enter(c.req.param('entry'));
+    if (secret === undefined) return c.html(bare('This link was used', NEW_LINK), 401);
+    setCookie(c, COOKIE, secret, { httpOnly: true, sameSite: 'Strict', path: '/' });
+    // A redirect would lose a strict cookie where the link was opened from another page.
+    return c.html(bare('Signed in', html`<a href="/">Open the inbox</a>`));
+  });
+  app.use(async (c, next) => {
+    const session = sessions.find(getCookie(c, COOKIE));
+    if (session === undefined) return c.html(bare('Not signed in', NEW_LINK), 401);
+    c.set('session', session);
+    return await next();
+  });
+  app.on('POST', '*', async (c, next) => {
+    const from = c.req.header('origin') ?? c.req.header('referer') ?? '';
+    const form = await c.req.parseBody();
+    const isOwn = from === origin || from.startsWith(`${origin}/`);
+    if (!isOwn || !isSameWord(String(form.form ?? ''), c.get('session').formToken))
+      return c.html(bare('Refused', 'This form was not sent from a page of yours.'), 403);
+    return await next();
+  });
+}
+
+const NEW_LINK = 'Open the link that `effectmatch serve` prints; it works once.';
+
+function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
+  const file = new URL(`./assets/${name}`, import.meta.url);
+  // The signer is bundled when the package is built. Without it, pages offer the command line alone.
+  const content = existsSync(file) ? readFileSync(file) : '';
+  const type = TYPES[name.split('.')[1] ?? ''] ?? '';
+  app.get(`/assets/${name}`, (c) => c.body(content, 200, { 'content-type': type }));
+}
+
+/** The frame around a page, with how many requests wait. */
+function showWith(requests: Requests): Console['show'] {
+  return async (c, options, content) => {
+    const pending = await requests.list({ state: 'pending', limit: 100 });
+    const { user } = c.get('session');
+    const text = page({ ...options, waiting: pending.length, user }, content);
+    return c.html(text);
+  };
+}
+
+/** A page without navigation, for those who are not signed in. */
+function bare(title: string, words: string | Html): string {
+  return html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · EffectMatch</title><link rel="stylesheet" href="/assets/console.css">
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml"></head>
+<body><main><h1>${title}</h1><p>${words}</p></main></body></html>
+`.text;
+}
+
+function statusOf(code: string): 400 | 404 | 409 | 500 {
+  if (code === 'ERR_EM_NOT_FOUND') return 404;
+  if (code === 'ERR_EM_REQUEST_CLOSED') return 409;
+  return code === 'ERR_EM_INTERNAL' ? 500 : 400;
+}

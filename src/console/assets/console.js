@@ -1,0 +1,40 @@
+// Keeps pages fresh: when the server says that a request has changed, the page is fetched again,
+// unless somebody is reading something that would close or writing something that would be lost.
+const main = document.querySelector('main');
+
+function isBusy() {
+  const busy = 'dialog[open], main details[open], main button:disabled, main .problem';
+  if (document.querySelector(busy) !== null) return true;
+  const fields = [...document.querySelectorAll('main textarea, main input:not([type=hidden])')];
+  return fields.some((field) => field === document.activeElement || field.value !== '');
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { 'effectmatch-refresh': 'yes' } });
+  if (!answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  if (isBusy()) return offerRefresh();
+  const notices = main.querySelectorAll('.notice');
+  main.replaceChildren(...notices, ...fresh.querySelector('main').childNodes);
+  document.querySelector('nav').replaceWith(fresh.querySelector('nav'));
+  document.dispatchEvent(new Event('refreshed'));
+}
+
+function offerRefresh() {
+  if (document.querySelector('.changed') !== null) return;
+  const note = document.createElement('p');
+  note.className = 'notice changed';
+  note.setAttribute('role', 'status');
+  const link = document.createElement('a');
+  link.href = location.href;
+  link.textContent = 'Something has changed meanwhile. Show it.';
+  note.append(link);
+  main.prepend(note);
+}
+
+new EventSource('/events').addEventListener('request', ({ data: id }) => {
+  const [, section, shown] = location.pathname.split('/');
+  if (section === 'requests' && shown !== id) return;
+  if (isBusy()) return offerRefresh();
+  void refresh();
+});

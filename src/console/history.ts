@@ -1,0 +1,110 @@
+import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
+import { approvedRecord } from '../protocol/manifest.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import { renderTerminal } from '../protocol/render-terminal.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import { changesOfDiff, changeTables, summarise } from './changes.ts';
+import { type Html, html } from './html.ts';
+import { badge, moment, type Tone } from './layout.ts';
+
+const TONES: Readonly<Record<Terminal['kind'], Tone>> = {
+  committed: 'good',
+  rejected: 'bad',
+  diverged: 'bad',
+  indeterminate: 'warn',
+};
+
+/** What was decided lately, newest first. */
+export function history(terminals: readonly Terminal[], nowMs: number): Html {
+  const counts = Object.keys(TONES).map((kind) => {
+    const count = terminals.filter((terminal) => terminal.kind === kind).length;
+    return html`<li><b>${count}</b> ${kind}</li>`;
+  });
+  const rows = terminals.map((terminal) => {
+    const { kind, occurrence, task, adapter, recordedAt } = terminal;
+    const why = 'reason' in terminal ? terminal.reason : '';
+    return html`<tr><td>${badge(TONES[kind], kind)}</td><td>${adapter}</td>
+<td><a href="/history/${occurrence}">${shortTask(task)}</a></td><td>${why}</td><td>${moment(Date.parse(recordedAt), nowMs)}</td></tr>`;
+  });
+  return html`<h1>History</h1>
+<ul class="counts" aria-label="verdicts shown">${counts}</ul>
+${
+  rows.length === 0
+    ? html`<p class="empty">Nothing was executed yet.</p>`
+    : html`<div class="scroll" tabindex="0" role="region" aria-label="verdicts"><table class="plain">
+<thead><tr><th scope="col">Verdict</th><th scope="col">Adapter</th><th scope="col">Task</th><th scope="col">Reason</th><th scope="col">When</th></tr></thead>
+<tbody>${rows}</tbody></table></div>`
+}`;
+}
+
+/** What one occurrence has in the ledger. */
+export interface OccurrencePage {
+  readonly occurrence: OccurrenceId;
+  readonly terminal: Terminal | undefined;
+  readonly holder: Awaited<ReturnType<Ledgers['holder']>>;
+  readonly rows: readonly JournalEntry[];
+  readonly nowMs: number;
+}
+
+/** One occurrence from its claim to the release of dependent work. */
+export function occurrencePage(options: OccurrencePage): Html {
+  const { occurrence, terminal, holder, rows, nowMs } = options;
+  const approved = holder && approvedRecord.parseText(holder.approvedText);
+  const diff =
+    terminal !== undefined && 'outcome' in terminal && terminal.outcome !== undefined
+      ? terminal.outcome
+      : undefined;
+  const state =
+    terminal === undefined ? badge('warn', 'open') : badge(TONES[terminal.kind], terminal.kind);
+  return html`<p class="crumbs"><a href="/history">History</a></p>
+<div class="title"><h1>Change in ${terminal?.adapter ?? holder?.claim.record.adapter ?? 'nothing'}</h1>${state}</div>
+<p class="aside">${taskLine(terminal?.task ?? holder?.claim.record.task ?? '')} · <code>${occurrence}</code></p>
+<div class="columns"><div class="wide">
+${terminal !== undefined && html`<section class="verdict ${terminal.kind}"><h2>What happened</h2><pre>${renderTerminal(terminal)}</pre></section>`}
+${diff !== undefined && 'diff' in diff && approved && html`<section><h2>Differences</h2>${changeTables(changesOfDiff(diff.diff), approved.registration)}</section>`}
+${
+  approved &&
+  html`<section><h2>What was approved</h2><p class="summary">${summarise(approved.effects)}</p>${changeTables(
+    approved.effects.slice(0, 100).map((effect) => ({ effect })),
+    approved.registration,
+  )}</section>`
+}
+</div><aside class="narrow">
+<section class="card"><h2>Timeline</h2><ol class="timeline">${rows.map((row) => timelineRow(row, nowMs))}</ol></section>
+${
+  terminal?.kind === 'committed' &&
+  html`<section class="card"><h2>Receipt</h2><p class="aside">Signed by this deployment. <code>effectmatch verify</code> checks it offline.</p>
+<p><a href="/history/${occurrence}/receipt.json" download>Download the receipt</a></p></section>`
+}
+</aside></div>`;
+}
+
+const REQUEST = /^req_[0-9a-f]{40}$/;
+
+/** The id of a request is long and says little; other tasks have names. */
+export function shortTask(task: string): string {
+  return REQUEST.test(task) ? task.slice(0, 12) : task;
+}
+
+function taskLine(task: string): Html {
+  if (!REQUEST.test(task)) return html`task ${task}`;
+  return html`<a href="/requests/${task}">request ${shortTask(task)}</a>`;
+}
+
+function timelineRow(entry: JournalEntry, nowMs: number): Html {
+  const { kind, record } = entry;
+  const at = timeOf(record);
+  const word = 'state' in record ? `${kind}: ${record.state}` : kind;
+  const detail =
+    'kind' in record ? record.kind : 'continuation' in record ? record.continuation : '';
+  return html`<li><b>${word}</b> ${String(detail)} <span class="aside">${at === undefined ? '' : moment(at, nowMs)} · row ${entry.seq}</span></li>`;
+}
+
+function timeOf(record: object): number | undefined {
+  const names = ['recordedAt', 'claimedAt', 'consumedAt', 'at', 'voidedAt'];
+  for (const name of names) {
+    const text: unknown = Reflect.get(record, name);
+    if (typeof text === 'string') return Date.parse(text);
+  }
+  return undefined;
+}

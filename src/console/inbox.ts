@@ -1,0 +1,92 @@
+import { showText } from '../protocol/render-text.ts';
+import type { ApprovalRequest, RequestState } from '../requests/request.ts';
+import { headline } from './changes.ts';
+import { type Html, html } from './html.ts';
+import { badge, moment, type Tone } from './layout.ts';
+
+/** Which requests the inbox shows. */
+export interface InboxFilter {
+  readonly state: RequestState | 'all';
+  readonly by: string;
+  readonly adapter: string;
+}
+
+/** What the inbox shows. */
+export interface InboxPage {
+  readonly requests: readonly ApprovalRequest[];
+  readonly filter: InboxFilter;
+  readonly nowMs: number;
+  /** The address of the next page, if there is one. */
+  readonly next?: string | undefined;
+}
+
+const FILTERS: readonly (readonly [InboxFilter['state'], string])[] = [
+  ['pending', 'Waiting'],
+  ['stale', 'Stale'],
+  ['approved', 'Approved'],
+  ['committed', 'Committed'],
+  ['rejected', 'Rejected'],
+  ['declined', 'Declined'],
+  ['expired', 'Expired'],
+  ['all', 'All'],
+];
+
+const TONES: Readonly<Record<RequestState, Tone>> = {
+  pending: 'warn',
+  approved: 'plain',
+  running: 'plain',
+  committed: 'good',
+  rejected: 'bad',
+  diverged: 'bad',
+  indeterminate: 'warn',
+  declined: 'bad',
+  expired: 'plain',
+  withdrawn: 'plain',
+  stale: 'warn',
+};
+
+/** Where a request stands, as a coloured word. */
+export function stateBadge(state: RequestState): Html {
+  return badge(TONES[state], state === 'pending' ? 'waiting' : state);
+}
+
+/** What waits for an answer, newest first. */
+export function inbox({ requests, filter, nowMs, next }: InboxPage): Html {
+  return html`<h1>Inbox</h1>
+${filterBar(filter)}
+${requests.length === 0 ? emptyInbox(filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, nowMs))}</ol>`}
+${next !== undefined && html`<p class="more"><a href="${next}">Older requests</a></p>`}`;
+}
+
+function filterBar({ state, by, adapter }: InboxFilter): Html {
+  const links = FILTERS.map(([name, label]) => {
+    const rest = new URLSearchParams({ ...(by && { by }), ...(adapter && { adapter }) });
+    rest.set('state', name);
+    const current = name === state && html` aria-current="true"`;
+    return html`<a href="/?${rest.toString()}"${current}>${label}</a>`;
+  });
+  return html`<div class="filters"><nav aria-label="State">${links}</nav>
+<form action="/" method="get"><input type="hidden" name="state" value="${state}">
+<label>agent <input name="by" value="${by}" size="12"></label>
+<label>adapter <input name="adapter" value="${adapter}" size="10"></label>
+<button>Filter</button></form></div>`;
+}
+
+function emptyInbox({ state, by, adapter }: InboxFilter): Html {
+  const isNarrow = by !== '' || adapter !== '';
+  const what = state === 'pending' && !isNarrow ? 'Nothing waits for an answer.' : 'No requests.';
+  return html`<p class="empty">${what}</p>`;
+}
+
+function row(request: ApprovalRequest, nowMs: number): Html {
+  const { id, state, by, operation, adapter, reason = '', detail, askedAt, expiresAt } = request;
+  const waits = state === 'pending' && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
+  const said = detail ?? reason;
+  return html`<li><a class="row" href="/requests/${id}">
+<span class="head">${stateBadge(state)} <b>${operation ?? adapter}</b>
+${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
+<span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}${waits}</span>
+<span class="what">${headline(request.proposal.approved.effects)}</span>
+<span class="said">${showText(said.split('\n')[0] ?? '')}</span>
+</a></li>`;
+}

@@ -1,0 +1,8 @@
+/**
+ * The console for approvers and operators, as a `fetch` handler.
+ *
+ * @module
+ */
+import '../node-version.ts';
+
+export { type ConsoleApp, type ConsoleOptions, createConsole } from './app.ts';

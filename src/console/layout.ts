@@ -1,0 +1,86 @@
+import { type Html, html } from './html.ts';
+
+/** Where a page belongs in the navigation. */
+export type Section = 'inbox' | 'history' | 'operations';
+
+/** What every page has around its content. */
+export interface PageOptions {
+  readonly title: string;
+  readonly section: Section;
+  /** How many requests wait; shown beside the inbox. */
+  readonly waiting: number;
+  /** Who is signed in. */
+  readonly user: string;
+  /** Said once at the top, after something was done or refused. */
+  readonly notice?: { readonly tone: 'good' | 'bad'; readonly text: string } | undefined;
+}
+
+const SECTIONS: readonly (readonly [Section, string, string])[] = [
+  ['inbox', '/', 'Inbox'],
+  ['history', '/history', 'History'],
+  ['operations', '/operations', 'Operations'],
+];
+
+/** A whole page. Scripts only refresh it: everything can be read without them. */
+export function page(options: PageOptions, content: Html): string {
+  const { title, section, waiting, user, notice } = options;
+  const links = SECTIONS.map(([name, path, label]) => {
+    const count = name === 'inbox' && waiting > 0 && html`<span class="count">${waiting}</span>`;
+    const current = name === section && html` aria-current="page"`;
+    return html`<a href="${path}"${current}>${label}${count}</a>`;
+  });
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · EffectMatch</title>
+<link rel="stylesheet" href="/assets/console.css">
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
+<script src="/assets/console.js" defer></script>
+<script src="/assets/signer.js" type="module"></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to content</a>
+<header class="bar">
+<a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="20" height="20">EffectMatch</a>
+<nav aria-label="Sections">${links}</nav>
+<span class="user">${user}</span>
+</header>
+<main id="content">
+${notice && html`<p class="notice ${notice.tone}" role="status">${notice.text}</p>`}
+${content}
+</main>
+</body>
+</html>
+`.text;
+}
+
+/** A word in a coloured pill. */
+export function badge(tone: Tone, word: string): Html {
+  return html`<span class="badge ${tone}">${word}</span>`;
+}
+
+/** What a colour says: nothing yet, done, refused, look here. */
+export type Tone = 'plain' | 'good' | 'bad' | 'warn';
+
+/** A moment as a person reads it, with the exact time behind it. */
+export function moment(ms: number, nowMs: number): Html {
+  const exact = new Date(ms).toISOString();
+  return html`<time datetime="${exact}" title="${exact}">${describeDistance(ms, nowMs)}</time>`;
+}
+
+const UNITS: readonly (readonly [number, string])[] = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1000, 's'],
+];
+
+function describeDistance(ms: number, nowMs: number): string {
+  const distance = Math.abs(nowMs - ms);
+  const [size, unit] = UNITS.find(([length]) => distance >= length) ?? [1000, 's'];
+  const amount = `${Math.floor(distance / size)} ${unit}`;
+  return ms <= nowMs ? `${amount} ago` : `in ${amount}`;
+}

@@ -1,0 +1,156 @@
+import { renderNote } from '../protocol/note.ts';
+import { renderLicense } from '../protocol/render-license.ts';
+import { renderTerminal } from '../protocol/render-terminal.ts';
+import { showText } from '../protocol/render-text.ts';
+import { type ApprovalRequest, isFinal } from '../requests/request.ts';
+import { changesOfDiff, changeTables, type ShownChange, summarise } from './changes.ts';
+import { type Html, html } from './html.ts';
+import { stateBadge } from './inbox.ts';
+import { moment } from './layout.ts';
+
+/** What the page of one request shows. */
+export interface RequestPage {
+  readonly request: ApprovalRequest;
+  /** Proves that a form comes from a page of this session. */
+  readonly formToken: string;
+  readonly nowMs: number;
+  /** Which page of the changes, from 1. */
+  readonly part: number;
+  /** Public keys of issuers, and whose they are. */
+  readonly issuers: Readonly<Record<string, string>>;
+  /** Shown after `renew`: lines that are gone and lines that are new. */
+  readonly difference?: readonly string[] | undefined;
+}
+
+/** So many changes are on one page. */
+export const CHANGES_PER_PAGE = 100;
+
+/** Everything that a person needs to decide, and what became of it. */
+export function requestPage(options: RequestPage): Html {
+  const { request, nowMs, difference } = options;
+  const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
+  const isOpen = state === 'pending';
+  const deadline = isOpen && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
+  return html`<p class="crumbs"><a href="/">Inbox</a></p>
+<div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
+<p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`} · <code>${id}</code></p>
+${detail !== undefined && html`<p class="detail">${showText(detail)}</p>`}
+${difference !== undefined && differenceList(difference)}
+<div class="columns">
+<div class="wide">
+${request.terminal !== undefined && verdict(request)}
+${outcome(options)}
+</div>
+<aside class="narrow">
+${isOpen && answerForms(options)}
+${(state === 'stale' || state === 'expired') && renewForm(options)}
+${said(request)}
+${terms(request)}
+</aside>
+</div>`;
+}
+
+/** What would change, as tables; large outcomes a page at a time. */
+function outcome({ request, part }: RequestPage): Html {
+  const { approved } = request.proposal;
+  const { effects, registration, requires, watch } = approved;
+  const start = (part - 1) * CHANGES_PER_PAGE;
+  const shown = effects.slice(start, start + CHANGES_PER_PAGE).map((effect) => ({ effect }));
+  const parts = Math.max(1, Math.ceil(effects.length / CHANGES_PER_PAGE));
+  const title = isFinal(request.state) ? 'What was approved or asked for' : 'What would change';
+  const others = registration.targets.map(({ name }) => name);
+  return html`<section aria-labelledby="outcome"><h2 id="outcome">${title}</h2>
+<p class="summary">${summarise(effects)}</p>
+${changeTables(shown, registration)}
+${parts > 1 && pages(request.id, part, parts)}
+<p class="aside">Nothing else may change in ${others.join(', ')}.</p>
+${requires.length > 0 && html`<p class="aside">${requires.length} rows must be as they were when this was proposed.</p>`}
+${watch.length > 0 && html`<p class="aside">${watch.length} rows are watched: if one changes, this is stale.</p>`}
+</section>`;
+}
+
+function pages(id: string, part: number, parts: number): Html {
+  const link = (to: number, label: string) =>
+    to >= 1 && to <= parts && html`<a href="/requests/${id}?part=${to}">${label}</a>`;
+  return html`<p class="pages">${link(part - 1, '← before')} page ${part} of ${parts} ${link(part + 1, 'after →')}</p>`;
+}
+
+/** What really happened, and how it differs. */
+function verdict({ terminal, proposal, occurrence }: ApprovalRequest): Html {
+  if (terminal === undefined) return html``;
+  const diff = diffOf(terminal);
+  const differences: readonly ShownChange[] = diff === undefined ? [] : changesOfDiff(diff);
+  return html`<section class="verdict ${terminal.kind}" aria-labelledby="verdict">
+<h2 id="verdict">What happened</h2>
+<pre>${renderTerminal(terminal)}</pre>
+${differences.length > 0 && changeTables(differences, proposal.approved.registration)}
+<p><a href="/history/${occurrence}">Timeline and receipt</a></p>
+</section>`;
+}
+
+function diffOf(terminal: NonNullable<ApprovalRequest['terminal']>) {
+  if (!('outcome' in terminal)) return undefined;
+  const { outcome: found } = terminal;
+  return found !== undefined && 'diff' in found ? found.diff : undefined;
+}
+
+function answerForms({ request: { id }, formToken, issuers }: RequestPage): Html {
+  const token = html`<input type="hidden" name="form" value="${formToken}">`;
+  const known = JSON.stringify(issuers);
+  return html`<section class="card" aria-labelledby="answer"><h2 id="answer">Your answer</h2>
+<h3>Approve</h3>
+<p class="aside">This server has no key and cannot approve: you sign.</p>
+<div id="signer" data-request="${id}" data-form="${formToken}" data-issuers="${known}"></div>
+<details><summary>Sign with the command line</summary>
+<ol class="steps">
+<li><a href="/requests/${id}/proposal.json" download>Download the proposal</a></li>
+<li><pre class="command">effectmatch approve ${fileOf(id)} \\
+  --key YOUR.key.json --out license.json</pre></li>
+<li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
+<label>Send the license <input type="file" name="license" accept="application/json" required></label>
+<button class="primary">Approve with this license</button></form></li>
+</ol></details>
+<h3>Decline</h3>
+<form method="post" action="/requests/${id}/decline">${token}
+<label>Why? The agent is told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
+<button class="danger">Decline</button></form>
+</section>`;
+}
+
+/** What the downloaded proposal is called. */
+export function fileOf(id: string): string {
+  return `${id.slice(0, 12)}.json`;
+}
+
+function renewForm({ request: { id, state }, formToken }: RequestPage): Html {
+  const why =
+    state === 'stale'
+      ? 'What this was proposed for has changed.'
+      : 'It was not answered, or not used, in time.';
+  return html`<section class="card"><h2>Propose again</h2><p class="aside">${why}</p>
+<form method="post" action="/requests/${id}/renew">
+<input type="hidden" name="form" value="${formToken}"><button>Propose again</button></form></section>`;
+}
+
+/** What the agent says; nothing of it is verified. */
+function said({ proposal }: ApprovalRequest): Html {
+  const note = renderNote(proposal.note, { full: true });
+  if (note === '') return html``;
+  return html`<section class="card unverified"><h2>The agent says <span class="badge plain">not verified</span></h2>
+<pre>${note.replace(/^.*:\n/, '').replace(/^ {2}\| /gm, '')}</pre></section>`;
+}
+
+/** The exact text that a signature covers. */
+function terms({ proposal: { draft, approved } }: ApprovalRequest): Html {
+  const text = renderLicense(draft, approved);
+  return html`<details class="card"><summary>The text that is signed</summary><pre>${text}</pre></details>`;
+}
+
+function differenceList(lines: readonly string[]): Html {
+  const shown = lines.map(
+    (line) =>
+      html`<li class="${line.startsWith('+') ? 'insert' : 'delete'}"><code>${line}</code></li>`,
+  );
+  return html`<section class="card difference"><h2>What is different from the earlier proposal</h2>
+${lines.length === 0 ? html`<p>Nothing.</p>` : html`<ul>${shown}</ul>`}</section>`;
+}

@@ -1,0 +1,156 @@
+import {
+  type CallToolResult,
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  type InputRequiredResult,
+  inputRequired,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+  type Tool,
+} from '@modelcontextprotocol/server';
+import { TOOL_ANSWER_SCHEMA, type ToolAnswer } from '../agents/answer.ts';
+import { type AgentTool, agentTools } from '../agents/tools.ts';
+import { invariant } from '../errors.ts';
+import type { Requests } from '../requests/requests.ts';
+import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import { type Agent, readAgents } from './agents.ts';
+
+/** What an MCP server for agents is made of. */
+export interface AgentServersOptions {
+  readonly config: RuntimeConfig;
+  readonly runtime: Runtime;
+  readonly requests: Requests;
+  /** The run of every call: the same call in one run is one request. */
+  readonly run: string;
+  readonly version: string;
+  /** Told what an operator may read: never an input, a row or a token. */
+  readonly log: (line: string) => void;
+  /** Told about every fault that an agent only learns the code of. */
+  readonly onFault: (agent: string, error: unknown) => void;
+}
+
+/** The agents, and a fresh protocol server for one of them. */
+export interface AgentServers {
+  readonly agents: ReadonlyMap<string, Agent>;
+  open(agent: string): Server;
+}
+
+const INSTRUCTIONS =
+  'No tool changes anything before a person has approved its exact outcome. A call that waits for ' +
+  'a person answers approval-required with a link for that person; then call request_status. ' +
+  'Repeating a call never repeats its effect.';
+
+/** Builds each agent's tools once; every connection or HTTP request gets its own server. */
+export function openAgentServers(options: AgentServersOptions): AgentServers {
+  const agents = readAgents(options.config);
+  const offers = new Map(
+    [...agents.values()].map((agent) => [agent.name, offerOf(options, agent)]),
+  );
+  return {
+    agents,
+    open(name) {
+      const [agent, offer] = [agents.get(name), offers.get(name)];
+      invariant(agent !== undefined && offer !== undefined, 'a known agent is served');
+      return serverFor(options, agent, offer);
+    },
+  };
+}
+
+interface Offer {
+  readonly tools: ReadonlyMap<string, AgentTool>;
+  readonly listed: Tool[];
+}
+
+function offerOf(options: AgentServersOptions, agent: Agent): Offer {
+  const { config, requests, runtime, run, onFault } = options;
+  const operations = agent.operations.map((name) => [name, config.operations?.[name]]);
+  const names = new Set([...agent.sql, ...agent.read]);
+  const adapters = [...names].map((name) => {
+    return [name, { sql: agent.sql.includes(name), read: agent.read.includes(name) }] as const;
+  });
+  const tools = agentTools({
+    ...{ requests, runtime, run, agent: agent.name },
+    operations: Object.fromEntries(operations),
+    adapters: Object.fromEntries(adapters),
+    onFault: (error) => onFault(agent.name, error),
+  });
+  const listed = tools.map(({ name, description, inputSchema, annotations }) => {
+    return { name, description, inputSchema, outputSchema: TOOL_ANSWER_SCHEMA, annotations };
+  });
+  const byName = new Map(tools.map((tool) => [tool.name, tool]));
+  return { tools: byName, listed: listed as unknown as Tool[] };
+}
+
+function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Server {
+  const { version, log } = options;
+  const server = new Server(
+    { name: 'effectmatch', title: 'EffectMatch', version },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler('tools/list', () => ({ tools: offer.listed }));
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const tool = offer.tools.get(params.name);
+    if (tool === undefined) throw unknownTool(params.name);
+    const answer = await call(agent, tool, params.arguments ?? {}, context);
+    log(`${agent.name}: ${tool.name}: ${answer.status} ${answer.code ?? answer.request ?? ''}`);
+    const isAsking = tool.show !== undefined;
+    return (isAsking && sendToLink(server, context, answer)) || resultOf(answer);
+  });
+  return server;
+}
+
+/** Over HTTP every message is counted before it is read. */
+async function call(
+  { pace }: Agent,
+  tool: AgentTool,
+  input: unknown,
+  { http, mcpReq }: ServerContext,
+): Promise<ToolAnswer> {
+  if (http === undefined && !pace.take()) return TOO_OFTEN;
+  return await tool.call(input, { signal: mcpReq.signal });
+}
+
+const TOO_OFTEN: ToolAnswer = {
+  status: 'unavailable',
+  code: 'ERR_EM_RATE_LIMITED',
+  next: 'Too many calls in a minute; nothing was done; call it again later.',
+};
+
+/**
+ * Has a client that can do so open the link for its user, once per call. What the client answers
+ * is not looked at: only a license approves.
+ */
+function sendToLink(
+  server: Server,
+  { mcpReq }: ServerContext,
+  { status, link }: ToolAnswer,
+): InputRequiredResult | undefined {
+  if (status !== 'approval-required' || link === undefined) return undefined;
+  const hasAnswered = mcpReq.inputResponses !== undefined;
+  // A client of 2026 says with every message what it can do, one of 2025 once, at the start.
+  const envelope = mcpReq.envelope as { readonly [key: string]: ClientCapabilities } | undefined;
+  const can = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities();
+  const canOpen = can?.elicitation?.url !== undefined;
+  if (hasAnswered || !canOpen || !/^https?:\/\//.test(link)) return undefined;
+  const message = 'This change waits for approval. Open the page to see and to answer it.';
+  return inputRequired({
+    inputRequests: { approval: inputRequired.elicitUrl({ message, url: link }) },
+  });
+}
+
+function resultOf(answer: ToolAnswer): CallToolResult {
+  const isError = answer.status === 'refused' || answer.status === 'unavailable';
+  return {
+    content: [{ type: 'text', text: JSON.stringify(answer) }],
+    structuredContent: { ...answer },
+    ...(isError && { isError }),
+  };
+}
+
+function unknownTool(name: string): ProtocolError {
+  const message = `ERR_EM_NOT_FOUND: unknown tool "${name.slice(0, 80).toWellFormed()}"`;
+  const data = { code: 'ERR_EM_NOT_FOUND' };
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message, data);
+}

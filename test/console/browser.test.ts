@@ -1,0 +1,113 @@
+// Goal: a person with a browser and a key file approves what agents ask for, from the command that
+// serves the inbox to the verdict. Method: `effectmatch serve --demo` as a real process, Chromium,
+// and `effectmatch approve` as the person would run it.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { openChromium, skipWithoutChromium } from '../chromium.ts';
+import { runCommand, startCommand } from '../cli/command.ts';
+
+/** Starts the command and returns what it prints when it listens. */
+async function startServing() {
+  const { child, ended } = startCommand(['serve', '--demo']);
+  let printed = '';
+  child.stdout.setEncoding('utf8');
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
+    printed += chunk;
+    if (printed.includes('Ctrl-C')) break;
+  }
+  const link = /http:\S+\/enter\/\S+/.exec(printed)?.[0] ?? '';
+  const key = /key: (\S+)/.exec(printed)?.[1] ?? '';
+  return { child, ended, link, key };
+}
+
+describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
+  let browser: Browser;
+  let served: Awaited<ReturnType<typeof startServing>>;
+  let page: Page;
+  const complaints: string[] = [];
+
+  before(async () => {
+    [browser, served] = await Promise.all([openChromium(), startServing()]);
+    page = await browser.newPage();
+    page.on('console', (message) => {
+      if (message.type() === 'error') complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await page.goto(served.link);
+    await page.getByRole('link', { name: 'Open the inbox' }).click();
+  });
+
+  after(async () => {
+    await browser?.close();
+    served?.child.kill('SIGINT');
+    await served?.ended;
+  });
+
+  test('a proposal is downloaded, signed with the command line, sent back, and committed', async () => {
+    assert.equal(await page.locator('.list li').count(), 3);
+    await page.getByText('"350.00"').click();
+    await page.getByText('Sign with the command line').click();
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'Download the proposal' }).click();
+    const proposal = join(dirname(served.key), 'proposal.json');
+    await (await downloading).saveAs(proposal);
+    const out = join(dirname(served.key), 'license.json');
+    const signed = await runCommand([
+      'approve',
+      proposal,
+      '--key',
+      served.key,
+      '--yes',
+      '--out',
+      out,
+    ]);
+    assert.equal(signed.code, 0, signed.stderr);
+    await page.setInputFiles('input[type=file]', out);
+    await page.getByRole('button', { name: 'Approve with this license' }).click();
+    await page.getByText('committed: what became durable').waitFor();
+    await page.getByRole('link', { name: 'Timeline and receipt' }).click();
+    assert.equal(await page.locator('.timeline li').count(), 2);
+  });
+
+  test('declining with the keyboard alone closes the request, and the inbox follows', async () => {
+    await page.getByRole('link', { name: 'Inbox' }).first().click();
+    const watching = await browser.newPage({ storageState: await page.context().storageState() });
+    await watching.goto(page.url());
+    assert.equal(await watching.locator('.list li').count(), 2);
+    await page.locator('a.row').first().press('Enter');
+    const reason = page.getByLabel('Why? The agent is told.');
+    await reason.focus();
+    await page.keyboard.type('too expensive');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('Declined. The agent is told why.').waitFor();
+    await watching.locator('.list li:only-child').waitFor();
+    await watching.close();
+  });
+
+  test('no page is wider than a phone, in light and dark', async () => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    const first = await page.goto(new URL('/', served.link).href);
+    assert.equal(first?.status(), 200);
+    const request = await page.locator('a.row').first().getAttribute('href');
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const path of ['/', request ?? '', '/history', '/operations', '/?state=all']) {
+        await page.goto(new URL(path, served.link).href);
+        const width = await page.evaluate('document.documentElement.scrollWidth');
+        assert.equal(width, 360, `${colorScheme} ${path}`);
+      }
+    }
+  });
+
+  test('the browser had nothing to complain about, and Ctrl-C removes the demo', async () => {
+    assert.deepEqual(complaints, []);
+    await browser.close();
+    served.child.kill('SIGINT');
+    assert.equal((await served.ended).code, 0);
+    assert.equal(existsSync(dirname(served.key)), false);
+  });
+});

@@ -1,0 +1,220 @@
+// Goal: the console shows what would change and what became of it, takes answers only from a page
+// of its own, and cannot approve. Method: its handler on a real host, asked as a browser would ask.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseProposal } from '../../src/crypto/proposal.ts';
+import { pay } from '../requests/office.ts';
+import { openConsole, Visitor } from './visitor.ts';
+
+const ask = (payee: string, reason = 'it is due') => ({
+  by: 'agent',
+  run: 'run',
+  reason,
+  ...pay(payee),
+});
+
+test('a request is read in the inbox, signed elsewhere, sent back and executed once', async () => {
+  await using site = await openConsole();
+  const { requests, office, app } = site;
+  const { id } = await requests.ask(ask('globex'));
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  assert.match(await visitor.read('/'), /globex/);
+  const page = await visitor.read(`/requests/${id}`);
+  assert.match(page, /<code class="text ">&quot;globex&quot;<\/code>/);
+  const proposal = await (await visitor.get(`/requests/${id}/proposal.json`)).text();
+  const license = JSON.stringify(office.alice.sign(parseProposal(proposal), { expiresIn: '10m' }));
+  const sent = await visitor.answer(id, 'license', { license: new Blob([license]) });
+  assert.match(sent, /^303 .*Approved/);
+  await requests.execute(id);
+  assert.deepEqual(office.payments(), [{ payee: 'globex', amount: 10 }]);
+  const { occurrence } = await requests.get(id);
+  const done = await visitor.read(`/history/${occurrence}`);
+  assert.match(done, /committed: what became durable is what was approved/);
+  const receipt = await visitor.get(`/history/${occurrence}/receipt.json`);
+  assert.equal(receipt.headers.get('content-type'), 'application/json');
+  assert.match(await visitor.answer(id, 'license', { license }), /^303 .*ERR_EM_REQUEST_CLOSED/);
+  assert.equal(office.payments().length, 1);
+});
+
+test('a license of another key, for another request, or that is no license leaves the request open', async () => {
+  await using site = await openConsole();
+  const { requests, office, app } = site;
+  const [wanted, other] = [await requests.ask(ask('globex')), await requests.ask(ask('initech'))];
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  await visitor.read(`/requests/${wanted.id}`);
+  const stranger = office.stranger.sign(wanted.proposal, { expiresIn: '10m' });
+  const moved = office.alice.sign(other.proposal, { expiresIn: '10m' });
+  for (const license of [JSON.stringify(stranger), JSON.stringify(moved), '{}', 'yes', '']) {
+    const said = await visitor.answer(wanted.id, 'license', { license });
+    assert.match(said, /^303 .*bad.*ERR_EM_/, license.slice(0, 40));
+  }
+  assert.equal((await requests.get(wanted.id)).state, 'pending');
+  assert.deepEqual(office.payments(), []);
+});
+
+test('declining needs a reason, which the agent gets; expiry is not shown as a refusal', async () => {
+  await using site = await openConsole();
+  const { requests, office, app } = site;
+  const { id } = await requests.ask(ask('globex'));
+  const late = await requests.ask(ask('initech'));
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  await visitor.read(`/requests/${id}`);
+  assert.match(await visitor.answer(id, 'decline', { reason: ' ' }), /bad.*say why/);
+  assert.match(await visitor.answer(id, 'decline', { reason: 'disputed' }), /good.*Declined/);
+  const { state, detail, answeredBy } = await requests.get(id);
+  assert.deepEqual([state, detail, answeredBy], ['declined', 'disputed', 'carol']);
+  office.clock.advance(25 * 3_600_000);
+  await visitor.enter();
+  const page = await visitor.read(`/requests/${late.id}`);
+  assert.match(page, /expired/);
+  assert.doesNotMatch(page, /declined|rejected/);
+  assert.match(page, /Propose again/);
+  await visitor.post(`/requests/${late.id}/renew`, {});
+  const renewed = await visitor.read(`/requests/${late.id}`);
+  assert.match(renewed, /What is different from the earlier proposal/);
+  assert.doesNotMatch(await visitor.read(`/requests/${late.id}`), /earlier proposal/);
+  assert.equal((await requests.get(late.id)).state, 'pending');
+});
+
+test('without a session nothing is shown, and a link opens one session only', async () => {
+  await using site = await openConsole();
+  const { requests, app } = site;
+  const { id } = await requests.ask(ask('globex'));
+  const stranger = new Visitor(app);
+  for (const path of [
+    '/',
+    `/requests/${id}`,
+    `/requests/${id}/proposal.json`,
+    '/history',
+    '/events',
+  ]) {
+    const answer = await stranger.get(path);
+    assert.equal(answer.status, 401, path);
+    assert.doesNotMatch(await answer.text(), /globex/);
+  }
+  const link = app.createLink();
+  assert.equal((await new Visitor(app).enter(link)).status, 200);
+  const second = new Visitor(app);
+  assert.equal((await second.enter(link)).status, 401);
+  assert.equal(second.cookie, '');
+  stranger.cookie = 'effectmatch_session=guessed';
+  assert.equal((await stranger.get('/')).status, 401);
+  const cookie = (await new Visitor(app).enter()).headers.get('set-cookie') ?? '';
+  assert.match(cookie, /HttpOnly/);
+  assert.match(cookie, /SameSite=Strict/);
+});
+
+test('a session ends after twelve hours', async () => {
+  await using site = await openConsole();
+  const visitor = new Visitor(site.app);
+  await visitor.enter();
+  site.office.clock.advance(12 * 3_600_000 - 60_000);
+  assert.equal((await visitor.get('/')).status, 200);
+  site.office.clock.advance(60_000);
+  assert.equal((await visitor.get('/')).status, 401);
+});
+
+test('forms from elsewhere, without the word of their session, and other host names are refused', async () => {
+  await using site = await openConsole();
+  const { requests, app } = site;
+  const { id } = await requests.ask(ask('globex'));
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  await visitor.read(`/requests/${id}`);
+  const decline = `/requests/${id}/decline`;
+  const fields = { reason: 'no' };
+  const refused = [
+    await visitor.post(decline, fields, { origin: 'http://evil.example' }),
+    await visitor.post(decline, fields, { origin: 'http://127.0.0.1:8080.evil.example' }),
+    await visitor.post(decline, fields, { origin: 'null' }),
+    await visitor.post(decline, { ...fields, form: '' }),
+    await visitor.post(decline, { ...fields, form: `${visitor.formToken}x` }),
+  ];
+  for (const answer of refused) assert.equal(answer.status, 403);
+  assert.equal((await visitor.post(decline, fields, { host: 'evil.example' })).status, 421);
+  assert.equal((await visitor.get('/', { host: 'evil.example:8080' })).status, 421);
+  const other = new Visitor(app);
+  await other.enter();
+  other.formToken = visitor.formToken;
+  assert.equal((await other.post(decline, fields)).status, 403);
+  assert.equal((await requests.get(id)).state, 'pending');
+});
+
+test('script, markup and marks that turn text around are shown as text', async () => {
+  await using site = await openConsole();
+  const { requests, app } = site;
+  const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)> \u202epaid`;
+  const { id } = await requests.ask(ask(hostile, hostile));
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  for (const path of ['/', `/requests/${id}`, `/?by=${encodeURIComponent(hostile)}&state=all`]) {
+    const page = await visitor.read(path);
+    assert.doesNotMatch(page, /<script>alert|<img src=x/, path);
+    assert.doesNotMatch(page, /\u202e/, path);
+  }
+  assert.match(await visitor.read(`/requests/${id}`), /\\u\{202e\}/);
+});
+
+test('every answer forbids framing, foreign origins and caching', async () => {
+  await using site = await openConsole();
+  const visitor = new Visitor(site.app);
+  await visitor.enter();
+  for (const path of ['/', '/nowhere', '/assets/console.css', '/requests/none', '/?state=odd']) {
+    const { headers } = await visitor.get(path);
+    assert.match(headers.get('content-security-policy') ?? '', /default-src 'none'/, path);
+    assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, path);
+    assert.equal(headers.get('cache-control'), 'no-store', path);
+  }
+  assert.equal((await visitor.get('/nowhere')).status, 404);
+  assert.equal((await visitor.get('/requests/none')).status, 404);
+  assert.equal((await visitor.get('/history/occ_none')).status, 404);
+  assert.equal((await visitor.get('/?state=odd')).status, 400);
+});
+
+test('large outcomes come a page at a time, and every page says how many there are', async () => {
+  await using site = await openConsole();
+  const { requests, app } = site;
+  const rows = Array.from({ length: 250 }, (_, n) => `('payee ${n}', ${n + 1})`).join(', ');
+  const sql = `insert into payment (payee, amount) values ${rows}`;
+  const { id } = await requests.ask({ by: 'agent', run: 'run', adapter: 'books', action: { sql } });
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  const seen = new Set<string>();
+  for (const part of [1, 2, 3]) {
+    const page = await visitor.read(`/requests/${id}?part=${part}`);
+    assert.match(page, new RegExp(`page ${part} of 3`));
+    for (const [, name = ''] of page.matchAll(/&quot;(payee \d+)&quot;<\/code>/g)) seen.add(name);
+  }
+  assert.equal(seen.size, 250);
+});
+
+test('pages are told of a change, and only so many may listen', async () => {
+  await using site = await openConsole();
+  const { requests, app } = site;
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  const listening = await visitor.get('/events');
+  assert.equal(listening.headers.get('content-type'), 'text/event-stream');
+  const reader = listening.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const { id } = await requests.ask(ask('globex'));
+  let text = '';
+  while (!text.includes(id)) text += (await reader?.read())?.value ?? '';
+  assert.match(text, new RegExp(`event: request\ndata: ${id}`));
+  await reader?.cancel();
+  const pages = await Promise.all(Array.from({ length: 250 }, () => visitor.get('/events')));
+  assert.ok(pages.some(({ status }) => status === 503));
+  await Promise.all(pages.map((page) => page.body?.cancel()));
+});
+
+test('operators see what is open, what was released and the boundary', async () => {
+  await using site = await openConsole();
+  const visitor = new Visitor(site.app);
+  await visitor.enter();
+  const page = await visitor.read('/operations');
+  assert.match(page, /Every claim has its verdict/);
+  assert.match(page, /books <span class="badge good">closed<\/span>/);
+  assert.match(await visitor.read('/history'), /Nothing was executed yet/);
+});

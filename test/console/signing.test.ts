@@ -1,0 +1,144 @@
+// Goal: a person signs in the browser what they have read there, and a server that shows or sends
+// something else gets no signature. Method: Chromium with a key that it makes itself, a real host,
+// and answers of the server that are falsified on their way.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { createAdaptorServer } from '@hono/node-server';
+import type { Browser, Page, Route } from 'playwright-core';
+import { type ConsoleApp, createConsole } from '../../src/console/app.ts';
+import type { Proposal } from '../../src/index.ts';
+import { openChromium, skipWithoutChromium } from '../chromium.ts';
+import { openOffice, pay } from '../requests/office.ts';
+
+type Host = Awaited<ReturnType<ReturnType<typeof openOffice>['start']>>;
+
+describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
+  const office = openOffice();
+  let browser: Browser;
+  let page: Page;
+  let host: Host;
+  let app: ConsoleApp;
+  let origin = '';
+  let publicKey = '';
+  const server = createAdaptorServer({ fetch: (request) => app.fetch(request) });
+
+  /** A host that knows this key as Bob's, and its console at the same address as before. */
+  async function restart(key: string): Promise<void> {
+    await app?.[Symbol.asyncDispose]();
+    await host?.[Symbol.asyncDispose]();
+    host = await office.start({}, key === '' ? {} : { key });
+    host.requests.start();
+    const { runtime, requests } = host;
+    const issuers = key === '' ? {} : { [key]: 'bob' };
+    app = createConsole({ runtime, requests, adapters: [], origin, issuers, user: 'bob' });
+    await page.goto(app.createLink());
+  }
+
+  async function open(payee: string): Promise<string> {
+    const ask = { by: 'agent', run: 'run', reason: 'it is due', ...pay(payee) };
+    const { id } = await host.requests.ask(ask);
+    await page.goto(`${origin}/requests/${id}`);
+    return id;
+  }
+
+  before(async () => {
+    const built = spawnSync(process.execPath, ['scripts/build-signer.mjs'], { encoding: 'utf8' });
+    assert.equal(built.status, 0, built.stderr);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    browser = await openChromium();
+    page = await browser.newPage();
+    await restart('');
+  });
+
+  after(async () => {
+    await browser?.close();
+    await app?.[Symbol.asyncDispose]();
+    await host?.[Symbol.asyncDispose]();
+    server.close();
+    office[Symbol.dispose]();
+  });
+
+  test('a key is made in the browser, and its private half cannot be taken out', async () => {
+    await open('nobody');
+    await page.getByRole('button', { name: 'Make a key here' }).click();
+    publicKey = await page.locator('#signer pre').innerText();
+    assert.match(publicKey, /^ed25519:[\w-]{43}$/);
+    const taken = await page.evaluate(`new Promise((resolve) => {
+      const opening = indexedDB.open('effectmatch');
+      opening.onsuccess = () => {
+        const reading = opening.result.transaction('keys').objectStore('keys').get('approver');
+        reading.onsuccess = () => crypto.subtle.exportKey('pkcs8', reading.result.privateKey)
+          .then(() => resolve('taken'), () => resolve('refused'));
+      };
+    })`);
+    assert.equal(taken, 'refused');
+  });
+
+  test('what the person reads is rendered in the browser, signed there, and executed', async () => {
+    await restart(publicKey);
+    const id = await open('globex');
+    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    const shown = await page.locator('dialog pre').first().innerText();
+    assert.equal(shown, (await host.requests.get(id)).rendering);
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('committed: what became durable').waitFor();
+    assert.deepEqual(office.payments(), [{ payee: 'globex', amount: 10 }]);
+    assert.equal((await host.requests.get(id)).answeredBy, 'bob');
+  });
+
+  test('not signing leaves the request as it was', async () => {
+    const id = await open('initech');
+    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    await page.getByRole('button', { name: 'Do not sign' }).click();
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    assert.equal((await host.requests.get(id)).state, 'pending');
+  });
+
+  /** What a server could do to the proposal on its way to the signer. */
+  const FALSIFIED: readonly (readonly [what: string, alter: (text: string) => string])[] = [
+    ['another amount than is shown', (text) => text.replace('"is":10', '"is":9999')],
+    ['another text than is signed', (text) => text.replace('Proposed changes', 'No changes')],
+    ['more executions', (text) => text.replace('"occurrences":1', '"occurrences":9')],
+    [
+      'work that is released',
+      (text) => text.replace('"continuations":[]', '"continuations":["x"]'),
+    ],
+    ['nothing that can be read', () => '<html>'],
+  ];
+  for (const [what, alter] of FALSIFIED) {
+    test(`a proposal with ${what} is not signed`, async () => {
+      const id = await open(`falsified: ${what}`);
+      await expectRefusal(id, alter, /Not signed: /);
+    });
+  }
+
+  test('the proposal of another request is not signed', async () => {
+    const other = await host.requests.ask({ by: 'agent', run: 'other', ...pay('umbrella') });
+    const id = await open('wayne');
+    const swap = () => JSON.stringify(other.proposal satisfies Proposal);
+    await expectRefusal(id, swap, /Not signed: .*another request/);
+  });
+
+  async function expectRefusal(
+    id: string,
+    alter: (text: string) => string,
+    why: RegExp,
+  ): Promise<void> {
+    const path = `**/requests/${id}/proposal.json`;
+    await page.route(path, async (route: Route) => {
+      const answer = await route.fetch();
+      const [text, body] = [await answer.text(), alter(await answer.text())];
+      assert.notEqual(body, text);
+      await route.fulfill({ response: answer, body });
+    });
+    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    await page.getByText(why).waitFor();
+    assert.equal(await page.locator('dialog').count(), 0);
+    assert.equal((await host.requests.get(id)).state, 'pending');
+  }
+});
