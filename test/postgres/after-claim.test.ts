@@ -88,7 +88,8 @@ for (const [what, sql] of Object.entries(CHANGES)) {
 }
 
 for (const [step, kinds] of [
-  ['path:claimed', ['rejected']],
+  // The survey was answered before, so the stage is the first to notice.
+  ['path:claimed', ['rejected', 'indeterminate']],
   ['path:staged', ['rejected', 'indeterminate']],
   ['path:permit-bound', ['rejected', 'indeterminate']],
 ] as const) {
