@@ -126,7 +126,7 @@ async function measure(
   const blocks = quick ? 3 : 20;
   const perBlock = quick ? 10 : 50;
   const warmup = quick ? 20 : 500;
-  const runs = blocks * perBlock + warmup;
+  const runs = 2 * blocks * perBlock + warmup;
 
   let inAdapter = 0;
   const spend = (ms: number) => {
@@ -150,11 +150,17 @@ async function measure(
   progress(`approving ${runs} operations (outside the measurement)`);
   const licenses = await approveAll(runtime, key, { count: runs, effects });
 
-  const samples = { core: [] as number[], flush: [] as number[], cpu: [] as number[] };
+  const samples = {
+    core: [] as number[],
+    checked: [] as number[],
+    flush: [] as number[],
+    cpu: [] as number[],
+  };
   const byStep = new Map<string, number[]>();
   let next = 0;
-  const execute = async () => {
+  const execute = async (isChecked = false) => {
     next += 1;
+    if (isChecked) await runtime.check({ license: licenses[next - 1] }, { writes: writes(next) });
     marks.length = 0;
     inAdapter = 0;
     const started = performance.now();
@@ -165,7 +171,7 @@ async function measure(
     let previous = { at: started, inAdapter: 0 };
     for (const mark of marks) {
       const own = mark.at - previous.at - (mark.inAdapter - previous.inAdapter);
-      byStep.set(mark.step, [...(byStep.get(mark.step) ?? []), own]);
+      if (!isChecked) byStep.set(mark.step, [...(byStep.get(mark.step) ?? []), own]);
       previous = mark;
     }
     return { core: elapsed - inAdapter, inAdapter };
@@ -188,6 +194,7 @@ async function measure(
     }
     const { user, system } = process.cpuUsage(before);
     samples.cpu.push(((user + system) / 1000 - adapterMs) / perBlock);
+    for (let i = 0; i < perBlock; i += 1) samples.checked.push((await execute(true)).core);
     for (let id = first + 1; id <= next; id += 1) {
       const started = performance.now();
       extra(id);
@@ -199,6 +206,7 @@ async function measure(
   const [core, flush] = [median(samples.core), median(samples.flush)];
   return [
     figure('core, median', core * 1000, 'us'),
+    figure('core, license checked when it arrived, median', median(samples.checked) * 1000, 'us'),
     figure('core, p95', quantile(samples.core, 0.95) * 1000, 'us'),
     figure('one durable write, median', flush * 1000, 'us'),
     figure('core over one durable write', core / flush, 'x'),

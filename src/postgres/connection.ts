@@ -161,6 +161,11 @@ export class Connection implements AsyncDisposable {
     return (this.#client as unknown as { connection: { stream: Stream } }).connection.stream;
   }
 
+  /** The server's process, as it was told at login; a pooler may tell another number. */
+  get processId(): number | undefined {
+    return (this.#client as unknown as { readonly processID?: number }).processID;
+  }
+
   /** Whether the session can still be used, as far as this side knows. */
   get isAlive(): boolean {
     return this.#broken === undefined;

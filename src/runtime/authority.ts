@@ -110,8 +110,8 @@ export type Authority =
       readonly claim: Claim;
       readonly attempt: Attempt;
       readonly leased: Deadline;
-      /** The backend as it was surveyed while the claim was recorded. */
-      readonly surveying: Promise<Survey>;
+      /** The backend as it was surveyed while the claim was recorded, if it was. */
+      readonly surveying: Promise<Survey> | undefined;
     }
   | Refused;
 
@@ -148,10 +148,12 @@ export async function claimAuthority(
 
 /**
  * Asks for the survey that the certificate is made from. The backend answers while the ledger
- * flushes the claim. The final gate surveys again, so a change from here on is noticed.
+ * flushes the claim. The final gate surveys again, so a change from here on is noticed. A service is
+ * not asked for the sake of a license that may be spent.
  */
-function surveyAhead({ adapter }: Admitted): Promise<Survey> {
-  const surveying = adapter.survey();
+function surveyAhead(admitted: Admitted): Promise<Survey> | undefined {
+  if (!isPromotable(admitted)) return undefined;
+  const surveying = (async () => await admitted.adapter.survey())();
   // A failure counts once the claim stands; without a claim it does not matter.
   surveying.catch(() => {});
   return surveying;

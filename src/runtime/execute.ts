@@ -151,12 +151,12 @@ async function finishUnclaimed(
 async function executeClaimed(
   deployment: Deployment,
   claimed: Omit<Established, 'certificate' | 'survey'>,
-  firstSurvey: Promise<Survey>,
+  firstSurvey: Promise<Survey> | undefined,
 ): Promise<Executed> {
   const { admitted } = claimed.attempt;
   const tries = new Tries(deployment);
   for (;;) {
-    const surveying = tries.failed.length === 0 ? firstSurvey : admitted.adapter.survey();
+    const surveying = tries.failed.length === 0 ? firstSurvey : undefined;
     const boundary = await closeBoundary(deployment, claimed, surveying).catch(
       (error: unknown): Refused => ({ kind: 'refused', refusal: faultOf(admitted, error) }),
     );
@@ -188,7 +188,7 @@ async function finishUnstaged(
 async function closeBoundary(
   deployment: Deployment,
   { attempt, claim }: Pick<Established, 'attempt' | 'claim'>,
-  surveying: Promise<Survey>,
+  surveying: Promise<Survey> | undefined,
 ): Promise<Certification> {
   const { admitted } = attempt;
   const boundary = await certify(deployment, admitted, claim, surveying);

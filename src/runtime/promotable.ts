@@ -5,7 +5,7 @@ import { type StoredGenerated, storableGenerated } from '../protocol/generated.t
 import type { Approved } from '../protocol/manifest.ts';
 import { type Prepared, prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
-import type { Outcome } from '../protocol/outcome.ts';
+import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
@@ -133,12 +133,13 @@ function knownOf(approved: Approved): KnownApproval {
   return known;
 }
 
-/** Digest of an outcome that is EXACT. Without constraints every such outcome has the same. */
+/** Digest of an outcome that is EXACT. Without constraints every such outcome has the same one. */
 function digestExact(run: Run, known: KnownApproval, effects: readonly Effect[]): Digest {
   const { deployment, admitted } = run;
   const { constrained, volatile } = known.prepared;
   const isKeyed = admitted.registration.values === 'digest';
-  if (isKeyed || constrained.length > 0 || volatile.size > 0)
+  const isOurs = deployment.classify === classify;
+  if (isKeyed || !isOurs || constrained.length > 0 || volatile.size > 0)
     return observedDigest(deployment, admitted, effects);
   known.observed ??= observedDigest(deployment, admitted, effects);
   return known.observed;

@@ -641,3 +641,23 @@ test('a registration is the same in whatever order its parts are listed, and no 
   assert.ok(!isRegistered(admitted, { registration: { ...registration, values: 'digest' } }));
   assert.ok(!isRegistered(admitted, { registration: { ...registration, targets: [] } }));
 });
+
+test('a license that was checked before is refused like a new one if anything else comes with it', async () => {
+  const world = invoiceWorld();
+  await using deployed = await deploy(world);
+  const { runtime } = deployed;
+  const signed = await deployed.approve();
+  assert.equal(await runtime.check({ license: signed }, PAY), undefined);
+  const refuse = async (license: SignedLicense, reason: string) =>
+    assertRejected(await runtime.execute(license, PAY), 'authority', reason);
+
+  const bytes = Buffer.from(signed.signature, 'base64url');
+  bytes[5] = (bytes[5] ?? 0) ^ 1;
+  await refuse({ ...signed, signature: bytes.toString('base64url') }, 'signature-invalid');
+  const approved = { ...signed.approved, effects: [] };
+  await refuse({ ...signed, approved }, 'approved-mismatch');
+  world.disturb('state');
+  await refuse(signed, 'precondition-broken');
+  world.advance(11 * 60_000);
+  await refuse(signed, 'expired');
+});

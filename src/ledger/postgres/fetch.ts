@@ -41,7 +41,7 @@ export class Fetching {
     this.#tables = tables;
   }
 
-  async run(session: Connection): Promise<void> {
+  async run(session: Pick<Connection, 'run'>): Promise<void> {
     if (this.#statements.length === 0) return;
     const { replies, failure } = await session.run(this.#statements);
     if (failure !== undefined) throw failure.error;

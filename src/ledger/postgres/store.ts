@@ -10,6 +10,7 @@ import { Fetching, type Queries } from './fetch.ts';
 import { type FetchedRow, FetchedTables, Unfetched } from './fetched.ts';
 import { Listener } from './listener.ts';
 import { LedgerMemory } from './memory.ts';
+import { NamedStatements } from './named.ts';
 import { writesOf } from './write.ts';
 
 /** Where a ledger is, and how long its operations wait for the server and for each other. */
@@ -60,6 +61,7 @@ export class PostgresStore implements TableStore {
   readonly #sessions = new Map<'reading' | 'deciding', Promise<Connection>>();
   readonly #waiting: Waiting[] = [];
   readonly #memory = new LedgerMemory();
+  readonly #named = new NamedStatements();
   readonly #listener: Listener;
   #isDeciding = false;
   #isClosed = false;
@@ -88,9 +90,11 @@ export class PostgresStore implements TableStore {
   }
 
   async read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T> {
-    const tables = await this.#untilDeadline(async () =>
-      readTables(await this.#session('reading'), this.#place.queries, this.context, about),
-    );
+    const tables = await this.#untilDeadline(async () => {
+      const session = await this.#session('reading');
+      const run: Connection['run'] = (statements) => this.#named.read(session, statements);
+      return await readTables({ run }, this.#place.queries, this.context, about);
+    });
     return look(tables);
   }
 
@@ -192,14 +196,16 @@ export class PostgresStore implements TableStore {
     const shared = group.some((one) => one.log?.name === log) ? log : undefined;
     const demand = shared === undefined ? [] : [demandLog(shared)];
     const before = [...beginning(this.#place), ...demand];
-    const { replies, failure } = await session.run([
+    const { replies, failure } = await this.#named.run(session, [
       ...before,
       queries.get('lock'),
       queries.get('guard', ...values),
       ...writesOf(queries, tables),
       ...ending(isRelaxed(group, log)),
     ]);
-    noteTransaction(group, log, replies[before.length]?.rows[0]?.[0]);
+    const [id, process] = replies[before.length]?.rows[0] ?? [];
+    noteTransaction(group, log, id);
+    this.#named.answered(session, process);
     if (failure === undefined) {
       invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
       this.#memory.wasRight();
@@ -346,7 +352,7 @@ function unansweredOf(tables: FetchedTables, results: readonly Result[]): Unansw
 }
 
 async function readTables(
-  session: Connection,
+  session: Pick<Connection, 'run'>,
   queries: Queries,
   context: LedgerContext,
   about: About,

@@ -3,7 +3,8 @@
 -- session.
 
 -- name: lock
-select pg_catalog.pg_current_xact_id() from :"schema".turn where id for update;
+select pg_catalog.pg_current_xact_id(), pg_catalog.pg_backend_pid()
+  from :"schema".turn where id for update;
 
 -- name: moment
 -- Read by a statement of its own, so that it sees what was committed before the lock was granted.

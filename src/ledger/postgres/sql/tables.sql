@@ -31,6 +31,7 @@ create table if not exists :"schema".plan (
 );
 
 -- name: issuance
+-- Texts of a few kilobytes stay in the row: compressing them takes longer than writing them.
 -- What was signed, with how many of its occurrences were claimed. Its id is the position of the
 -- first claim under it. These rows stay for ever: a nonce that was used is refused for ever.
 create table if not exists :"schema".issuance (
@@ -45,7 +46,7 @@ create table if not exists :"schema".issuance (
   mac text not null,
   constraint issuance_nonce unique (issuer, nonce),
   constraint issuance_claimed check (claimed > 0)
-);
+) with (toast_tuple_target = 8160);
 
 -- name: journal
 -- The unique slots decide: a second claim, permit, terminal or release has nowhere to go.
@@ -61,7 +62,7 @@ create table if not exists :"schema".journal (
   issuance bigint,
   constraint journal_slot unique (occurrence, slot),
   constraint journal_claim check ((issuance is not null) = (kind = 'claim'))
-);
+) with (toast_tuple_target = 8160);
 
 -- name: archive
 -- Rows of the journal that retention has moved out of the way. They are read and verified as
