@@ -167,8 +167,16 @@ async function measureSizes(
   await using few = await openProtected(small);
   await using many = await openProtected(large);
   const paths: readonly Path[] = [few, many];
-  const [ofFew, ofMany] = await interleave(paths, latency, { next: 1 });
+  const read = paths.map(() => 0);
+  const around = async (path: number, block: () => Promise<void>) => {
+    const before = await small.rowsRead();
+    await block();
+    read[path] = (read[path] ?? 0) + (await small.rowsRead()) - before;
+  };
+  const [ofFew, ofMany] = await interleave(paths, latency, { next: 1 }, around);
+  const [readOfFew = 0, readOfMany = 0] = read;
   return [
+    atMost('rows that the server looks at, large over small', readOfMany / readOfFew, 'x', 1.05),
     figure(`${rows[0]} rows: protected, median`, median((ofFew ?? []).flat()), 'ms'),
     figure(`${rows[1]} rows: protected, median`, median((ofMany ?? []).flat()), 'ms'),
     atMost(`${rows[1]} rows over ${rows[0]} rows`, ratio(ofMany, ofFew), 'x', 1.2),

@@ -13,3 +13,6 @@ export function queryRefused(why: string): EffectMatchError<'ERR_EM_QUERY_REFUSE
   const words = why.slice(0, 1000).toWellFormed();
   return new EffectMatchError('ERR_EM_QUERY_REFUSED', `the query was not answered: ${words}`);
 }
+
+/** Why a query is refused that has nothing to show. */
+export const NO_ROWS = 'the statement returns no rows';

@@ -65,6 +65,8 @@ export interface MariadbSite extends AsyncDisposable {
   runPlain(sql: string): Promise<unknown>;
   /** How often the server has flushed a log to disk. */
   flushes(): Promise<number>;
+  /** How many rows the server has looked at. */
+  rowsRead(): Promise<number>;
 }
 
 export async function openMariadbSite(server: MariadbServer, rows: number): Promise<MariadbSite> {
@@ -73,13 +75,14 @@ export async function openMariadbSite(server: MariadbServer, rows: number): Prom
   await plain.run(schema(rows));
   const settings = { relations: RELATIONS, lockTimeoutMs: 30_000, stageTimeoutMs: 300_000 };
   const held = await protectedMariadb(schema(rows), settings, await server.createDatabase());
+  const sum = async (counters: string) => {
+    const found = await plain.run(`show global status where variable_name ${counters}`);
+    return found.reduce((all, { Value }) => all + Number(Value), 0);
+  };
   return {
     ...{ plainUrl: plain.url(), held, folder: folder.path, runPlain: plain.run },
-    async flushes() {
-      const counted = "in ('Innodb_data_fsyncs', 'Binlog_group_commits')";
-      const found = await plain.run(`show global status where variable_name ${counted}`);
-      return found.reduce((sum, { Value }) => sum + Number(Value), 0);
-    },
+    flushes: () => sum("in ('Innodb_data_fsyncs', 'Binlog_group_commits')"),
+    rowsRead: () => sum("like 'Handler\\_read\\_%'"),
     async [Symbol.asyncDispose]() {
       await held[Symbol.asyncDispose]();
       await plain.drop();

@@ -116,8 +116,7 @@ function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'co
     { relation: TracedRelation; key: Row; first: Row | null; last: Row | null }
   >();
   let contradiction: string | undefined;
-  const step = (relation: TracedRelation, from: Row | null, to: Row | null) => {
-    const row = from ?? to ?? {};
+  const step = (relation: TracedRelation, row: Row, from: Row | null, to: Row | null) => {
     const id = keyText(relation, row);
     const known = rows.get(id);
     if (known !== undefined && canonical(known.last) !== canonical(from))
@@ -125,15 +124,10 @@ function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'co
     const { first } = known ?? { first: from };
     rows.set(id, { relation, key: keyOf(relation, row), first, last: to });
   };
+  // An update is both: the row may get another key.
   for (const { relation, before, after } of changes) {
-    const isMoved =
-      before !== null && after !== null && keyText(relation, before) !== keyText(relation, after);
-    if (!isMoved) {
-      step(relation, before, after);
-      continue;
-    }
-    step(relation, before, null);
-    step(relation, null, after);
+    if (before !== null) step(relation, before, before, null);
+    if (after !== null) step(relation, after, null, after);
   }
   return { histories: [...rows.values()], contradiction };
 }

@@ -1,4 +1,4 @@
-import { queryRefused, singleStatement } from '../../backend/query.ts';
+import { NO_ROWS, queryRefused, singleStatement } from '../../backend/query.ts';
 import type { QueryLimits, QueryRows } from '../../contract/adapter.ts';
 import type { Connection } from '../../postgres/connection.ts';
 import type { CheckedPostgresAction } from './action.ts';
@@ -27,7 +27,7 @@ export async function queryRows(
   if (rolledBack.failure !== undefined) session.destroy();
   if (failure !== undefined) throw queryRefused(explainError(failure.error, 'plain'));
   const found = replies[4];
-  if (found?.columns === undefined) throw queryRefused('the statement returns no rows');
+  if (found?.columns === undefined) throw queryRefused(NO_ROWS);
   const [result] = collectResults([{ ...found, rows: found.rows.slice(0, rows) }]) ?? [];
   const isCut = found.rows.length > rows || (result?.omitted ?? 0) > 0;
   return { rows: result?.rows ?? [], more: isCut };

@@ -1,3 +1,4 @@
+import { NO_ROWS } from '../../backend/query.ts';
 import { ResultCollector } from '../../backend/results.ts';
 import type { QueryRows } from '../../contract/adapter.ts';
 import { isBusy, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
@@ -35,8 +36,7 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     const [denied] = log.denied;
     if (denied !== undefined) return { kind: 'refused', why: denied };
     const { prepared } = compiled;
-    if (prepared.columns().length === 0)
-      return { kind: 'refused', why: 'the statement returns no rows' };
+    if (prepared.columns().length === 0) return { kind: 'refused', why: NO_ROWS };
     const collector = new ResultCollector();
     collector.begin(true);
     let count = 0;

@@ -14,7 +14,11 @@ const T: TracedRelation = {
     { name: 'v', kind: 'text' },
   ],
 };
-const PLAIN: TracedRelation = { target: 'p', key: ['id'], columns: [{ name: 'id', kind: 'text' }] };
+const PLAIN: TracedRelation = {
+  target: 'p',
+  key: ['id'],
+  columns: [{ name: 'id', kind: 'integer' }],
+};
 const RELATIONS = new Map([T, PLAIN].map((relation) => [relation.target, relation]));
 
 type Cells = readonly (number | string | null)[];
@@ -52,23 +56,26 @@ test('each record is a change with its rows, and has as many undo entries as Inn
     ],
   );
   assert.deepEqual([recorded.written, recorded.undo], [5, 1 + 1 + 0 + 2 + 1]);
+  assert.equal(read(record('update', [3, 'c'], [3, 'c'])).undo, 0);
+  assert.equal(read(record('update', [4, 'd'], [5, 'd'])).undo, 2);
   assert.equal(recorded.contradiction, undefined);
 });
 
 test('a row is followed from its first record to its last, also where its key changes', () => {
-  const { histories } = read(
+  const { histories, contradiction } = read(
     record('update', [1, 'a'], [1, 'b']),
     record('update', [1, 'b'], [2, 'b']),
     record('delete', [2, 'b'], null),
     record('insert', null, [2, 'c']),
-    record('insert', null, ['x'], 'p'),
+    record('insert', null, [8], 'p'),
   );
+  assert.equal(contradiction, undefined);
   assert.deepEqual(
     histories.map(({ relation, key, first, last }) => [relation.target, key, first, last]),
     [
       ['t', { id: 1 }, row(1, 'a'), null],
       ['t', { id: 2 }, null, row(2, 'c')],
-      ['p', { id: 'x' }, null, { id: 'x' }],
+      ['p', { id: 8 }, null, { id: 8 }],
     ],
   );
 });
@@ -99,7 +106,7 @@ test('identifiers that were not chosen were assigned, in ranges', () => {
   const large = '9007199254740993';
   const [exact] = read(record('insert', null, [large, 'x'])).assigned;
   assert.deepEqual(exact, { target: 't', column: 'id', above: '9007199254740992', upTo: large });
-  assert.deepEqual(read(record('insert', null, ['x'], 'p')).assigned, []);
+  assert.deepEqual(read(record('insert', null, [8], 'p')).assigned, []);
 });
 
 test('evidence depends on every record, its order and its images', () => {
