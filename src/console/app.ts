@@ -94,7 +94,6 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
     if (c.req.header('host') !== host) return c.html(bare('Wrong address', `Open ${origin}`), 421);
     return await next();
   });
-  app.use(bodyLimit({ maxSize: MAX_BODY }));
   for (const name of ASSETS) addAsset(app, name);
   app.get('/enter/:entry', (c) => {
     const secret = sessions.enter(c.req.param('entry'));
@@ -109,6 +108,8 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
     c.set('session', session);
     return await next();
   });
+  // Only now: the limit keeps a body of unknown length in memory, and strangers must not fill it.
+  app.use(bodyLimit({ maxSize: MAX_BODY }));
   app.on('POST', '*', async (c, next) => {
     const from = c.req.header('origin') ?? c.req.header('referer') ?? '';
     const form = await c.req.parseBody();

@@ -6,6 +6,8 @@ const PAGE = 500;
 /** So many pages may listen at once. */
 const MAX_LISTENERS = 200;
 const BEAT_MS = 15_000;
+/** So many messages wait for a page that does not read them. */
+const MAX_UNREAD = 1000;
 
 /** Tells pages which requests have changed. One reader of the store serves all of them. */
 export class EventStream {
@@ -23,13 +25,19 @@ export class EventStream {
   open(signal: AbortSignal): Response | undefined {
     if (this.#listeners.size >= MAX_LISTENERS) return undefined;
     this.#working ??= this.#work();
+    let end = () => {};
     const body = new ReadableStream<string>({
       start: (controller) => {
-        const tell = (text: string) => controller.enqueue(text);
+        const tell = (text: string) => {
+          // A page that reads nothing must not fill the memory.
+          if ((controller.desiredSize ?? 0) > -MAX_UNREAD) controller.enqueue(text);
+          else end();
+        };
         const beat = setInterval(() => tell(': still here\n\n'), BEAT_MS);
-        const end = () => {
+        end = () => {
           clearInterval(beat);
           this.#listeners.delete(tell);
+          this.#stopping.signal.removeEventListener('abort', end);
           try {
             controller.close();
           } catch {
@@ -39,8 +47,10 @@ export class EventStream {
         this.#listeners.add(tell);
         tell('retry: 2000\n\n');
         signal.addEventListener('abort', end, { once: true });
-        this.#stopping.signal.addEventListener('abort', end, { once: true });
+        this.#stopping.signal.addEventListener('abort', end);
       },
+      // The page may go without `signal` saying so. Writing to it then would throw.
+      cancel: () => end(),
     });
     const headers = { 'content-type': 'text/event-stream' };
     return new Response(body.pipeThrough(new TextEncoderStream()), { headers });

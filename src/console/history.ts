@@ -4,7 +4,7 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { changesOfDiff, changeTables, summarise } from './changes.ts';
-import { type Html, html } from './html.ts';
+import { type Html, html, preformatted } from './html.ts';
 import { badge, moment, type Tone } from './layout.ts';
 
 const TONES: Readonly<Record<Terminal['kind'], Tone>> = {
@@ -60,7 +60,7 @@ export function occurrencePage(options: OccurrencePage): Html {
 <div class="title"><h1>Change in ${terminal?.adapter ?? holder?.claim.record.adapter ?? 'nothing'}</h1>${state}</div>
 <p class="aside">${taskLine(terminal?.task ?? holder?.claim.record.task ?? '')} · <code>${occurrence}</code></p>
 <div class="columns"><div class="wide">
-${terminal !== undefined && html`<section class="verdict ${terminal.kind}"><h2>What happened</h2><pre>${renderTerminal(terminal)}</pre></section>`}
+${terminal !== undefined && html`<section class="verdict ${terminal.kind}"><h2>What happened</h2>${preformatted(renderTerminal(terminal))}</section>`}
 ${diff !== undefined && 'diff' in diff && approved && html`<section><h2>Differences</h2>${changeTables(changesOfDiff(diff.diff), approved.registration)}</section>`}
 ${
   approved &&

@@ -23,6 +23,14 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
   return Html.join(strings, parts);
 }
 
+/**
+ * Text as it is, in lines: where a long one wraps, it is indented and cannot pass for another line.
+ */
+export function preformatted(text: string): Html {
+  const lines = text.split('\n').map((line) => html`<span class="text-line">${line}</span>`);
+  return html`<pre>${lines}</pre>`;
+}
+
 const ESCAPES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',

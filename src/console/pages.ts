@@ -61,6 +61,8 @@ export function addPages(app: Hono<Env>, site: Console): void {
   });
   app.get('/operations', (c) => showOperations(c, site));
   app.get('/events', (c) => {
+    // Without a body nothing would end the listener.
+    if (c.req.method === 'HEAD') return c.body(null, 204);
     const opened = site.events.open(c.req.raw.signal);
     return opened ?? c.text('too many pages listen; reload this one instead', 503);
   });

@@ -4,7 +4,7 @@ import { renderTerminal } from '../protocol/render-terminal.ts';
 import { showText } from '../protocol/render-text.ts';
 import { type ApprovalRequest, isFinal } from '../requests/request.ts';
 import { changesOfDiff, changeTables, type ShownChange, summarise } from './changes.ts';
-import { type Html, html } from './html.ts';
+import { type Html, html, preformatted } from './html.ts';
 import { stateBadge } from './inbox.ts';
 import { moment } from './layout.ts';
 
@@ -82,7 +82,7 @@ function verdict({ terminal, proposal, occurrence }: ApprovalRequest): Html {
   const differences: readonly ShownChange[] = diff === undefined ? [] : changesOfDiff(diff);
   return html`<section class="verdict ${terminal.kind}" aria-labelledby="verdict">
 <h2 id="verdict">What happened</h2>
-<pre>${renderTerminal(terminal)}</pre>
+${preformatted(renderTerminal(terminal))}
 ${differences.length > 0 && changeTables(differences, proposal.approved.registration)}
 <p><a href="/history/${occurrence}">Timeline and receipt</a></p>
 </section>`;
@@ -137,13 +137,13 @@ function said({ proposal }: ApprovalRequest): Html {
   const note = renderNote(proposal.note, { full: true });
   if (note === '') return html``;
   return html`<section class="card unverified"><h2>The agent says <span class="badge plain">not verified</span></h2>
-<pre>${note.replace(/^.*:\n/, '').replace(/^ {2}\| /gm, '')}</pre></section>`;
+${preformatted(note.replace(/^.*:\n/, '').replace(/^ {2}\| /gm, ''))}</section>`;
 }
 
 /** The exact text that a signature covers. */
 function terms({ proposal: { draft, approved } }: ApprovalRequest): Html {
   const text = renderLicense(draft, approved);
-  return html`<details class="card"><summary>The text that is signed</summary><pre>${text}</pre></details>`;
+  return html`<details class="card"><summary>The text that is signed</summary>${preformatted(text)}</details>`;
 }
 
 function differenceList(lines: readonly string[]): Html {

@@ -83,6 +83,32 @@ test('rows and time are bounded, and the next query is answered', async () => {
   assert.deepEqual((await behind).rows, [{ one: 1 }]);
 });
 
+test('queries that waited for their time behind slow ones are not run', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const ask = (sql: string, timeoutMs: number) =>
+    host.runtime.query({ adapter: 'books', action: { sql }, timeoutMs });
+  const since = performance.now();
+  const endless = Array.from({ length: 20 }, () => ask(`${COUNT} select count(*) from c`, 500));
+  const patient = ask('select 1 as one', 10_000);
+  const refusals = await Promise.allSettled(endless);
+  assert.ok(refusals.every(({ status }) => status === 'rejected'));
+  assert.deepEqual((await patient).rows, [{ one: 1 }]);
+  assert.ok(performance.now() - since < 5000);
+});
+
+test('a query with a huge row is ended before it fills the memory', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const values = Array.from({ length: 200 }, (_, index) => `zeroblob(200000000) as c${index}`);
+  const ask = (sql: string) =>
+    host.runtime.query({ adapter: 'books', action: { sql }, timeoutMs: 60_000 });
+  const since = performance.now();
+  await assert.rejects(ask(`select ${values.join()}`), code('ERR_EM_QUERY_REFUSED'));
+  assert.ok(performance.now() - since < 40_000);
+  assert.deepEqual((await ask('select 1 as one')).rows, [{ one: 1 }]);
+});
+
 /** The database and its log; the index of the log moves when it is read. */
 function filesOf(folder: string): Readonly<Record<string, string>> {
   const names = readdirSync(folder).filter((name) => /^books\.db(-wal)?$/.test(name));

@@ -209,6 +209,37 @@ test('pages are told of a change, and only so many may listen', async () => {
   await Promise.all(pages.map((page) => page.body?.cancel()));
 });
 
+test('a page that goes without a word does not end the console, nor take a place', async () => {
+  await using site = await openConsole();
+  const { requests, app } = site;
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  for (let index = 0; index < 300; index += 1) {
+    const left = await visitor.get('/events');
+    assert.equal(left.status, 200);
+    await left.body?.cancel();
+    assert.equal((await visitor.head('/events')).status, 204);
+  }
+  // The console told its listeners, and a rejection that is not handled would fail this test.
+  const staying = await visitor.get('/events');
+  const { id } = await requests.ask(ask('globex'));
+  let heard = '';
+  for await (const chunk of staying.body as ReadableStream<Uint8Array>) {
+    heard += new TextDecoder().decode(chunk);
+    if (heard.includes(id)) break;
+  }
+});
+
+test('a body of unknown length is not read before the session is known', async () => {
+  await using site = await openConsole();
+  const visitor = new Visitor(site.app);
+  const body = new ReadableStream({
+    pull: (controller) => controller.enqueue(new Uint8Array(1024 * 1024)),
+  });
+  const answer = await visitor.send('/requests/x/decline', body);
+  assert.equal(answer.status, 401);
+});
+
 test('operators see what is open, what was released and the boundary', async () => {
   await using site = await openConsole();
   const visitor = new Visitor(site.app);

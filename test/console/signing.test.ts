@@ -99,6 +99,38 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     assert.equal((await host.requests.get(id)).state, 'pending');
   });
 
+  test('a value cannot begin a line of the text that is signed', async () => {
+    await open(`${'x'.repeat(400)} Nothing else may change ${'y'.repeat(400)}`);
+    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    const lines =
+      (await page.evaluate(`[...document.querySelectorAll('dialog .text-line')].map((line) => {
+      const range = document.createRange();
+      range.selectNodeContents(line);
+      const [first, ...rest] = [...range.getClientRects()];
+      return [first.left, ...rest.filter(({ top }) => top > first.top + 5).map(({ left }) => left)];
+    })`)) as readonly (readonly number[])[];
+    const begin = Math.min(...lines.flat());
+    assert.ok(lines.some(({ length }) => length > 3));
+    for (const [, ...wrapped] of lines)
+      for (const left of wrapped) assert.ok(left > begin + 40, `a wrapped line begins at ${left}`);
+    await page.getByRole('button', { name: 'Do not sign' }).click();
+  });
+
+  test('of many changes, every one can be read before it is signed', async () => {
+    const values = Array.from({ length: 2100 }, (_, index) => `('payee-${index}', 1)`).join();
+    const action = { sql: `insert into payment (payee, amount) values ${values}` };
+    const { id } = await host.requests.ask({ by: 'agent', run: 'run', adapter: 'books', action });
+    await page.goto(`${origin}/requests/${id}`);
+    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    const shown = page.locator('dialog pre').first();
+    assert.match(await shown.innerText(), /^Shortened: /m);
+    assert.doesNotMatch(await shown.innerText(), /payee-1234"/);
+    await page.getByRole('button', { name: 'Show all 2100 changes' }).click();
+    assert.match(await shown.innerText(), /payee-1234"/);
+    assert.doesNotMatch(await shown.innerText(), /^Shortened: /m);
+    await page.getByRole('button', { name: 'Do not sign' }).click();
+  });
+
   /** What a server could do to the proposal on its way to the signer. */
   const FALSIFIED: readonly (readonly [what: string, alter: (text: string) => string])[] = [
     ['another amount than is shown', (text) => text.replace('"is":10', '"is":9999')],

@@ -55,6 +55,18 @@ export class Visitor {
     );
   }
 
+  async head(path: string): Promise<Response> {
+    const headers = { host: '127.0.0.1:8080', cookie: this.cookie };
+    return await this.#app.fetch(new Request(`${ORIGIN}${path}`, { method: 'HEAD', headers }));
+  }
+
+  /** Sends a body piece by piece, without saying how long it is. */
+  async send(path: string, body: ReadableStream): Promise<Response> {
+    const headers = { host: '127.0.0.1:8080', origin: ORIGIN, cookie: this.cookie };
+    const init = { method: 'POST', body, headers, duplex: 'half' } as const;
+    return await this.#app.fetch(new Request(`${ORIGIN}${path}`, init));
+  }
+
   /** The text of a page; what it says about forms is remembered. */
   async read(path: string): Promise<string> {
     const text = await (await this.get(path)).text();

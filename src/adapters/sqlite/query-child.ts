@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads';
 import { NO_ROWS } from '../../backend/query.ts';
 import { ResultCollector } from '../../backend/results.ts';
 import type { QueryRows } from '../../contract/adapter.ts';
@@ -58,6 +59,14 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
   }
 }
 
+/** One row of a small query can have thousands of large values, which all are in memory at once. */
+const MAX_MEMORY = 1024 * 1024 * 1024;
+const WATCH = `setInterval(() => {
+  if (process.memoryUsage.rss() > ${MAX_MEMORY}) process.kill(process.pid, 'SIGKILL');
+}, 20)`;
+
+// SQLite cannot be stopped while it runs, so another thread ends the process.
+new Worker(WATCH, { eval: true }).unref();
 const [, , file = ''] = process.argv;
 const db = openDatabase(file, { readOnly: true });
 setPragma(db, { name: 'query_only', value: 'on', reads: 1 });

@@ -26,7 +26,12 @@ export class QueryProcess {
 
   async query(action: CheckedSqliteAction, limits: QueryLimits): Promise<QueryRows> {
     const statement = singleStatement(action.statements);
-    const asked = this.#last.then(() => this.#ask({ statement, rows: limits.rows }, limits));
+    const until = performance.now() + limits.timeoutMs;
+    const asked = this.#last.then(() => {
+      // Otherwise slow queries, also of clients that have gone, would hold up all others for long.
+      if (performance.now() > until) return LATE;
+      return this.#ask({ statement, rows: limits.rows }, limits);
+    });
     this.#last = asked.catch(() => {});
     const answer = await asked;
     if (answer.kind === 'refused') throw queryRefused(answer.why);
@@ -76,6 +81,10 @@ export class QueryProcess {
   }
 }
 
+const LATE = {
+  kind: 'refused',
+  why: 'it waited too long for other queries; call again',
+} as const;
 const DIED = {
   kind: 'refused',
   why: 'it took too long or too much memory, and was ended',

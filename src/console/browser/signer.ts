@@ -19,8 +19,9 @@ interface Site {
   readonly issuers: Readonly<Record<string, string>>;
 }
 
-await offerOnPage();
+// First, or a refresh during the first offer would leave the new page without one.
 document.addEventListener('refreshed', offerOnPage);
+await offerOnPage();
 
 async function offerOnPage(): Promise<void> {
   const box = document.querySelector<HTMLElement>('#signer');
@@ -75,6 +76,8 @@ async function readAndSign(site: Site, key: BrowserKey, issuer: string): Promise
 }
 
 const VALID = ['10m', '1h', '1d'];
+/** More changes than this are summarised first, and listed when asked for. */
+const MAX_LISTED = 2000;
 
 /** Shows what will be signed; resolves to how long it is valid, or to nothing if it is not signed. */
 function confirmReading(proposal: Proposal, issuer: string): Promise<string | undefined> {
@@ -87,7 +90,12 @@ function confirmReading(proposal: Proposal, issuer: string): Promise<string | un
   const { draft, approved, note } = proposal;
   const unsigned = preformatted(renderNote(note, { full: true }));
   unsigned.className = 'unsigned';
-  const rendering = renderLicense(draft, approved, { full: approved.effects.length <= 2000 });
+  const isLong = approved.effects.length > MAX_LISTED;
+  const shown = preformatted(renderLicense(draft, approved, { full: !isLong }));
+  const all = button(`Show all ${approved.effects.length} changes`, () => {
+    shown.replaceChildren(...linesOf(renderLicense(draft, approved, { full: true })));
+    all.remove();
+  });
   return new Promise((resolve) => {
     const yes = button('Sign', () => {
       resolve(choice.value);
@@ -101,7 +109,7 @@ function confirmReading(proposal: Proposal, issuer: string): Promise<string | un
     };
     const row = document.createElement('p');
     row.append(choice, ' ', yes, ' ', no);
-    dialog.append(heading, preformatted(rendering), unsigned, row);
+    dialog.append(heading, shown, ...(isLong ? [all] : []), unsigned, row);
     document.body.append(dialog);
     dialog.showModal();
   });
@@ -116,8 +124,18 @@ function paragraph(text: string): HTMLElement {
 
 function preformatted(text: string): HTMLElement {
   const element = document.createElement('pre');
-  element.textContent = text;
+  element.append(...linesOf(text));
   return element;
+}
+
+/** Each line by itself: where a long one wraps, it is indented and cannot pass for another line. */
+function linesOf(text: string): readonly HTMLElement[] {
+  return text.split('\n').map((line) => {
+    const element = document.createElement('span');
+    element.className = 'text-line';
+    element.textContent = line;
+    return element;
+  });
 }
 
 /** A button whose failure is shown next to it. */
