@@ -49,7 +49,8 @@ function pack() {
     run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]),
   );
   const names = packed.files.map(({ path }) => path);
-  const stray = names.find((name) => name.startsWith('dist/') && !/\.(js|d\.ts|sql)$/.test(name));
+  const wanted = /\.(js|d\.ts|sql)$|^dist\/console\/assets\//;
+  const stray = names.find((name) => name.startsWith('dist/') && !wanted.test(name));
   if (stray !== undefined) fail(`${stray} does not belong into the package`);
   for (const file of globSync('src/**/*.sql', { cwd: root })) {
     const name = file.replace(/^src/, 'dist');

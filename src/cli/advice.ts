@@ -50,12 +50,13 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_KEY_UNKNOWN:
     'put the missing key generation back into the keyring; old records need the old keys',
   ERR_EM_LICENSE_REFUSED:
-    'sign the proposal of this very request with `effectmatch approve --request`',
+    'sign what the request shows now; a stale one is proposed again with `effectmatch renew`',
   ERR_EM_MANIFEST_INVALID: 'correct the manifest and prepare it again',
   ERR_EM_MARKER_CONFLICT: 'compare the journal with the backend: `effectmatch show <occurrence>`',
   ERR_EM_MODEL_UNAVAILABLE: 'check the address, the key and the name of the model, and try again',
   ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
-  ERR_EM_NOT_FOUND: 'check the name or the path; `effectmatch journal` lists what there is',
+  ERR_EM_NOT_FOUND:
+    'check the name or the path; `effectmatch journal` and `effectmatch requests` list what there is',
   ERR_EM_OPERATION_FAILED: 'correct the operation, or the request that it refuses',
   ERR_EM_OUTCOME_IMPOSSIBLE:
     'read the rows again and propose what is true now; nothing was announced or changed',

@@ -6,6 +6,7 @@ import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { isNoteShortened, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
+import type { ApprovalRequest } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { GuidedError, hasCode, withNext } from './fault.ts';
@@ -48,7 +49,7 @@ run it on your own machine.`,
   },
   examples: [
     'effectmatch approve proposal.json --key ap-team.key.json --out license.json',
-    'effectmatch approve --request req_1f3a… --key ap-team.key.json',
+    'effectmatch approve --request req_1f3a --key ap-team.key.json',
     'effectmatch approve proposal.json --key ap-team.key.json --expires 1h --yes --out license.json',
   ],
   async run(args, output) {
@@ -66,12 +67,13 @@ run it on your own machine.`,
     }
     if (page === undefined) assertGiven(args, ['key']);
     await using opened = await openConfigured(args);
-    const { id, proposal } = await opened.requests.get(args.needed('request'));
+    const { requests } = opened;
+    const request = await requests.recheck(await requests.findId(args.needed('request')));
+    const { id, proposal } = request;
     if (page !== undefined) return printPage(args, proposal, page, output);
+    assertWaiting(request);
     const signed = await signShown(args, proposal, output);
-    return signed === undefined
-      ? EXIT.rejected
-      : await answerRequest(opened.requests, id, signed, output);
+    return signed === undefined ? EXIT.rejected : await answerRequest(requests, id, signed, output);
   },
 };
 
@@ -119,7 +121,7 @@ async function saveLicense(
   const rendering = args.has('full') ? renderWhole(proposal) : proposal.rendering;
   output.document({ issuer, expiresAt, rendering, note: proposal.note ?? null, file });
   output.line(`${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`);
-  output.line(`next: effectmatch run ${out} ${actionFlags(signed)}`);
+  output.line(`next: ${nextOf(out, signed)}`);
   return EXIT.done;
 }
 
@@ -142,6 +144,18 @@ async function answerRequest(
   return exitCodeOfRequest(ended);
 }
 
+/** What cannot be answered is not shown to be signed. */
+function assertWaiting({ id, state, detail, answeredBy }: ApprovalRequest): void {
+  if (state === 'pending') return;
+  const who = answeredBy === undefined ? '' : `, answered by ${answeredBy}`;
+  const why = detail === undefined ? '' : `: ${detail}`;
+  const next =
+    state === 'stale' || state === 'expired'
+      ? `propose it again with \`effectmatch renew ${id}\`; nothing was signed`
+      : 'look at it with `effectmatch requests`; nothing was signed';
+  throw new GuidedError('ERR_EM_REQUEST_CLOSED', `${id} is ${state}${who}${why}`, next);
+}
+
 function assertGiven(args: Arguments, flags: readonly string[]): void {
   for (const flag of flags) args.needed(flag);
 }
@@ -158,6 +172,14 @@ function assertCanAsk(output: Output): void {
   const message = 'it cannot ask for confirmation here: this is not a terminal';
   const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
   throw new GuidedError('ERR_EM_USAGE', message, next);
+}
+
+/** A license for a request goes back to it; every other one is run. */
+function nextOf(out: string, signed: SignedLicense): string {
+  const { task } = signed.license;
+  const isOfRequest = /^req_[0-9a-f]{40}$/.test(task);
+  if (isOfRequest) return `send ${out} where you got the proposal: the console, or whoever sent it`;
+  return `effectmatch run ${out} ${actionFlags(signed)}`;
 }
 
 /** How `run` is told the action that this license is for. */

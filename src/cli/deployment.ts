@@ -21,10 +21,13 @@ import { sqlite } from 'effectmatch/adapters/sqlite';
 export default defineConfig({
   store: 'effectmatch.db',
   keyring: 'effectmatch.keys.json',
-  issuers: { 'ap-team': { key: 'ed25519:…', may: ['books'] } },
+  issuers: {
+    'ap-team': { key: 'ed25519:…', may: ['books'], sources: ['rehearsed'] },
+  },
   adapters: {
     books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }),
   },
+  requests: { store: 'effectmatch.requests.db' }, // what agents ask for; optional
 });`;
 
 /** The names under which verbs look for a configuration, in this order. */

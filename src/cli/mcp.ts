@@ -18,9 +18,11 @@ agents: {
     token: 'sha256:…',           // for --http; --new-token makes one
   },
 },`;
-const COMMAND = '"command": "npx"';
+/** Clients start it in a folder of theirs, so it is named by where it is installed. */
+const PROGRAM = '/srv/books/node_modules/.bin/effectmatch';
+const COMMAND = `"command": "${PROGRAM}"`;
 const ARGUMENTS =
-  '"args": ["effectmatch", "mcp", "--agent", "billing-agent",\n' +
+  '"args": ["mcp", "--agent", "billing-agent",\n' +
   '               "--config", "/srv/books/effectmatch.config.ts"]';
 
 /** Serves agents over MCP. */
@@ -63,14 +65,14 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
     },
     {
       title: 'Claude Code:',
-      text: `claude mcp add effectmatch -- npx effectmatch mcp --agent billing-agent \\
-  --config /srv/books/effectmatch.config.ts`,
+      text: `claude mcp add effectmatch -- ${PROGRAM} mcp \\
+  --agent billing-agent --config /srv/books/effectmatch.config.ts`,
     },
     {
       title: 'Codex (~/.codex/config.toml):',
       text: `[mcp_servers.effectmatch]
-command = "npx"
-args = ["effectmatch", "mcp", "--agent", "billing-agent",
+command = "${PROGRAM}"
+args = ["mcp", "--agent", "billing-agent",
         "--config", "/srv/books/effectmatch.config.ts"]`,
     },
     {

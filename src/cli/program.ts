@@ -16,7 +16,7 @@ import { plan } from './plan.ts';
 import { silenceProgress } from './progress.ts';
 import { provision } from './provision.ts';
 import { recover } from './recover.ts';
-import { decline, requests, wait } from './requests.ts';
+import { decline, renew, requests, wait } from './requests.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
 import { serve } from './serve.ts';
@@ -29,7 +29,7 @@ import { packageVersion } from './version.ts';
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
-  ...[requests, decline, wait, serve, mcp],
+  ...[requests, decline, renew, wait, serve, mcp],
   ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),

@@ -1,5 +1,4 @@
-import type { ApprovalRequest, RequestState } from '../requests/request.ts';
-import { isFinal } from '../requests/request.ts';
+import { type ApprovalRequest, isFinal, REQUEST_STATES } from '../requests/request.ts';
 import { openRequests, type Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
@@ -7,11 +6,6 @@ import { loadConfig, openRuntime } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { cut, type Output, printableLine, toneOf } from './output.ts';
 import { printNote, printRendering } from './prompt.ts';
-
-const STATES: readonly RequestState[] = [
-  ...(['pending', 'approved', 'running', 'committed', 'rejected', 'diverged'] as const),
-  ...(['indeterminate', 'declined', 'expired', 'withdrawn', 'stale'] as const),
-];
 
 /** Requests, and the deployment behind them. */
 interface OpenedRequests extends AsyncDisposable {
@@ -58,23 +52,23 @@ what it is for. With a request it shows what would change, who asks and why, and
 it. Answer with \`effectmatch approve --request\` or \`effectmatch decline\`.`,
   optional: ['request'],
   flags: {
-    state: { value: 'WORD', about: `only requests in this state: ${STATES.join(', ')}` },
+    state: { value: 'WORD', about: `only requests in this state: ${REQUEST_STATES.join(', ')}` },
     by: { value: 'NAME', about: 'only requests of this agent' },
     adapter: { value: 'NAME', about: 'only requests for this adapter' },
     limit: { value: 'N', about: 'at most so many, up to 500 (default: 50)' },
     full: { about: 'with a request: show the whole of what the agent says' },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch requests --state pending', 'effectmatch requests req_1f3a…'],
+  examples: ['effectmatch requests --state pending', 'effectmatch requests req_1f3a'],
   async run(args, output) {
     await using opened = await openConfigured(args);
     if (args.first !== '') {
-      const request = await opened.requests.get(args.first);
+      const request = await opened.requests.recheck(await opened.requests.findId(args.first));
       output.document(request);
       printRequest(request, output, { full: args.has('full') });
       return EXIT.done;
     }
-    const state = args.choice('state', STATES);
+    const state = args.choice('state', REQUEST_STATES);
     const [by, adapter, limit] = [args.value('by'), args.value('adapter'), args.count('limit', 1)];
     const found = await opened.requests.list({
       ...(state && { state }),
@@ -101,14 +95,37 @@ never executed; asking again needs another key.`,
     by: { value: 'NAME', about: 'who declines (default: your user name)' },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch decline req_1f3a… --reason "the invoice is disputed"'],
+  examples: ['effectmatch decline req_1f3a --reason "the invoice is disputed"'],
   async run(args, output) {
     const reason = args.needed('reason');
     const by = args.value('by') ?? process.env.USER ?? 'operator';
     await using opened = await openConfigured(args);
-    const request = await opened.requests.decline(args.first, { by, reason });
+    const id = await opened.requests.findId(args.first);
+    const request = await opened.requests.decline(id, { by, reason });
     output.document(request);
     output.line(`declined  ${request.id}; the agent is told: ${printableLine(reason)}`);
+    return EXIT.done;
+  },
+};
+
+/** Proposes a request again. */
+export const renew: Verb = {
+  name: 'renew',
+  summary: 'propose a request again, from the state as it is now',
+  about: `For a request that is stale, has expired, or should be looked at again: it is proposed anew
+for the state and the configuration as they are now, and the lines that are different are printed.
+A license for the earlier proposal can no longer be used.`,
+  positionals: ['request'],
+  flags: CONFIG_FLAG,
+  examples: ['effectmatch renew req_1f3a'],
+  async run(args, output) {
+    await using opened = await openConfigured(args);
+    const { requests } = opened;
+    const { request, difference } = await requests.renew(await requests.findId(args.first));
+    output.document({ request, difference });
+    output.line(difference.length === 0 ? 'nothing is different' : 'what is different:');
+    for (const line of difference) output.line(`  ${printableLine(line)}`);
+    output.line(`next: effectmatch approve --request ${request.id} --key YOUR.key.json`);
     return EXIT.done;
   },
 };
@@ -125,11 +142,12 @@ expired or is stale, and ${EXIT.halted} if the time is over first.`,
     for: { value: 'SECONDS', about: 'how long to wait (default: 60)' },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch wait req_1f3a… --for 600'],
+  examples: ['effectmatch wait req_1f3a --for 600'],
   async run(args, output) {
     const seconds = args.count('for', 0) ?? 60;
     await using opened = await openConfigured(args);
-    const request = await opened.requests.wait(args.first, { waitMs: seconds * 1000 });
+    const id = await opened.requests.findId(args.first);
+    const request = await opened.requests.wait(id, { waitMs: seconds * 1000 });
     output.document(request);
     printLine(request, output);
     return exitCodeOfRequest(request);
@@ -146,7 +164,7 @@ export function exitCodeOfRequest({ state, terminal }: ApprovalRequest): ExitCod
 function printLine(request: ApprovalRequest, { line, paint, width }: Output): void {
   const { id, state, by, askedAt, operation, adapter, reason = '', detail = '' } = request;
   const tone = state === 'pending' ? 'caution' : toneOf(request.terminal?.kind ?? 'rejected');
-  const words = `${askedAt.slice(0, 16)}Z  ${by}  ${operation ?? adapter}  ${detail || reason}`;
+  const words = `${askedAt.slice(0, 16)}Z  ${by}  ${operation ?? adapter}  ${detail || (reason && `says: ${reason}`)}`;
   const text = cut(printableLine(words), Math.max(20, (width ?? 80) - state.length - 2));
   line(`${paint(tone, state)}  ${text}`);
   line(`  ${id}`);
@@ -165,6 +183,8 @@ function printRequest(
   const { answeredBy, occurrence, expiresAt, state } = request;
   if (answeredBy !== undefined) output.line(`answered by ${answeredBy}`);
   if (occurrence !== undefined) output.line(`next: effectmatch show ${occurrence}`);
+  if (state === 'stale' || state === 'expired')
+    output.line(`next: effectmatch renew ${request.id}`);
   if (state !== 'pending') return;
   output.line(`waits until ${expiresAt}`);
   output.line(`next: effectmatch approve --request ${request.id} --key YOUR.key.json`);

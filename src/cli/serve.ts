@@ -12,22 +12,27 @@ import type { Output } from './output.ts';
 import { catchInterrupt } from './progress.ts';
 import { openRequestsOf } from './requests.ts';
 
+const PORT = 8420;
+
 /** Serves the console to the browser of this machine. */
 export const serve: Verb = {
   name: 'serve',
   summary: 'show the inbox of requests in your browser',
   about: `Serves the console on this machine: what agents ask for as a row diff, what became of it, and
 what an operator has to look after. It executes what is approved while it runs. It has no key:
-to approve, sign the proposal with \`effectmatch approve\` and send the license. The link that it
-prints signs you in once; Ctrl-C ends it.`,
+you sign in the browser with a key that cannot leave it, or with \`effectmatch approve\`. The link
+that it prints signs you in once; Enter prints another, and Ctrl-C ends it.`,
   flags: {
-    port: { value: 'N', about: 'the port on 127.0.0.1 (default: a free one)' },
+    port: {
+      value: 'N',
+      about: `the port on 127.0.0.1 (default: ${PORT}); keys in browsers belong to it`,
+    },
     demo: { about: 'a small shop with agents that ask, in a temporary folder' },
     ...CONFIG_FLAG,
   },
   examples: ['effectmatch serve', 'effectmatch serve --port 8080', 'effectmatch serve --demo'],
   async run(args, output) {
-    const port = args.count('port', 0) ?? 0;
+    const port = args.count('port', 0) ?? (args.has('demo') ? 0 : PORT);
     using demo = args.has('demo') ? temporaryFolder() : undefined;
     const config = demo === undefined ? await loadConfig(args) : await createDemo(demo.path);
     await serveConsole(config, { port, demoFolder: demo?.path }, output);
@@ -77,8 +82,11 @@ async function serveConsole(
   output.line(`open this link once to sign in: ${link}`);
   if (demoFolder !== undefined)
     output.line(`the demo's key: ${join(demoFolder, 'ap-team.key.json')}`);
-  output.line('Ctrl-C ends it');
+  output.line('Enter prints another link; Ctrl-C ends it');
+  const printLink = () => output.line(`another link: ${served.createLink()}`);
+  if (process.stdin.isTTY) process.stdin.on('data', printLink);
   await interrupt.interrupted;
+  process.stdin.off('data', printLink).pause();
   server.close();
   if ('closeAllConnections' in server) server.closeAllConnections();
 }

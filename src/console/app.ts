@@ -97,14 +97,16 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
   for (const name of ASSETS) addAsset(app, name);
   app.get('/enter/:entry', (c) => {
     const secret = sessions.enter(c.req.param('entry'));
-    if (secret === undefined) return c.html(bare('This link was used', NEW_LINK), 401);
+    if (secret === undefined) return c.html(bare('This link was used', instructions()), 401);
     setCookie(c, COOKIE, secret, { httpOnly: true, sameSite: 'Strict', path: '/' });
-    // A redirect would lose a strict cookie where the link was opened from another page.
+    // A redirect would lose a strict cookie where the link was opened from another page; this page
+    // goes on by itself.
+    c.header('refresh', '0; url=/');
     return c.html(bare('Signed in', html`<a href="/">Open the inbox</a>`));
   });
   app.use(async (c, next) => {
     const session = sessions.find(getCookie(c, COOKIE));
-    if (session === undefined) return c.html(bare('Not signed in', NEW_LINK), 401);
+    if (session === undefined) return c.html(bare('Not signed in', instructions()), 401);
     c.set('session', session);
     return await next();
   });
@@ -120,7 +122,9 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
   });
 }
 
-const NEW_LINK = 'Open the link that `effectmatch serve` prints; it works once.';
+function instructions(): Html {
+  return html`Each link signs in once. Press Enter where <code>effectmatch serve</code> runs: it prints a new one.`;
+}
 
 function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
   const file = new URL(`./assets/${name}`, import.meta.url);

@@ -60,7 +60,7 @@ const FEW = 2;
 
 /** What would change, as short as it can be: the changes themselves if they are few. */
 export function headline(effects: readonly ApprovedEffect[]): Html {
-  if (effects.length > FEW) return summarise(effects);
+  if (effects.length === 0 || effects.length > FEW) return summarise(effects);
   return html`${effects.map((effect) => html`<span class="line">${changeLine(effect)}</span>`)}`;
 }
 

@@ -81,12 +81,13 @@ function emptyInbox({ state, by, adapter }: InboxFilter): Html {
 function row(request: ApprovalRequest, nowMs: number): Html {
   const { id, state, by, operation, adapter, reason = '', detail, askedAt, expiresAt } = request;
   const waits = state === 'pending' && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
-  const said = detail ?? reason;
+  const first = (text: string) => showText(text.split('\n')[0] ?? '');
+  const said = detail !== undefined ? first(detail) : reason && `says: ${first(reason)}`;
   return html`<li><a class="row" href="/requests/${id}">
 <span class="head">${stateBadge(state)} <b>${operation ?? adapter}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
 <span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}${waits}</span>
 <span class="what">${headline(request.proposal.approved.effects)}</span>
-<span class="said">${showText(said.split('\n')[0] ?? '')}</span>
+<span class="said">${said}</span>
 </a></li>`;
 }

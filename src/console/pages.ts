@@ -3,7 +3,7 @@ import { EffectMatchError } from '../errors.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { isRequestState } from '../requests/request.ts';
+import { type ApprovalRequest, isRequestState } from '../requests/request.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Said } from './access.ts';
 import type { Console, Env } from './app.ts';
@@ -92,7 +92,7 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
 }
 
 async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
-  const request = await site.requests.get(c.req.param('id') ?? '');
+  const request = await current(site, c.req.param('id') ?? '');
   const part = Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
   const session = c.get('session');
   const { formToken } = session;
@@ -106,6 +106,12 @@ async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const content = requestPage({ request, formToken, issuers, nowMs, part, difference });
   const title = request.operation ?? `Change in ${request.adapter}`;
   return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
+}
+
+/** Where it stands now; if the backend cannot be asked, where it stood last. */
+async function current({ requests }: Console, id: string): Promise<ApprovalRequest> {
+  const known = await requests.get(id);
+  return await requests.recheck(id).catch(() => known);
 }
 
 type Form = Record<string, string | File | (string | File)[]>;

@@ -1,4 +1,4 @@
-import { renderNote } from '../protocol/note.ts';
+import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { showText } from '../protocol/render-text.ts';
@@ -6,7 +6,7 @@ import { type ApprovalRequest, isFinal } from '../requests/request.ts';
 import { changesOfDiff, changeTables, type ShownChange, summarise } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { stateBadge } from './inbox.ts';
-import { moment } from './layout.ts';
+import { badge, moment } from './layout.ts';
 
 /** What the page of one request shows. */
 export interface RequestPage {
@@ -34,7 +34,7 @@ export function requestPage(options: RequestPage): Html {
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`} · <code>${id}</code></p>
-${detail !== undefined && html`<p class="detail">${showText(detail)}</p>`}
+${detail !== undefined && html`<p class="detail">${state === 'declined' ? 'Declined: ' : ''}${showText(detail)}</p>`}
 ${difference !== undefined && differenceList(difference)}
 <div class="columns">
 <div class="wide">
@@ -57,7 +57,7 @@ function outcome({ request, part }: RequestPage): Html {
   const start = (part - 1) * CHANGES_PER_PAGE;
   const shown = effects.slice(start, start + CHANGES_PER_PAGE).map((effect) => ({ effect }));
   const parts = Math.max(1, Math.ceil(effects.length / CHANGES_PER_PAGE));
-  const title = isFinal(request.state) ? 'What was approved or asked for' : 'What would change';
+  const title = isFinal(request.state) ? 'What was asked for' : 'What would change';
   const others = registration.targets.map(({ name }) => name);
   return html`<section aria-labelledby="outcome"><h2 id="outcome">${title}</h2>
 <p class="summary">${summarise(effects)}</p>
@@ -132,12 +132,16 @@ function renewForm({ request: { id, state }, formToken }: RequestPage): Html {
 <input type="hidden" name="form" value="${formToken}"><button>Propose again</button></form></section>`;
 }
 
-/** What the agent says; nothing of it is verified. */
-function said({ proposal }: ApprovalRequest): Html {
-  const note = renderNote(proposal.note, { full: true });
-  if (note === '') return html``;
-  return html`<section class="card unverified"><h2>The agent says <span class="badge plain">not verified</span></h2>
-${preformatted(note.replace(/^.*:\n/, '').replace(/^ {2}\| /gm, ''))}</section>`;
+/** What would run, which the license binds, and what the agent says, which nothing verifies. */
+function said({ proposal: { note = {} }, by }: ApprovalRequest): Html {
+  const { action, reason, warnings = [] } = note;
+  const lines = (part: Note) =>
+    renderNote(part, { full: true })
+      .replace(/^.*:\n/, '')
+      .replace(/^ {2}\| /gm, '');
+  return html`${warnings.length > 0 && html`<section class="card"><h2>Warnings</h2><pre>${lines({ warnings })}</pre></section>`}
+${action !== undefined && html`<section class="card"><h2>What would run</h2><pre>${lines({ action })}</pre><p class="aside">The license is bound to it. What counts is what it changes.</p></section>`}
+${reason !== undefined && html`<section class="card unverified"><h2>${by} says ${badge('plain', 'not verified')}</h2><p>${showText(reason)}</p></section>`}`;
 }
 
 /** The exact text that a signature covers. */

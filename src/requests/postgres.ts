@@ -82,6 +82,12 @@ class PostgresRequests implements RequestStore {
     return row && readRow(row);
   }
 
+  async search(beginning: string): Promise<readonly string[]> {
+    const text = `select r.id from ${this.#table('request')} as r
+      where r.id >= $1 and r.id < $2 order by r.id limit 2`;
+    return (await this.#read(text, [beginning, `${beginning}~`])).map(([id]) => String(id));
+  }
+
   async change(
     id: string,
     only: Parameters<RequestStore['change']>[1],

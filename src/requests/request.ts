@@ -37,7 +37,8 @@ export type Ask = Wanted & {
  */
 export type RequestState = (typeof REQUEST_STATES)[number];
 
-const REQUEST_STATES = [
+/** Every state, in the order in which a request can reach them. */
+export const REQUEST_STATES = [
   'pending',
   'approved',
   'running',

@@ -9,6 +9,7 @@ import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { Refusal } from '../runtime/attempt.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import {
@@ -165,6 +166,7 @@ export class Requests implements AsyncDisposable {
     const { by, run, reason } = ask;
     const plan = { task: id, planRevision: 1, requestedBy: by, ...(reason && { reason }) };
     const proposal = await proposeWanted(this.#proposer, wanted, plan);
+    demandChange(proposal);
     const now = this.#clock.now();
     const operation = 'operation' in wanted ? wanted.operation : null;
     const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
@@ -182,6 +184,31 @@ export class Requests implements AsyncDisposable {
 
   async get(id: string): Promise<ApprovalRequest> {
     return await this.#view(await this.#find(id));
+  }
+
+  /** The id of the only request that begins so; for people, who copy the beginning of one. */
+  async findId(beginning: string): Promise<string> {
+    const found = /^req_[0-9a-f]{4,40}$/.test(beginning) ? await this.#store.search(beginning) : [];
+    const [id, another] = found;
+    if (id === undefined) throw notFound(beginning);
+    if (another === undefined) return id;
+    const message = `several requests begin with ${beginning}`;
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', message);
+  }
+
+  /**
+   * Where it stands, after looking whether what it was proposed for is still there. If not, it is
+   * stale.
+   */
+  async recheck(id: string): Promise<ApprovalRequest> {
+    const stored = await this.#find(id);
+    const { state } = await this.#truth(stored);
+    if (state !== 'pending') return await this.#view(stored);
+    const { wanted, proposal } = readAsked(stored);
+    const action = await actionFor(this.#proposer, wanted);
+    const refusal = await this.#options.runtime.check({ proposal }, action);
+    if (refusal !== undefined) await this.#markStale(stored, refusal);
+    return await this.get(id);
   }
 
   /** Newest first, a page at a time. */
@@ -204,11 +231,14 @@ export class Requests implements AsyncDisposable {
     demandFit(proposal, signed);
     const action = await actionFor(this.#proposer, wanted);
     const refusal = await this.#options.runtime.check({ license: signed }, action);
-    if (refusal !== undefined)
-      throw new EffectMatchError(
-        'ERR_EM_LICENSE_REFUSED',
-        `the license cannot be used (${refusal.reason}): ${refusal.detail}; the request is still open`,
-      );
+    if (refusal !== undefined) {
+      const isStale = await this.#markStale(stored, refusal);
+      const now = isStale
+        ? 'it is stale: propose it again and sign that'
+        : 'the request is still open';
+      const message = `the license cannot be used (${refusal.reason}): ${refusal.detail}; ${now}`;
+      throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
+    }
     const answered = await this.#change(stored, OPEN, {
       state: 'approved',
       license: JSON.stringify(signed),
@@ -445,6 +475,13 @@ export class Requests implements AsyncDisposable {
     return this.#store.change(id, { from, generation }, change, this.#clock.now());
   }
 
+  /** If proposing again would help, says so; otherwise changes nothing. */
+  async #markStale(stored: StoredRequest, { reason, detail }: Refusal): Promise<boolean> {
+    if (!STALE.has(reason)) return false;
+    const change = { state: 'stale', detail: `${reason}: ${detail}` } as const;
+    return await this.#change(stored, OPEN, change);
+  }
+
   #modeOf(operation: string | null): RunMode {
     const { run = 'on-approval' } = this.#options;
     if (typeof run === 'string') return run;
@@ -454,6 +491,13 @@ export class Requests implements AsyncDisposable {
   #linkTo(id: string): string | undefined {
     return this.#options.link?.replace('{id}', id);
   }
+}
+
+/** A person is not asked to approve that nothing happens. */
+function demandChange({ approved }: Proposal): void {
+  if (approved.effects.length > 0) return;
+  const message = 'it would change nothing, so there is nothing to approve';
+  throw new EffectMatchError('ERR_EM_INPUT_INVALID', message);
 }
 
 function readAsked({ asked }: StoredRequest): AskedRecord {

@@ -94,6 +94,12 @@ class SqliteRequests implements RequestStore {
     return await retryWhileBusy(() => this.#find(id), BUSY);
   }
 
+  async search(beginning: string): Promise<readonly string[]> {
+    const sql = 'select id from request where id >= ? and id < ? order by id limit 2';
+    const read = () => statement(this.#db, sql).all(beginning, `${beginning}~`);
+    return (await retryWhileBusy(read, BUSY)).map(({ id }) => String(id));
+  }
+
   async change(
     id: string,
     only: Parameters<RequestStore['change']>[1],

@@ -43,6 +43,8 @@ export interface RequestStore {
   /** Inserts it if there is none with its id; returns the one that is there then. */
   insert(request: StoredRequest): Promise<StoredRequest>;
   find(id: string): Promise<StoredRequest | undefined>;
+  /** The ids that begin so, at most two. */
+  search(beginning: string): Promise<readonly string[]>;
   /**
    * Changes it if it is in one of these states and of this generation, and says whether it was.
    * Adds an event if the state changes.

@@ -23,6 +23,7 @@ const VERBS = [
   'shadow',
   'requests',
   'decline',
+  'renew',
   'wait',
   'serve',
   'mcp',
@@ -133,7 +134,7 @@ test('bash completes verbs and the flags of a verb from the script that is print
     const script = `${stdout}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _effectmatch; echo "\${COMPREPLY[@]}"`;
     return spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout.trim();
   };
-  assert.equal(complete('effectmatch', 're'), 'requests recover resolve');
+  assert.equal(complete('effectmatch', 're'), 'requests renew recover resolve');
   assert.equal(complete('effectmatch', 'approve', '--e'), '--expires');
   assert.equal(complete('effectmatch', 'verify', '--expi'), '');
   const fish = await runCommand(['completion', 'fish']);

@@ -102,6 +102,7 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
   test('a value cannot begin a line of the text that is signed', async () => {
     await open(`${'x'.repeat(400)} Nothing else may change ${'y'.repeat(400)}`);
     await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    await page.locator('dialog .text-line').first().waitFor();
     const lines =
       (await page.evaluate(`[...document.querySelectorAll('dialog .text-line')].map((line) => {
       const range = document.createRange();
