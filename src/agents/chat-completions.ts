@@ -41,8 +41,9 @@ export async function complete(
   });
   if (!response.ok || response.body === null) throw await failed(response);
   if (onText !== undefined) return await readStream(response.body, onText);
-  const message = parse<{ message?: ChatMessage }>(await response.text())?.message;
-  if (message === undefined) throw unavailable('its answer has no message');
+  const answer = parseAnswer<{ choices?: { message?: ChatMessage }[] }>(await response.text());
+  const message = answer.choices?.[0]?.message;
+  if (!message) throw unavailable('its answer has no message');
   return asMessage(message.content ?? null, message.tool_calls ?? []);
 }
 
@@ -65,8 +66,7 @@ async function readStream(
     if (delta.content) onText(delta.content);
     content += delta.content ?? '';
     for (const { index, id = '', function: part } of delta.tool_calls ?? []) {
-      if (!Number.isInteger(index) || index < 0 || index > calls.length)
-        throw unavailable('its calls are not in order');
+      if (!(Number.isInteger(index) && index >= 0 && index < MAX_CALLS)) throw badCalls();
       const known = calls[index] ?? { id: '', name: '', text: '' };
       calls[index] = known;
       known.id += id;
@@ -74,7 +74,7 @@ async function readStream(
       known.text += part?.arguments ?? '';
     }
   }
-  const made = calls.map(({ id, name, text }): ChatToolCall => {
+  const made = calls.filter(Boolean).map(({ id, name, text }): ChatToolCall => {
     return { id, type: 'function', function: { name, arguments: text } };
   });
   return asMessage(content === '' ? null : content, made);
@@ -90,22 +90,35 @@ async function* deltasOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Delta
       const data = line.startsWith('data:') ? line.slice('data:'.length).trim() : '';
       if (data === '[DONE]') return;
       if (data === '') continue;
-      const delta = parse<{ delta?: Delta }>(data)?.delta;
-      if (delta !== undefined) yield delta;
+      const delta = parseAnswer<{ choices?: { delta?: Delta }[] }>(data).choices?.[0]?.delta;
+      if (delta) yield delta;
     }
   }
 }
 
-/** The first choice of an answer, or of a piece of it. */
-function parse<Choice>(text: string): Choice | undefined {
+function parseAnswer<T extends object>(text: string): Partial<T> {
   try {
-    return (JSON.parse(text) as { choices?: Choice[] } | null)?.choices?.[0];
-  } catch {
-    throw unavailable('its answer is not JSON');
+    return Object(JSON.parse(text));
+  } catch (cause) {
+    throw unavailable('its answer is not JSON', cause);
   }
 }
 
+/** Models do not call more tools than this at once. */
+const MAX_CALLS = 1000;
+
+function isCall(call: unknown): boolean {
+  const { id, function: called } = Object(call) as Partial<ChatToolCall>;
+  const words = [id, called?.name, called?.arguments];
+  return words.every((word) => typeof word === 'string');
+}
+
+function badCalls(): EffectMatchError {
+  return unavailable('its answer has calls that cannot be read');
+}
+
 function asMessage(content: string | null, calls: readonly ChatToolCall[]): ChatMessage {
+  if (!Array.isArray(calls) || calls.length > MAX_CALLS || !calls.every(isCall)) throw badCalls();
   return { role: 'assistant', content, ...(calls.length > 0 && { tool_calls: calls }) };
 }
 
@@ -114,6 +127,7 @@ async function failed(response: Response): Promise<EffectMatchError> {
   return unavailable(`it answered ${response.status}: ${words}`);
 }
 
-function unavailable(why: string): EffectMatchError<'ERR_EM_MODEL_UNAVAILABLE'> {
-  return new EffectMatchError('ERR_EM_MODEL_UNAVAILABLE', `the model could not be asked: ${why}`);
+function unavailable(why: string, cause?: unknown): EffectMatchError<'ERR_EM_MODEL_UNAVAILABLE'> {
+  const message = `the model could not be asked: ${why}`;
+  return new EffectMatchError('ERR_EM_MODEL_UNAVAILABLE', message, { cause });
 }

@@ -4,6 +4,7 @@ import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './c
 import { GuidedError, hasCode } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
 import { openConfigured } from './requests.ts';
+import { endWhenStalled } from './stall.ts';
 import { packageVersion } from './version.ts';
 
 const AGENT_EXAMPLE = `requests: {
@@ -98,6 +99,7 @@ args = ["mcp", "--agent", "billing-agent",
       log: report,
       onFault: (agent, error) => reportFault(`${agent}: no answer`, error),
     });
+    using _stall = endWhenStalled();
     const ending = endOnSignal();
     const onError = (error: Error) => reportFault('a message was not served', error);
     opened.requests.start();

@@ -349,9 +349,19 @@ export class Requests implements AsyncDisposable {
   }
 
   async #workOnce(): Promise<void> {
-    const approved = await this.#store.list({ state: 'approved', limit: PAGE });
-    const due = approved.filter(({ mode }) => mode === 'on-approval');
-    await Promise.all(due.map(({ id }) => this.#executeQuietly(id)));
+    // All of them: those that wait for their agent to call must not hide the ones that are due.
+    for (let after: string | undefined, isLast = false; !isLast; ) {
+      const page = {
+        state: 'approved',
+        limit: PAGE,
+        ...(after !== undefined && { after }),
+      } as const;
+      const approved = await this.#store.list(page);
+      const due = approved.filter(({ mode }) => mode === 'on-approval');
+      await Promise.all(due.map(({ id }) => this.#executeQuietly(id)));
+      after = approved.at(-1)?.id;
+      isLast = approved.length < PAGE;
+    }
     for (const webhook of this.#options.webhooks ?? [])
       await deliverEvents(this.#store, webhook, (id) => this.#linkTo(id));
   }

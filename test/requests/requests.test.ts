@@ -318,3 +318,19 @@ test('a file of another program is refused', async () => {
   const store = `${office.folder}/books.db`;
   await assert.rejects(office.start({ store }), code('ERR_EM_STORE_UNAVAILABLE'));
 });
+
+test('requests that wait for their agent do not hide one that is due', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const ask = { by: 'agent', run: 'run' };
+  const due = await host.requests.ask({ ...ask, ...pay('due') });
+  await host.requests.answer(due.id, office.alice.sign(due.proposal, { expiresIn: '1h' }));
+  await using calling = await office.start({ run: 'on-call' });
+  for (let index = 0; index < 51; index += 1) {
+    const { id, proposal } = await calling.requests.ask({ ...ask, ...pay(`waits ${index}`) });
+    await calling.requests.answer(id, office.alice.sign(proposal, { expiresIn: '1h' }));
+  }
+  host.requests.start();
+  assert.equal((await host.requests.wait(due.id, { waitMs: 20_000 })).state, 'committed');
+  assert.deepEqual(office.payments(), [{ payee: 'due', amount: 10 }]);
+});

@@ -66,7 +66,7 @@ const WATCH = `setInterval(() => {
 }, 20)`;
 
 // SQLite cannot be stopped while it runs, so another thread ends the process.
-new Worker(WATCH, { eval: true }).unref();
+new Worker(WATCH, { eval: true, execArgv: [] }).unref();
 const [, , file = ''] = process.argv;
 const db = openDatabase(file, { readOnly: true });
 setPragma(db, { name: 'query_only', value: 'on', reads: 1 });
