@@ -89,7 +89,10 @@ test(`${CONTENDERS} processes race one license ${ROUNDS} times: one effect, each
   await using contended = await createTemplate(postgresLedgerBackend, kinds);
   await using installation = await contended.copy();
   await using scene = new Scene(pool, installation);
-  const children = await Promise.all(Array.from({ length: CONTENDERS }, () => scene.fresh()));
+  const children: Child[] = [];
+  await runLanes([...Array(CONTENDERS).keys()], 4, async () => {
+    children.push(await scene.fresh());
+  });
   for (const operation of installation.operations) {
     await Promise.all(children.map((child) => child.ask('load', { operation })));
     const terminals = await Promise.all(children.map((child) => child.ask('fire', {})));

@@ -160,6 +160,15 @@ test('a claim is flushed unless its effects are committed to the log that the le
   assert.deepEqual([await isHeld(old), await isHeld(again)], [true, true]);
 
   const sound = await readLog();
+  await db.run('revoke execute on function pg_control_system() from public');
+  const unnamed = await postgresLedgers(db.url(db.role('ledger'))).open(context);
+  const other = fixtureRequest(context, fixtureLicense('x'), fixtureExecution('x'));
+  const count = noted.length;
+  assert.equal((await unnamed.claim({ ...other, log: logOf(sound) })).kind, 'claimed');
+  assert.equal(noted.length, count, 'a login that may not ask flushes');
+  await unnamed.close();
+  await db.run('grant execute on function pg_control_system() to public');
+
   await db.run('alter system set full_page_writes = off');
   await db.run('select pg_reload_conf()');
   while ((await readLog()) !== 'null') await sleep(20);

@@ -55,8 +55,10 @@ export class Control {
       await connection.script(`set search_path = ${PINNED_SEARCH_PATH}; set jit = off`);
       const served = this.#served;
       const found = served && (await readDeployment(connection));
-      this.#log = found?.log;
-      if (found?.backend === served?.backend && found?.major === served?.major) return connection;
+      if (found?.backend === served?.backend && found?.major === served?.major) {
+        this.#log = await readLog(connection);
+        return connection;
+      }
       const what =
         'postgres: the address leads to another database, or another server version, than when it was opened';
       throw new EffectMatchError(
@@ -73,7 +75,6 @@ export class Control {
   async deployment(): Promise<PostgresDeployment> {
     const deployment = await readDeployment(await this.connection());
     this.#served = deployment;
-    this.#log = deployment.log;
     return deployment;
   }
 
@@ -234,8 +235,6 @@ export interface PostgresDeployment {
   readonly backend: string;
   /** The server's major version. What a value means to it may change with the next one. */
   readonly major: string;
-  /** The log that its commits go to; undefined where a crash can lose them. */
-  readonly log: string | undefined;
   /**
    * Authenticates a call of a trusted function, so that agent SQL in the same session cannot make
    * it.
@@ -247,10 +246,10 @@ export interface PostgresDeployment {
 export async function readDeployment(control: Connection): Promise<PostgresDeployment> {
   const query = `select d.backend, d.version, d.inner_pad::text, d.outer_pad::text,
       (select oid from pg_catalog.pg_database where datname = current_database()),
-      current_setting('server_version_num')::integer / 10000, (${COMMIT_LOG})
+      current_setting('server_version_num')::integer / 10000
     from effectmatch.describe() as d`;
   const { rows } = await control.query(query);
-  const [backend, version, inner, outer, database, major, log] = rows[0] ?? [];
+  const [backend, version, inner, outer, database, major] = rows[0] ?? [];
   if (backend == null || inner == null || outer == null || Number(version) !== VERSION) {
     throw new EffectMatchError(
       'ERR_EM_ADAPTER_REFUSED',
@@ -265,9 +264,14 @@ export async function readDeployment(control: Connection): Promise<PostgresDeplo
     // A database made from this one as a template has the same row, but not the same object id.
     backend: `${backend}.${database}`,
     major: String(major),
-    log: log ?? undefined,
     sign: (...parts) => digest(outerPad, digest(innerPad, Buffer.from(parts.join('\n')))),
   };
+}
+
+/** Undefined where a crash can lose commits, or where this login may not ask. */
+async function readLog(control: Connection): Promise<string | undefined> {
+  const { replies } = await control.run([{ text: COMMIT_LOG }]);
+  return replies[0]?.rows[0]?.[0] ?? undefined;
 }
 
 function digest(pad: Buffer, message: Buffer): Buffer {

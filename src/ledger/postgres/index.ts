@@ -37,8 +37,8 @@ export function postgresLedgers(
   const { schema = 'effectmatch_ledger', deadlineMs = 30_000 } = options;
   const queries = new Queries(SQL.queries, schema);
   const open: LedgersFactory['open'] = async (context) => {
-    await demandPrepared(connection, queries, schema);
-    return ledgersIn(new PostgresStore(context, { connection, queries, deadlineMs }));
+    const { namesLog } = await demandPrepared(connection, queries, schema);
+    return ledgersIn(new PostgresStore(context, { connection, queries, deadlineMs, namesLog }));
   };
   return {
     open,
@@ -54,7 +54,7 @@ async function demandPrepared(
   connection: ConnectionOptions,
   queries: Queries,
   schema: string,
-): Promise<void> {
+): Promise<{ readonly namesLog: boolean }> {
   const { database } = connectionTarget(connection);
   const where = `the ledger in database "${database}", schema "${schema}"`;
   try {
@@ -70,6 +70,7 @@ async function demandPrepared(
     }
     const [difference] = (await session.query(queries.get('structure').text)).rows[0] ?? [];
     if (difference != null) throw unavailable(where, `${difference}; restore it from a backup`);
+    return { namesLog: conditions[7] === 't' };
   } catch (error) {
     throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', `${where} cannot be used`);
   }

@@ -18,6 +18,8 @@ export interface Place {
   readonly connection: ConnectionOptions;
   readonly queries: Queries;
   readonly deadlineMs: number;
+  /** Whether the login may ask the server which log it writes to. */
+  readonly namesLog: boolean;
 }
 
 /** Decisions of one process that share a transaction, at most. */
@@ -84,7 +86,8 @@ export class PostgresStore implements TableStore {
     return new Promise((resolve, reject) => {
       const settle = (result: Result) =>
         'error' in result ? reject(result.error) : resolve(result.value as T);
-      this.#waiting.push({ about, durability, log, decide, settle });
+      const shared = this.#place.namesLog ? log : undefined;
+      this.#waiting.push({ about, durability, log: shared, decide, settle });
       if (!this.#isDeciding) void this.#decideAll();
     });
   }

@@ -178,7 +178,8 @@ select pg_catalog.current_setting('fsync'), pg_catalog.current_setting('full_pag
   pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('server_encoding'),
   pg_catalog.current_setting('search_path'),
   pg_catalog.has_schema_privilege(n.oid, 'usage'),
-  exists (select from pg_catalog.pg_class where relnamespace = n.oid and relname = 'head')
+  exists (select from pg_catalog.pg_class where relnamespace = n.oid and relname = 'head'),
+  pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')
   from (select) as one left join pg_catalog.pg_namespace as n on n.nspname = :'schema';
 
 -- name: version
