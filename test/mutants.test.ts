@@ -27,11 +27,11 @@ const mutants: readonly Mutant[] = JSON.parse(listed.stdout);
 const files = [...new Set(mutants.map(({ file }) => file))];
 
 /**
- * How often a pattern occurs in the code of a file; comments and texts, which may hold SQL, are
- * left out.
+ * How often a pattern occurs in the code of a file; comments, texts, which may hold SQL, and lines
+ * with a regular expression alone are left out.
  */
 function count(file: string, pattern: RegExp): number {
-  const comments = /^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm;
+  const comments = /^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$|^\s*\/.*\/[a-z]*;$/gm;
   const texts =
     /`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^`}]|`[^`]*`)*\})*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
   const code = readFileSync(file, 'utf8').replace(comments, '').replace(texts, "''");

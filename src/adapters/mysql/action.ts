@@ -13,6 +13,7 @@ import {
   readTag,
   type Value,
 } from '../../protocol/value.ts';
+import { quoteName } from './sql.ts';
 
 /** What may be bound to a parameter. Whole numbers are bound as BIGINT, booleans as 0 and 1. */
 export type MysqlValue = null | boolean | number | bigint | string | Uint8Array;
@@ -158,7 +159,7 @@ const probes = new WeakSet<CheckedMysqlAction>();
 
 /** The action of the admission probe: it writes to a control table. */
 export function probeAction(controlDatabase: string, token: string): CheckedMysqlAction {
-  const sql = `insert into \`${controlDatabase.replaceAll('`', '``')}\`.probe (token) values (?)`;
+  const sql = `insert into ${quoteName(controlDatabase)}.probe (token) values (?)`;
   const action = { statements: [{ sql, values: [token] }] };
   probes.add(action);
   return action;

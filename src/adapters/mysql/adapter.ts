@@ -170,7 +170,10 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     const stated = await normaliseKeys(this.#schemaToolsOf(definitions), reads);
     const { reached } = context;
     this.#sweepSometimes();
-    const session = await sessions.take();
+    const session = await sessions
+      .take()
+      .catch((error: unknown) => describeFailure(error, STAGE_NOT_OPENED, settings.values));
+    if ('kind' in session) return session;
     const candidate = new MysqlCandidate({
       ...{ session, control, deployment, settings, definitions, reached },
     });

@@ -97,7 +97,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   }
 
   async apply(action: CheckedMysqlAction): Promise<Applied> {
-    this.#isProbe ||= isProbe(action);
+    if (isProbe(action)) this.#isProbe = true;
     const applied = await this.#run(action);
     this.#isFailed = applied.kind === 'failed';
     return applied;

@@ -97,6 +97,9 @@ function lookUp({ schema }: CodeObject, { word, qualifier = schema }: Word): str
   return `${qualifier}.${word}`.toLowerCase();
 }
 
+/** The three characters that quote texts and names. */
+const QUOTE = /[\x22\x27\x60]/g;
+
 /** A database, a table or a routine may have any characters in its name. */
 const PLAIN_NAME = /^[\p{L}\p{N}_$]+$/u;
 
@@ -109,7 +112,7 @@ function readWords(text: string): readonly Word[] {
   let before: readonly string[] = [];
   for (const [token] of text
     .toLowerCase()
-    .replace(/[`'"]/g, ' ')
+    .replace(QUOTE, ' ')
     .matchAll(/[\p{L}\p{N}_$]+|\S/gu)) {
     const qualifier = before[1] === '.' ? before[0] : undefined;
     if (PLAIN_NAME.test(token)) words.push({ word: token, qualifier });

@@ -8,6 +8,7 @@ import { createConnection } from 'mysql2/promise';
 import { between, generated, insert, remove, to, update } from '../../../src/index.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { openMariadbOffice } from '../../mysql/office.ts';
+import { startServer } from '../../mysql/server.ts';
 
 const SHOP = `
   create table customer (id int primary key);
@@ -135,6 +136,25 @@ describe('MariaDB', { skip: skipWithoutMariadb() }, () => {
     );
     const rows = await bank.db.run('select balance from account order by id');
     assert.deepEqual(rows, [{ balance: 16 }, { balance: 16 }]);
+  });
+
+  test('a server whose connections are all in use does not spend a license', async () => {
+    await using server = await startServer({ 'max-connections': '10' });
+    const settings = { relations: ['account'] };
+    await using bank = await openMariadbOffice(BANK, settings, await server.createDatabase());
+    const ids = Array.from({ length: 16 }, (_, index) => 10 + index);
+    const licenses = new Map<number, unknown>();
+    for (const id of ids)
+      licenses.set(id, await bank.approve([insert('account', { id, balance: 1 })]));
+    const executing = ids.map((id) =>
+      bank.runtime.execute(licenses.get(id), { sql: `insert into account values (${id}, 1)` }),
+    );
+    const ends = await Promise.all(executing);
+    assert.deepEqual(
+      ends.map(({ kind }) => kind),
+      ids.map(() => 'committed'),
+      JSON.stringify(ends.find(({ kind }) => kind !== 'committed')),
+    );
   });
 
   test('a rehearsal follows declared references, and leaves equal numbers alone', async () => {
