@@ -27,7 +27,7 @@ export default defineConfig({
   adapters: {
     books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }),
   },
-  requests: { store: 'effectmatch.requests.db' }, // what agents ask for; optional
+  requests: { store: 'effectmatch.requests.db' }, // what agents ask for
 });`;
 
 /** The names under which verbs look for a configuration, in this order. */

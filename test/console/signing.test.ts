@@ -35,6 +35,7 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     const issuers = key === '' ? {} : { [key]: 'bob' };
     app = createConsole({ runtime, requests, adapters: [], origin, issuers, user: 'bob' });
     await page.goto(app.createLink());
+    await page.waitForURL(`${origin}/`);
   }
 
   async function open(payee: string): Promise<string> {
