@@ -1,7 +1,7 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { isName } from '../protocol/record.ts';
-import type { ApprovalRequest, Ask, Wanted } from '../requests/request.ts';
+import type { ApprovalRequest, Ask, WantedChange } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Operation } from '../runtime/operation.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -109,7 +109,7 @@ function operationTool(options: AgentToolsOptions, operation: Operation): AgentT
   const described = typeof input.description === 'string' ? input.description : name;
   const inputSchema = closed({ input, reason: REASON, key: KEY }, ['input']);
   const text = `${described} ${APPROVED}`;
-  const want = (fields: Fields): Wanted => ({ operation: name, input: fields.input });
+  const want = (fields: Fields): WantedChange => ({ operation: name, input: fields.input });
   return askingTool(options, { name: toolName(name), text, inputSchema, reach: OPEN, want });
 }
 
@@ -117,7 +117,7 @@ function sqlTool(options: AgentToolsOptions, adapter: string): AgentTool {
   const inputSchema = closed({ ...SQL_FIELDS, reason: REASON, key: KEY }, ['sql']);
   const name = toolName(`sql_${adapter}`);
   const text = `Changes rows of ${adapter} with one SQL statement. ${APPROVED}`;
-  const want = (fields: Fields): Wanted => ({ adapter, action: statementOf(fields) });
+  const want = (fields: Fields): WantedChange => ({ adapter, action: statementOf(fields) });
   return askingTool(options, { name, text, inputSchema, reach: CLOSED, want });
 }
 
@@ -126,7 +126,7 @@ interface Asking {
   readonly text: string;
   readonly inputSchema: JsonSchema;
   readonly reach: Pick<ToolAnnotations, 'openWorldHint'>;
-  readonly want: (fields: Fields) => Wanted;
+  readonly want: (fields: Fields) => WantedChange;
 }
 
 function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {

@@ -178,7 +178,8 @@ function assertCanAsk(output: Output): void {
 function nextOf(out: string, signed: SignedLicense): string {
   const { task } = signed.license;
   const isOfRequest = /^req_[0-9a-f]{40}$/.test(task);
-  if (isOfRequest) return `send ${out} where you got the proposal: the console, or whoever sent it`;
+  if (isOfRequest)
+    return `send ${out} where you got the proposal: the console, or the person who sent it`;
   return `effectmatch run ${out} ${actionFlags(signed)}`;
 }
 

@@ -112,7 +112,7 @@ never executed; asking again needs another key.`,
 export const renew: Verb = {
   name: 'renew',
   summary: 'propose a request again, from the state as it is now',
-  about: `For a request that is stale, has expired, or should be looked at again: it is proposed anew
+  about: `For a request that is stale, has expired, or should be looked at again: it is proposed again
 for the state and the configuration as they are now, and the lines that are different are printed.
 A license for the earlier proposal can no longer be used.`,
   positionals: ['request'],

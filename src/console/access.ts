@@ -1,8 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
 
-/** Somebody who is signed in to the console. */
-export interface Session {
+/** A person who is signed in to the console. */
+export interface ConsoleSession {
   readonly user: string;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
@@ -29,7 +29,7 @@ export class LocalSessions {
   readonly #clock: Clock;
   readonly #user: string;
   readonly #entries = new Map<string, number>();
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, ConsoleSession>();
 
   constructor(user: string, clock: Clock) {
     this.#user = user;
@@ -52,7 +52,7 @@ export class LocalSessions {
     const [oldest] = this.#sessions.keys();
     if (this.#sessions.size >= MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
     const secret = randomWord();
-    const session: Session = {
+    const session: ConsoleSession = {
       user: this.#user,
       formToken: randomWord(),
       untilMs: now + SESSION_MS,
@@ -61,7 +61,7 @@ export class LocalSessions {
     return secret;
   }
 
-  find(secret: string | undefined): Session | undefined {
+  find(secret: string | undefined): ConsoleSession | undefined {
     const session = secret === undefined ? undefined : this.#sessions.get(secret);
     return session !== undefined && session.untilMs > this.#clock.now() ? session : undefined;
   }

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { isSameWord, LocalSessions, SECURITY_HEADERS, type Session } from './access.ts';
+import { type ConsoleSession, isSameWord, LocalSessions, SECURITY_HEADERS } from './access.ts';
 import { EventStream } from './events.ts';
 import { type Html, html } from './html.ts';
 import { type PageOptions, page } from './layout.ts';
@@ -29,7 +29,7 @@ export interface ConsoleOptions {
 
 /** What a handler knows about the one who asks. */
 export interface Env {
-  Variables: { session: Session };
+  Variables: { session: ConsoleSession };
 }
 
 /** What the pages work with. */

@@ -5,9 +5,9 @@ import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { changesOfDiff, changeTables, summarise } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
-import { badge, moment, type Tone } from './layout.ts';
+import { type BadgeTone, badge, moment } from './layout.ts';
 
-const TONES: Readonly<Record<Terminal['kind'], Tone>> = {
+const TONES: Readonly<Record<Terminal['kind'], BadgeTone>> = {
   committed: 'good',
   rejected: 'bad',
   diverged: 'bad',

@@ -2,7 +2,7 @@ import { showText } from '../protocol/render-text.ts';
 import type { ApprovalRequest, RequestState } from '../requests/request.ts';
 import { headline } from './changes.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment, type Tone } from './layout.ts';
+import { type BadgeTone, badge, moment } from './layout.ts';
 
 /** Which requests the inbox shows. */
 export interface InboxFilter {
@@ -31,7 +31,7 @@ const FILTERS: readonly (readonly [InboxFilter['state'], string])[] = [
   ['all', 'All'],
 ];
 
-const TONES: Readonly<Record<RequestState, Tone>> = {
+const TONES: Readonly<Record<RequestState, BadgeTone>> = {
   pending: 'warn',
   approved: 'plain',
   running: 'plain',

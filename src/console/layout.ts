@@ -58,12 +58,12 @@ ${content}
 }
 
 /** A word in a coloured pill. */
-export function badge(tone: Tone, word: string): Html {
+export function badge(tone: BadgeTone, word: string): Html {
   return html`<span class="badge ${tone}">${word}</span>`;
 }
 
 /** What a colour says: nothing yet, done, refused, look here. */
-export type Tone = 'plain' | 'good' | 'bad' | 'warn';
+export type BadgeTone = 'plain' | 'good' | 'bad' | 'warn';
 
 /** A moment as a person reads it, with the exact time behind it. */
 export function moment(ms: number, nowMs: number): Html {

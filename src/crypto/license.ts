@@ -30,7 +30,7 @@ export interface SignOptions {
 }
 
 /** Who signs, when, and where a nonce comes from. */
-export interface Signer {
+export interface LicenseSigner {
   readonly issuer: string;
   /** Digest of the public key. */
   readonly key: Digest;
@@ -41,7 +41,7 @@ export interface Signer {
 /** The license that is signed: the draft, and what the approver decides. */
 export function writeLicense(
   draft: Proposal['draft'],
-  { issuer, key, nowMs, drawNonce }: Signer,
+  { issuer, key, nowMs, drawNonce }: LicenseSigner,
   options: SignOptions,
 ): License {
   const { expiresIn, notBefore, nonce = drawNonce() } = options ?? {};

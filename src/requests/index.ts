@@ -13,7 +13,7 @@ export {
   type RequestQuery,
   type RequestState,
   type RunMode,
-  type Wanted,
+  type WantedChange,
 } from './request.ts';
 export {
   type AgentRequests,

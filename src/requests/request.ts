@@ -6,7 +6,7 @@ import type { SessionSettings } from '../protocol/settings.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 
 /** What an agent asks to have done, in one of three ways. */
-export type Wanted =
+export type WantedChange =
   /** A registered operation: its contract computes what to approve. */
   | { readonly operation: string; readonly input: unknown }
   /** An action that is rehearsed to see what it would do. */
@@ -18,7 +18,7 @@ export type Wanted =
     };
 
 /** A question to the people who may approve. */
-export type Ask = Wanted & {
+export type Ask = WantedChange & {
   /** Who asks: the agent's name, given by the host and never by the model. */
   readonly by: string;
   /** The agent's conversation or job. The same question in one run is one request. */
@@ -67,7 +67,7 @@ export type RunMode = 'on-approval' | 'on-call';
 
 /** What is stored of a question: it does not change until it is renewed. */
 export interface AskedRecord {
-  readonly wanted: Wanted;
+  readonly wanted: WantedChange;
   readonly reason?: string;
   readonly proposal: Proposal;
 }

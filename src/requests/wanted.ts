@@ -5,7 +5,7 @@ import { isName } from '../protocol/record.ts';
 import type { Operation } from '../runtime/operation.ts';
 import { parseInput } from '../runtime/propose.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Ask, Wanted } from './request.ts';
+import type { Ask, WantedChange } from './request.ts';
 
 /** What turns a question into a proposal and into the action that carries it out. */
 export interface Proposer {
@@ -24,7 +24,7 @@ const MAX_REASON = 4000;
 const MAX_WORDS = 256;
 
 /** Checks a question and returns what is wanted, without who asks and why. */
-export function readAsk(ask: Ask): Wanted {
+export function readAsk(ask: Ask): WantedChange {
   if (typeof ask !== 'object' || ask === null) throw invalid('it is not an object');
   const { by, run, reason = '', key = '' } = ask;
   if (!isName(by)) throw invalid('"by" must be the name of an agent');
@@ -42,14 +42,14 @@ export function readAsk(ask: Ask): Wanted {
   );
   if (unknown !== undefined) throw invalid(`it has an unknown field "${unknown}"`);
   const fields = Object.entries(ask).filter(([name]) => allowed.includes(name));
-  return Object.fromEntries(fields) as Wanted;
+  return Object.fromEntries(fields) as WantedChange;
 }
 
 /**
  * The id of a question. The same question of one agent in one run has the same id, so that a model
  * that repeats its call meets its own request.
  */
-export function requestId({ by, run, key = '' }: Ask, wanted: Wanted): string {
+export function requestId({ by, run, key = '' }: Ask, wanted: WantedChange): string {
   const content = { by, run, key, wanted };
   return `req_${digestValueOf('effectmatch/request/v1', content).slice(0, 40)}`;
 }
@@ -65,7 +65,7 @@ export interface RequestPlan {
 /** Proposes what is wanted as one plan of the task that the request is. */
 export async function proposeWanted(
   { runtime }: Proposer,
-  wanted: Wanted,
+  wanted: WantedChange,
   plan: RequestPlan,
 ): Promise<Proposal> {
   if ('operation' in wanted) return await runtime.propose(wanted.operation, wanted.input, plan);
@@ -76,7 +76,7 @@ export async function proposeWanted(
 }
 
 /** The action that carries it out. */
-export async function actionFor({ operations }: Proposer, wanted: Wanted): Promise<unknown> {
+export async function actionFor({ operations }: Proposer, wanted: WantedChange): Promise<unknown> {
   if (!('operation' in wanted)) return wanted.action;
   const operation = Object.hasOwn(operations, wanted.operation)
     ? operations[wanted.operation]
