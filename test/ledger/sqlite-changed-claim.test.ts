@@ -40,7 +40,7 @@ test('a verdict is refused when somebody has changed the claim in the file since
     other.prepare('delete from journal where occurrence = ?').run(claim.record.occurrence);
     await assert.rejects(
       ledgers.record(terminal, 'relaxed'),
-      { code: 'ERR_EM_INVARIANT' },
+      { code: 'ERR_EM_CLAIM_LOST' },
       `${column}, removed`,
     );
     other.close();
