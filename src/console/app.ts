@@ -96,6 +96,8 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
   });
   for (const name of ASSETS) addAsset(app, name);
   app.get('/enter/:entry', (c) => {
+    // Programs that preview a link must not use it up.
+    if (c.req.method === 'HEAD') return c.body(null, 405);
     const secret = sessions.enter(c.req.param('entry'));
     if (secret === undefined) return c.html(bare('This link was used', instructions()), 401);
     setCookie(c, COOKIE, secret, { httpOnly: true, sameSite: 'Strict', path: '/' });

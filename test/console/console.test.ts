@@ -96,6 +96,8 @@ test('without a session nothing is shown, and a link opens one session only', as
     assert.doesNotMatch(await answer.text(), /globex/);
   }
   const link = app.createLink();
+  const preview = new Request(link, { method: 'HEAD', headers: { host: '127.0.0.1:8080' } });
+  assert.equal((await app.fetch(preview)).status, 405);
   assert.equal((await new Visitor(app).enter(link)).status, 200);
   const second = new Visitor(app);
   assert.equal((await second.enter(link)).status, 401);

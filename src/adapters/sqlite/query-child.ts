@@ -35,7 +35,7 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     const compiled = compileStatement(statement.sql, tools);
     if (typeof compiled === 'string') return { kind: 'refused', why: compiled };
     const [denied] = log.denied;
-    if (denied !== undefined) return { kind: 'refused', why: denied };
+    if (denied !== undefined) return { kind: 'refused', why: describeDenied(denied) };
     const { prepared } = compiled;
     if (prepared.columns().length === 0) return { kind: 'refused', why: NO_ROWS };
     const collector = new ResultCollector();
@@ -52,11 +52,17 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     return { kind: 'rows', found: { rows: kept?.rows ?? [], more } };
   } catch (error) {
     if (isBusy(error)) throw error;
-    const why = log.denied[0] ?? (error instanceof Error ? error.message : String(error));
-    return { kind: 'refused', why };
+    const [denied] = log.denied;
+    if (denied !== undefined) return { kind: 'refused', why: describeDenied(denied) };
+    return { kind: 'refused', why: error instanceof Error ? error.message : String(error) };
   } finally {
     fence.hold();
   }
+}
+
+/** For a query no table can be written, registered or not. */
+function describeDenied(denied: string): string {
+  return denied.startsWith('writes to ') ? 'it writes, and a query only reads' : denied;
 }
 
 /** One row of a small query can have thousands of large values, which all are in memory at once. */
