@@ -139,9 +139,8 @@ function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
 /** The frame around a page, with how many requests wait. */
 function showWith(requests: Requests): Console['show'] {
   return async (c, options, content) => {
-    const pending = await requests.list({ state: 'pending', limit: 100 });
     const { user } = c.get('session');
-    const text = page({ ...options, waiting: pending.length, user }, content);
+    const text = page({ ...options, waiting: await requests.countWaiting(), user }, content);
     return c.html(text);
   };
 }

@@ -11,7 +11,7 @@ import {
   type WireStatement,
 } from '../postgres/connection.ts';
 import { quoteName } from '../postgres/identifier.ts';
-import type { RequestEvent } from './request.ts';
+import type { RequestEvent, RequestState } from './request.ts';
 import type { RequestChange, RequestStore, StoredQuery, StoredRequest } from './store.ts';
 
 export type { ConnectionOptions } from '../postgres/options.ts';
@@ -80,6 +80,13 @@ class PostgresRequests implements RequestStore {
     const text = `select ${SELECTED} from ${this.#table('request')} as r where r.id = $1`;
     const [row] = await this.#read(text, [id]);
     return row && readRow(row);
+  }
+
+  async count(state: RequestState): Promise<number> {
+    const text = `select pg_catalog.count(*) from (
+      select 1 from ${this.#table('request')} as r where r.state = $1 limit 1000) as found`;
+    const [row] = await this.#read(text, [state]);
+    return Number(row?.[0]);
   }
 
   async search(beginning: string): Promise<readonly string[]> {

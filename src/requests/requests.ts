@@ -186,6 +186,11 @@ export class Requests implements AsyncDisposable {
     return await this.#view(await this.#find(id));
   }
 
+  /** How many wait for a person; a thousand also where there are more. */
+  async countWaiting(): Promise<number> {
+    return await this.#store.count('pending');
+  }
+
   /** The id of the only request that begins so; for people, who copy the beginning of one. */
   async findId(beginning: string): Promise<string> {
     const found = /^req_[0-9a-f]{4,40}$/.test(beginning) ? await this.#store.search(beginning) : [];

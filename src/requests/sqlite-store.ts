@@ -9,11 +9,12 @@ import {
   retryWhileBusy,
   statement,
 } from '../sqlite/connection.ts';
-import type { RequestEvent } from './request.ts';
+import type { RequestEvent, RequestState } from './request.ts';
 import type { RequestChange, RequestStore, StoredQuery, StoredRequest } from './store.ts';
 
 const APPLICATION_ID = 0x454d5251;
 const VERSION = 1;
+const MAX_COUNT = 1000;
 const BUSY = { deadlineMs: 10_000 };
 
 const SCHEMA = `
@@ -92,6 +93,12 @@ class SqliteRequests implements RequestStore {
 
   async find(id: string): Promise<StoredRequest | undefined> {
     return await retryWhileBusy(() => this.#find(id), BUSY);
+  }
+
+  async count(state: RequestState): Promise<number> {
+    const sql = `select count(*) as n from (select 1 from request where state = ? limit ${MAX_COUNT})`;
+    const [row] = await retryWhileBusy(() => statement(this.#db, sql).all(state), BUSY);
+    return Number(row?.n);
   }
 
   async search(beginning: string): Promise<readonly string[]> {

@@ -43,6 +43,8 @@ export interface RequestStore {
   /** Inserts it if there is none with its id; returns the one that is there then. */
   insert(request: StoredRequest): Promise<StoredRequest>;
   find(id: string): Promise<StoredRequest | undefined>;
+  /** How many are in this state; a thousand also where there are more. */
+  count(state: RequestState): Promise<number>;
   /** The ids that begin so, at most two. */
   search(beginning: string): Promise<readonly string[]>;
   /**

@@ -1,5 +1,7 @@
 import { parseProposal } from '../crypto/proposal.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
+import { findImpossible, foreseeable } from '../protocol/foresee.ts';
+import type { Approved } from '../protocol/manifest.ts';
 import { stateReads } from '../protocol/state.ts';
 import { type Refusal, readAction } from './attempt.ts';
 import {
@@ -9,7 +11,8 @@ import {
   openAttempt,
   type Stated,
 } from './authority.ts';
-import { adapterNamed, type Deployment } from './deployment.ts';
+import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
+import { readAll } from './prepare.ts';
 
 /** What is checked about an approval before it is used. */
 export interface CheckOptions {
@@ -53,7 +56,21 @@ export async function checkProposal(
   const parsed = readAction(admitted, action);
   if (parsed.kind === 'refused') return parsed.refusal;
   const stated = { admitted, signed: { license: draft, approved } };
-  return await findChange(deployment, stated, parsed.action, revision);
+  const change = await findChange(deployment, stated, parsed.action, revision);
+  return change ?? (await findOutdated(admitted, approved));
+}
+
+/** Whether the rows are still those that the changes start from, where that can be read. */
+async function findOutdated(
+  { adapter }: Admitted,
+  approved: Approved,
+): Promise<Refusal | undefined> {
+  const foreseen = adapter.readsMany === true ? foreseeable(approved) : [];
+  const reads = foreseen.map(({ read }) => read);
+  // A registered table may be one whose rows nothing outside an execution may read.
+  const found = await readAll(adapter, reads).catch(() => []);
+  const [impossible] = findImpossible(approved, foreseen, found);
+  return impossible === undefined ? undefined : { reason: 'stale-state', detail: impossible };
 }
 
 async function findChange(

@@ -226,7 +226,8 @@ async function announce(deployment: Deployment, task: string, planRevision: numb
 }
 
 /** Reads rows in the order asked, in one call or, of very many, in several. */
-async function readAll(
+/** Reads any number of rows, a bounded number at a time. */
+export async function readAll(
   adapter: Admitted['adapter'],
   reads: readonly StateRead[],
 ): Promise<readonly StateReading[]> {

@@ -334,3 +334,40 @@ test('requests that wait for their agent do not hide one that is due', async () 
   assert.equal((await host.requests.wait(due.id, { waitMs: 20_000 })).state, 'committed');
   assert.deepEqual(office.payments(), [{ payee: 'due', amount: 10 }]);
 });
+
+test('a request is found by its beginning, and only if that is of one request', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const { requests } = host;
+  const { id } = await requests.ask({ by: 'agent', run: 'run', ...pay('globex') });
+  await requests.ask({ by: 'agent', run: 'run', ...pay('initech') });
+  assert.equal(await requests.findId(id.slice(0, 20)), id);
+  assert.equal(await requests.findId(id), id);
+  for (const odd of ['req_', 'req_zzzz', '%', 'req_0000000000', ''])
+    await assert.rejects(requests.findId(odd), { code: 'ERR_EM_NOT_FOUND' }, odd);
+  assert.equal(await requests.countWaiting(), 2);
+});
+
+test('a request whose state has changed is stale once it is looked at, and can be renewed', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const { requests } = host;
+  const action = { sql: 'update budget set left = 50 where id = 1' };
+  const { id } = await requests.ask({ by: 'agent', run: 'run', adapter: 'books', action });
+  assert.equal((await requests.recheck(id)).state, 'pending');
+  office.db.exec('update budget set left = 80 where id = 1');
+  const { state, detail } = await requests.recheck(id);
+  assert.equal(state, 'stale');
+  assert.match(detail ?? '', /stale-state|precondition-broken/);
+  const { request } = await requests.renew(id);
+  assert.equal(request.state, 'pending');
+  assert.match(request.rendering, /80 -> 50|left=80/);
+});
+
+test('what would change nothing is not asked', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const action = { sql: 'update budget set left = 5 where id = 99' };
+  const ask = { by: 'agent', run: 'run', adapter: 'books', action };
+  await assert.rejects(host.requests.ask(ask), { code: 'ERR_EM_INPUT_INVALID' });
+});

@@ -110,8 +110,15 @@ test('both stores answer alike, whatever they are asked', async () => {
         const [file, server] = await Promise.all(stores.map((store) => take(store, one)));
         assert.deepEqual(plain(server), plain(file), JSON.stringify(one));
       }
-      const [file, server] = await Promise.all(stores.map((store) => store.events(0, 100)));
-      assert.deepEqual(plain(server), plain(file));
+      const last: ((store: RequestStore) => Promise<unknown>)[] = [
+        (store) => store.events(0, 100),
+        ...STATES.map((state) => (store: RequestStore) => store.count(state)),
+        ...['req_', ...IDS].map((id) => (store: RequestStore) => store.search(id)),
+      ];
+      for (const ask of last) {
+        const [file, server] = await Promise.all(stores.map(ask));
+        assert.deepEqual(plain(server), plain(file), String(ask));
+      }
     } finally {
       for (const store of stores) await store.close();
     }

@@ -213,10 +213,10 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
   test('where values are private, a failure does not quote them', async () => {
     await using table = await openTable('s varchar(3) unique', { values: 'digest' });
     const { execute } = table;
-    const terminal = await execute([insert('t', { id: generated('new'), s: 'abc' })], {
-      sql: "insert into t (s) values ('abc'), ('abc')",
+    const terminal = await execute([insert('t', { id: generated('new'), s: 'xyz' })], {
+      sql: "insert into t (s) values ('xyz'), ('xyz')",
     });
     assert.equal(terminal.kind === 'rejected' && terminal.reason, 'constraint');
-    assert.ok(!JSON.stringify(terminal).includes('abc'));
+    assert.ok(!JSON.stringify(terminal).includes('xyz'));
   });
 });
