@@ -60,13 +60,14 @@ const command = fc.record({
   ),
   odd: weighted([3, false], [1, true]),
 });
-/** Most sequences begin with a claim that succeeds. */
-const opening = weighted(
+const FIRST = { license: 0, index: 0, execution: 0, kind: 'committed', odd: false } as const;
+const CLAIM = { ...FIRST, op: 'claim' } as const;
+const ANNOUNCE = { ...FIRST, op: 'announce', execution: 2 } as const;
+/** Most sequences begin with a claim that succeeds, some with one whose plan is superseded. */
+const opening = weighted<readonly (typeof CLAIM | typeof ANNOUNCE)[]>(
   [1, []],
-  [
-    3,
-    [{ op: 'claim', license: 0, index: 0, execution: 0, kind: 'committed', odd: false } as const],
-  ],
+  [3, [CLAIM]],
+  [1, [ANNOUNCE, CLAIM]],
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
