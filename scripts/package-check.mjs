@@ -116,13 +116,14 @@ function install(tarball, consumer) {
   return Object.keys(packages).length - 1;
 }
 
-const peers = Object.keys(manifest.peerDependencies ?? {}).map(
-  (name) => `${name}@${manifest.devDependencies[name]}`,
-);
+/** Those that our code imports; the application imports the frameworks itself. */
+const peers = Object.keys(manifest.peerDependencies ?? {})
+  .filter((name) => Object.hasOwn(manifest.devDependencies, name))
+  .map((name) => `${name}@${manifest.devDependencies[name]}`);
 /** These need an optional peer, and must say so until it is installed. */
-const NEEDS_PEERS = ['adapters/mysql', 'adapters/postgres', 'telemetry'].map(
-  (path) => `${manifest.name}/${path}`,
-);
+const NEEDS_PEERS = [
+  ...['adapters/mysql', 'adapters/postgres', 'ledger/postgres', 'requests/postgres', 'telemetry'],
+].map((path) => `${manifest.name}/${path}`);
 const subpaths = Object.keys(manifest.exports)
   .filter((path) => path !== './package.json')
   .map((path) => manifest.name + path.slice(1));
