@@ -93,8 +93,6 @@ const tests = spawn(
     '--test-reporter=./scripts/test-reporter.mjs',
     '--test-reporter-destination=stdout',
     '--test-timeout=540000',
-    // Where no one can interrupt it, a failed test that left a connection open must not hang.
-    ...(process.env.CI === 'true' ? ['--test-force-exit'] : []),
     ...files,
   ],
   {
