@@ -59,6 +59,16 @@ export class EffectMatchError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
+/** Whether it was thrown by us, with this code: what another program throws decides nothing. */
+export function isFault(error: unknown, code: ErrorCode): boolean {
+  return error instanceof EffectMatchError && error.code === code;
+}
+
+/** Whether an error has this code, of the system or of ours. */
+export function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
 /** A broken invariant is our bug, never an outcome: stop before anything else is promoted. */
 export function invariant(condition: unknown, rule: string): asserts condition {
   if (!condition) throw new EffectMatchError('ERR_EM_INVARIANT', `broken invariant: ${rule}`);

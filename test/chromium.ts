@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
+import { installPackage } from './debian.ts';
 
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const MISSING = 'Chromium is not installed here; run `apt-get install chromium`';
@@ -12,14 +12,7 @@ export function skipWithoutChromium(): string | false {
 
 /** Installs the package if it is missing and this account may do so. */
 export function installChromium(): void {
-  if (findChromium() !== undefined || process.getuid?.() !== 0) return;
-  console.log('installing the Debian package chromium for the tests');
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const options = ['install', '--yes', '--no-install-recommends', 'chromium'];
-  const install = () => spawnSync('apt-get', options, { env, stdio: 'ignore' });
-  if (install().status === 0) return;
-  spawnSync('apt-get', ['update'], { env, stdio: 'ignore' });
-  install();
+  if (findChromium() === undefined) installPackage('chromium');
 }
 
 /** A real browser without a window. */

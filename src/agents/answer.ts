@@ -1,7 +1,7 @@
 import type { QueryRows, ResultRow } from '../contract/adapter.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import { renderDiff } from '../protocol/render.ts';
-import type { Terminal } from '../protocol/terminal.ts';
+import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
 import type { Value } from '../protocol/value.ts';
 import type { ApprovalRequest, RequestState } from '../requests/request.ts';
 
@@ -50,7 +50,7 @@ const MAX_ROW_CHARACTERS = 32_000;
 export function answerOf(request: ApprovalRequest): ToolAnswer {
   const { id, state, link, occurrence, detail, rendering, terminal, mode } = request;
   const status = state === 'pending' ? 'approval-required' : state;
-  const diff = diffOf(terminal);
+  const diff = terminal && diffOfTerminal(terminal);
   return {
     status,
     request: id,
@@ -58,7 +58,7 @@ export function answerOf(request: ApprovalRequest): ToolAnswer {
     ...(state === 'pending' && { rendering: cut(rendering) }),
     ...(occurrence !== undefined && { occurrence }),
     ...(terminal?.kind === 'committed' && committedFields(request, terminal)),
-    ...(diff !== undefined && { diff: cut(diff) }),
+    ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
     ...(detail !== undefined && { detail: cut(detail) }),
     next: state === 'approved' && mode === 'on-call' ? CALL_AGAIN : nextOf(status, request),
   };
@@ -121,7 +121,12 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
   unavailable: 'The host could not answer; call it again later: it never runs twice.',
 };
 
-function nextOf(status: ToolStatus, { id, link }: ApprovalRequest): string {
+/** Another execution under the same license committed it, of which this ledger knew nothing. */
+const DONE_BEFORE = /^(?:already-committed|decided-elsewhere): /;
+
+function nextOf(status: ToolStatus, { id, link, detail = '' }: ApprovalRequest): string {
+  if (status === 'rejected' && DONE_BEFORE.test(detail))
+    return 'It was done before, by another execution; do not ask again, and tell a person.';
   if (status !== 'approval-required') return NEXT[status];
   const where = link === undefined ? '' : ` at ${link}`;
   return `A person has to approve it${where}; then call request_status with request ${id}.`;
@@ -139,12 +144,6 @@ function committedFields(
     ...(results.length > 0 && { rows: kept }),
     ...(isCut && { more: true as const }),
   };
-}
-
-function diffOf(terminal: Terminal | undefined): string | undefined {
-  if (terminal?.kind !== 'rejected' && terminal?.kind !== 'diverged') return undefined;
-  const { outcome } = terminal;
-  return outcome?.kind === 'DIVERGED' ? renderDiff(outcome.diff) : undefined;
 }
 
 function capRows(rows: readonly ResultRow[]): readonly ResultRow[] {

@@ -2,14 +2,16 @@ import { resolve } from 'node:path';
 import { type ApproverKey, approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
+import { hasCode } from '../errors.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { isNoteShortened, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { ApprovalRequest } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
+import { isRequestId } from '../requests/wanted.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
-import { GuidedError, hasCode, withNext } from './fault.ts';
+import { GuidedError, withNext } from './fault.ts';
 import { assertFree, readTextFile, writePrivateFile } from './files.ts';
 import { type Output, printable } from './output.ts';
 import { canAsk, confirm, pageThrough, printNote, printRendering } from './prompt.ts';
@@ -176,9 +178,7 @@ function assertCanAsk(output: Output): void {
 
 /** A license for a request goes back to it; every other one is run. */
 function nextOf(out: string, signed: SignedLicense): string {
-  const { task } = signed.license;
-  const isOfRequest = /^req_[0-9a-f]{40}$/.test(task);
-  if (isOfRequest)
+  if (isRequestId(signed.license.task))
     return `send ${out} where you got the proposal: the console, or the person who sent it`;
   return `effectmatch run ${out} ${actionFlags(signed)}`;
 }

@@ -1,4 +1,4 @@
-import { EffectMatchError, ERROR_CODES, type ErrorCode } from '../errors.ts';
+import { EffectMatchError, ERROR_CODES, type ErrorCode, hasCode } from '../errors.ts';
 import { adviceFor, adviceForMessage } from './advice.ts';
 
 /** A fault whose thrower knows better than the table of advice what to do next. */
@@ -32,11 +32,6 @@ export function describeFault(error: unknown): FaultReport {
 /** The message of anything that was thrown. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** Whether an error has this code, of the system or of ours. */
-export function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 /** By name and code, not by class: a configuration file may have loaded its own copy of us. */

@@ -13,7 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { GuidedError, hasCode } from './fault.ts';
+import { hasCode } from '../errors.ts';
+import { GuidedError } from './fault.ts';
 
 /** The text of a file named on the command line; `next` says which file to name instead. */
 export function readTextFile(file: string, next: string): string {

@@ -1,11 +1,12 @@
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { parseDuration } from '../crypto/duration.ts';
+import { hasCode } from '../errors.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderTarget } from '../protocol/render-text.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Arguments, Flags } from './command.ts';
-import { hasCode } from './fault.ts';
+
 import { cut, type Output, printableLine, shortId, type Tone, toneOf } from './output.ts';
 
 const KINDS = [

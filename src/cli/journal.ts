@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, hasCode } from '../errors.ts';
 import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Flags, type Verb } from './command.ts';
 import { type DeploymentRecords, openRecords } from './deployment.ts';
-import { GuidedError, hasCode } from './fault.ts';
+import { GuidedError } from './fault.ts';
 import {
   createLineWriter,
   createMatcher,

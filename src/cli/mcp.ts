@@ -1,7 +1,8 @@
+import { hasCode } from '../errors.ts';
 import type { AgentServers } from '../mcp/server.ts';
 import { newToken } from '../mcp/token.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
-import { GuidedError, hasCode } from './fault.ts';
+import { GuidedError } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
 import { openConfigured } from './requests.ts';
 import { endWhenStalled } from './stall.ts';

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
+import { hasCode } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
@@ -11,7 +12,7 @@ import { ACTION_FLAGS, type ActionArgument, operationNamed, readActionArgument }
 import { adviseRehearsal } from './advice.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
-import { GuidedError, hasCode, sayUnchanged, wordsOf } from './fault.ts';
+import { GuidedError, sayUnchanged, wordsOf } from './fault.ts';
 import { writePrivateFile } from './files.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';

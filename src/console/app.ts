@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { getCookie, setCookie } from 'hono/cookie';
 import { type Clock, systemClock } from '../contract/clock.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type ConsoleSession, isSameWord, LocalSessions, SECURITY_HEADERS } from './access.ts';
@@ -39,9 +39,7 @@ export interface Console extends Required<ConsoleOptions> {
 }
 
 /** What differs between the pages' frames. */
-export type Shown = Pick<PageOptions, 'title' | 'section' | 'notice'> & {
-  readonly status?: number;
-};
+export type Shown = Pick<PageOptions, 'title' | 'section' | 'notice'>;
 
 /** The console as a handler of requests. It reads and answers; it has no key and cannot approve. */
 export interface ConsoleApp extends AsyncDisposable {
@@ -102,7 +100,7 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
     if (secret === undefined) return c.html(bare('This link was used', instructions()), 401);
     setCookie(c, COOKIE, secret, { httpOnly: true, sameSite: 'Strict', path: '/' });
     // A redirect would lose a strict cookie where the link was opened from another page; this page
-    // goes on by itself.
+    // opens the inbox by itself.
     c.header('refresh', '0; url=/');
     return c.html(bare('Signed in', html`<a href="/">Open the inbox</a>`));
   });
@@ -155,8 +153,8 @@ function bare(title: string, words: string | Html): string {
 `.text;
 }
 
-function statusOf(code: string): 400 | 404 | 409 | 500 {
+function statusOf(code: ErrorCode): 400 | 404 | 409 | 503 {
   if (code === 'ERR_EM_NOT_FOUND') return 404;
   if (code === 'ERR_EM_REQUEST_CLOSED') return 409;
-  return code === 'ERR_EM_INTERNAL' ? 500 : 400;
+  return code === 'ERR_EM_INPUT_INVALID' ? 400 : 503;
 }

@@ -2,7 +2,8 @@ import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
-import type { Terminal } from '../protocol/terminal.ts';
+import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
+import { isRequestId } from '../requests/wanted.ts';
 import { changesOfDiff, changeTables, summarise } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { type BadgeTone, badge, moment } from './layout.ts';
@@ -50,10 +51,7 @@ export interface OccurrencePage {
 export function occurrencePage(options: OccurrencePage): Html {
   const { occurrence, terminal, holder, rows, nowMs } = options;
   const approved = holder && approvedRecord.parseText(holder.approvedText);
-  const diff =
-    terminal !== undefined && 'outcome' in terminal && terminal.outcome !== undefined
-      ? terminal.outcome
-      : undefined;
+  const diff = terminal && diffOfTerminal(terminal);
   const state =
     terminal === undefined ? badge('warn', 'open') : badge(TONES[terminal.kind], terminal.kind);
   return html`<p class="crumbs"><a href="/history">History</a></p>
@@ -61,7 +59,7 @@ export function occurrencePage(options: OccurrencePage): Html {
 <p class="aside">${taskLine(terminal?.task ?? holder?.claim.record.task ?? '')} · <code>${occurrence}</code></p>
 <div class="columns"><div class="wide">
 ${terminal !== undefined && html`<section class="verdict ${terminal.kind}"><h2>What happened</h2>${preformatted(renderTerminal(terminal))}</section>`}
-${diff !== undefined && 'diff' in diff && approved && html`<section><h2>Differences</h2>${changeTables(changesOfDiff(diff.diff), approved.registration)}</section>`}
+${diff !== undefined && approved && html`<section><h2>Differences</h2>${changeTables(changesOfDiff(diff), approved.registration)}</section>`}
 ${
   approved &&
   html`<section><h2>What was approved</h2><p class="summary">${summarise(approved.effects)}</p>${changeTables(
@@ -79,15 +77,13 @@ ${
 </aside></div>`;
 }
 
-const REQUEST = /^req_[0-9a-f]{40}$/;
-
 /** The id of a request is long and says little; other tasks have names. */
 export function shortTask(task: string): string {
-  return REQUEST.test(task) ? task.slice(0, 12) : task;
+  return isRequestId(task) ? task.slice(0, 12) : task;
 }
 
 function taskLine(task: string): Html {
-  if (!REQUEST.test(task)) return html`task ${task}`;
+  if (!isRequestId(task)) return html`task ${task}`;
   return html`<a href="/requests/${task}">request ${shortTask(task)}</a>`;
 }
 

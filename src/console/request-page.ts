@@ -2,6 +2,7 @@ import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { showText } from '../protocol/render-text.ts';
+import { diffOfTerminal } from '../protocol/terminal.ts';
 import { type ApprovalRequest, isFinal } from '../requests/request.ts';
 import { changesOfDiff, changeTables, type ShownChange, summarise } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
@@ -78,7 +79,7 @@ function pages(id: string, part: number, parts: number): Html {
 /** What really happened, and how it differs. */
 function verdict({ terminal, proposal, occurrence }: ApprovalRequest): Html {
   if (terminal === undefined) return html``;
-  const diff = diffOf(terminal);
+  const diff = diffOfTerminal(terminal);
   const differences: readonly ShownChange[] = diff === undefined ? [] : changesOfDiff(diff);
   return html`<section class="verdict ${terminal.kind}" aria-labelledby="verdict">
 <h2 id="verdict">What happened</h2>
@@ -86,12 +87,6 @@ ${preformatted(renderTerminal(terminal))}
 ${differences.length > 0 && changeTables(differences, proposal.approved.registration)}
 <p><a href="/history/${occurrence}">Timeline and receipt</a></p>
 </section>`;
-}
-
-function diffOf(terminal: NonNullable<ApprovalRequest['terminal']>) {
-  if (!('outcome' in terminal)) return undefined;
-  const { outcome: found } = terminal;
-  return found !== undefined && 'diff' in found ? found.diff : undefined;
 }
 
 function answerForms({ request: { id }, formToken, issuers }: RequestPage): Html {

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, hasCode } from '../errors.ts';
 
 const MAX_BYTES = 64 * 1024;
 
@@ -154,10 +154,6 @@ function unwritable(file: string, cause: unknown): EffectMatchError<'ERR_EM_KEYR
     `${file} cannot be written; the folder must exist, be writable by this user, and support hard links`,
     { cause },
   );
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 function quoteForShell(file: string): string {

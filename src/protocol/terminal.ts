@@ -158,6 +158,12 @@ export const terminalRecord = defineRecord(
 export type Terminal = ReturnType<typeof terminalRecord.parse>;
 export type TerminalOf<K extends Terminal['kind']> = Extract<Terminal, { kind: K }>;
 
+/** How what was observed differs from what was approved, if the terminal keeps it. */
+export function diffOfTerminal(terminal: Terminal): Diff | undefined {
+  if (terminal.kind !== 'rejected' && terminal.kind !== 'diverged') return undefined;
+  return terminal.outcome?.kind === 'DIVERGED' ? terminal.outcome.diff : undefined;
+}
+
 /** Same verdict from any writer: everything but the time of writing and how it was found out. */
 export function agrees(a: Terminal, b: Terminal): boolean {
   if (a.kind !== b.kind || a.occurrence !== b.occurrence || a.execution !== b.execution)

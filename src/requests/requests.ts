@@ -4,7 +4,7 @@ import type { Approver, SignOptions } from '../crypto/approver.ts';
 import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, isFault } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
@@ -327,7 +327,8 @@ export class Requests implements AsyncDisposable {
   }
 
   /**
-   * Executes what is approved, expires what is overdue and reports to webhooks, until it is closed.
+   * Executes what is approved and reports to webhooks, until it is closed. What is overdue becomes
+   * `expired` when it is looked at.
    * Several processes may do this at once.
    */
   start(): void {
@@ -558,8 +559,7 @@ function differenceOf(earlier: string, later: string): readonly string[] {
 }
 
 function asRefused(error: unknown): undefined {
-  const isRefused = error instanceof EffectMatchError && error.code === 'ERR_EM_LICENSE_REFUSED';
-  if (!isRefused) throw error;
+  if (!isFault(error, 'ERR_EM_LICENSE_REFUSED')) throw error;
 }
 
 function notFound(id: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {

@@ -54,6 +54,11 @@ export function requestId({ by, run, key = '' }: Ask, wanted: WantedChange): str
   return `req_${digestValueOf('effectmatch/request/v1', content).slice(0, 40)}`;
 }
 
+/** Whether a text, such as the name of a task, is the id of a request. */
+export function isRequestId(text: string): boolean {
+  return /^req_[0-9a-f]{40}$/.test(text);
+}
+
 /** As which plan something is proposed, and what the approver is told about it. */
 export interface RequestPlan {
   readonly task: string;

@@ -1,5 +1,5 @@
 import type { CommitLog } from '../contract/adapter.ts';
-import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import { isFault } from '../errors.ts';
 import type { StoredGenerated } from '../protocol/generated.ts';
 import type { Outcome } from '../protocol/outcome.ts';
 import { type Digest, isName } from '../protocol/record.ts';
@@ -48,18 +48,13 @@ export async function recordTerminal(
   try {
     return await deployment.ledgers.record(sealed, durability, log);
   } catch (error) {
-    if (terminal.kind === 'rejected' && hasCode(error, 'ERR_EM_CLAIM_LOST'))
+    if (terminal.kind === 'rejected' && isFault(error, 'ERR_EM_CLAIM_LOST'))
       return await recordTerminal(deployment, withoutClaim(terminal), durability, log);
-    if (!hasCode(error, 'ERR_EM_TERMINAL_CONFLICT')) throw error;
+    if (!isFault(error, 'ERR_EM_TERMINAL_CONFLICT')) throw error;
     const stored = await deployment.ledgers.terminal(terminal.occurrence);
     if (stored?.execution !== terminal.execution || !isBorneOut(terminal, stored)) throw error;
     return stored;
   }
-}
-
-/** Whether something that was thrown is ours, and has this code. */
-export function hasCode(error: unknown, code: ErrorCode): boolean {
-  return error instanceof EffectMatchError && error.code === code;
 }
 
 /** A server that crashed may have taken a claim along that was not flushed, with all it led to. */

@@ -1,5 +1,6 @@
 import type { Stage, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
+import { isFault } from '../errors.ts';
 import type { Effect } from '../protocol/effect.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
 import type { Approved } from '../protocol/manifest.ts';
@@ -11,7 +12,7 @@ import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { faultOf, observedDigest, type Refusal, type Refused, storableFault } from './attempt.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
-import { commitment, finish, hasCode, rejection, type Seen, uncertainty } from './finish.ts';
+import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
 import { bindStagePermit, type Established, passStageGate } from './gate.ts';
 import type { Tries } from './restage.ts';
 import { settle } from './settle.ts';
@@ -181,11 +182,12 @@ async function settleUnknown(run: Run, passed: Passed, cause: string): Promise<T
   switch (settled.kind) {
     case 'committed':
       return await commit(run, passed, true);
-    case 'void':
-    case 'elsewhere': {
+    case 'void': {
       const detail = `nothing became durable: ${cause}`;
       return await reject(run, 'promotion', { reason: 'commit-failed', detail });
     }
+    case 'elsewhere':
+      return await reject(run, 'promotion', { reason: 'decided-elsewhere', detail: settled.why });
     default: {
       const gap = `the commit's result is unknown (${cause}) and could not be settled: ${settled.why}`;
       return await leaveOpen(run, 'promotion', consumed(run, passed), gap);
@@ -288,12 +290,12 @@ async function leaveOpen(
   try {
     return await finish(deployment, terminal);
   } catch (error) {
-    if (!hasCode(error, 'ERR_EM_CLAIM_LOST')) throw error;
+    if (!isFault(error, 'ERR_EM_CLAIM_LOST')) throw error;
     const settled = await trySettle(run);
-    if (settled.kind !== 'void' && settled.kind !== 'elsewhere') throw error;
-    return await reject(run, at, {
-      reason: 'claim-lost',
-      detail: `nothing became durable: ${gap}`,
-    });
+    if (settled.kind === 'elsewhere')
+      return await reject(run, at, { reason: 'decided-elsewhere', detail: settled.why });
+    if (settled.kind !== 'void') throw error;
+    const detail = `nothing became durable: ${gap}`;
+    return await reject(run, at, { reason: 'claim-lost', detail });
   }
 }

@@ -1,6 +1,8 @@
 // Goal: an agent's tools ask, read and tell, and change nothing without a license. Method: the tools
 // of a real host on SQLite files, called as a framework or a model would call them.
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { z } from 'zod';
 import { type AgentTool, agentTools, type ToolAnswer } from '../../src/agents/index.ts';
@@ -209,4 +211,30 @@ test('an operation whose schema library writes no JSON Schema needs one', async 
   const schemas = { 'pay.vendor': { type: 'object', description: 'Pays.' } };
   const [tool] = agentTools({ ...(options as object), schemas } as never);
   assert.deepEqual(tool?.inputSchema.properties?.input, schemas['pay.vendor']);
+});
+
+test('an agent is not told to ask again for what happened and its ledger has forgotten', async () => {
+  using office = openOffice();
+  const forget = () => {
+    for (const end of ['', '-wal', '-shm'])
+      rmSync(join(office.folder, `effectmatch.db${end}`), { force: true });
+  };
+  let request = '';
+  {
+    await using host = await office.start({ run: 'on-call' });
+    const asked = await toolsOf(host)('sql_books').call(PAY);
+    request = asked.request ?? '';
+    const { proposal } = await host.requests.get(request);
+    const license = office.alice.sign(proposal, SIGN);
+    await host.requests.answer(request, license);
+    assert.equal((await host.runtime.ensure(license, PAY)).kind, 'committed');
+  }
+  forget();
+  await using host = await office.start({ run: 'on-call' });
+  const answer = await toolsOf(host)('sql_books').call(PAY);
+  assert.equal(answer.request, request);
+  assert.equal(answer.status, 'rejected');
+  assert.match(answer.detail ?? '', /^already-committed: /);
+  assert.match(answer.next, /done before.*do not ask again/);
+  assert.equal(office.payments().length, 1);
 });

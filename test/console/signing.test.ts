@@ -4,8 +4,10 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Browser, Page, Route } from 'playwright-core';
 import { type ConsoleApp, createConsole } from '../../src/console/app.ts';
@@ -48,6 +50,8 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
   before(async () => {
     const built = spawnSync(process.execPath, ['scripts/build-signer.mjs'], { encoding: 'utf8' });
     assert.equal(built.status, 0, built.stderr);
+    const compressed = gzipSync(readFileSync('src/console/assets/signer.js'));
+    assert.ok(compressed.length < 80_000, `the signer has ${compressed.length} bytes`);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

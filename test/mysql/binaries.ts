@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { installPackage } from '../debian.ts';
 
 const FOLDERS = [
   '/usr/sbin',
@@ -29,14 +29,7 @@ export function skipWithoutMariadb(): string | false {
 
 /** Installs the package if it is missing and this account may do so. */
 export function installMariadb(): void {
-  if (findMariadb() !== undefined || process.getuid?.() !== 0) return;
-  console.log('installing the Debian package mariadb-server-core for the tests');
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const options = ['install', '--yes', '--no-install-recommends', 'mariadb-server-core'];
-  const install = () => spawnSync('apt-get', options, { env, stdio: 'ignore' });
-  if (install().status === 0) return;
-  spawnSync('apt-get', ['update'], { env, stdio: 'ignore' });
-  install();
+  if (findMariadb() === undefined) installPackage('mariadb-server-core');
 }
 
 function isExecutable(path: string): boolean {

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { installPackage } from '../debian.ts';
 
 /** The major versions that the tests know how to find. */
 export type Version = 17 | 15;
@@ -46,17 +47,9 @@ function binFolderOf(version: Version): string {
 export const isInstalled = (version: Version): boolean =>
   version === 17 || existsSync(join(DEBIAN_15, 'postgres'));
 
-/**
- * Installs Debian's PostgreSQL 15 where this process may: as root, with apt. Without it the tests
- * that need it are skipped, and the end of the run says so.
- */
+/** Installs Debian's PostgreSQL 15 if it is missing and this account may do so. */
 export function installVersion15(): void {
-  if (isInstalled(15) || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return;
-  console.log('Installing postgresql-15, which some tests need.');
-  const options = ['install', '--yes', '--no-install-recommends', 'postgresql-15'];
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const { status, stderr } = spawnSync('apt-get', options, { env, encoding: 'utf8' });
-  if (status !== 0) console.log(`It could not be installed: ${stderr.trim()}`);
+  if (!isInstalled(15)) installPackage('postgresql-15');
 }
 
 /**

@@ -210,7 +210,7 @@ test('a lost reply that meets the marker of another execution left nothing of it
   };
   await using deployed = await deploy(world, booksWith(world, promote));
   const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
-  assertRejected(terminal, 'promotion', 'commit-failed');
+  assertRejected(terminal, 'promotion', 'decided-elsewhere');
   assert.equal(world.books.rows().invoice?.[0]?.status, 'pending');
 });
 

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
+import { hasCode } from '../../errors.ts';
 import type { Arguments } from '../command.ts';
-import { GuidedError, hasCode } from '../fault.ts';
+import { GuidedError } from '../fault.ts';
 import { showProgress } from '../progress.ts';
 import { ADMIN_VARIABLE } from '../provision.ts';
 import { inspectSqlite } from './inspect-sqlite.ts';

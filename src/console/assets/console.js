@@ -1,5 +1,5 @@
 // Keeps pages fresh: when the server says that a request has changed, the page is fetched again,
-// unless somebody is reading something that would close or writing something that would be lost.
+// unless that would close what is being read or lose what is being written.
 const main = document.querySelector('main');
 
 function isBusy() {

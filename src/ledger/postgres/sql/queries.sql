@@ -7,7 +7,7 @@ select pg_catalog.pg_current_xact_id(), pg_catalog.pg_backend_pid()
   from :"schema".turn where id for update;
 
 -- name: moment
--- Read by a statement of its own, so that it sees what was committed before the lock was granted.
+-- Read by a separate statement, so that it sees what was committed before the lock was granted.
 select positions, (extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint
   from :"schema".head where id;
 
