@@ -33,7 +33,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   requests: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'runtime'],
   agents: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
-  mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents'],
+  access: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
+  mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents', 'access'],
+  api: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'access'],
   console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
   telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
@@ -59,7 +61,7 @@ test('imports follow the direction of the layers', () => {
           target === 'node-version' ||
           allowed.includes(target) ||
           // Types: the configuration of a deployment names its requests and agents.
-          ['../requests/configuration.ts', '../mcp/configuration.ts'].includes(specifier),
+          ['../requests/configuration.ts', '../access/configuration.ts'].includes(specifier),
         `${file} must not import ${specifier}`,
       );
       checked += 1;

@@ -4,10 +4,10 @@ import { bodyLimit } from 'hono/body-limit';
 import { getCookie, setCookie } from 'hono/cookie';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type ConsoleSession, isSameWord, LocalSessions, SECURITY_HEADERS } from './access.ts';
-import { EventStream } from './events.ts';
 import { type Html, html } from './html.ts';
 import { type PageOptions, page } from './layout.ts';
 import { addPages } from './pages.ts';
@@ -25,6 +25,8 @@ export interface ConsoleOptions {
   /** As whom answers are recorded that carry no signature, such as declining. */
   readonly user: string;
   readonly clock?: Clock;
+  /** What tells pages about changes, if it is shared with the API; a new one unless said. */
+  readonly events?: EventStream;
 }
 
 /** What a handler knows about the one who asks. */
@@ -34,7 +36,6 @@ export interface Env {
 
 /** What the pages work with. */
 export interface Console extends Required<ConsoleOptions> {
-  readonly events: EventStream;
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
 }
 
@@ -61,14 +62,16 @@ const TYPES: Readonly<Record<string, string>> = {
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
   const sessions = new LocalSessions(user, clock);
-  const events = new EventStream(requests);
+  const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
   guard(app, origin, sessions);
   addPages(app, { ...options, clock, events, show: showWith(requests) });
   return {
     fetch: (request) => app.fetch(request),
     createLink: () => `${origin}/enter/${sessions.createEntry()}`,
-    [Symbol.asyncDispose]: () => events.close(),
+    [Symbol.asyncDispose]: async () => {
+      if (options.events === undefined) await events.close();
+    },
   };
 }
 

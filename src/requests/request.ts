@@ -1,4 +1,5 @@
 import type { StatementResult } from '../contract/adapter.ts';
+import type { SignedDecline } from '../protocol/decline.ts';
 import type { ManifestDraft } from '../protocol/draft.ts';
 import type { Proposal } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
@@ -93,6 +94,8 @@ export interface ApprovalRequest {
   readonly link?: string;
   /** Who answered it. */
   readonly answeredBy?: string;
+  /** The approver's signed "no", if it was declined with one. */
+  readonly decline?: SignedDecline;
   /** Why it was declined, rejected, or is stale. */
   readonly detail?: string;
   readonly occurrence?: OccurrenceId;

@@ -62,6 +62,26 @@ export async function release<T>(
   continuation: string,
   work: () => T | Promise<T>,
 ): Promise<Release<T>> {
+  // Before the release is recorded: it is there once.
+  if (typeof work !== 'function')
+    throw new EffectMatchError('ERR_EM_USAGE', 'release needs the work, as a function');
+  const begun = await beginRelease(deployment, from, continuation);
+  if (begun.kind === 'halted') return begun;
+  const value = await work();
+  deployment.reached('continuation:work-done');
+  await deployment.ledgers.acknowledge(acknowledge(deployment, from, continuation, 'completed'));
+  return { kind: 'released', value };
+}
+
+/**
+ * The same for work that runs elsewhere, for example behind HTTP: if it is released, that is
+ * durable, and the caller runs the work once and then says that it is complete.
+ */
+export async function beginRelease(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+): Promise<Release<undefined>> {
   const { ledgers } = deployment;
   const { occurrence, lineage } = from ?? {};
   const names = [occurrence, lineage, continuation];
@@ -71,9 +91,6 @@ export async function release<T>(
       'a continuation is asked for with a terminal (or its occurrence and lineage) and a name',
     );
   }
-  // Before the release is recorded: it is there once.
-  if (typeof work !== 'function')
-    throw new EffectMatchError('ERR_EM_USAGE', 'release needs the work, as a function');
   const holder = await ledgers.holder(occurrence);
   const registered = holder?.claim.record.continuations ?? [];
   const fieldMatch = holder?.license.fieldMatch;
@@ -88,18 +105,36 @@ export async function release<T>(
     return { kind: 'halted', why: 'state-missing' };
   deployment.reached('continuation:checked');
 
-  if (!(await ledgers.acknowledge(acknowledgement('released'))))
+  if (!(await ledgers.acknowledge(acknowledge(deployment, from, continuation, 'released'))))
     return { kind: 'halted', why: 'already-released' };
   deployment.reached('continuation:acknowledged');
-  const value = await work();
-  deployment.reached('continuation:work-done');
-  await ledgers.acknowledge(acknowledgement('completed'));
-  return { kind: 'released', value };
+  return { kind: 'released', value: undefined };
+}
 
-  function acknowledgement(state: Acknowledgement['state']): Sealed<Acknowledgement> {
-    const record = { version: 1 as const, occurrence, continuation, lineage, state };
-    return deployment.sealer.seal(acknowledgementRecord, { ...record, at: nowInstant(deployment) });
-  }
+/** Records that released work is done; false if it was not released, or is recorded already. */
+export async function completeRelease(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+): Promise<boolean> {
+  const { ledgers } = deployment;
+  const { occurrence, lineage } = from;
+  const known = await ledgers.acknowledgements(occurrence);
+  const isReleased = known.some(
+    (one) => one.continuation === continuation && one.lineage === lineage,
+  );
+  if (!isReleased) return false;
+  return await ledgers.acknowledge(acknowledge(deployment, from, continuation, 'completed'));
+}
+
+function acknowledge(
+  deployment: Deployment,
+  { occurrence, lineage }: Lineage,
+  continuation: string,
+  state: Acknowledgement['state'],
+): Sealed<Acknowledgement> {
+  const record = { version: 1 as const, occurrence, continuation, lineage, state };
+  return deployment.sealer.seal(acknowledgementRecord, { ...record, at: nowInstant(deployment) });
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { AgentConfig } from '../access/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
 import type { JournalVerdict, Ledgers, LedgersFactory } from '../contract/ledgers.ts';
@@ -13,7 +14,6 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
-import type { AgentConfig } from '../mcp/configuration.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
@@ -30,6 +30,8 @@ import { type CheckOptions, checkProposal, checkSigned } from './check.ts';
 import { CheckedLicenses } from './checked-licenses.ts';
 import { checkConfiguration, LEASE_MS, RESTAGE_MS } from './configuration.ts';
 import {
+  beginRelease,
+  completeRelease,
   type Lineage,
   type OpenContinuation,
   openContinuations,
@@ -112,6 +114,15 @@ export interface Internals {
   readonly verifyLicense?: Deployment['verifyLicense'];
 }
 
+/** Work that may run only after a commit, once. */
+export interface DependentWork {
+  release<T>(work: () => T | Promise<T>): Promise<Release<T>>;
+  /** For work that runs elsewhere: whether it is released, durably and once. */
+  begin(): Promise<Release<undefined>>;
+  /** Records that work which was begun is done; false if it was not, or is recorded already. */
+  complete(): Promise<boolean>;
+}
+
 /** A running deployment. */
 export interface Runtime extends AsyncDisposable {
   /**
@@ -170,10 +181,7 @@ export interface Runtime extends AsyncDisposable {
    * What dependent work asks before it runs. A terminal will do as `from`, in this process or any
    * later one.
    */
-  continuation(
-    from: Lineage,
-    name: string,
-  ): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
+  continuation(from: Lineage, name: string): DependentWork;
   /**
    * Work that was released and has not completed, oldest first: it is under way, or its process
    * died in it. It is never released again, so a person has to check what it did.
@@ -365,7 +373,11 @@ function methodsOf(parts: {
         ? checkSigned(deployment, approval.license, action, options)
         : checkProposal(deployment, approval.proposal, action, options),
     shadow: (approval, action, options) => shadowTraced(deployment, approval, action, options),
-    continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
+    continuation: (from, name) => ({
+      release: (work) => release(deployment, from, name, work),
+      begin: () => beginRelease(deployment, from, name),
+      complete: () => completeRelease(deployment, from, name),
+    }),
     continuations: () => openContinuations(ledgers),
     survey: async (name) => await adapterOf(name).survey(),
     prove: async (name) =>

@@ -34,7 +34,8 @@ function requestOf(id: string, askedMs: number, by: string): StoredRequest {
   return {
     ...{ id, by, askedMs, run: 'r\n"é', adapter: 'books', operation: null, mode: 'on-call' },
     ...{ generation: 1, state: 'pending', expiresMs: askedMs + 5, asked: '{"a":1}' },
-    ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
+    ...{ license: null, occurrence: null, answeredBy: null, decline: null, detail: null },
+    results: null,
   };
 }
 
