@@ -105,6 +105,7 @@ export function createApi(options: ApiOptions): ApiApp {
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1');
     app.on(endpoint.method, path, (c) => {
       beginTrace(c, endpoint, config.telemetry);
+      checkSource(c.req.raw, options.origin);
       return serve(c, endpoint, { ...served, receiveMs }, callers);
     });
   }
@@ -119,8 +120,6 @@ export function createApi(options: ApiOptions): ApiApp {
 
 /** What happens around every call: its id, headers, the log, and where it may come from. */
 function guard(app: Hono<Env>, options: ApiOptions, clock: Clock): void {
-  const { origin } = options;
-  const { host } = new URL(origin);
   app.onError((error, c) => {
     const problem = problemOf(error, c.get('call'));
     c.set('code', problem.code);
@@ -146,16 +145,16 @@ function guard(app: Hono<Env>, options: ApiOptions, clock: Clock): void {
     c.res.headers.set('x-request-id', c.get('call'));
     report(c, options, clock);
   });
-  app.use(async (c, next) => {
-    // A name that leads here from elsewhere must not reach what only this address may see.
-    if (c.req.header('host') !== host)
-      throw new ApiRefusal(421, 'ERR_EM_ACCESS_REFUSED', `this host name is not ${host}`);
-    // Browsers say which page sends; pages of other origins are not served.
-    const from = c.req.header('origin');
-    if (from !== undefined && from !== origin)
-      throw new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', 'pages of other origins are not served');
-    await next();
-  });
+}
+
+/** A page of another origin, or a name that leads here from elsewhere, reaches nothing. */
+function checkSource({ headers }: Request, origin: string): void {
+  const { host } = new URL(origin);
+  if (headers.get('host') !== host)
+    throw new ApiRefusal(421, 'ERR_EM_ACCESS_REFUSED', `this host name is not ${host}`);
+  const from = headers.get('origin');
+  if (from !== null && from !== origin)
+    throw new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', 'pages of other origins are not served');
 }
 
 function report(c: Context<Env>, { log }: ApiOptions, clock: Clock): void {

@@ -52,7 +52,7 @@ A verdict of any kind is an answer, also \`rejected\`. While another process exe
 is 409 with \`retry\`.`,
     body: { schema: executionSchema, about: 'License and action.', maxBytes: MAX_LICENSE },
     answers: { 200: { about: 'The verdict.', schema: verdictSchema } },
-    refusals: [404, 409],
+    refusals: [409, 503],
     async run({ served: { runtime }, body, signal }) {
       const { license, action, use, revision, waitSeconds = WAIT_SECONDS } = body;
       const { results, earlier, ...terminal } = await runtime.ensure(license, action, {
