@@ -107,7 +107,7 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   );
   requests.start();
   const link = site.createLink();
-  output.document({ origin, link });
+  output.document({ origin, link, listening: listening.url });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
   output.line(`open this link once to sign in: ${link}`);
   if (flags.demoFolder !== undefined)

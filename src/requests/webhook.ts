@@ -76,7 +76,9 @@ async function deliverEvents(context: DeliveryContext, webhook: Webhook): Promis
     const attempt = failed?.seq === seq ? failed.attempt + 1 : 1;
     failed = undefined;
     const body = bodyFor(webhook, event, context.linkTo(event.id));
-    const { delivered, result } = await send(webhook, body);
+    const { delivered, result } = await send(webhook, body, signal);
+    // A try that was broken off says nothing about the receiver.
+    if (signal.aborted && !delivered) return;
     await store.logDelivery({ receiver, seq, attempt, atMs: clock.now(), delivered, result });
     if (!delivered) return;
   }
@@ -104,12 +106,13 @@ function escapeSlack(text: string): string {
 async function send(
   { url, secret }: Webhook,
   body: string,
+  stopping: AbortSignal,
 ): Promise<{ readonly delivered: boolean; readonly result: string }> {
   try {
     const response = await fetch(url, {
       method: 'POST',
       redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.any([stopping, AbortSignal.timeout(TIMEOUT_MS)]),
       headers: {
         'content-type': 'application/json',
         'effectmatch-signature': signWebhook(secret, String(Date.now()), body),

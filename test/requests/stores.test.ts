@@ -9,7 +9,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
-import type { RequestState, RequestStore, StoredRequest } from '../../src/requests/index.ts';
+import type {
+  RequestState,
+  RequestStore,
+  StoredRequest,
+  StoredToken,
+} from '../../src/requests/index.ts';
 import { openSqliteRequests } from '../../src/requests/index.ts';
 import { openPostgresRequests } from '../../src/requests/postgres.ts';
 import { freshDatabase, type TestDatabase } from '../postgres/server.ts';
@@ -193,17 +198,24 @@ test('tokens and the delivery log behave alike in both stores', async () => {
   ] as const;
   const answers = [];
   for (const store of stores) {
-    const token = {
+    const token: StoredToken = {
       ...{ id: 'tok_1', digest: 'sha256:1', kind: 'operator', holder: 'carol' },
       ...{ scopes: ['read', 'answer'], createdMs: 1, expiresMs: 100 },
-    } as const;
+    };
     await store.addToken(token);
     await store.addToken({ ...token, id: 'tok_2', digest: 'sha256:2', createdMs: 2 });
     await assert.rejects(store.addToken({ ...token, id: 'tok_3' }));
     assert.deepEqual({ ...(await store.findToken('sha256:1')) }, token);
     const ended = [await store.endToken('tok_1', 50), await store.endToken('tok_1', 70)];
     assert.deepEqual([...ended, await store.endToken('tok_9', 1)], [true, true, false]);
-    const entry = { receiver: 'desk', seq: 1, attempt: 1, atMs: 5, delivered: false, result: '500' };
+    const entry = {
+      receiver: 'desk',
+      seq: 1,
+      attempt: 1,
+      atMs: 5,
+      delivered: false,
+      result: '500',
+    };
     await store.logDelivery(entry);
     assert.equal(await store.delivered('desk'), 0);
     await store.logDelivery({ ...entry, attempt: 2, delivered: true, result: '204' });
