@@ -113,8 +113,6 @@ export interface Candidate<Action> {
   call?(action: Action): Promise<CallAnswer>;
   /** Checks what was put off until no call follows. Called once, also if there was no call. */
   complete?(): Promise<Applied>;
-  /** The folder in which other programs may work on the candidate of a task. */
-  readonly folder?: string;
   /** Declared state beneath the candidate, without what its own actions wrote. */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
   /** All records and channels, read from the backend; the same every time. */

@@ -241,10 +241,6 @@ class HeldStage<Action> implements TaskStage<Action> {
     this.#onEnd = onEnd;
   }
 
-  get folder(): string | undefined {
-    return this.#held.folder;
-  }
-
   /** From here on calls may come, until `complete`. */
   begin(clock: Pick<Clock, 'now'>): void {
     this.#calling = clock;

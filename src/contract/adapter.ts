@@ -272,8 +272,6 @@ export interface TaskStage<Action = unknown> extends Stage {
   call(action: Action): Promise<CallAnswer>;
   /** No call follows: what was put off until now, such as deferred constraints, is checked. */
   complete(): Promise<CallAnswer>;
-  /** The private folder in which other programs may work on the candidate, if it is one. */
-  readonly folder?: string | undefined;
 }
 
 /** What one call of a task returned, or why it failed. */

@@ -33,11 +33,6 @@ export interface Task extends AsyncDisposable {
   /** When the task is discarded if it has not ended. */
   readonly expiresAt: string;
   /**
-   * The private folder of the candidate, for a backend that has one: what other programs change in
-   * it is part of what is compared.
-   */
-  readonly folder?: string | undefined;
-  /**
    * Runs one action on the candidate and returns its rows. An action that fails changes nothing,
    * and the task goes on. Calls run one after another. Reads see what earlier calls wrote.
    */
@@ -165,10 +160,6 @@ class HeldTask implements Task, OpenTask {
     this.over = promise;
     this.#end = resolve;
     this.#timer = setTimeout(() => this.#giveUp(this.#late()), limits.deadlineMs);
-  }
-
-  get folder(): string | undefined {
-    return this.#parts.stage.folder;
   }
 
   async call(action: unknown): Promise<CallAnswer> {
