@@ -63,6 +63,8 @@ export interface Backend<Action> {
   readonly commitLog?: PromotableAdapter['commitLog'];
   /** Present if its candidates take the calls of a task: `Candidate.call`. */
   readonly holdsTasks?: true;
+  /** How long a candidate of a task can be held; absent without a limit. */
+  readonly taskMaxMs?: number;
   /** Opens a private candidate with nothing applied yet. After `failed` nothing is held. */
   hold(request: HoldRequest): Promise<HoldResult<Action>>;
   /** Closes connections. Every candidate that was handed out has ended before. Called once. */

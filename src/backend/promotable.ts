@@ -72,6 +72,7 @@ export function promotable<Action>(
         const request = { claim, certificate, occurrence, reads, settings, task: { deadlineMs } };
         return await report(() => stages.openTask(request));
       },
+      ...(backend.taskMaxMs !== undefined && { taskMaxMs: backend.taskMaxMs }),
     }),
     markers: {
       find: async (occurrence) => copyMarker(await report(() => markers.find(occurrence))),

@@ -158,6 +158,8 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
    * backend cannot undo a failed call alone.
    */
   hold?(claim: Claim, certificate: Certificate, terms: TaskTerms): Promise<HeldForTask<Action>>;
+  /** How long such a candidate can be held; absent without a limit. */
+  readonly taskMaxMs?: number;
   /**
    * Why a session setting of this name cannot be applied, as the end of a sentence; undefined if it
    * can. An adapter without this has no session settings.

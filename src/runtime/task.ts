@@ -58,6 +58,17 @@ export function taskLimits(limits: TaskLimits): Required<TaskLimits> {
   return { deadlineMs, maxCalls };
 }
 
+/** No longer than the backend holds a candidate. */
+export function boundedBy(
+  { adapters }: Deployment,
+  name: string,
+  limits: Required<TaskLimits>,
+): Required<TaskLimits> {
+  const adapter = adapters.get(name)?.adapter;
+  const max = adapter?.capability === 'PROMOTABLE' ? adapter.taskMaxMs : undefined;
+  return { ...limits, deadlineMs: Math.min(limits.deadlineMs, max ?? limits.deadlineMs) };
+}
+
 function demandWhole(name: string, value: unknown, max: number): void {
   if (Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= max) return;
   throw new EffectMatchError('ERR_EM_USAGE', `${name} must be a whole number from 1 to ${max}`);
@@ -73,8 +84,8 @@ export async function openTask(
   options: TaskOptions = {},
 ): Promise<Task | Terminal> {
   const { signal, revision } = options;
-  const limits = taskLimits(options);
   const signed = parseSignedLicense(license);
+  const limits = boundedBy(deployment, signed.license.adapter, taskLimits(options));
   signal?.throwIfAborted();
   const opened = Promise.withResolvers<HeldTask>();
   const serve = async (stage: TaskStage, attempt: Attempt): Promise<Refusal | undefined> => {
