@@ -26,11 +26,12 @@ import { types } from './types.ts';
 import { verify } from './verify.ts';
 import { packageVersion } from './version.ts';
 import { wait } from './wait.ts';
+import { workflow } from './workflow.ts';
 
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
-  ...[requests, decline, renew, wait, serve, mcp],
+  ...[requests, decline, renew, wait, workflow, serve, mcp],
   ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),

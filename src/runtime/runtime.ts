@@ -25,8 +25,10 @@ import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { RequestsConfig } from '../requests/configuration.ts';
+import type { WorkflowsConfig } from '../workflow/configuration.ts';
 import { admit } from './admit.ts';
 import type { Refusal } from './attempt.ts';
+import { issuersFor } from './authority.ts';
 import { type CheckOptions, checkProposal, checkSigned } from './check.ts';
 import { CheckedLicenses } from './checked-licenses.ts';
 import { checkConfiguration, LEASE_MS, RESTAGE_MS } from './configuration.ts';
@@ -90,6 +92,8 @@ export interface RuntimeConfig {
   readonly restageMs?: number;
   /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
   readonly requests?: RequestsConfig;
+  /** The workflows of the deployment; see `effectmatch/workflow`. */
+  readonly workflows?: WorkflowsConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
   /**
@@ -160,6 +164,8 @@ export interface Runtime extends AsyncDisposable {
     action: unknown,
     options?: CheckOptions,
   ): Promise<Refusal | undefined>;
+  /** Who could sign a proposal, by the designations and limits of the configuration. */
+  issuersFor(proposal: Proposal): readonly string[];
   /**
    * Rehearses the action beside production and records what would have been decided under a
    * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.
@@ -374,6 +380,7 @@ function methodsOf(parts: {
       'license' in approval
         ? checkSigned(deployment, approval.license, action, options)
         : checkProposal(deployment, approval.proposal, action, options),
+    issuersFor: (proposal) => issuersFor(deployment, proposal),
     shadow: (approval, action, options) => shadowTraced(deployment, approval, action, options),
     continuation: (from, name) => continuationGate(deployment, from, name),
     continuations: () => openContinuations(ledgers),
