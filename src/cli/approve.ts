@@ -169,7 +169,8 @@ function readProposal(file: string): Proposal {
   return withNext('ERR_EM_RECORD_INVALID', next, () => parseProposal(text));
 }
 
-function assertCanAsk(output: Output): void {
+/** Refuses to sign without a prompt unless --yes was given. */
+export function assertCanAsk(output: Output): void {
   if (canAsk(output)) return;
   const message = 'it cannot ask for confirmation here: this is not a terminal';
   const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
@@ -216,7 +217,8 @@ function printPage(args: Arguments, proposal: Proposal, page: number, output: Ou
   return EXIT.done;
 }
 
-function loadKey(file: string): ApproverKey {
+/** The key file of an approver. */
+export function loadKey(file: string): ApproverKey {
   try {
     const next = 'give --key the file that `effectmatch keygen` wrote; nothing was signed';
     return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));

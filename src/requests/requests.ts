@@ -5,13 +5,13 @@ import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
-import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import { findUnfit } from './fit.ts';
 import {
   type ApprovalRequest,
   type Ask,
@@ -526,18 +526,14 @@ function occurrenceOf({ license }: SignedLicense): OccurrenceId {
 }
 
 /** A license that was signed for something else must not take the place of one that fits. */
-function demandFit({ draft }: Proposal, { license }: SignedLicense): void {
-  const fields = Object.keys(draft) as (keyof typeof draft)[];
-  const other = fields.find((name) => canonical(license[name]) !== canonical(draft[name]));
-  const extra = Object.keys(license).find((name) => !(name in draft) && !SIGNED.includes(name));
-  const wrong = other ?? extra;
-  if (wrong === undefined && license.occurrences === 1) return;
+function demandFit(proposal: Proposal, signed: SignedLicense): void {
+  const wrong = findUnfit(proposal, signed);
+  if (wrong === undefined) return;
   throw new EffectMatchError(
     'ERR_EM_LICENSE_REFUSED',
-    `the license was not signed for this request: its ${wrong ?? 'occurrences'} differs; the request is still open`,
+    `the license was not signed for this request: its ${wrong} differs; the request is still open`,
   );
 }
-const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
 
 /** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */
 function stateAfter(executed: Executed): RequestState {

@@ -15,7 +15,12 @@ import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import type { Policy } from '../protocol/frame.ts';
-import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
+import {
+  type License,
+  licenseRecord,
+  type Proposal,
+  type SignedLicense,
+} from '../protocol/license.ts';
 import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
@@ -250,10 +255,26 @@ function checkTerms(
   );
 }
 
+type Designated = Pick<License, 'issuer' | 'adapter' | 'source' | 'operation' | 'action'>;
+
+/** The issuers who could sign a proposal: they are designated for it, and it is within their limits. */
+export function issuersFor(
+  deployment: Deployment,
+  { draft, approved }: Proposal,
+): readonly string[] {
+  const issuers = Object.entries(deployment.policy.issuers);
+  const able = issuers.filter(([issuer, terms]) => {
+    const license = { ...draft, issuer };
+    const isDesignated = checkDesignation(deployment, { license }, terms) === undefined;
+    return isDesignated && findExceeded(terms.limits ?? {}, draft, approved) === undefined;
+  });
+  return able.map(([issuer]) => issuer);
+}
+
 /** Whether this issuer may approve for this adapter, from this source, by this operation. */
 function checkDesignation(
   deployment: Deployment,
-  { license }: Attempt,
+  { license }: { readonly license: Designated },
   { may, sources }: Policy['issuers'][string],
 ): Refusal | undefined {
   const { issuer, adapter, source, operation, action } = license;
