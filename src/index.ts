@@ -90,4 +90,5 @@ export type { Recovered, RecoverOptions } from './runtime/recover.ts';
 export type { PlanOptions, PlanRequest } from './runtime/rehearse.ts';
 export type { Runtime, RuntimeConfig } from './runtime/runtime.ts';
 export type { ShadowDraft, Shadowed } from './runtime/shadow.ts';
+export type { Task, TaskOptions } from './runtime/task.ts';
 export type { Telemetry } from './runtime/telemetry.ts';

@@ -373,7 +373,8 @@ export interface Stated {
 
 /**
  * The deployment that an approval was made for, and the action where it names one. Both may have
- * changed since it was signed, so they are checked before the claim and again at the final gate.
+ * changed since it was signed, so they are checked before the claim and again at the final gate. A
+ * task has no action, and needs a license that is bound to none.
  */
 export function checkPresupposed(
   deployment: Deployment,
@@ -397,11 +398,15 @@ export function checkPresupposed(
     return refuse('frame-changed', detail);
   }
   if (license.action === undefined) return undefined;
+  if (action === undefined) return refuse('other-action', BOUND_TO_ONE);
   const tried = admitted.adapter.describeAction(action);
   if (actionDigest(tried, approved.salt) === license.action) return undefined;
   const detail = withTried(admitted, 'the license is bound to another action', tried);
   return refuse('other-action', detail);
 }
+
+const BOUND_TO_ONE =
+  'the license is bound to one action, and the calls of a task are not known in advance; run that action with execute';
 
 /** Whether a later plan was announced for the task since. */
 export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {

@@ -53,6 +53,7 @@ import { openRefusalBound } from './refusal-bound.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
+import { openTask, runTask, type Task, type TaskOptions } from './task.ts';
 import { quietly, type Telemetry, traced } from './telemetry.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
@@ -148,6 +149,22 @@ export interface Runtime extends AsyncDisposable {
     action: unknown,
     options?: EnsureOptions,
   ): Promise<Ensured>;
+  /**
+   * Opens a task under the license: a private candidate that takes call after call, is compared
+   * with the approval once, by `finish`, and is made durable or given up as a whole. Returns the
+   * recorded terminal instead if the license is refused or no candidate can be held.
+   */
+  open(license: SignedLicense | unknown, options?: TaskOptions): Promise<Task | Terminal>;
+  /**
+   * Opens a task, runs `work` with it, and finishes it when `work` returns. If `work` throws, the
+   * task is discarded and the error is thrown again. At the deadline, when the calls are used up or
+   * when `signal` aborts, the task is discarded and its terminal returned.
+   */
+  task(
+    license: SignedLicense | unknown,
+    work: (task: Task) => unknown,
+    options?: TaskOptions,
+  ): Promise<Executed>;
   /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
    * nothing is in the way. Records and spends nothing.
@@ -303,6 +320,7 @@ async function openDeployment(
     leases: openLeases(ledgers, leaseMs, clock),
     licenses: new CheckedLicenses(),
     refusals: openRefusalBound(ledgers, clock),
+    tasks: new Set(),
   };
 }
 
@@ -334,9 +352,12 @@ async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
   }
 }
 
+const CLOSED = 'the runtime was closed before the task was finished';
+
 async function closeAll(deployment: Deployment, background: Background): Promise<void> {
   background.isClosing = true;
   quietly(background.unwatch);
+  await Promise.allSettled([...deployment.tasks].map((task) => task.interrupt(CLOSED)));
   deployment.leases.close();
   for (const { adapter } of deployment.adapters.values()) await adapter.close();
   await background.recovery?.catch(() => {});
@@ -360,6 +381,8 @@ function methodsOf(parts: {
     plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
     ensure: (license, action, options) => ensure(deployment, license, action, options),
+    open: (license, options) => openTask(deployment, license, options),
+    task: (license, work, options) => runTask(deployment, license, work, options),
     check: (approval, action, options) =>
       'license' in approval
         ? checkSigned(deployment, approval.license, action, options)

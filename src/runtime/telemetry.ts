@@ -5,7 +5,7 @@ import type { Deployment } from './deployment.ts';
 
 /** What is being done, by names that the configuration or this package chose. */
 export interface Activity {
-  readonly kind: 'execute' | 'plan' | 'shadow' | 'recover';
+  readonly kind: 'execute' | 'task' | 'plan' | 'shadow' | 'recover';
   readonly adapter?: string;
 }
 

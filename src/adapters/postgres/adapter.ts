@@ -108,6 +108,8 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
+  readonly taskMaxMs: number;
   readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
@@ -119,6 +121,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     this.#opened = opened;
     this.#boundary = boundary;
     this.registration = registration;
+    this.taskMaxMs = settings.stageTimeoutMs;
     this.identity = {
       kind: `postgresql ${deployment.major}`,
       backend: deployment.backend,
@@ -222,7 +225,17 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
           : sessions.giveBack(session, reset)),
     };
     const candidate = new PostgresCandidate(tools, request, locked);
-    return { kind: 'open', candidate, marker: undefined };
+    if (request.task === undefined) return { kind: 'open', candidate, marker: undefined };
+    return await this.#openTask(candidate);
+  }
+
+  /** A session that no task got is given back. */
+  async #openTask(candidate: PostgresCandidate): Promise<HoldResult<CheckedPostgresAction>> {
+    const opening = await candidate.openTask().catch((error: unknown) => ({ thrown: error }));
+    if (opening === undefined) return { kind: 'open', candidate, marker: undefined };
+    const residue = await candidate.end('discarded');
+    if ('thrown' in opening) throw opening.thrown;
+    return residue === undefined ? opening : { ...opening, residue };
   }
 
   async close(): Promise<void> {
