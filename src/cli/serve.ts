@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { ConsoleApp } from '../console/app.ts';
-import { parsePublicKey } from '../crypto/signature.ts';
+import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -94,7 +94,7 @@ async function serveConsole(
 /** Whose each public key is. */
 function issuersOf({ issuers }: RuntimeConfig): Readonly<Record<string, string>> {
   const entries = Object.entries(issuers).flatMap(([name, { key }]) =>
-    [key].flat().map((text) => [parsePublicKey(text).text, name] as const),
+    [key].flat().map((text) => [parseIssuerKey(text).text, name] as const),
   );
   return Object.fromEntries(entries);
 }

@@ -23,7 +23,9 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   telemetry: true,
   recoverAtStart: true,
 };
-const ISSUER: OptionNames<IssuerConfig> = { key: true, may: true, sources: true, limits: true };
+const ISSUER: OptionNames<IssuerConfig> = {
+  ...{ key: true, may: true, sources: true, limits: true, second: true },
+};
 const OPERATOR = { key: true } as const;
 
 /**
