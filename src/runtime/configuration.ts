@@ -20,6 +20,7 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   restageMs: true,
   requests: true,
   agents: true,
+  console: true,
   telemetry: true,
   recoverAtStart: true,
 };

@@ -1,3 +1,4 @@
+import type { ConsoleConfig } from '../console/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
 import type { JournalVerdict, Ledgers, LedgersFactory } from '../contract/ledgers.ts';
@@ -87,6 +88,8 @@ export interface RuntimeConfig {
   readonly restageMs?: number;
   /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
   readonly requests?: RequestsConfig;
+  /** Where `effectmatch serve` is reached and who may sign in; see `effectmatch/console`. */
+  readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
   /**

@@ -20,7 +20,12 @@ for (const { name, publicKey, license: record, signature } of passkeys) {
     assert.equal(issuerKeyId(publicKey), license.key);
     const signed = parseSignedLicense({ license, approved, signature });
     assert.ok(verifyLicense([publicKey], signed));
-    assert.ok(!verifyLicense(passkeys.map((vector) => vector.publicKey.replace('@', 'x@')), signed));
+    assert.ok(
+      !verifyLicense(
+        passkeys.map((vector) => vector.publicKey.replace('@', 'x@')),
+        signed,
+      ),
+    );
     const other = { ...license, occurrences: license.occurrences + 1 };
     assert.ok(!verifyLicense([publicKey], { ...signed, license: other }));
     for (const part of [1, 2, 3]) {
