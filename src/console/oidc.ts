@@ -27,6 +27,13 @@ interface Provider {
   readonly authorization_endpoint: string;
   readonly token_endpoint: string;
   readonly jwks_uri: string;
+  readonly userinfo_endpoint?: string;
+}
+
+/** What the provider gives for a code. */
+interface Tokens {
+  readonly idToken: string;
+  readonly accessToken: string;
 }
 
 interface Jwk extends JsonWebKey {
@@ -90,11 +97,13 @@ export class OidcClient {
       throw refused('another provider answered; begin again');
     const code = query.get('code');
     if (code === null) throw refused(`the provider refused: ${query.get('error') ?? 'no code'}`);
-    const token = await this.#redeem(provider, code, attempt.verifier);
-    const claims = await this.#verify(provider, token);
+    const { idToken, accessToken } = await this.#redeem(provider, code, attempt.verifier);
+    const claims = await this.#verify(provider, idToken);
     if (!isSameWord(String(claims.nonce ?? ''), attempt.nonce))
       throw refused('the token is for another sign-in');
-    return this.#nameIn(claims);
+    const { claim = 'email' } = this.#config;
+    if (Object.hasOwn(claims, claim)) return this.#nameIn(claims);
+    return this.#nameIn(await readUserInfo(provider, accessToken, claims.sub));
   }
 
   async #discover(): Promise<Provider> {
@@ -110,12 +119,17 @@ export class OidcClient {
     const place = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const found = (await readJson(place)) as unknown as Provider;
     if (found.issuer !== issuer) throw refused(`${place} is the document of another issuer`);
-    for (const address of [found.authorization_endpoint, found.token_endpoint, found.jwks_uri])
-      checkAddress(address);
+    const { authorization_endpoint, token_endpoint, jwks_uri, userinfo_endpoint } = found;
+    for (const address of [authorization_endpoint, token_endpoint, jwks_uri]) checkAddress(address);
+    if (userinfo_endpoint !== undefined) checkAddress(userinfo_endpoint);
     return found;
   }
 
-  async #redeem({ token_endpoint: place }: Provider, code: string, verifier: string) {
+  async #redeem(
+    { token_endpoint: place }: Provider,
+    code: string,
+    verifier: string,
+  ): Promise<Tokens> {
     const { clientId, clientSecret } = this.#config;
     const body = new URLSearchParams({
       grant_type: 'authorization_code',
@@ -129,7 +143,7 @@ export class OidcClient {
     const headers = clientSecret === undefined ? {} : { authorization };
     const answer = await readJson(place, { method: 'POST', body, headers });
     if (typeof answer.id_token !== 'string') throw refused('the provider sent no id token');
-    return answer.id_token;
+    return { idToken: answer.id_token, accessToken: String(answer.access_token ?? '') };
   }
 
   /** OpenID Connect Core, section 3.1.3.7. */
@@ -146,7 +160,9 @@ export class OidcClient {
     const bytes = Buffer.from(signature, 'base64url');
     const isSigned = fitting.some((jwk) => {
       const key = createPublicKey({ key: jwk, format: 'jwk' });
-      return verify(algorithm.hash, data, { key, dsaEncoding: 'ieee-p1363' }, bytes);
+      const { namedCurve = 'prime256v1' } = key.asymmetricKeyDetails ?? {};
+      const isRight = algorithm.kty !== 'EC' || namedCurve === 'prime256v1';
+      return isRight && verify(algorithm.hash, data, { key, dsaEncoding: 'ieee-p1363' }, bytes);
     });
     if (!isSigned) throw refused('the token is not signed by the provider');
     const { clientId } = this.#config;
@@ -177,6 +193,19 @@ function checkAddress(address: unknown): void {
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isLocal)) return;
   const message = `an identity provider needs an https address, not ${String(address)}`;
   throw new EffectMatchError('ERR_EM_CONFIG_INVALID', message);
+}
+
+/** What the provider says about a person outside of the token; it must be about the same one. */
+async function readUserInfo(
+  { userinfo_endpoint: place }: Provider,
+  accessToken: string,
+  subject: unknown,
+): Promise<Record<string, unknown>> {
+  if (place === undefined) return {};
+  const headers = { authorization: `Bearer ${accessToken}` };
+  const found = await readJson(place, { headers });
+  if (found.sub !== subject) throw refused('the provider spoke about another person');
+  return found;
 }
 
 async function readJson(place: string, init: RequestInit = {}): Promise<Record<string, unknown>> {

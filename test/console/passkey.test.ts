@@ -158,9 +158,13 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     await visitor.goto(`${site.origin}/history`);
     await visitor.getByRole('button', { name: 'Register a passkey for signing in' }).click();
     const own = await visitor.locator('#login pre').innerText();
-    await site.start({ [passkey]: 'bob' }, { key: passkey }, {
-      login: { people: { carol: { passkey: own, issuers: ['bob'], may: [] } } },
-    });
+    await site.start(
+      { [passkey]: 'bob' },
+      { key: passkey },
+      {
+        login: { people: { carol: { passkey: own, issuers: ['bob'], may: [] } } },
+      },
+    );
     await visitor.goto(`${site.origin}/history`);
     assert.equal(new URL(visitor.url()).pathname, '/login');
     await visitor.getByRole('button', { name: 'Sign in with a passkey' }).click();
