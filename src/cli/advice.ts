@@ -167,6 +167,12 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'precondition-broken': AGAIN,
   'registration-mismatch': AGAIN,
   'rendering-mismatch': DEPLOYMENT_SIGNED,
+  'second-invalid':
+    'nothing was changed; get the license again from the second approver, and compare their public key with the one in `issuers`',
+  'second-missing':
+    'nothing was changed; have a second person sign it with `effectmatch approve LICENSE --key THEIRS.key.json --out …`',
+  'second-not-designated':
+    'nothing was changed; have it signed by an issuer that `second` names and that may approve for this adapter',
   serialization: IN_THE_WAY,
   'service-unproven':
     'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',

@@ -163,6 +163,8 @@ function printRequest(
   if (state === 'stale' || state === 'expired')
     output.line(`next: effectmatch renew ${request.id}`);
   if (state !== 'pending') return;
+  if (request.first !== undefined)
+    output.line(`signed by ${request.first.license.issuer}; waits for a second signature`);
   output.line(`waits until ${expiresAt}`);
   output.line(`next: effectmatch approve --request ${request.id} --key YOUR.key.json`);
 }

@@ -1,3 +1,4 @@
+import type { ConsoleConfig } from '../console/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
 import type { JournalVerdict, Ledgers, LedgersFactory } from '../contract/ledgers.ts';
@@ -95,6 +96,8 @@ export interface RuntimeConfig {
   readonly requests?: RequestsConfig;
   /** The workflows of the deployment; see `effectmatch/workflow`. */
   readonly workflows?: WorkflowsConfig;
+  /** Where `effectmatch serve` is reached and who may sign in; see `effectmatch/console`. */
+  readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
   /**
