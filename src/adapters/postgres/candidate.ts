@@ -48,6 +48,8 @@ export interface PostgresCandidateTools {
   readonly boundary: PostgresBoundary;
   readonly control: Control;
   readonly reached: AdapterContext['reached'];
+  /** Why an action is not admitted under this boundary; undefined if it is. */
+  readonly refuse: (action: CheckedPostgresAction) => string | undefined;
   /** Declared state as it is committed beneath the candidate. */
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   /** Takes the session back; `inDoubt` if its transaction may still be open. */
@@ -95,6 +97,9 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   /** May be called once: its observation seals the transaction against further writes. */
   async apply(action: CheckedPostgresAction): Promise<Applied> {
     invariant(this.#held === undefined, 'a candidate of PostgreSQL holds one action');
+    // The catalogue may have changed since the action was parsed.
+    const why = this.#tools.refuse(action);
+    if (why !== undefined) return stageFailed('not-admitted', why);
     const { looked, ran } = await this.#send(action);
     const { replies, failure } = ran;
     const failed = (error: unknown, what: string) =>
