@@ -35,6 +35,7 @@ export { type Declined, type DeclinerOptions, signDecline } from './crypto/decli
 export type { Envelope } from './crypto/dsse.ts';
 export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
+export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
 export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
@@ -71,8 +72,15 @@ export type { Finding, Resolution } from './protocol/resolution.ts';
 export { renderShadow, type Shadow } from './protocol/shadow.ts';
 export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
-export type { Lineage, Release } from './runtime/continuation.ts';
-export { lineagesOf } from './runtime/continuation.ts';
+export {
+  type ContinuationGate,
+  type HandOverTransaction,
+  type Lineage,
+  lineagesOf,
+  type OpenContinuation,
+  type Release,
+  type ReleaseOptions,
+} from './runtime/continuation.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {
@@ -91,4 +99,6 @@ export type { Recovered, RecoverOptions } from './runtime/recover.ts';
 export type { PlanOptions, PlanRequest } from './runtime/rehearse.ts';
 export type { Runtime, RuntimeConfig } from './runtime/runtime.ts';
 export type { ShadowDraft, Shadowed } from './runtime/shadow.ts';
+export type { Task, TaskOptions } from './runtime/task.ts';
 export type { Telemetry } from './runtime/telemetry.ts';
+export type { VerdictWaitOptions } from './runtime/wait.ts';

@@ -85,8 +85,9 @@ const HEADERS: Readonly<Record<string, string>> = {
   'referrer-policy': 'no-referrer',
 };
 
-/** Whether a path belongs to the API and not to the console next to it. */
-export function isApiPath(path: string): boolean {
+/** Whether a call is for the API and not for the console next to it. */
+export function isApiPath({ url }: Request): boolean {
+  const path = new URL(url).pathname;
   return path.startsWith('/v1/') || ['/openapi.json', '/health', '/ready'].includes(path);
 }
 

@@ -213,13 +213,14 @@ call \`complete\`. A lost answer therefore leaves work that was released and not
     body: { schema: lineage, about: 'The `lineage` of the verdict: the digest of the license.' },
     answers: {
       200: {
-        about: 'False if it was not released, or was complete before.',
+        about: 'False if it was not released, is halted, or was complete before.',
         schema: closed({ completed: choice(true, false) }),
       },
     },
     async run({ served: { runtime }, path, body }) {
       const from = { occurrence: path.occurrence, lineage: body.lineage };
-      return ok({ completed: await runtime.continuation(from, path.continuation).complete() });
+      const done = await runtime.continuation(from, path.continuation).perform(() => {});
+      return ok({ completed: done.kind === 'released' });
     },
   }),
   endpoint({

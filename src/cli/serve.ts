@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { networkInterfaces, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { parsePublicKey } from '../crypto/signature.ts';
+import type { CallLog } from '../api/app.ts';
+import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import type { Output } from './output.ts';
@@ -25,18 +25,14 @@ export const serve: Verb = {
   summary: 'show the inbox of requests in your browser, and serve the HTTP API',
   about: `Serves the console on this machine: what agents ask for as a row diff, what became of it, and
 what an operator has to look after. It executes what is approved while it runs. It has no key:
-you sign in the browser with a key that cannot leave it, or with \`effectmatch approve\`. The link
-that it prints signs you in once; Enter prints another, and Ctrl-C ends it. Programs reach the same
-over HTTP with a token of \`effectmatch token\`; /openapi.json describes it.`,
+you sign in the browser with a passkey or a key that cannot leave it, or with \`effectmatch
+approve\`. The link that it prints signs you in once; Enter prints another, and Ctrl-C ends it.
+A team signs in by the \`console\` of the configuration. Programs reach the same over HTTP with a
+token of \`effectmatch token\`; /openapi.json describes it.`,
   flags: {
     port: {
       value: 'N',
-      about: `the port on 127.0.0.1 (default: ${PORT}); keys in browsers belong to it`,
-    },
-    origin: {
-      value: 'URL',
-      about: 'behind a proxy: where browsers and programs reach it (default: this port)',
-      excludes: ['demo'],
+      about: `the port on this machine (default: ${PORT}); keys in browsers belong to it`,
     },
     log: { about: 'write one line of JSON per API call to stderr; without values' },
     demo: { about: 'a small shop with agents that ask, in a temporary folder' },
@@ -47,21 +43,11 @@ over HTTP with a token of \`effectmatch token\`; /openapi.json describes it.`,
     const port = args.count('port', 0) ?? (args.has('demo') ? 0 : PORT);
     using demo = args.has('demo') ? temporaryFolder() : undefined;
     const config = demo === undefined ? await loadConfig(args) : await createDemo(demo.path);
-    const origin = readOrigin(args);
     const isLogged = args.has('log');
-    await serveAll(config, { port, origin, isLogged, demoFolder: demo?.path }, output);
+    await serveAll(config, { port, isLogged, demoFolder: demo?.path }, output);
     return EXIT.done;
   },
 };
-
-function readOrigin(args: Arguments): string | undefined {
-  const given = args.value('origin');
-  if (given === undefined) return undefined;
-  const { origin, protocol } = URL.canParse(given) ? new URL(given) : {};
-  const isWeb = protocol === 'https:' || protocol === 'http:';
-  if (isWeb && (given === origin || given === `${origin}/`)) return origin;
-  throw args.wrong('--origin is like https://approvals.example, without a path');
-}
 
 function temporaryFolder(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'effectmatch-console-'));
@@ -76,48 +62,51 @@ async function createDemo(folder: string): Promise<RuntimeConfig> {
 /** What the flags say. */
 interface Serving {
   readonly port: number;
-  readonly origin: string | undefined;
   readonly isLogged: boolean;
   readonly demoFolder: string | undefined;
 }
+
+type Handle = (request: Request) => Response | Promise<Response>;
 
 /** Listens until Ctrl-C. */
 async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): Promise<void> {
   const { createConsole } = await import('../console/app.ts');
   const { createApi, isApiPath } = await import('../api/app.ts');
+  const { createAdaptorServer } = await import('@hono/node-server');
   await using opened = await openRequestsOf(config);
   const { runtime, requests } = opened;
+  let handle: Handle = () => new Response(null, { status: 503 });
+  const fetch = (request: Request) => handle(request);
   using interrupt = catchInterrupt();
-  const listening = await listen(flags.port);
-  const { origin = listening.url } = flags;
+  using listeners = await listenLocally(() => createAdaptorServer({ fetch }), flags.port);
+  const { origin = `http://localhost:${listeners.port}`, people, oidc } = config.console ?? {};
+  const adapters = Object.keys(config.adapters);
   await using events = openEvents(requests);
   const { stream } = events;
-  await using site = createConsole({
-    ...{ runtime, requests, origin, issuers: issuersOf(config), events: stream },
-    ...{ adapters: Object.keys(config.adapters), user: userName() },
+  await using served = createConsole({
+    ...{ runtime, requests, adapters, origin, issuers: issuersOf(config), events: stream },
+    user: userName(),
+    ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
   });
   await using api = createApi({
     ...{ runtime, requests, config, origin, events: stream, version: packageVersion() },
-    ...(flags.isLogged && {
-      log: (entry) => void process.stderr.write(`${JSON.stringify(entry)}\n`),
-    }),
+    ...(flags.isLogged && { log: writeLog }),
   });
-  listening.serve((request) =>
-    isApiPath(new URL(request.url).pathname) ? api.fetch(request) : site.fetch(request),
-  );
+  handle = (request) => (isApiPath(request) ? api : served).fetch(request);
   requests.start();
-  const link = site.createLink();
-  output.document({ origin, link, listening: listening.url });
+  const hasLink = people === undefined;
+  const link = hasLink ? served.createLink() : undefined;
+  const local = `http://127.0.0.1:${listeners.port}`;
+  output.document({ origin, link: link ?? null, listening: local });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
-  output.line(`open this link once to sign in: ${link}`);
+  if (hasLink) output.line(`open this link once to sign in: ${link}`);
   if (flags.demoFolder !== undefined)
     output.line(`the demo's key: ${join(flags.demoFolder, 'ap-team.key.json')}`);
-  output.line('Enter prints another link; Ctrl-C ends it');
-  const printLink = () => output.line(`another link: ${site.createLink()}`);
-  if (process.stdin.isTTY) process.stdin.on('data', printLink);
+  output.line(hasLink ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');
+  const printLink = () => output.line(`another link: ${served.createLink()}`);
+  if (hasLink && process.stdin.isTTY) process.stdin.on('data', printLink);
   await interrupt.interrupted;
   process.stdin.off('data', printLink).pause();
-  listening.close();
 }
 
 function openEvents(requests: Requests): AsyncDisposable & { readonly stream: EventStream } {
@@ -125,33 +114,50 @@ function openEvents(requests: Requests): AsyncDisposable & { readonly stream: Ev
   return { stream, [Symbol.asyncDispose]: () => stream.close() };
 }
 
-type Handle = (request: Request) => Response | Promise<Response>;
+function writeLog(entry: CallLog): void {
+  process.stderr.write(`${JSON.stringify(entry)}\n`);
+}
 
-/** Takes the port; until something is served, the answer is 503. */
-async function listen(port: number) {
-  const { createAdaptorServer } = await import('@hono/node-server');
-  let handle: Handle = () => new Response(null, { status: 503 });
-  const server = createAdaptorServer({ fetch: (request) => handle(request) }) as Server;
-  server.maxConnections = MAX_CONNECTIONS;
-  server.headersTimeout = HEADERS_MS;
-  server.listen(port, '127.0.0.1');
-  await listening(server, port);
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    serve(handler: Handle) {
-      handle = handler;
-    },
-    close() {
+type Listener = ReturnType<typeof import('@hono/node-server').createAdaptorServer>;
+
+/**
+ * Listens on both addresses that browsers understand by `localhost`: on one that were left free,
+ * another program could pass for the console.
+ */
+async function listenLocally(
+  create: () => Listener,
+  wished: number,
+): Promise<Disposable & { readonly port: number }> {
+  const [first, second] = [create(), create()];
+  for (const server of [first, second])
+    Object.assign(server, { maxConnections: MAX_CONNECTIONS, headersTimeout: HEADERS_MS });
+  first.listen(wished, '127.0.0.1');
+  await listening(first, wished);
+  const { port } = first.address() as AddressInfo;
+  const close = () => {
+    for (const server of [first, second]) {
       server.close();
-      server.closeAllConnections();
-    },
+      if ('closeAllConnections' in server) server.closeAllConnections();
+    }
   };
+  try {
+    if (hasLoopback6()) await listening(second.listen(port, '::1'), port);
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { port, [Symbol.dispose]: close };
+}
+
+function hasLoopback6(): boolean {
+  const addresses = Object.values(networkInterfaces()).flat();
+  return addresses.some((found) => found?.address === '::1');
 }
 
 /** Whose each public key is. */
 function issuersOf({ issuers }: RuntimeConfig): Readonly<Record<string, string>> {
   const entries = Object.entries(issuers).flatMap(([name, { key }]) =>
-    [key].flat().map((text) => [parsePublicKey(text).text, name] as const),
+    [key].flat().map((text) => [parseIssuerKey(text).text, name] as const),
   );
   return Object.fromEntries(entries);
 }

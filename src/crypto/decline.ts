@@ -4,6 +4,7 @@ import { canonical } from '../protocol/canon.ts';
 import { declineRecord, type SignedDecline } from '../protocol/decline.ts';
 import { parsePrivateKey, parsePublicKey } from './approver-key.ts';
 import { decodeBase64url } from './base64url.ts';
+import { isPasskeyText } from './passkey-text.ts';
 
 const SIGNATURE_BYTES = 64;
 
@@ -31,10 +32,11 @@ export function signDecline(options: DeclinerOptions, declined: Declined): Signe
   return declineRecord.parse({ ...statement, signature });
 }
 
-/** Whether one of these public keys, the one that the decline names, signed it. */
+/** Whether one of these public keys, the one that the decline names, signed it. Passkeys do not. */
 export function verifyDecline(publicKeys: readonly string[], decline: SignedDecline): boolean {
   const { signature, ...statement } = decline;
-  const key = publicKeys.map(parsePublicKey).find(({ id }) => id === statement.key);
+  const keys = publicKeys.filter((text) => !isPasskeyText(text)).map(parsePublicKey);
+  const key = keys.find(({ id }) => id === statement.key);
   const bytes = decodeBase64url(signature, SIGNATURE_BYTES);
   if (key === undefined || bytes === undefined) return false;
   return verify(null, bytesOf(statement), key.key, bytes);

@@ -1,7 +1,7 @@
 import type { StatementResult } from '../contract/adapter.ts';
 import type { SignedDecline } from '../protocol/decline.ts';
 import type { ManifestDraft } from '../protocol/draft.ts';
-import type { Proposal } from '../protocol/license.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -96,6 +96,8 @@ export interface ApprovalRequest {
   readonly answeredBy?: string;
   /** The approver's signed "no", if it was declined with one. */
   readonly decline?: SignedDecline;
+  /** What one person signed, while it waits for a second signature. */
+  readonly first?: SignedLicense;
   /** Why it was declined, rejected, or is stale. */
   readonly detail?: string;
   readonly occurrence?: OccurrenceId;

@@ -144,7 +144,7 @@ class SqliteRequests implements RequestStore {
         if (found === undefined || !isAllowed(found, only)) return false;
         const { state, ...rest } = change;
         this.#set(id, { state, ...rest });
-        if (state !== found.state) this.#addEvent(id, atMs, state);
+        if (state !== found.state || rest.license !== undefined) this.#addEvent(id, atMs, state);
         return true;
       },
       BUSY,
@@ -293,8 +293,9 @@ function readToken(row: Record<string, unknown>): StoredToken {
 }
 
 function isAllowed(
-  { state, generation }: StoredRequest,
+  { state, generation, license }: StoredRequest,
   only: Parameters<RequestStore['change']>[1],
 ): boolean {
+  if (only.unsigned === true && license !== null) return false;
   return only.from.includes(state) && only.generation === generation;
 }

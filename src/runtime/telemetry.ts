@@ -5,7 +5,7 @@ import type { Deployment } from './deployment.ts';
 
 /** What is being done, by names that the configuration or this package chose. */
 export interface Activity {
-  readonly kind: 'execute' | 'plan' | 'shadow' | 'recover' | 'http';
+  readonly kind: 'execute' | 'task' | 'plan' | 'shadow' | 'recover' | 'http';
   readonly adapter?: string;
   /** Of a call over HTTP: its method and the pattern of its path, never the path itself. */
   readonly route?: string;

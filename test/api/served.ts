@@ -18,7 +18,7 @@ const ROWS = "insert into invoice values (4711, 'open'), (4712, 'open'), (4713, 
 const SOURCE = new URL('../../src/', import.meta.url).href;
 
 /** A folder with a configuration, a key for its approver, and a database with three invoices. */
-export async function openDeployment(backend: Backend) {
+export async function openDeployment(backend: Backend, console: { readonly origin?: string } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-served-'));
   const at = (name: string) => join(folder, name);
   const data = backend === 'sqlite' ? openFile(at('books.db')) : await openServer();
@@ -46,6 +46,7 @@ export default defineConfig({
   adapters: { books: ${factory}(${JSON.stringify(adapter)}) },
   operations: { 'mark-paid': markPaid },
   requests: { store: ${JSON.stringify(requests ?? at('requests.db'))} },
+  console: ${JSON.stringify(console)},
   agents: { 'billing-agent': { operations: ['mark-paid'], sql: ['books'], callsPerMinute: 100000 } },
 });
 `,
@@ -108,9 +109,11 @@ export async function startServing(folder: string, ...words: string[]) {
     printed += chunk;
     if (printed.includes('}\n')) break;
   }
-  const { origin } = JSON.parse(printed) as { origin: string };
+  type Printed = { readonly origin: string; readonly link: string; readonly listening: string };
+  const said = JSON.parse(printed) as Printed;
+  const { origin } = said;
   return {
-    ...{ ...started, origin },
+    ...{ ...started, ...said },
     /** A call with a token; the answer as it is. */
     async call(method: string, path: string, token: string, body?: unknown) {
       const response = await fetch(`${origin}${path}`, {

@@ -179,6 +179,7 @@ class FilesBackend implements Backend<CheckedFilesAction> {
   readonly parseAction = parseAction;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
   readonly #opened: Opened;
   readonly #schema: FilesSchema;
   #known: { readonly folder: string; readonly entries: VersionEntries } | undefined;

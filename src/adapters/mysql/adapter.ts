@@ -118,6 +118,8 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly parseAction = parseAction;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
+  readonly taskMaxMs: number;
   readonly explainChange = explainChange;
   readonly #opened: Opened;
   #definitions: Definitions;
@@ -129,6 +131,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     this.#opened = opened;
     this.#definitions = definitions;
     this.registration = registration;
+    this.taskMaxMs = settings.stageTimeoutMs;
     this.identity = {
       kind: 'mariadb 10.11',
       backend: deployment.backend,

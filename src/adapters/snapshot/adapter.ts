@@ -138,6 +138,7 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
   readonly probe: PromotableProbe<CheckedSnapshotAction>;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
   readonly #opened: Opened;
   readonly #file: string;
   readonly #site: CandidateSite;

@@ -111,6 +111,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly parseAction = parseAction;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
   readonly #opened: Opened;
   readonly #affinity = new Affinity();
   readonly #queue = new StageQueue();
