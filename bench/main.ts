@@ -30,6 +30,7 @@ import { topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
+import { serverStudy } from './studies/server.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import {
   type Cell,
@@ -58,6 +59,7 @@ const STUDIES: readonly Study[] = [
   backendsMariadbStudy,
   costStudy,
   agentsStudy,
+  serverStudy,
   topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
