@@ -276,7 +276,7 @@ async function measureEvents(folder: string, events: number): Promise<readonly C
   }
   ending.abort();
   return [
-    atMost('event to client, p50', median(samples), 'ms', 600),
+    atMost('event to client, p50', median(samples), 'ms', 100),
     figure('event to client, p95', quantile(samples, 0.95), 'ms'),
   ];
 }
