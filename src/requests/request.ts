@@ -18,7 +18,10 @@ export type WantedChange =
     };
 
 /** A question to the people who may approve. */
-export type Ask = WantedChange & {
+export type Ask = WantedChange & DraftAsk;
+
+/** A question without what is wanted, which a draft has recorded. */
+export interface DraftAsk {
   /** Who asks: the agent's name, given by the host and never by the model. */
   readonly by: string;
   /** The agent's conversation or job. The same question in one run is one request. */
@@ -27,7 +30,7 @@ export type Ask = WantedChange & {
   readonly reason?: string;
   /** Tells a deliberate repetition from a repeated call. */
   readonly key?: string;
-};
+}
 
 /**
  * Where a request stands. From `running` on it is what the journal says. `declined`: a person said

@@ -10,12 +10,14 @@ import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/li
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
+import type { Draft } from '../runtime/draft.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import {
   type ApprovalRequest,
   type Ask,
   type AskedRecord,
+  type DraftAsk,
   isFinal,
   type RequestEvent,
   type RequestQuery,
@@ -57,6 +59,8 @@ export interface RequestsOptions {
 /** What an agent may do: only with its own requests. */
 export interface AgentRequests {
   ask(ask: Omit<Ask, 'by'>): Promise<ApprovalRequest>;
+  /** Ends a draft and asks for what it recorded. */
+  submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
@@ -139,6 +143,7 @@ export class Requests implements AsyncDisposable {
     };
     return {
       ask: (ask) => this.ask({ ...ask, by } as Ask),
+      submit: (draft, ask) => this.submit(draft, { ...ask, by }),
       get: async (id) => await this.#view(await own(id)),
       wait: async (id, options) => await this.wait((await own(id)).id, options),
       withdraw: async (id) => await this.withdraw((await own(id)).id),
@@ -151,6 +156,16 @@ export class Requests implements AsyncDisposable {
    */
   async ask(ask: Ask): Promise<ApprovalRequest> {
     return await this.#meet(await this.#record(ask));
+  }
+
+  /**
+   * Ends a draft and asks for what it recorded: that is rehearsed, and after the approval it runs
+   * again and must leave the same. Nothing is locked while a person thinks.
+   */
+  async submit(draft: Draft, ask: DraftAsk): Promise<ApprovalRequest> {
+    const { adapter, set } = draft;
+    const action = await draft.end();
+    return await this.ask({ ...ask, adapter, action, ...(set && { set }) });
   }
 
   /** The same without executing anything, to show what a person would be asked. */

@@ -37,6 +37,7 @@ import {
   release,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
+import { type Draft, type DraftOptions, openDraft } from './draft.ts';
 import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -165,6 +166,11 @@ export interface Runtime extends AsyncDisposable {
     work: (task: Task) => unknown,
     options?: TaskOptions,
   ): Promise<Executed>;
+  /**
+   * Opens a draft, for work that has no approval yet: calls run on a candidate that can only be
+   * discarded, and are recorded. `submit` rehearses the recorded calls and proposes what they show.
+   */
+  draft(adapter: string, options?: DraftOptions): Promise<Draft>;
   /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
    * nothing is in the way. Records and spends nothing.
@@ -383,6 +389,7 @@ function methodsOf(parts: {
     ensure: (license, action, options) => ensure(deployment, license, action, options),
     open: (license, options) => openTask(deployment, license, options),
     task: (license, work, options) => runTask(deployment, license, work, options),
+    draft: (adapter, options) => openDraft(deployment, adapter, options),
     check: (approval, action, options) =>
       'license' in approval
         ? checkSigned(deployment, approval.license, action, options)

@@ -24,7 +24,14 @@ import { asFault, type Connection } from '../../postgres/connection.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import { type CheckedPostgresAction, describeAction, parseAction, probeAction } from './action.ts';
+import {
+  type ActionTools,
+  type CheckedPostgresAction,
+  describeAction,
+  joinActions,
+  parseAction,
+  probeAction,
+} from './action.ts';
 import {
   admitRegistration,
   type BoundaryRoles,
@@ -182,7 +189,15 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   }
 
   parseAction(input: unknown): CheckedPostgresAction {
-    return parseAction({ gate: this.#opened.gate, entries: this.#boundary.entries }, input);
+    return parseAction(this.#actionTools, input);
+  }
+
+  joinActions(actions: readonly unknown[]): unknown {
+    return joinActions(this.#actionTools, actions);
+  }
+
+  get #actionTools(): ActionTools {
+    return { gate: this.#opened.gate, entries: this.#boundary.entries };
   }
 
   async survey(): Promise<Survey> {
