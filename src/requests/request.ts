@@ -1,6 +1,6 @@
 import type { StatementResult } from '../contract/adapter.ts';
 import type { ManifestDraft } from '../protocol/draft.ts';
-import type { Proposal } from '../protocol/license.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -11,10 +11,13 @@ export type WantedChange =
   | { readonly operation: string; readonly input: unknown }
   /** An action that is rehearsed to see what it would do. */
   | { readonly adapter: string; readonly action: unknown; readonly set?: SessionSettings }
-  /** An outcome that is stated, and the action that carries it out. */
+  /**
+   * An outcome that is stated, and the action that carries it out. Without an action the agent
+   * carries it out itself, in a task that it opens once the outcome is approved.
+   */
   | {
       readonly manifest: Omit<ManifestDraft, 'task' | 'planRevision'>;
-      readonly action: unknown;
+      readonly action?: unknown;
     };
 
 /** A question to the people who may approve. */
@@ -65,8 +68,11 @@ export function isFinal(state: RequestState): boolean {
   return state !== 'pending' && state !== 'approved' && state !== 'running';
 }
 
-/** When an approved request is executed: by the host at once, or when the agent calls again. */
-export type RunMode = 'on-approval' | 'on-call';
+/**
+ * When an approved request is executed: by the host at once, when the agent calls again, or by the
+ * calls of a task that the agent opens.
+ */
+export type RunMode = 'on-approval' | 'on-call' | 'on-task';
 
 /** What is stored of a question: it does not change until it is renewed. */
 export interface AskedRecord {
@@ -96,6 +102,8 @@ export interface ApprovalRequest {
   readonly link?: string;
   /** Who answered it. */
   readonly answeredBy?: string;
+  /** What one person signed, while it waits for a second signature. */
+  readonly first?: SignedLicense;
   /** Why it was declined, rejected, or is stale. */
   readonly detail?: string;
   readonly occurrence?: OccurrenceId;

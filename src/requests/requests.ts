@@ -5,7 +5,6 @@ import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
-import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -13,6 +12,8 @@ import type { Refusal } from '../runtime/attempt.ts';
 import type { Draft } from '../runtime/draft.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import type { Task, TaskOptions } from '../runtime/task.ts';
+import { findUnfit } from './fit.ts';
 import {
   type ApprovalRequest,
   type Ask,
@@ -26,7 +27,14 @@ import {
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
 import type { RequestStore, StoredRequest } from './store.ts';
-import { actionFor, type Proposer, proposeWanted, readAsk, requestId } from './wanted.ts';
+import {
+  actionFor,
+  isForTask,
+  type Proposer,
+  proposeWanted,
+  readAsk,
+  requestId,
+} from './wanted.ts';
 import { deliverEvents, type Webhook } from './webhook.ts';
 
 /** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
@@ -36,6 +44,8 @@ export interface ApprovalRule {
   readonly operations: readonly string[];
   readonly expiresIn: SignOptions['expiresIn'];
 }
+
+type HostMode = Exclude<RunMode, 'on-task'>;
 
 /** What requests need. */
 export interface RequestsOptions {
@@ -49,7 +59,7 @@ export interface RequestsOptions {
   /** How long a question waits for an answer; one day unless said otherwise. */
   readonly expiresIn?: string | number;
   /** When an approved request is executed; by the host, at once, unless said otherwise. */
-  readonly run?: RunMode | Readonly<Record<string, RunMode>>;
+  readonly run?: HostMode | Readonly<Record<string, HostMode>>;
   /** Approvers that sign by themselves; none unless said otherwise. */
   readonly rules?: readonly ApprovalRule[];
   readonly webhooks?: readonly Webhook[];
@@ -64,6 +74,8 @@ export interface AgentRequests {
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
+  /** Opens the task of an approved request; otherwise where the request stands. */
+  open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
 }
 
 /** How long to wait. */
@@ -147,6 +159,7 @@ export class Requests implements AsyncDisposable {
       get: async (id) => await this.#view(await own(id)),
       wait: async (id, options) => await this.wait((await own(id)).id, options),
       withdraw: async (id) => await this.withdraw((await own(id)).id),
+      open: async (id, options) => await this.open((await own(id)).id, options),
     };
   }
 
@@ -188,7 +201,7 @@ export class Requests implements AsyncDisposable {
     const stored = await this.#store.insert({
       ...{ id, by, run, operation, generation: 1, state: 'pending', askedMs: now },
       adapter: proposal.draft.adapter,
-      mode: this.#modeOf(operation),
+      mode: isForTask(wanted) ? 'on-task' : this.#modeOf(operation),
       expiresMs: now + this.#lifetimeMs,
       asked: JSON.stringify(asked),
       ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
@@ -243,14 +256,19 @@ export class Requests implements AsyncDisposable {
     return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
   }
 
-  /** Answers with a license that fits. A request takes one license: the first. */
+  /**
+   * Answers with a license that fits. A request takes one license: the first. If the license needs
+   * a second signature, the request keeps it and stays open until it comes back with one.
+   */
   async answer(id: string, license: unknown): Promise<ApprovalRequest> {
     const signed = parseSignedLicense(license);
     const stored = await this.#demandOpen(id);
     const { wanted, proposal } = readAsked(stored);
     demandFit(proposal, signed);
+    demandOthers(stored, signed);
     const action = await actionFor(this.#proposer, wanted);
     const refusal = await this.#options.runtime.check({ license: signed }, action);
+    if (refusal?.reason === 'second-missing') return await this.#keepFirst(stored, signed);
     if (refusal !== undefined) {
       const isStale = await this.#markStale(stored, refusal);
       const now = isStale
@@ -263,11 +281,25 @@ export class Requests implements AsyncDisposable {
       state: 'approved',
       license: JSON.stringify(signed),
       occurrence: occurrenceOf(signed),
-      answeredBy: signed.license.issuer,
+      answeredBy: signersOf(signed),
     });
     if (!answered) throw closed(await this.get(id));
     if (stored.mode === 'on-approval' && this.#working !== undefined) void this.#executeQuietly(id);
     return await this.get(id);
+  }
+
+  /** Keeps a license until a second person has signed it too. */
+  async #keepFirst(stored: StoredRequest, signed: SignedLicense): Promise<ApprovalRequest> {
+    const { id } = stored;
+    const { generation } = stored;
+    const only = { from: OPEN, generation, unsigned: true };
+    const change = { state: 'pending', license: JSON.stringify(signed) } as const;
+    const isKept = await this.#store.change(id, only, change, this.#clock.now());
+    const request = await this.get(id);
+    if (isKept) return request;
+    if (request.first === undefined) throw closed(request);
+    const message = `${signersOf(request.first)} signed this already; countersign that license`;
+    throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
   }
 
   /** Says no, with a reason that reaches the agent. */
@@ -320,6 +352,25 @@ export class Requests implements AsyncDisposable {
   /** Executes an approved request, or finds its verdict. Never a second effect. */
   async execute(id: string): Promise<ApprovalRequest> {
     return await this.#view(await this.#execute(await this.#find(id)));
+  }
+
+  /**
+   * Opens the task of an approved request that was asked for without an action. Returns where the
+   * request stands if there is none to open.
+   */
+  async open(id: string, options: TaskOptions = {}): Promise<Task | ApprovalRequest> {
+    const stored = await this.#find(id);
+    const { license, mode } = stored;
+    const { state } = await this.#truth(stored);
+    if (state !== 'approved' || mode !== 'on-task' || license === null)
+      return await this.#view(stored);
+    const task = await this.#options.runtime.open(license, options);
+    if (task.kind !== 'open') {
+      await this.#note(stored, task);
+      return await this.get(id);
+    }
+    task.ended.then((executed) => this.#note(stored, executed)).catch(() => {});
+    return task;
   }
 
   /** Waits until nothing more happens to it; otherwise returns where it stands. */
@@ -394,8 +445,9 @@ export class Requests implements AsyncDisposable {
 
   /** Calls at the same moment share one execution. */
   async #execute(stored: StoredRequest): Promise<StoredRequest> {
-    const { id, license, state } = stored;
-    if (license === null || isFinal(state)) return stored;
+    const { id, license, state, mode } = stored;
+    if (license === null || state === 'pending' || isFinal(state)) return stored;
+    if (mode === 'on-task') return stored;
     const running = this.#executing.get(id) ?? this.#ensure(stored, license);
     this.#executing.set(id, running);
     try {
@@ -406,9 +458,15 @@ export class Requests implements AsyncDisposable {
   }
 
   async #ensure(stored: StoredRequest, license: string): Promise<StoredRequest> {
-    const { wanted, proposal } = readAsked(stored);
+    const { wanted } = readAsked(stored);
     const action = await actionFor(this.#proposer, wanted);
-    const executed = await this.#options.runtime.ensure(license, action);
+    await this.#note(stored, await this.#options.runtime.ensure(license, action));
+    return await this.#find(stored.id);
+  }
+
+  /** Keeps how an execution ended. The journal has it too, and counts where they differ. */
+  async #note(stored: StoredRequest, executed: Executed): Promise<void> {
+    const { proposal } = readAsked(stored);
     const isPlain = proposal.approved.registration.values === 'plain';
     const results = isPlain ? executed.results : undefined;
     await this.#change(stored, ['approved'], {
@@ -416,7 +474,6 @@ export class Requests implements AsyncDisposable {
       detail: detailOf(executed),
       ...(results && { results: JSON.stringify(results) }),
     });
-    return await this.#find(stored.id);
   }
 
   async #applyRules(stored: StoredRequest): Promise<void> {
@@ -452,6 +509,7 @@ export class Requests implements AsyncDisposable {
       rendering: proposal.rendering,
       ...(link !== undefined && { link }),
       ...(answeredBy !== null && { answeredBy }),
+      ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
       ...(detail !== null && { detail }),
       ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),
       ...(terminal && { terminal }),
@@ -477,7 +535,7 @@ export class Requests implements AsyncDisposable {
 
   #deadlineOf({ license, expiresMs }: StoredRequest): number {
     if (license === null) return expiresMs;
-    return Date.parse((JSON.parse(license) as SignedLicense).license.expiresAt);
+    return Date.parse(readSigned(license).license.expiresAt);
   }
 
   async #demandOpen(id: string): Promise<StoredRequest> {
@@ -513,7 +571,7 @@ export class Requests implements AsyncDisposable {
     return await this.#change(stored, OPEN, change);
   }
 
-  #modeOf(operation: string | null): RunMode {
+  #modeOf(operation: string | null): HostMode {
     const { run = 'on-approval' } = this.#options;
     if (typeof run === 'string') return run;
     return (operation === null ? undefined : run[operation]) ?? 'on-approval';
@@ -540,19 +598,31 @@ function occurrenceOf({ license }: SignedLicense): OccurrenceId {
   return occurrenceId({ issuer, nonce, license: digestRecord(licenseRecord, license), index: 0 });
 }
 
+function readSigned(license: string): SignedLicense {
+  return JSON.parse(license) as SignedLicense;
+}
+
+/** Who signed, the first person first. */
+function signersOf({ license, second }: SignedLicense): string {
+  return second === undefined ? license.issuer : `${license.issuer}, ${second.issuer}`;
+}
+
+/** An approver cannot approve what they asked for themselves. */
+function demandOthers({ by }: StoredRequest, { license, second }: SignedLicense): void {
+  if (license.issuer !== by && second?.issuer !== by) return;
+  const message = `${by} asked for this and cannot approve it; another approver has to sign`;
+  throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
+}
+
 /** A license that was signed for something else must not take the place of one that fits. */
-function demandFit({ draft }: Proposal, { license }: SignedLicense): void {
-  const fields = Object.keys(draft) as (keyof typeof draft)[];
-  const other = fields.find((name) => canonical(license[name]) !== canonical(draft[name]));
-  const extra = Object.keys(license).find((name) => !(name in draft) && !SIGNED.includes(name));
-  const wrong = other ?? extra;
-  if (wrong === undefined && license.occurrences === 1) return;
+function demandFit(proposal: Proposal, signed: SignedLicense): void {
+  const wrong = findUnfit(proposal, signed);
+  if (wrong === undefined) return;
   throw new EffectMatchError(
     'ERR_EM_LICENSE_REFUSED',
-    `the license was not signed for this request: its ${wrong ?? 'occurrences'} differs; the request is still open`,
+    `the license was not signed for this request: its ${wrong} differs; the request is still open`,
   );
 }
-const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
 
 /** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */
 function stateAfter(executed: Executed): RequestState {

@@ -80,6 +80,8 @@ export async function openAdapter(
     const deployment = await control.deployment();
     const executor = await sessions.login();
     const roles = { backend: deployment.backend, executor, ...(await control.roles()) };
+    // The survey finds few roles besides these, and a fingerprint that covers all is taken once.
+    control.watchRoles([executor, roles.owner, roles.control]);
     const boundary = await readBoundary(control, settings, roles);
     demandOwnEvidence(boundary.survey);
     const { relations, drawableSequences } = boundary;
