@@ -11,14 +11,20 @@ export type WantedChange =
   | { readonly operation: string; readonly input: unknown }
   /** An action that is rehearsed to see what it would do. */
   | { readonly adapter: string; readonly action: unknown; readonly set?: SessionSettings }
-  /** An outcome that is stated, and the action that carries it out. */
+  /**
+   * An outcome that is stated, and the action that carries it out. Without an action the agent
+   * carries it out itself, in a task that it opens once the outcome is approved.
+   */
   | {
       readonly manifest: Omit<ManifestDraft, 'task' | 'planRevision'>;
-      readonly action: unknown;
+      readonly action?: unknown;
     };
 
 /** A question to the people who may approve. */
-export type Ask = WantedChange & {
+export type Ask = WantedChange & DraftAsk;
+
+/** A question without what is wanted, which a draft has recorded. */
+export interface DraftAsk {
   /** Who asks: the agent's name, given by the host and never by the model. */
   readonly by: string;
   /** The agent's conversation or job. The same question in one run is one request. */
@@ -27,7 +33,7 @@ export type Ask = WantedChange & {
   readonly reason?: string;
   /** Tells a deliberate repetition from a repeated call. */
   readonly key?: string;
-};
+}
 
 /**
  * Where a request stands. From `running` on it is what the journal says. `declined`: a person said
@@ -62,8 +68,11 @@ export function isFinal(state: RequestState): boolean {
   return state !== 'pending' && state !== 'approved' && state !== 'running';
 }
 
-/** When an approved request is executed: by the host at once, or when the agent calls again. */
-export type RunMode = 'on-approval' | 'on-call';
+/**
+ * When an approved request is executed: by the host at once, when the agent calls again, or by the
+ * calls of a task that the agent opens.
+ */
+export type RunMode = 'on-approval' | 'on-call' | 'on-task';
 
 /** What is stored of a question: it does not change until it is renewed. */
 export interface AskedRecord {

@@ -9,13 +9,16 @@ import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/li
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
+import type { Draft } from '../runtime/draft.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import type { Task, TaskOptions } from '../runtime/task.ts';
 import { findUnfit } from './fit.ts';
 import {
   type ApprovalRequest,
   type Ask,
   type AskedRecord,
+  type DraftAsk,
   isFinal,
   type RequestEvent,
   type RequestQuery,
@@ -24,7 +27,14 @@ import {
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
 import type { RequestStore, StoredRequest } from './store.ts';
-import { actionFor, type Proposer, proposeWanted, readAsk, requestId } from './wanted.ts';
+import {
+  actionFor,
+  isForTask,
+  type Proposer,
+  proposeWanted,
+  readAsk,
+  requestId,
+} from './wanted.ts';
 import { deliverEvents, type Webhook } from './webhook.ts';
 
 /** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
@@ -34,6 +44,8 @@ export interface ApprovalRule {
   readonly operations: readonly string[];
   readonly expiresIn: SignOptions['expiresIn'];
 }
+
+type HostMode = Exclude<RunMode, 'on-task'>;
 
 /** What requests need. */
 export interface RequestsOptions {
@@ -47,7 +59,7 @@ export interface RequestsOptions {
   /** How long a question waits for an answer; one day unless said otherwise. */
   readonly expiresIn?: string | number;
   /** When an approved request is executed; by the host, at once, unless said otherwise. */
-  readonly run?: RunMode | Readonly<Record<string, RunMode>>;
+  readonly run?: HostMode | Readonly<Record<string, HostMode>>;
   /** Approvers that sign by themselves; none unless said otherwise. */
   readonly rules?: readonly ApprovalRule[];
   readonly webhooks?: readonly Webhook[];
@@ -57,9 +69,13 @@ export interface RequestsOptions {
 /** What an agent may do: only with its own requests. */
 export interface AgentRequests {
   ask(ask: Omit<Ask, 'by'>): Promise<ApprovalRequest>;
+  /** Ends a draft and asks for what it recorded. */
+  submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
+  /** Opens the task of an approved request; otherwise where the request stands. */
+  open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
 }
 
 /** How long to wait. */
@@ -139,9 +155,11 @@ export class Requests implements AsyncDisposable {
     };
     return {
       ask: (ask) => this.ask({ ...ask, by } as Ask),
+      submit: (draft, ask) => this.submit(draft, { ...ask, by }),
       get: async (id) => await this.#view(await own(id)),
       wait: async (id, options) => await this.wait((await own(id)).id, options),
       withdraw: async (id) => await this.withdraw((await own(id)).id),
+      open: async (id, options) => await this.open((await own(id)).id, options),
     };
   }
 
@@ -151,6 +169,16 @@ export class Requests implements AsyncDisposable {
    */
   async ask(ask: Ask): Promise<ApprovalRequest> {
     return await this.#meet(await this.#record(ask));
+  }
+
+  /**
+   * Ends a draft and asks for what it recorded: that is rehearsed, and after the approval it runs
+   * again and must leave the same. Nothing is locked while a person thinks.
+   */
+  async submit(draft: Draft, ask: DraftAsk): Promise<ApprovalRequest> {
+    const { adapter, set } = draft;
+    const action = await draft.end();
+    return await this.ask({ ...ask, adapter, action, ...(set && { set }) });
   }
 
   /** The same without executing anything, to show what a person would be asked. */
@@ -173,7 +201,7 @@ export class Requests implements AsyncDisposable {
     const stored = await this.#store.insert({
       ...{ id, by, run, operation, generation: 1, state: 'pending', askedMs: now },
       adapter: proposal.draft.adapter,
-      mode: this.#modeOf(operation),
+      mode: isForTask(wanted) ? 'on-task' : this.#modeOf(operation),
       expiresMs: now + this.#lifetimeMs,
       asked: JSON.stringify(asked),
       ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
@@ -326,6 +354,25 @@ export class Requests implements AsyncDisposable {
     return await this.#view(await this.#execute(await this.#find(id)));
   }
 
+  /**
+   * Opens the task of an approved request that was asked for without an action. Returns where the
+   * request stands if there is none to open.
+   */
+  async open(id: string, options: TaskOptions = {}): Promise<Task | ApprovalRequest> {
+    const stored = await this.#find(id);
+    const { license, mode } = stored;
+    const { state } = await this.#truth(stored);
+    if (state !== 'approved' || mode !== 'on-task' || license === null)
+      return await this.#view(stored);
+    const task = await this.#options.runtime.open(license, options);
+    if (task.kind !== 'open') {
+      await this.#note(stored, task);
+      return await this.get(id);
+    }
+    task.ended.then((executed) => this.#note(stored, executed)).catch(() => {});
+    return task;
+  }
+
   /** Waits until nothing more happens to it; otherwise returns where it stands. */
   async wait(id: string, options: WaitOptions = {}): Promise<ApprovalRequest> {
     const { waitMs = WAIT_MS, until: wish, signal } = options;
@@ -398,8 +445,9 @@ export class Requests implements AsyncDisposable {
 
   /** Calls at the same moment share one execution. */
   async #execute(stored: StoredRequest): Promise<StoredRequest> {
-    const { id, license, state } = stored;
+    const { id, license, state, mode } = stored;
     if (license === null || state === 'pending' || isFinal(state)) return stored;
+    if (mode === 'on-task') return stored;
     const running = this.#executing.get(id) ?? this.#ensure(stored, license);
     this.#executing.set(id, running);
     try {
@@ -410,9 +458,15 @@ export class Requests implements AsyncDisposable {
   }
 
   async #ensure(stored: StoredRequest, license: string): Promise<StoredRequest> {
-    const { wanted, proposal } = readAsked(stored);
+    const { wanted } = readAsked(stored);
     const action = await actionFor(this.#proposer, wanted);
-    const executed = await this.#options.runtime.ensure(license, action);
+    await this.#note(stored, await this.#options.runtime.ensure(license, action));
+    return await this.#find(stored.id);
+  }
+
+  /** Keeps how an execution ended. The journal has it too, and counts where they differ. */
+  async #note(stored: StoredRequest, executed: Executed): Promise<void> {
+    const { proposal } = readAsked(stored);
     const isPlain = proposal.approved.registration.values === 'plain';
     const results = isPlain ? executed.results : undefined;
     await this.#change(stored, ['approved'], {
@@ -420,7 +474,6 @@ export class Requests implements AsyncDisposable {
       detail: detailOf(executed),
       ...(results && { results: JSON.stringify(results) }),
     });
-    return await this.#find(stored.id);
   }
 
   async #applyRules(stored: StoredRequest): Promise<void> {
@@ -518,7 +571,7 @@ export class Requests implements AsyncDisposable {
     return await this.#change(stored, OPEN, change);
   }
 
-  #modeOf(operation: string | null): RunMode {
+  #modeOf(operation: string | null): HostMode {
     const { run = 'on-approval' } = this.#options;
     if (typeof run === 'string') return run;
     return (operation === null ? undefined : run[operation]) ?? 'on-approval';
