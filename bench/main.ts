@@ -26,11 +26,11 @@ import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
-import { topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
+import { topologiesStudy } from './studies/topologies.ts';
 import {
   type Cell,
   DEFAULT_SEED,
