@@ -33,6 +33,7 @@ export {
 export type { Envelope } from './crypto/dsse.ts';
 export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
+export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
 export type { AgentConfig } from './mcp/configuration.ts';
@@ -70,8 +71,15 @@ export type { Finding, Resolution } from './protocol/resolution.ts';
 export { renderShadow, type Shadow } from './protocol/shadow.ts';
 export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
-export type { Lineage, Release } from './runtime/continuation.ts';
-export { lineagesOf } from './runtime/continuation.ts';
+export {
+  type ContinuationGate,
+  type HandOverTransaction,
+  type Lineage,
+  lineagesOf,
+  type OpenContinuation,
+  type Release,
+  type ReleaseOptions,
+} from './runtime/continuation.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {
@@ -92,3 +100,4 @@ export type { Runtime, RuntimeConfig } from './runtime/runtime.ts';
 export type { ShadowDraft, Shadowed } from './runtime/shadow.ts';
 export type { Task, TaskOptions } from './runtime/task.ts';
 export type { Telemetry } from './runtime/telemetry.ts';
+export type { VerdictWaitOptions } from './runtime/wait.ts';

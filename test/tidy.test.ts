@@ -32,6 +32,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'backend', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   requests: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'runtime'],
+  workflow: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
   agents: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
   mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents'],
   console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
@@ -58,8 +59,8 @@ test('imports follow the direction of the layers', () => {
         target === layer ||
           target === 'node-version' ||
           allowed.includes(target) ||
-          // Types: the configuration of a deployment names its requests and agents.
-          ['../requests/configuration.ts', '../mcp/configuration.ts'].includes(specifier),
+          // Types: the configuration of a deployment names all of these.
+          /^\.\.\/(?:requests|mcp|workflow|console)\/configuration\.ts$/.test(specifier),
         `${file} must not import ${specifier}`,
       );
       checked += 1;

@@ -130,30 +130,6 @@ A license for the earlier proposal can no longer be used.`,
   },
 };
 
-/** Waits for what becomes of a request. */
-export const wait: Verb = {
-  name: 'wait',
-  summary: 'wait until a request is decided; the exit code is that of the verdict',
-  about: `Waits until nothing more happens to a request, and prints what became of it. The exit code
-is that of the verdict; ${EXIT.rejected} also for a request that was declined, withdrawn, has
-expired or is stale, and ${EXIT.halted} if the time is over first.`,
-  positionals: ['request'],
-  flags: {
-    for: { value: 'SECONDS', about: 'how long to wait (default: 60)' },
-    ...CONFIG_FLAG,
-  },
-  examples: ['effectmatch wait req_1f3a --for 600'],
-  async run(args, output) {
-    const seconds = args.count('for', 0) ?? 60;
-    await using opened = await openConfigured(args);
-    const id = await opened.requests.findId(args.first);
-    const request = await opened.requests.wait(id, { waitMs: seconds * 1000 });
-    output.document(request);
-    printLine(request, output);
-    return exitCodeOfRequest(request);
-  },
-};
-
 /** The exit code of where a request stands. */
 export function exitCodeOfRequest({ state, terminal }: ApprovalRequest): ExitCode {
   if (terminal !== undefined)
@@ -161,7 +137,8 @@ export function exitCodeOfRequest({ state, terminal }: ApprovalRequest): ExitCod
   return isFinal(state) ? EXIT.rejected : EXIT.halted;
 }
 
-function printLine(request: ApprovalRequest, { line, paint, width }: Output): void {
+/** Where one request stands, on two lines. */
+export function printLine(request: ApprovalRequest, { line, paint, width }: Output): void {
   const { id, state, by, askedAt, operation, adapter, reason = '', detail = '' } = request;
   const tone = state === 'pending' ? 'caution' : toneOf(request.terminal?.kind ?? 'rejected');
   const words = `${askedAt.slice(0, 16)}Z  ${by}  ${operation ?? adapter}  ${detail || (reason && `says: ${reason}`)}`;
@@ -186,6 +163,8 @@ function printRequest(
   if (state === 'stale' || state === 'expired')
     output.line(`next: effectmatch renew ${request.id}`);
   if (state !== 'pending') return;
+  if (request.first !== undefined)
+    output.line(`signed by ${request.first.license.issuer}; waits for a second signature`);
   output.line(`waits until ${expiresAt}`);
   output.line(`next: effectmatch approve --request ${request.id} --key YOUR.key.json`);
 }

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { networkInterfaces, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { ConsoleApp } from '../console/app.ts';
-import { parsePublicKey } from '../crypto/signature.ts';
+import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -20,12 +20,13 @@ export const serve: Verb = {
   summary: 'show the inbox of requests in your browser',
   about: `Serves the console on this machine: what agents ask for as a row diff, what became of it, and
 what an operator has to look after. It executes what is approved while it runs. It has no key:
-you sign in the browser with a key that cannot leave it, or with \`effectmatch approve\`. The link
-that it prints signs you in once; Enter prints another, and Ctrl-C ends it.`,
+you sign in the browser with a passkey or a key that cannot leave it, or with \`effectmatch
+approve\`. The link that it prints signs you in once; Enter prints another, and Ctrl-C ends it.
+A team signs in by the \`console\` of the configuration.`,
   flags: {
     port: {
       value: 'N',
-      about: `the port on 127.0.0.1 (default: ${PORT}); keys in browsers belong to it`,
+      about: `the port on this machine (default: ${PORT}); keys in browsers belong to it`,
     },
     demo: { about: 'a small shop with agents that ask, in a temporary folder' },
     ...CONFIG_FLAG,
@@ -61,40 +62,70 @@ async function serveConsole(
   await using opened = await openRequestsOf(config);
   const { runtime, requests } = opened;
   let app: ConsoleApp | undefined;
-  const server = createAdaptorServer({
-    fetch: (request) => app?.fetch(request) ?? new Response(null, { status: 503 }),
-  });
+  const fetch = (request: Request) => app?.fetch(request) ?? new Response(null, { status: 503 });
   using interrupt = catchInterrupt();
-  server.listen(port, '127.0.0.1');
-  await listening(server, port);
-  const { port: chosen } = server.address() as AddressInfo;
-  const origin = `http://127.0.0.1:${chosen}`;
+  using listeners = await listenLocally(() => createAdaptorServer({ fetch }), port);
+  const { origin = `http://localhost:${listeners.port}`, people, oidc } = config.console ?? {};
   const adapters = Object.keys(config.adapters);
   await using served = createConsole({
     ...{ runtime, requests, adapters, origin, issuers: issuersOf(config) },
     user: userName(),
+    ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
   });
   app = served;
   requests.start();
-  const link = app.createLink();
-  output.document({ origin, link });
+  const hasLink = people === undefined;
+  const link = hasLink ? app.createLink() : undefined;
+  output.document({ origin, link: link ?? null });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
-  output.line(`open this link once to sign in: ${link}`);
+  if (hasLink) output.line(`open this link once to sign in: ${link}`);
   if (demoFolder !== undefined)
     output.line(`the demo's key: ${join(demoFolder, 'ap-team.key.json')}`);
-  output.line('Enter prints another link; Ctrl-C ends it');
+  output.line(hasLink ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');
   const printLink = () => output.line(`another link: ${served.createLink()}`);
-  if (process.stdin.isTTY) process.stdin.on('data', printLink);
+  if (hasLink && process.stdin.isTTY) process.stdin.on('data', printLink);
   await interrupt.interrupted;
   process.stdin.off('data', printLink).pause();
-  server.close();
-  if ('closeAllConnections' in server) server.closeAllConnections();
+}
+
+type Listener = ReturnType<typeof import('@hono/node-server').createAdaptorServer>;
+
+/**
+ * Listens on both addresses that browsers understand by `localhost`: on one that were left free,
+ * another program could pass for the console.
+ */
+async function listenLocally(
+  create: () => Listener,
+  wished: number,
+): Promise<Disposable & { readonly port: number }> {
+  const [first, second] = [create(), create()];
+  first.listen(wished, '127.0.0.1');
+  await listening(first, wished);
+  const { port } = first.address() as AddressInfo;
+  const close = () => {
+    for (const server of [first, second]) {
+      server.close();
+      if ('closeAllConnections' in server) server.closeAllConnections();
+    }
+  };
+  try {
+    if (hasLoopback6()) await listening(second.listen(port, '::1'), port);
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { port, [Symbol.dispose]: close };
+}
+
+function hasLoopback6(): boolean {
+  const addresses = Object.values(networkInterfaces()).flat();
+  return addresses.some((found) => found?.address === '::1');
 }
 
 /** Whose each public key is. */
 function issuersOf({ issuers }: RuntimeConfig): Readonly<Record<string, string>> {
   const entries = Object.entries(issuers).flatMap(([name, { key }]) =>
-    [key].flat().map((text) => [parsePublicKey(text).text, name] as const),
+    [key].flat().map((text) => [parseIssuerKey(text).text, name] as const),
   );
   return Object.fromEntries(entries);
 }

@@ -5,7 +5,7 @@ import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { type ApprovalRequest, isRequestState } from '../requests/request.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Said } from './access.ts';
+import type { Person, Said } from './access.ts';
 import type { Console, Env } from './app.ts';
 import { history, occurrencePage } from './history.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
@@ -23,18 +23,24 @@ export function addPages(app: Hono<Env>, site: Console): void {
     const { id, proposal } = await site.requests.get(c.req.param('id'));
     return download(fileOf(id), proposal);
   });
+  app.get('/requests/:id/license.json', async (c) => {
+    const { first } = await site.requests.get(c.req.param('id'));
+    if (first === undefined) throw notFound('license that waits for a second signature');
+    return download('license.json', first);
+  });
   app.post('/requests/:id/license', (c) =>
     answer(c, async (id, form) => {
       const { license } = form;
       const text = license instanceof File ? await license.text() : String(license ?? '');
-      await site.requests.answer(id, parseJson(text));
-      return { notice: good('Approved. It is executed now.') };
+      const { first } = await site.requests.answer(id, parseJson(text));
+      const words = 'Signed. A second person has to sign it too.';
+      return { notice: good(first === undefined ? 'Approved. It is executed now.' : words) };
     }),
   );
   app.post('/requests/:id/decline', (c) =>
     answer(c, async (id, form) => {
-      const { user } = c.get('session');
-      await site.requests.decline(id, { by: user, reason: String(form.reason ?? '') });
+      const { name } = c.get('session').person;
+      await site.requests.decline(id, { by: name, reason: String(form.reason ?? '') });
       return { notice: good('Declined. The agent is told why.') };
     }),
   );
@@ -95,17 +101,23 @@ async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const request = await current(site, c.req.param('id') ?? '');
   const part = Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
   const session = c.get('session');
-  const { formToken } = session;
+  const { formToken, person } = session;
   // A page that refreshes itself keeps what it says; only a new page may take it.
   const isNew = c.req.header('effectmatch-refresh') === undefined;
   const said = isNew ? session.said : undefined;
   if (isNew) session.said = undefined;
   const nowMs = site.clock.now();
   const difference = said?.difference;
-  const { issuers } = site;
-  const content = requestPage({ request, formToken, issuers, nowMs, part, difference });
+  const issuers = keysOf(person, site.issuers);
+  const content = requestPage({ request, formToken, person, issuers, nowMs, part, difference });
   const title = request.operation ?? `Change in ${request.adapter}`;
   return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
+}
+
+/** The keys that a person may have; every one if it is not known which. */
+function keysOf({ issuers }: Person, keys: Console['issuers']): Console['issuers'] {
+  if (issuers === undefined) return keys;
+  return Object.fromEntries(Object.entries(keys).filter(([, name]) => issuers.includes(name)));
 }
 
 /** Where it stands now; if the backend cannot be asked, where it stood last. */

@@ -1,9 +1,11 @@
+import type { SignedLicense } from '../protocol/license.ts';
 import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { showText } from '../protocol/render-text.ts';
 import { diffOfTerminal } from '../protocol/terminal.ts';
 import { type ApprovalRequest, isFinal } from '../requests/request.ts';
+import type { Person } from './access.ts';
 import { changesOfDiff, changeTables, type ShownChange, summarise } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { stateBadge } from './inbox.ts';
@@ -14,6 +16,8 @@ export interface RequestPage {
   readonly request: ApprovalRequest;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
+  /** Who looks at it. */
+  readonly person: Person;
   readonly nowMs: number;
   /** Which page of the changes, from 1. */
   readonly part: number;
@@ -43,8 +47,9 @@ ${request.terminal !== undefined && verdict(request)}
 ${outcome(options)}
 </div>
 <aside class="narrow">
-${isOpen && answerForms(options)}
-${(state === 'stale' || state === 'expired') && renewForm(options)}
+${request.first !== undefined && firstSigned(request.first, nowMs)}
+${isOpen && options.person.canAnswer && answerForms(options)}
+${options.person.canAnswer && (state === 'stale' || state === 'expired') && renewForm(options)}
 ${said(request)}
 ${terms(request)}
 </aside>
@@ -89,18 +94,29 @@ ${differences.length > 0 && changeTables(differences, proposal.approved.registra
 </section>`;
 }
 
-function answerForms({ request: { id }, formToken, issuers }: RequestPage): Html {
+/** Who signed already, while a second person has to sign. */
+function firstSigned({ license }: SignedLicense, nowMs: number): Html {
+  const { issuer, expiresAt } = license;
+  return html`<section class="card"><h2>Signed by ${issuer}</h2>
+<p class="aside">It needs a second person's signature, and ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
+}
+
+function answerForms({ request, formToken, person, issuers }: RequestPage): Html {
+  const { id, first } = request;
   const token = html`<input type="hidden" name="form" value="${formToken}">`;
   const known = JSON.stringify(issuers);
+  const what = first === undefined ? 'proposal' : 'license';
+  const file = first === undefined ? fileOf(id) : 'license.json';
+  const out = first === undefined ? 'license.json' : 'signed-twice.json';
   return html`<section class="card" aria-labelledby="answer"><h2 id="answer">Your answer</h2>
 <h3>Approve</h3>
 <p class="aside">This server has no key and cannot approve: you sign.</p>
-<div id="signer" data-request="${id}" data-form="${formToken}" data-issuers="${known}"></div>
+<div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"></div>
 <details><summary>Sign with the command line</summary>
 <ol class="steps">
-<li><a href="/requests/${id}/proposal.json" download>Download the proposal</a></li>
-<li><pre class="command">effectmatch approve ${fileOf(id)} \\
-  --key YOUR.key.json --out license.json</pre></li>
+<li><a href="/requests/${id}/${what}.json" download>Download the ${what}</a></li>
+<li><pre class="command">effectmatch approve ${file} \\
+  --key YOUR.key.json --out ${out}</pre></li>
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
 <label>Send the license <input type="file" name="license" accept="application/json" required></label>
 <button class="primary">Approve with this license</button></form></li>

@@ -101,7 +101,7 @@ class PostgresRequests implements RequestStore {
     change: RequestChange,
     atMs: number,
   ): Promise<boolean> {
-    return await this.#update(id, only, change, atMs);
+    return await this.#update(id, only, change, atMs, change.license !== undefined);
   }
 
   async renew(
@@ -130,7 +130,8 @@ class PostgresRequests implements RequestStore {
     const text = `with changed as (
         update ${request} as r set ${sets}
         from (select id, state from ${request} where id = $1 for update) as was
-        where r.id = was.id and r.generation = $2 and r.state = any ($3) returning was.state),
+        where r.id = was.id and r.generation = $2 and r.state = any ($3)
+          and (r.license is null or ${only.unsigned !== true}) returning was.state),
       noted as (
         insert into ${this.#table('event')} (id, at_ms, state)
         select $1, $4, $5 from changed where ${always} or changed.state <> $5)

@@ -1,6 +1,6 @@
 import type { StatementResult } from '../contract/adapter.ts';
 import type { ManifestDraft } from '../protocol/draft.ts';
-import type { Proposal } from '../protocol/license.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -93,6 +93,8 @@ export interface ApprovalRequest {
   readonly link?: string;
   /** Who answered it. */
   readonly answeredBy?: string;
+  /** What one person signed, while it waits for a second signature. */
+  readonly first?: SignedLicense;
   /** Why it was declined, rejected, or is stale. */
   readonly detail?: string;
   readonly occurrence?: OccurrenceId;

@@ -5,13 +5,13 @@ import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
-import { canonical } from '../protocol/canon.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import { findUnfit } from './fit.ts';
 import {
   type ApprovalRequest,
   type Ask,
@@ -228,14 +228,19 @@ export class Requests implements AsyncDisposable {
     return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
   }
 
-  /** Answers with a license that fits. A request takes one license: the first. */
+  /**
+   * Answers with a license that fits. A request takes one license: the first. If the license needs
+   * a second signature, the request keeps it and stays open until it comes back with one.
+   */
   async answer(id: string, license: unknown): Promise<ApprovalRequest> {
     const signed = parseSignedLicense(license);
     const stored = await this.#demandOpen(id);
     const { wanted, proposal } = readAsked(stored);
     demandFit(proposal, signed);
+    demandOthers(stored, signed);
     const action = await actionFor(this.#proposer, wanted);
     const refusal = await this.#options.runtime.check({ license: signed }, action);
+    if (refusal?.reason === 'second-missing') return await this.#keepFirst(stored, signed);
     if (refusal !== undefined) {
       const isStale = await this.#markStale(stored, refusal);
       const now = isStale
@@ -248,11 +253,25 @@ export class Requests implements AsyncDisposable {
       state: 'approved',
       license: JSON.stringify(signed),
       occurrence: occurrenceOf(signed),
-      answeredBy: signed.license.issuer,
+      answeredBy: signersOf(signed),
     });
     if (!answered) throw closed(await this.get(id));
     if (stored.mode === 'on-approval' && this.#working !== undefined) void this.#executeQuietly(id);
     return await this.get(id);
+  }
+
+  /** Keeps a license until a second person has signed it too. */
+  async #keepFirst(stored: StoredRequest, signed: SignedLicense): Promise<ApprovalRequest> {
+    const { id } = stored;
+    const { generation } = stored;
+    const only = { from: OPEN, generation, unsigned: true };
+    const change = { state: 'pending', license: JSON.stringify(signed) } as const;
+    const isKept = await this.#store.change(id, only, change, this.#clock.now());
+    const request = await this.get(id);
+    if (isKept) return request;
+    if (request.first === undefined) throw closed(request);
+    const message = `${signersOf(request.first)} signed this already; countersign that license`;
+    throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
   }
 
   /** Says no, with a reason that reaches the agent. */
@@ -380,7 +399,7 @@ export class Requests implements AsyncDisposable {
   /** Calls at the same moment share one execution. */
   async #execute(stored: StoredRequest): Promise<StoredRequest> {
     const { id, license, state } = stored;
-    if (license === null || isFinal(state)) return stored;
+    if (license === null || state === 'pending' || isFinal(state)) return stored;
     const running = this.#executing.get(id) ?? this.#ensure(stored, license);
     this.#executing.set(id, running);
     try {
@@ -437,6 +456,7 @@ export class Requests implements AsyncDisposable {
       rendering: proposal.rendering,
       ...(link !== undefined && { link }),
       ...(answeredBy !== null && { answeredBy }),
+      ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
       ...(detail !== null && { detail }),
       ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),
       ...(terminal && { terminal }),
@@ -462,7 +482,7 @@ export class Requests implements AsyncDisposable {
 
   #deadlineOf({ license, expiresMs }: StoredRequest): number {
     if (license === null) return expiresMs;
-    return Date.parse((JSON.parse(license) as SignedLicense).license.expiresAt);
+    return Date.parse(readSigned(license).license.expiresAt);
   }
 
   async #demandOpen(id: string): Promise<StoredRequest> {
@@ -525,19 +545,31 @@ function occurrenceOf({ license }: SignedLicense): OccurrenceId {
   return occurrenceId({ issuer, nonce, license: digestRecord(licenseRecord, license), index: 0 });
 }
 
+function readSigned(license: string): SignedLicense {
+  return JSON.parse(license) as SignedLicense;
+}
+
+/** Who signed, the first person first. */
+function signersOf({ license, second }: SignedLicense): string {
+  return second === undefined ? license.issuer : `${license.issuer}, ${second.issuer}`;
+}
+
+/** An approver cannot approve what they asked for themselves. */
+function demandOthers({ by }: StoredRequest, { license, second }: SignedLicense): void {
+  if (license.issuer !== by && second?.issuer !== by) return;
+  const message = `${by} asked for this and cannot approve it; another approver has to sign`;
+  throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
+}
+
 /** A license that was signed for something else must not take the place of one that fits. */
-function demandFit({ draft }: Proposal, { license }: SignedLicense): void {
-  const fields = Object.keys(draft) as (keyof typeof draft)[];
-  const other = fields.find((name) => canonical(license[name]) !== canonical(draft[name]));
-  const extra = Object.keys(license).find((name) => !(name in draft) && !SIGNED.includes(name));
-  const wrong = other ?? extra;
-  if (wrong === undefined && license.occurrences === 1) return;
+function demandFit(proposal: Proposal, signed: SignedLicense): void {
+  const wrong = findUnfit(proposal, signed);
+  if (wrong === undefined) return;
   throw new EffectMatchError(
     'ERR_EM_LICENSE_REFUSED',
-    `the license was not signed for this request: its ${wrong ?? 'occurrences'} differs; the request is still open`,
+    `the license was not signed for this request: its ${wrong} differs; the request is still open`,
   );
 }
-const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
 
 /** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */
 function stateAfter(executed: Executed): RequestState {

@@ -120,7 +120,7 @@ class SqliteRequests implements RequestStore {
         if (found === undefined || !isAllowed(found, only)) return false;
         const { state, ...rest } = change;
         this.#set(id, { state, ...rest });
-        if (state !== found.state) this.#addEvent(id, atMs, state);
+        if (state !== found.state || rest.license !== undefined) this.#addEvent(id, atMs, state);
         return true;
       },
       BUSY,
@@ -209,8 +209,9 @@ class SqliteRequests implements RequestStore {
 }
 
 function isAllowed(
-  { state, generation }: StoredRequest,
+  { state, generation, license }: StoredRequest,
   only: Parameters<RequestStore['change']>[1],
 ): boolean {
+  if (only.unsigned === true && license !== null) return false;
   return only.from.includes(state) && only.generation === generation;
 }

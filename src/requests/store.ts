@@ -49,11 +49,16 @@ export interface RequestStore {
   search(beginning: string): Promise<readonly string[]>;
   /**
    * Changes it if it is in one of these states and of this generation, and says whether it was.
-   * Adds an event if the state changes.
+   * Adds an event if the state changes or a license arrives.
    */
   change(
     id: string,
-    only: { readonly from: readonly RequestState[]; readonly generation: number },
+    only: {
+      readonly from: readonly RequestState[];
+      readonly generation: number;
+      /** Only if no license was kept for it yet. */
+      readonly unsigned?: boolean;
+    },
     change: RequestChange,
     atMs: number,
   ): Promise<boolean>;

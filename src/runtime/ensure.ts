@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { deadlineIn, isOver } from '../contract/clock.ts';
 import type { ClaimEntry } from '../contract/ledgers.ts';
 import { actionDigest, digestRecord, occurrenceId } from '../crypto/digest.ts';
@@ -17,6 +16,7 @@ import {
 } from './execute.ts';
 import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
+import { pauseForChange } from './wait.ts';
 
 /** What `ensure` may be told besides license and action. */
 export interface EnsureOptions extends ExecuteOptions {
@@ -74,20 +74,9 @@ export async function ensure(
     if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
     if (isOver(deployment.clock, waitUntil)) throw stillOpen(occurrence, found.why);
     onWait?.(found.why);
-    await pause(deployment, occurrence, pauseMs, signal);
+    await pauseForChange(deployment.ledgers, occurrence, pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
-}
-
-/** Until the ledger hears of a verdict, where it can; otherwise it is asked again later. */
-async function pause(
-  { ledgers }: Deployment,
-  occurrence: OccurrenceId,
-  ms: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  if (ledgers.changed !== undefined) await ledgers.changed(occurrence, ms, signal);
-  else await sleep(ms, undefined, { ...(signal && { signal }) });
 }
 
 /** The occurrence that one use of a license is, counted from 1. */

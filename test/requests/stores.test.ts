@@ -52,6 +52,8 @@ const step = fc.oneof(
     generation: fc.integer({ min: 1, max: 2 }),
     state: fc.constantFrom(...STATES),
     detail: fc.constantFrom(undefined, null, "it's"),
+    license: fc.constantFrom(undefined, '{}'),
+    unsigned: fc.boolean(),
   }),
   fc.record({
     kind: fc.constant('renew' as const),
@@ -74,9 +76,9 @@ async function take(store: RequestStore, one: Step): Promise<unknown> {
     case 'insert':
       return await store.insert(requestOf(one.id, one.at, one.by));
     case 'change': {
-      const { id, from, generation, state, detail } = one;
-      const change = { state, ...(detail !== undefined && { detail }) };
-      return await store.change(id, { from, generation }, change, 7);
+      const { id, from, generation, unsigned, state, detail, license } = one;
+      const more = { ...(detail !== undefined && { detail }), ...(license && { license }) };
+      return await store.change(id, { from, generation, unsigned }, { state, ...more }, 7);
     }
     case 'renew': {
       const { id, from, generation } = one;

@@ -34,7 +34,7 @@ import { type OpenAnswer, readObservation, type WrittenRelations } from './obser
 import type { Settings } from './options.ts';
 import { CALLS, type PreparedTexts } from './prepared.ts';
 import { type LockedReads, lockReads } from './reading.ts';
-import { comparePositions, describeMoved } from './residue.ts';
+import { comparePositions, describeMoved, lookAtDraws, UndoneDraws } from './residue.ts';
 import { collectResults } from './result-rows.ts';
 import { applySettings, findChangedSetting, readSettings } from './session-settings.ts';
 import { isReset } from './sessions.ts';
@@ -49,6 +49,8 @@ export interface PostgresCandidateTools {
   readonly boundary: PostgresBoundary;
   readonly control: Control;
   readonly reached: AdapterContext['reached'];
+  /** Why an action is not admitted under this boundary; undefined if it is. */
+  readonly refuse: (action: CheckedPostgresAction) => string | undefined;
   /** Declared state as it is committed beneath the candidate. */
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   /** Takes the session back; `inDoubt` if its transaction may still be open. */
@@ -84,6 +86,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   /** Rows locked after the observation. */
   #locks = 0;
   #resetting: Promise<boolean> | undefined;
+  readonly #undone = new UndoneDraws();
 
   constructor(tools: PostgresCandidateTools, request: HoldRequest, locked: LockedReads) {
     this.id = `postgresql:${tools.deployment.backend}:${randomIds.hex(16)}`;
@@ -98,6 +101,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   /** May be called once: its observation seals the transaction against further writes. */
   async apply(action: CheckedPostgresAction): Promise<Applied> {
     invariant(this.#held === undefined, 'a candidate of PostgreSQL holds one action');
+    const refused = this.#refuse(action);
+    if (refused !== undefined) return refused;
     const { looked, ran } = await this.#send([...this.#runs(action), ...this.#observes()]);
     const opening = this.#readOpening(looked, ran, this.#writtenBy(action));
     if (opening.kind === 'failed') return opening;
@@ -109,6 +114,12 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     if (failure !== undefined) return failure;
     const results = collectResults(done.slice(0, count));
     return { kind: 'done', ...(results && { results }) };
+  }
+
+  /** The catalogue may have changed since the action was parsed. */
+  #refuse(action: CheckedPostgresAction): StageFailure | undefined {
+    const why = this.#tools.refuse(action);
+    return why === undefined ? undefined : stageFailed('not-admitted', why);
   }
 
   /** Opens the transaction of a task, with everything that precedes an action. */
@@ -123,16 +134,22 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
    * can neither name nor end the savepoint.
    */
   async call(action: CheckedPostgresAction): Promise<CallAnswer> {
-    const { session } = this.#tools;
-    const statements = [SAVEPOINT, ...action.statements.map(wireStatement), RELEASE];
+    const refused = this.#refuse(action);
+    if (refused !== undefined) return refused;
+    const { session, boundary } = this.#tools;
+    const look = lookAtDraws(boundary.sequenceOids);
+    const statements = [look, SAVEPOINT, ...action.statements.map(wireStatement), RELEASE];
     const { replies, failure } = await session.run(statements);
     if (failure === undefined) {
-      const results = collectResults(replies.slice(1, -1));
+      const results = collectResults(replies.slice(2, -1));
       return { kind: 'done', ...(results && { results }) };
     }
-    const failed = this.#failed(failure.error, `statement ${Math.max(replies.length, 1)} failed`);
-    const undone = await session.run([ROLLBACK_TO, RELEASE]);
-    return undone.failure === undefined ? failed : { ...failed, isLost: true };
+    const which = Math.max(replies.length - 1, 1);
+    const failed = this.#failed(failure.error, `statement ${which} failed`);
+    const undone = await session.run([ROLLBACK_TO, RELEASE, look]);
+    if (undone.failure !== undefined) return { ...failed, isLost: true };
+    this.#undone.add(replies[0]?.rows ?? [], undone.replies[2]?.rows ?? []);
+    return failed;
   }
 
   /** Forces deferred constraints and observes. */
@@ -288,7 +305,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const { opened, written, answer } = this.#held ?? {};
     invariant(opened && written && answer, 'the action was observed');
     const { isolation } = settings;
-    const input = { opened, written, answer, boundary, isolation, control };
+    const undone = this.#undone;
+    const input = { opened, written, answer, boundary, isolation, control, undone };
     this.#evidence ??= await readObservation(input);
     return this.#evidence;
   }

@@ -3,7 +3,8 @@
 const main = document.querySelector('main');
 
 function isBusy() {
-  const busy = 'dialog[open], main details[open], main button:disabled, main .problem';
+  const busy =
+    'dialog[open], main details[open]:not(#signer details), main button:disabled, main .problem, #new-passkey';
   if (document.querySelector(busy) !== null) return true;
   const fields = [...document.querySelectorAll('main textarea, main input:not([type=hidden])')];
   return fields.some((field) => field === document.activeElement || field.value !== '');

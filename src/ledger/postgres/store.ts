@@ -3,29 +3,30 @@ import type { CommitLog } from '../../contract/adapter.ts';
 import type { LedgerContext } from '../../contract/ledgers.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import { COMMIT_LOG } from '../../postgres/commit-log.ts';
-import { asFault, Connection, sqlState, type WireStatement } from '../../postgres/connection.ts';
-import type { ConnectionOptions } from '../../postgres/options.ts';
+import { type Connection, sqlState, type WireStatement } from '../../postgres/connection.ts';
 import type { About, Durability, LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
 import { Fetching, type Queries } from './fetch.ts';
 import { type FetchedRow, FetchedTables, Unfetched } from './fetched.ts';
+import { handOver } from './hand-over.ts';
 import { Listener } from './listener.ts';
 import { LedgerMemory } from './memory.ts';
 import { NamedStatements } from './named.ts';
+import {
+  beginning,
+  closed,
+  ending,
+  isLost,
+  LOCK_TIMEOUT,
+  openSession,
+  type Place,
+  unavailable,
+} from './transaction.ts';
 import { writesOf } from './write.ts';
-
-/** Where a ledger is, and how long its operations wait for the server and for each other. */
-export interface Place {
-  readonly connection: ConnectionOptions;
-  readonly queries: Queries;
-  readonly deadlineMs: number;
-  /** Whether the login may ask the server which log it writes to. */
-  readonly namesLog: boolean;
-}
 
 /** Decisions of one process that share a transaction, at most. */
 const GROUP_MAX = 64;
-/** How long a process may take to decide, while it holds the lock, before the server ends it. */
-const DECIDING_MS = 10_000;
+/** Sessions that are kept for the next hand-over, at most. */
+const IDLE_MAX = 8;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
@@ -65,6 +66,8 @@ export class PostgresStore implements TableStore {
   readonly #memory = new LedgerMemory();
   readonly #named = new NamedStatements();
   readonly #listener: Listener;
+  /** Sessions for transactions with the work of others in them. */
+  readonly #idle: Connection[] = [];
   #isDeciding = false;
   #isClosed = false;
 
@@ -101,6 +104,26 @@ export class PostgresStore implements TableStore {
     return look(tables);
   }
 
+  readonly decideWith: TableStore['decideWith'] & {} = async (about, work, decide, isOurs) => {
+    if (this.#isClosed) throw closed();
+    const idle = this.#idle.pop();
+    const session = idle?.isAlive ? idle : await openSession(this.#place);
+    const tables = new FetchedTables(this.context);
+    const parts = { session, queries: this.#place.queries, tables, place: this.#place };
+    const ended = await handOver(parts, about, work, decide);
+    if (ended.kind === 'decided') {
+      if (ended.result.released) this.#memory.learn(tables);
+      if (this.#isClosed || this.#idle.length >= IDLE_MAX) await session.close();
+      else this.#idle.push(session);
+      return ended.result;
+    }
+    session.destroy();
+    // The lock is granted again only once that transaction has ended, either way.
+    if (ended.kind === 'unanswered' && (await this.decide(about, 'relaxed', isOurs)))
+      return { released: true, value: ended.value };
+    throw ended.error;
+  };
+
   /** On a separate session, so that its transactions hold up no reader. */
   async openSnapshot(): Promise<LedgerSnapshot> {
     const { queries } = this.#place;
@@ -126,6 +149,7 @@ export class PostgresStore implements TableStore {
     await this.#listener.close();
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();
+    for (const session of this.#idle.splice(0)) await session.close();
     for (const session of sessions) await session.then((open) => open.close()).catch(() => {});
   }
 
@@ -302,19 +326,6 @@ export class PostgresStore implements TableStore {
   }
 }
 
-/** The settings end with the transaction, so that a pooler hands on nothing of them. */
-function beginning({ deadlineMs }: Place): readonly WireStatement[] {
-  return [
-    { text: 'begin isolation level read committed read write' },
-    { text: `set local lock_timeout = ${deadlineMs}` },
-    { text: `set local idle_in_transaction_session_timeout = ${DECIDING_MS}` },
-  ];
-}
-
-function ending(relaxed: boolean): readonly WireStatement[] {
-  return [{ text: `set local synchronous_commit = ${relaxed ? 'off' : 'on'}` }, { text: 'commit' }];
-}
-
 /** Whether nothing in a group waits for the flush, if the ledger writes to this log. */
 function isRelaxed(group: readonly Waiting[], log: string | undefined): boolean {
   return group.every(
@@ -410,32 +421,4 @@ async function findIncompleteIndex(
     .filter(({ length }) => length > 0);
   const wrong = byTable.find(([, count], at) => byIndex[at]?.[1] !== count);
   return wrong && `the index ${wrong[0]} does not have the rows of its table`;
-}
-
-function openSession({ connection, deadlineMs }: Place): Promise<Connection> {
-  return Connection.open(connection, 'effectmatch ledger', deadlineMs + DECIDING_MS);
-}
-
-const LOCK_TIMEOUT = '55P03';
-/** Classes of errors after which the session, and perhaps the server, is gone. */
-const LOST = /^(?:08|57P|25P03|53300)/;
-
-function isLost(error: unknown): boolean {
-  if (error instanceof EffectMatchError) return false;
-  const state = sqlState(error);
-  return state === undefined || LOST.test(state);
-}
-
-function closed(): EffectMatchError<'ERR_EM_STORE_UNAVAILABLE'> {
-  return new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', 'the ledger was closed; open it again');
-}
-
-function unavailable(error: unknown): unknown {
-  if (sqlState(error) === LOCK_TIMEOUT)
-    return asFault(error, 'ERR_EM_STORE_BUSY', 'the ledger was locked by other decisions');
-  return asFault(
-    error,
-    'ERR_EM_STORE_UNAVAILABLE',
-    'the ledger in PostgreSQL cannot be used; check that the server runs and lets this login in',
-  );
 }

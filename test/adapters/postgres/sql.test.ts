@@ -145,7 +145,8 @@ test('the server stores the functions and triggers that the files say', async ()
 test('a provisioning script has no placeholder left, whatever the names', () => {
   const roles = { owner: `o'"w`, control: 'c :"x"', execution: "e :'x'" };
   const steps = provisionSteps({
-    ...{ database: 'd', roles, rowSecurity: true, views: [], entryPoints: [] },
+    ...{ boundary: 'server', database: 'd', roles, rowSecurity: true },
+    ...{ views: [], entryPoints: [] },
     relations: [
       {
         ...{ schema: 's', name: 'r', bulk: true, partitioned: true },

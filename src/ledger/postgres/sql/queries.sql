@@ -77,7 +77,8 @@ select seq, kind, occurrence, slot, text, seal_key, seal_mac, digest
   where kind = 'acknowledgement' and slot like 'released:%' and not exists (
     select from (select * from :"schema".journal union all select * from :"schema".archive) as done
       where done.occurrence = released.occurrence
-        and done.slot = 'completed:' || pg_catalog.substr(released.slot, 10))
+        and done.slot = 'completed:'
+          || pg_catalog.split_part(pg_catalog.substr(released.slot, 10), '#', 1))
   order by seq;
 
 -- name: unsettled
