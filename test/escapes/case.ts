@@ -53,6 +53,8 @@ export type Expectation =
 
 /** A file of cases with the database they run on. */
 export interface EscapeFile {
+  /** The boundary that the cases aim at; the server's unless told. */
+  readonly boundary?: 'server' | 'managed';
   readonly schema: string;
   readonly relations: readonly (string | { readonly name: string; readonly bulk?: boolean })[];
   readonly entryPoints: readonly string[];
