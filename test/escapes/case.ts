@@ -31,6 +31,11 @@ export interface EscapeCase {
    */
   readonly residue?: readonly string[];
   readonly expectation: Expectation;
+  /**
+   * Behind the managed boundary the approved effects commit, and nothing else: what the case leaves
+   * open cannot be named there.
+   */
+  readonly managedCommits?: boolean;
 }
 
 /**

@@ -1,6 +1,6 @@
 // npm run escapes -- [--cases <file.json|file.ts>] [--server 17|15|<folder of programs>] [--only
 // <text>] [--json]
-//                    [--managed] [--check | --write]
+//                    [--managed] [--part 1/4] [--check | --write]
 // --managed runs the catalogue behind the managed boundary, where only commits count, and then the cases that aim at
 // its statement gate.
 // Exit code 0 when every case ended as it must and nothing unapproved became durable; 1 otherwise. --write keeps the
@@ -21,12 +21,17 @@ const { values } = parseArgs({
     server: { type: 'string', default: '17' },
     managed: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
+    part: { type: 'string', default: '1/1' },
     json: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
   },
 });
-const isCatalogue = values.only === '' && values.cases === CATALOGUE && values.server === '17';
+const isCatalogue =
+  values.only === '' &&
+  values.part === '1/1' &&
+  values.cases === CATALOGUE &&
+  values.server === '17';
 const isWhole = isCatalogue && !values.managed;
 if ((values.check || values.write) && !isWhole) {
   console.error(
@@ -62,7 +67,10 @@ const KINDS = ['committed', 'observed', 'denied', 'refused', 'not applicable', '
 async function runFile(path: string, changes: Partial<EscapeFile> & { anyEnding?: boolean } = {}) {
   const { anyEnding = false, ...change } = changes;
   const file = await readCases(path);
-  const cases = file.cases.filter(({ name }) => name.includes(values.only));
+  const [part = 1, parts = 1] = values.part.split('/').map(Number);
+  const cases = file.cases.filter(
+    ({ name }, index) => name.includes(values.only) && index % parts === part - 1,
+  );
   const report = values.json ? () => {} : printResult;
   const where = { ...serverOf(values.server), report, anyEnding };
   return await runEscapes({ ...file, ...change, cases }, where);

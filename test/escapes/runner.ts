@@ -97,8 +97,7 @@ export async function runEscapes(
         await db.run(`revoke create, temporary on database ${quoteName(db.name)} from public`);
       place = { db, names: { ...names, db: db.name }, texts, file };
     }
-    const isControl = attempt.expectation.kind === 'committed';
-    const expected = anyEnding && !isControl ? ANY_REFUSAL : expectedEnding(attempt, major);
+    const expected = anyEnding ? managedEnding(attempt) : expectedEnding(attempt, major);
     const result = await runCase(server, place, attempt, expected).catch((error: unknown) =>
       failed(attempt, error),
     );
@@ -120,6 +119,10 @@ export async function runEscapes(
 
 /** What a case must come to if only the commit counts. */
 const ANY_REFUSAL = 'refused, denied or observed';
+
+function managedEnding({ expectation, managedCommits = false }: EscapeCase): string {
+  return expectation.kind === 'committed' || managedCommits ? 'committed' : ANY_REFUSAL;
+}
 
 /** Puts quoted names and plain texts into SQL. */
 function fill(sql: string, { names, texts }: Pick<Place, 'names' | 'texts'>): string {
@@ -212,11 +215,11 @@ function judge(
   unapproved: readonly string[],
 ): EscapeResult {
   const because = 'because' in expectation ? (expectation.because ?? '') : '';
-  const wrongly =
-    ended.found === 'committed' && expectation.kind !== 'committed' ? ['it committed'] : [];
+  const wrongly = ended.found === 'committed' && expected !== 'committed' ? ['it committed'] : [];
   const violation = [...wrongly, ...unapproved].join('; ');
   const isExplained = expectation.kind !== 'refused' || because !== '';
-  const isExpected = ended.found === expected && isExplained && ended.detail.includes(because);
+  const isSame = ended.found === expected && isExplained && ended.detail.includes(because);
+  const isExpected = isSame || (expected === 'committed' && ended.found === expected);
   const ok = violation === '' && (expected === ANY_REFUSAL || isExpected);
   const wanted =
     because === '' || expected === ANY_REFUSAL ? expected : `${expected} because "${because}"`;
