@@ -64,6 +64,7 @@ const MAX_WAIT_S = 50;
 const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
 /** SQL stays in the database. What an operation reaches depends on its adapter. */
+const SAYING = { readOnlyHint: false, destructiveHint: false, idempotentHint: false };
 const CLOSED = { openWorldHint: false };
 const OPEN = { openWorldHint: true };
 
@@ -96,6 +97,7 @@ export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
       ...(may.read ? [readTool(options, name)] : []),
     ]),
     statusTool(options),
+    replyTool(options),
   ];
   const names = tools.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -203,6 +205,27 @@ function statusTool(options: AgentToolsOptions): AgentTool {
           throw invalid(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
         const waiting = { waitMs: seconds * 1000, ...(signal && { signal }) };
         return answerOf(await own.wait(id, waiting));
+      }),
+  };
+}
+
+function replyTool(options: AgentToolsOptions): AgentTool {
+  const own = options.requests.forAgent(options.agent);
+  const inputSchema = closed(
+    { request: { type: 'string', maxLength: 64 }, text: { type: 'string', maxLength: 4000 } },
+    ['request', 'text'],
+  );
+  return {
+    name: 'reply_request',
+    description: 'Answers a question that a person asks about a request before deciding it.',
+    inputSchema,
+    annotations: { ...SAYING, ...CLOSED },
+    call: (input) =>
+      answering(options, async () => {
+        const { request: id, text } = readInput(inputSchema, input);
+        if (typeof id !== 'string' || typeof text !== 'string')
+          throw invalid('"request" and "text" are texts');
+        return answerOf(await own.reply(id, text));
       }),
   };
 }
