@@ -10,6 +10,7 @@ const MAX_INPUT = 64 * 1024;
 export const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 export const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
 /** SQL stays in the database. What an operation reaches depends on its adapter. */
+export const SAYING = { readOnlyHint: false, destructiveHint: false, idempotentHint: false };
 export const CLOSED = { openWorldHint: false };
 export const OPEN = { openWorldHint: true };
 

@@ -4,6 +4,7 @@ import { networkInterfaces, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { ConsoleApp } from '../console/app.ts';
 import { parseIssuerKey } from '../crypto/issuer-key.ts';
+import { policyOf } from '../runtime/policy.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -69,6 +70,7 @@ async function serveConsole(
   const adapters = Object.keys(config.adapters);
   await using served = createConsole({
     ...{ runtime, requests, adapters, origin, issuers: issuersOf(config) },
+    policy: policyOf(config),
     user: userName(),
     ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
   });

@@ -6,7 +6,7 @@ import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import type { OccurrenceId } from '../protocol/record.ts';
+import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
 import type { Draft } from '../runtime/draft.ts';
@@ -21,6 +21,7 @@ import {
   type DraftAsk,
   isFinal,
   type RequestEvent,
+  type RequestMessage,
   type RequestQuery,
   type RequestState,
   type RunMode,
@@ -73,6 +74,8 @@ export interface AgentRequests {
   submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
+  /** Answers what an approver has asked back. */
+  reply(id: string, text: string): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
   /** Opens the task of an approved request; otherwise where the request stands. */
   open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
@@ -104,6 +107,9 @@ const POLL_MS = 500;
 const WAIT_MS = 60_000;
 const PAGE = 50;
 const MAX_PAGE = 500;
+const MAX_MESSAGE = 4000;
+const MAX_MESSAGES = 50;
+const AMEND_TRIES = 5;
 const OPEN: readonly RequestState[] = ['pending'];
 const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
 
@@ -158,6 +164,8 @@ export class Requests implements AsyncDisposable {
       submit: (draft, ask) => this.submit(draft, { ...ask, by }),
       get: async (id) => await this.#view(await own(id)),
       wait: async (id, options) => await this.wait((await own(id)).id, options),
+      reply: async (id, text) =>
+        await this.#addMessage((await own(id)).id, { from: 'agent', by, text }),
       withdraw: async (id) => await this.withdraw((await own(id)).id),
       open: async (id, options) => await this.open((await own(id)).id, options),
     };
@@ -313,6 +321,45 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
+  /** Asks the agent something before answering. The request stays open. */
+  async askBack(id: string, { by, text }: { by: string; text: string }): Promise<ApprovalRequest> {
+    return await this.#addMessage(id, { from: 'approver', by, text });
+  }
+
+  /** Hands a request to another approver, by name. Others who may approve it still can. */
+  async assign(id: string, to: string): Promise<ApprovalRequest> {
+    if (!isName(to)) throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say whom it is for');
+    return await this.#amend(id, (asked) => ({ ...asked, assignedTo: to }));
+  }
+
+  async #addMessage(
+    id: string,
+    said: Pick<RequestMessage, 'from' | 'by' | 'text'>,
+  ): Promise<ApprovalRequest> {
+    const text = String(said.text).trim().slice(0, MAX_MESSAGE).toWellFormed();
+    if (text === '') throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the message is empty');
+    const at = new Date(this.#clock.now()).toISOString();
+    return await this.#amend(id, (asked) => {
+      const { messages = [] } = asked;
+      if (messages.length >= MAX_MESSAGES)
+        throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there are too many messages already');
+      return { ...asked, messages: [...messages, { ...said, text, at }] };
+    });
+  }
+
+  /** Changes what is said about an open request, if nothing else has changed it meanwhile. */
+  async #amend(id: string, work: (asked: AskedRecord) => AskedRecord): Promise<ApprovalRequest> {
+    for (let tries = 0; tries < AMEND_TRIES; tries += 1) {
+      const stored = await this.#demandOpen(id);
+      const { generation, asked } = stored;
+      const change = { state: 'pending', asked: JSON.stringify(work(readAsked(stored))) } as const;
+      const only = { from: OPEN, generation, asked };
+      if (await this.#store.change(id, only, change, this.#clock.now())) return await this.get(id);
+    }
+    const message = `${id} is being changed by others; try again`;
+    throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
+  }
+
   /** The agent takes its question back. */
   async withdraw(id: string): Promise<ApprovalRequest> {
     const stored = await this.#demandOpen(id);
@@ -328,7 +375,8 @@ export class Requests implements AsyncDisposable {
   async renew(id: string): Promise<Renewed> {
     const stored = await this.#find(id);
     await this.#demandRenewable(stored);
-    const { wanted, reason, proposal: earlier } = readAsked(stored);
+    const { proposal: earlier, ...said } = readAsked(stored);
+    const { wanted, reason } = said;
     const { by, generation } = stored;
     const plan = {
       task: id,
@@ -340,7 +388,7 @@ export class Requests implements AsyncDisposable {
     // From here on no license for the earlier plan can be claimed. One that was claimed before
     // counts.
     await this.#demandRenewable(stored);
-    const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
+    const asked: AskedRecord = { ...said, proposal };
     const now = this.#clock.now();
     const only = { from: RENEWABLE, generation: stored.generation };
     const renewed = { asked: JSON.stringify(asked), expiresMs: now + this.#lifetimeMs };
@@ -495,7 +543,7 @@ export class Requests implements AsyncDisposable {
   }
 
   async #view(stored: StoredRequest): Promise<ApprovalRequest> {
-    const { proposal, reason } = readAsked(stored);
+    const { proposal, reason, messages, assignedTo } = readAsked(stored);
     const { state, terminal } = await this.#truth(stored);
     const { id, by, run, adapter, operation, mode, generation, answeredBy, occurrence } = stored;
     const detail = terminal === undefined ? stored.detail : detailOf(terminal);
@@ -509,6 +557,8 @@ export class Requests implements AsyncDisposable {
       rendering: proposal.rendering,
       ...(link !== undefined && { link }),
       ...(answeredBy !== null && { answeredBy }),
+      ...(messages !== undefined && { messages }),
+      ...(assignedTo !== undefined && { assignedTo }),
       ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
       ...(detail !== null && { detail }),
       ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),

@@ -26,7 +26,9 @@ export interface StoredRequest {
 
 /** What may be said about a request after it was asked. */
 export type RequestChange = Pick<StoredRequest, 'state'> &
-  Partial<Pick<StoredRequest, 'license' | 'occurrence' | 'answeredBy' | 'detail' | 'results'>>;
+  Partial<
+    Pick<StoredRequest, 'asked' | 'license' | 'occurrence' | 'answeredBy' | 'detail' | 'results'>
+  >;
 
 /** Which stored requests to list, newest first. */
 export interface StoredQuery {
@@ -49,7 +51,7 @@ export interface RequestStore {
   search(beginning: string): Promise<readonly string[]>;
   /**
    * Changes it if it is in one of these states and of this generation, and says whether it was.
-   * Adds an event if the state changes or a license arrives.
+   * Adds an event if the state changes, a license arrives or what was asked is added to.
    */
   change(
     id: string,
@@ -58,6 +60,8 @@ export interface RequestStore {
       readonly generation: number;
       /** Only if no license was kept for it yet. */
       readonly unsigned?: boolean;
+      /** Only if what was asked is still this. */
+      readonly asked?: string;
     },
     change: RequestChange,
     atMs: number,
