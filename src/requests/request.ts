@@ -1,4 +1,5 @@
 import type { StatementResult } from '../contract/adapter.ts';
+import type { SignedDecline } from '../protocol/decline.ts';
 import type { ManifestDraft } from '../protocol/draft.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
@@ -116,6 +117,8 @@ export interface ApprovalRequest {
   readonly messages?: readonly RequestMessage[];
   /** Whom an approver handed it to. Others who may approve it still can. */
   readonly assignedTo?: string;
+  /** The approver's signed "no", if it was declined with one. */
+  readonly decline?: SignedDecline;
   /** What one person signed, while it waits for a second signature. */
   readonly first?: SignedLicense;
   /** Why it was declined, rejected, or is stale. */

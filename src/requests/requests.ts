@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import type { Approver, SignOptions } from '../crypto/approver.ts';
+import { verifyDecline } from '../crypto/decline.ts';
 import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
+import { declineRecord, type SignedDecline } from '../protocol/decline.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -27,7 +29,7 @@ import {
   type RunMode,
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
-import type { RequestStore, StoredRequest } from './store.ts';
+import type { RequestStore, StoredRequest, TokenStore } from './store.ts';
 import {
   actionFor,
   isForTask,
@@ -36,7 +38,7 @@ import {
   readAsk,
   requestId,
 } from './wanted.ts';
-import { deliverEvents, type Webhook } from './webhook.ts';
+import { keepDelivering, showDelivery, type Webhook, type WebhookDelivery } from './webhook.ts';
 
 /** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
 export interface ApprovalRule {
@@ -53,6 +55,8 @@ export interface RequestsOptions {
   readonly runtime: Runtime;
   /** The operations of the runtime's configuration. */
   readonly operations?: RuntimeConfig['operations'];
+  /** The issuers of the runtime's configuration, for signed declines. */
+  readonly issuers?: RuntimeConfig['issuers'];
   /** The path of an SQLite file, the address of a ledger (`postgres://…`), or a store. */
   readonly store: string | RequestStore;
   /** Where a person can answer, with `{id}` for the request. */
@@ -90,6 +94,12 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Some of the requests, and the last one of them if there may be more. */
+export interface RequestPage {
+  readonly requests: readonly ApprovalRequest[];
+  readonly next?: string;
+}
+
 /** A request that was proposed again, and what is different. */
 export interface Renewed {
   readonly request: ApprovalRequest;
@@ -119,8 +129,11 @@ export async function openRequests(options: RequestsOptions): Promise<Requests> 
   return new Requests(options, typeof store === 'string' ? await openStore(store) : store);
 }
 
-/** The driver is an optional package, so it is loaded only where it is needed. */
-async function openStore(place: string): Promise<RequestStore> {
+/**
+ * Opens the store at a place. The driver is an optional package, so it is loaded only where it is
+ * needed.
+ */
+export async function openStore(place: string): Promise<RequestStore> {
   if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
   const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {
     const what = 'requests in PostgreSQL need the package pg; run `npm install pg`';
@@ -141,7 +154,7 @@ export class Requests implements AsyncDisposable {
   readonly #lifetimeMs: number;
   readonly #executing = new Map<string, Promise<StoredRequest>>();
   readonly #stopping = new AbortController();
-  #working: Promise<void> | undefined;
+  #working: Promise<unknown> | undefined;
 
   constructor(options: RequestsOptions, store: RequestStore) {
     const { runtime, operations = {}, clock = systemClock, expiresIn = '24h' } = options;
@@ -212,7 +225,8 @@ export class Requests implements AsyncDisposable {
       mode: isForTask(wanted) ? 'on-task' : this.#modeOf(operation),
       expiresMs: now + this.#lifetimeMs,
       asked: JSON.stringify(asked),
-      ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
+      ...{ license: null, occurrence: null, answeredBy: null, decline: null },
+      ...{ detail: null, results: null },
     });
     await this.#applyRules(stored);
     return await this.#find(id);
@@ -252,8 +266,18 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
+  /** Whether this was asked before. */
+  async isKnown(ask: Ask): Promise<boolean> {
+    return (await this.#store.find(requestId(ask, readAsk(ask)))) !== undefined;
+  }
+
   /** Newest first, a page at a time. */
   async list(query: RequestQuery = {}): Promise<readonly ApprovalRequest[]> {
+    return (await this.page(query)).requests;
+  }
+
+  /** The same, with where the next page begins; a page may be short although there are more. */
+  async page(query: RequestQuery = {}): Promise<RequestPage> {
     const { olderThanMs, limit = PAGE, ...rest } = query;
     const stored = await this.#store.list({
       ...rest,
@@ -261,7 +285,12 @@ export class Requests implements AsyncDisposable {
       limit: Math.min(limit, MAX_PAGE),
     });
     const found = await Promise.all(stored.map((request) => this.#view(request)));
-    return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
+    // What is overdue turns out to be expired only now.
+    const { state: wanted } = query;
+    const requests = found.filter(({ state }) => wanted === undefined || state === wanted);
+    const isLast = stored.length < Math.min(limit, MAX_PAGE);
+    const next = isLast ? undefined : stored.at(-1)?.id;
+    return { requests, ...(next !== undefined && { next }) };
   }
 
   /**
@@ -360,6 +389,25 @@ export class Requests implements AsyncDisposable {
     throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
   }
 
+  /** Says no, with an approver's signature over what was proposed and why. */
+  async declineSigned(id: string, decline: unknown): Promise<ApprovalRequest> {
+    const signed = declineRecord.parse(decline);
+    const { issuer, reason } = signed;
+    const stored = await this.#demandOpen(id);
+    const { draft } = readAsked(stored).proposal;
+    const isFor = signed.request === id && signed.generation === stored.generation;
+    if (!isFor || signed.approved !== draft.approved)
+      throw refusedDecline('it was signed for something else');
+    const { issuers = {} } = this.#options;
+    const keys = Object.hasOwn(issuers, issuer) ? [issuers[issuer]?.key ?? []].flat() : [];
+    if (!verifyDecline(keys, signed))
+      throw refusedDecline(`it is not signed with a key of an issuer named "${issuer}"`);
+    const change = { state: 'declined', answeredBy: issuer, detail: reason } as const;
+    const kept = { ...change, decline: JSON.stringify(signed) };
+    if (!(await this.#change(stored, OPEN, kept))) throw closed(await this.get(id));
+    return await this.get(id);
+  }
+
   /** The agent takes its question back. */
   async withdraw(id: string): Promise<ApprovalRequest> {
     const stored = await this.#demandOpen(id);
@@ -440,13 +488,31 @@ export class Requests implements AsyncDisposable {
     return this.#store.events(afterSeq, Math.min(limit, MAX_PAGE));
   }
 
+  /** Tries at delivering events to webhooks after this one, oldest first. */
+  async deliveries(after = 0, limit = PAGE): Promise<readonly WebhookDelivery[]> {
+    const logged = await this.#store.deliveries(after, Math.min(limit, MAX_PAGE));
+    return logged.map(showDelivery);
+  }
+
+  /** The tokens of agents and operators, as digests. */
+  get tokens(): TokenStore {
+    return this.#store;
+  }
+
   /**
    * Executes what is approved and reports to webhooks, until it is closed. What is overdue becomes
    * `expired` when it is looked at.
    * Several processes may do this at once.
    */
   start(): void {
-    this.#working ??= this.#work();
+    const { webhooks = [] } = this.#options;
+    const context = {
+      ...{ store: this.#store, clock: this.#clock, signal: this.#stopping.signal },
+      linkTo: (id: string) => this.#linkTo(id),
+    };
+    // A receiver that does not answer must hold up neither executions nor other receivers.
+    const deliver = () => webhooks.map((webhook) => keepDelivering(context, webhook));
+    this.#working ??= Promise.all([this.#work(), ...deliver()]);
   }
 
   async close(): Promise<void> {
@@ -482,8 +548,6 @@ export class Requests implements AsyncDisposable {
       after = approved.at(-1)?.id;
       isLast = approved.length < PAGE;
     }
-    for (const webhook of this.#options.webhooks ?? [])
-      await deliverEvents(this.#store, webhook, (id) => this.#linkTo(id));
   }
 
   /** What is thrown says nothing about the outcome; the next round asks again. */
@@ -559,6 +623,7 @@ export class Requests implements AsyncDisposable {
       ...(answeredBy !== null && { answeredBy }),
       ...(messages !== undefined && { messages }),
       ...(assignedTo !== undefined && { assignedTo }),
+      ...(stored.decline !== null && { decline: JSON.parse(stored.decline) as SignedDecline }),
       ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
       ...(detail !== null && { detail }),
       ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),
@@ -672,6 +737,11 @@ function demandFit(proposal: Proposal, signed: SignedLicense): void {
     'ERR_EM_LICENSE_REFUSED',
     `the license was not signed for this request: its ${wrong} differs; the request is still open`,
   );
+}
+
+function refusedDecline(why: string): EffectMatchError<'ERR_EM_SIGNATURE_INVALID'> {
+  const message = `the decline cannot be used: ${why}; the request is still open`;
+  return new EffectMatchError('ERR_EM_SIGNATURE_INVALID', message);
 }
 
 /** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */
