@@ -72,6 +72,7 @@ export type { Finding, Resolution } from './protocol/resolution.ts';
 export { renderShadow, type Shadow } from './protocol/shadow.ts';
 export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
+export type { TaskLimits } from './runtime/calls.ts';
 export {
   type ContinuationGate,
   type HandOverTransaction,
@@ -81,6 +82,7 @@ export {
   type Release,
   type ReleaseOptions,
 } from './runtime/continuation.ts';
+export type { Draft, DraftOptions, DraftPlan, DraftProposal } from './runtime/draft.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {

@@ -32,7 +32,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'backend', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   requests: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'runtime'],
-  workflow: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
+  workflow: ['errors', 'protocol', 'contract', 'crypto', 'postgres', 'runtime', 'requests'],
   agents: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
   access: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
   mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents', 'access'],

@@ -11,6 +11,8 @@ export interface AgentConfig {
   readonly sql?: readonly string[];
   /** The adapters that it may read; none unless said. */
   readonly read?: readonly string[];
+  /** The adapters that it may work on in tasks of many calls; none unless said. */
+  readonly tasks?: readonly string[];
   /** How often it may call in a minute; 120 unless said otherwise. */
   readonly callsPerMinute?: number;
 }

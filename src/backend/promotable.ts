@@ -66,6 +66,7 @@ export function promotable<Action>(
       const request = { claim, certificate, occurrence, reads, settings };
       return await report(() => stages.open(request, action));
     },
+    ...(backend.joinActions && { joinActions: backend.joinActions.bind(backend) }),
     ...(backend.holdsTasks && {
       async hold(claim, certificate, { reads, settings, deadlineMs }) {
         const { occurrence } = claim.sealed.record;

@@ -6,6 +6,7 @@ import type { CallLog } from '../api/app.ts';
 import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
+import { policyOf } from '../runtime/policy.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -85,6 +86,7 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   const { stream } = events;
   await using served = createConsole({
     ...{ runtime, requests, adapters, origin, issuers: issuersOf(config), events: stream },
+    policy: policyOf(config),
     user: userName(),
     ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
   });

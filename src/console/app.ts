@@ -4,6 +4,7 @@ import { bodyLimit } from 'hono/body-limit';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import type { Policy } from '../protocol/frame.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -34,6 +35,8 @@ export interface ConsoleOptions {
    * under this name.
    */
   readonly user: string;
+  /** Who may approve what: shown beside what is to be approved. */
+  readonly policy?: Policy;
   /** How other people sign in, and who they are; they cannot unless it says. */
   readonly login?: ConsoleLogin;
   readonly clock?: Clock;
@@ -79,7 +82,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
   guard(app, { ...options, clock }, sessions);
-  addPages(app, { ...options, clock, events, show: showWith(requests) });
+  const { policy = { version: 1, issuers: {} } } = options;
+  addPages(app, { ...options, policy, clock, events, show: showWith(requests) });
   return {
     fetch: (request) => app.fetch(request),
     createLink: () => `${origin}/enter/${sessions.createEntry()}`,

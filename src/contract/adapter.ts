@@ -160,6 +160,8 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
   hold?(claim: Claim, certificate: Certificate, terms: TaskTerms): Promise<HeldForTask<Action>>;
   /** How long such a candidate can be held; absent without a limit. */
   readonly taskMaxMs?: number;
+  /** Actions as `parseAction` takes them, joined to one action that runs them in order. */
+  joinActions?(actions: readonly unknown[]): unknown;
   /**
    * Why a session setting of this name cannot be applied, as the end of a sentence; undefined if it
    * can. An adapter without this has no session settings.

@@ -70,9 +70,10 @@ interface Offer {
 function offerOf(options: AgentServersOptions, agent: Agent): Offer {
   const { config, requests, runtime, run, onFault } = options;
   const operations = agent.operations.map((name) => [name, config.operations?.[name]]);
-  const names = new Set([...agent.sql, ...agent.read]);
+  const names = new Set([...agent.sql, ...agent.read, ...agent.tasks]);
   const adapters = [...names].map((name) => {
-    return [name, { sql: agent.sql.includes(name), read: agent.read.includes(name) }] as const;
+    const [sql, read] = [agent.sql.includes(name), agent.read.includes(name)];
+    return [name, { sql, read, task: agent.tasks.includes(name) }] as const;
   });
   const tools = agentTools({
     ...{ requests, runtime, run, agent: agent.name },

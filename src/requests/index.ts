@@ -8,6 +8,7 @@ import '../node-version.ts';
 export {
   type ApprovalRequest,
   type Ask,
+  type DraftAsk,
   isFinal,
   type RequestEvent,
   type RequestQuery,

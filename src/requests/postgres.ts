@@ -112,7 +112,8 @@ class PostgresRequests implements RequestStore {
     change: RequestChange,
     atMs: number,
   ): Promise<boolean> {
-    return await this.#update(id, only, change, atMs, change.license !== undefined);
+    const isNews = change.license !== undefined || change.asked !== undefined;
+    return await this.#update(id, only, change, atMs, isNews);
   }
 
   async renew(
@@ -138,19 +139,24 @@ class PostgresRequests implements RequestStore {
     always = false,
   ): Promise<boolean> {
     const names = Object.keys(fields) as (keyof StoredRequest)[];
-    const sets = names.map((name, index) => `${COLUMNS[name]} = $${index + 6}`).join(', ');
+    const sets = names.map((name, index) => `${COLUMNS[name]} = $${index + 7}`).join(', ');
     const request = this.#table('request');
     const text = `with changed as (
         update ${request} as r set ${sets}
         from (select id, state from ${request} where id = $1 for update) as was
         where r.id = was.id and r.generation = $2 and r.state = any ($3)
-          and (r.license is null or ${only.unsigned !== true}) returning was.state),
+          and (r.license is null or ${only.unsigned !== true})
+          and ($6::text is null or r.asked = $6) returning was.state),
       noted as (
         insert into ${this.#table('event')} (id, at_ms, state)
         select $1, $4, $5 from changed where ${always} or changed.state <> $5)
       select from changed`;
     const conditions = [id, asText(only.generation), only.from, asText(atMs), fields.state];
-    const values = [...conditions, ...names.map((name) => asText(fields[name] ?? null))];
+    const values = [
+      ...conditions,
+      only.asked ?? null,
+      ...names.map((name) => asText(fields[name] ?? null)),
+    ];
     return (await this.#write({ text, values })) > 0;
   }
 

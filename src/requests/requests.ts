@@ -8,25 +8,36 @@ import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
 import { declineRecord, type SignedDecline } from '../protocol/decline.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import type { OccurrenceId } from '../protocol/record.ts';
+import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
+import type { Draft } from '../runtime/draft.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import type { Task, TaskOptions } from '../runtime/task.ts';
 import { findUnfit } from './fit.ts';
 import {
   type ApprovalRequest,
   type Ask,
   type AskedRecord,
+  type DraftAsk,
   isFinal,
   type RequestEvent,
+  type RequestMessage,
   type RequestQuery,
   type RequestState,
   type RunMode,
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
 import type { RequestStore, StoredRequest, TokenStore } from './store.ts';
-import { actionFor, type Proposer, proposeWanted, readAsk, requestId } from './wanted.ts';
+import {
+  actionFor,
+  isForTask,
+  type Proposer,
+  proposeWanted,
+  readAsk,
+  requestId,
+} from './wanted.ts';
 import { keepDelivering, showDelivery, type Webhook, type WebhookDelivery } from './webhook.ts';
 
 /** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
@@ -36,6 +47,8 @@ export interface ApprovalRule {
   readonly operations: readonly string[];
   readonly expiresIn: SignOptions['expiresIn'];
 }
+
+type HostMode = Exclude<RunMode, 'on-task'>;
 
 /** What requests need. */
 export interface RequestsOptions {
@@ -51,7 +64,7 @@ export interface RequestsOptions {
   /** How long a question waits for an answer; one day unless said otherwise. */
   readonly expiresIn?: string | number;
   /** When an approved request is executed; by the host, at once, unless said otherwise. */
-  readonly run?: RunMode | Readonly<Record<string, RunMode>>;
+  readonly run?: HostMode | Readonly<Record<string, HostMode>>;
   /** Approvers that sign by themselves; none unless said otherwise. */
   readonly rules?: readonly ApprovalRule[];
   readonly webhooks?: readonly Webhook[];
@@ -61,9 +74,15 @@ export interface RequestsOptions {
 /** What an agent may do: only with its own requests. */
 export interface AgentRequests {
   ask(ask: Omit<Ask, 'by'>): Promise<ApprovalRequest>;
+  /** Ends a draft and asks for what it recorded. */
+  submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
+  /** Answers what an approver has asked back. */
+  reply(id: string, text: string): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
+  /** Opens the task of an approved request; otherwise where the request stands. */
+  open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
 }
 
 /** How long to wait. */
@@ -98,6 +117,9 @@ const POLL_MS = 500;
 const WAIT_MS = 60_000;
 const PAGE = 50;
 const MAX_PAGE = 500;
+const MAX_MESSAGE = 4000;
+const MAX_MESSAGES = 50;
+const AMEND_TRIES = 5;
 const OPEN: readonly RequestState[] = ['pending'];
 const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
 
@@ -155,9 +177,13 @@ export class Requests implements AsyncDisposable {
     };
     return {
       ask: (ask) => this.ask({ ...ask, by } as Ask),
+      submit: (draft, ask) => this.submit(draft, { ...ask, by }),
       get: async (id) => await this.#view(await own(id)),
       wait: async (id, options) => await this.wait((await own(id)).id, options),
+      reply: async (id, text) =>
+        await this.#addMessage((await own(id)).id, { from: 'agent', by, text }),
       withdraw: async (id) => await this.withdraw((await own(id)).id),
+      open: async (id, options) => await this.open((await own(id)).id, options),
     };
   }
 
@@ -167,6 +193,16 @@ export class Requests implements AsyncDisposable {
    */
   async ask(ask: Ask): Promise<ApprovalRequest> {
     return await this.#meet(await this.#record(ask));
+  }
+
+  /**
+   * Ends a draft and asks for what it recorded: that is rehearsed, and after the approval it runs
+   * again and must leave the same. Nothing is locked while a person thinks.
+   */
+  async submit(draft: Draft, ask: DraftAsk): Promise<ApprovalRequest> {
+    const { adapter, set } = draft;
+    const action = await draft.end();
+    return await this.ask({ ...ask, adapter, action, ...(set && { set }) });
   }
 
   /** The same without executing anything, to show what a person would be asked. */
@@ -189,7 +225,7 @@ export class Requests implements AsyncDisposable {
     const stored = await this.#store.insert({
       ...{ id, by, run, operation, generation: 1, state: 'pending', askedMs: now },
       adapter: proposal.draft.adapter,
-      mode: this.#modeOf(operation),
+      mode: isForTask(wanted) ? 'on-task' : this.#modeOf(operation),
       expiresMs: now + this.#lifetimeMs,
       asked: JSON.stringify(asked),
       ...{ license: null, occurrence: null, answeredBy: null, decline: null },
@@ -317,6 +353,45 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
+  /** Asks the agent something before answering. The request stays open. */
+  async askBack(id: string, { by, text }: { by: string; text: string }): Promise<ApprovalRequest> {
+    return await this.#addMessage(id, { from: 'approver', by, text });
+  }
+
+  /** Hands a request to another approver, by name. Others who may approve it still can. */
+  async assign(id: string, to: string): Promise<ApprovalRequest> {
+    if (!isName(to)) throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say whom it is for');
+    return await this.#amend(id, (asked) => ({ ...asked, assignedTo: to }));
+  }
+
+  async #addMessage(
+    id: string,
+    said: Pick<RequestMessage, 'from' | 'by' | 'text'>,
+  ): Promise<ApprovalRequest> {
+    const text = String(said.text).trim().slice(0, MAX_MESSAGE).toWellFormed();
+    if (text === '') throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the message is empty');
+    const at = new Date(this.#clock.now()).toISOString();
+    return await this.#amend(id, (asked) => {
+      const { messages = [] } = asked;
+      if (messages.length >= MAX_MESSAGES)
+        throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there are too many messages already');
+      return { ...asked, messages: [...messages, { ...said, text, at }] };
+    });
+  }
+
+  /** Changes what is said about an open request, if nothing else has changed it meanwhile. */
+  async #amend(id: string, work: (asked: AskedRecord) => AskedRecord): Promise<ApprovalRequest> {
+    for (let tries = 0; tries < AMEND_TRIES; tries += 1) {
+      const stored = await this.#demandOpen(id);
+      const { generation, asked } = stored;
+      const change = { state: 'pending', asked: JSON.stringify(work(readAsked(stored))) } as const;
+      const only = { from: OPEN, generation, asked };
+      if (await this.#store.change(id, only, change, this.#clock.now())) return await this.get(id);
+    }
+    const message = `${id} is being changed by others; try again`;
+    throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
+  }
+
   /** Says no, with an approver's signature over what was proposed and why. */
   async declineSigned(id: string, decline: unknown): Promise<ApprovalRequest> {
     const signed = declineRecord.parse(decline);
@@ -351,7 +426,8 @@ export class Requests implements AsyncDisposable {
   async renew(id: string): Promise<Renewed> {
     const stored = await this.#find(id);
     await this.#demandRenewable(stored);
-    const { wanted, reason, proposal: earlier } = readAsked(stored);
+    const { proposal: earlier, ...said } = readAsked(stored);
+    const { wanted, reason } = said;
     const { by, generation } = stored;
     const plan = {
       task: id,
@@ -363,7 +439,7 @@ export class Requests implements AsyncDisposable {
     // From here on no license for the earlier plan can be claimed. One that was claimed before
     // counts.
     await this.#demandRenewable(stored);
-    const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
+    const asked: AskedRecord = { ...said, proposal };
     const now = this.#clock.now();
     const only = { from: RENEWABLE, generation: stored.generation };
     const renewed = { asked: JSON.stringify(asked), expiresMs: now + this.#lifetimeMs };
@@ -375,6 +451,25 @@ export class Requests implements AsyncDisposable {
   /** Executes an approved request, or finds its verdict. Never a second effect. */
   async execute(id: string): Promise<ApprovalRequest> {
     return await this.#view(await this.#execute(await this.#find(id)));
+  }
+
+  /**
+   * Opens the task of an approved request that was asked for without an action. Returns where the
+   * request stands if there is none to open.
+   */
+  async open(id: string, options: TaskOptions = {}): Promise<Task | ApprovalRequest> {
+    const stored = await this.#find(id);
+    const { license, mode } = stored;
+    const { state } = await this.#truth(stored);
+    if (state !== 'approved' || mode !== 'on-task' || license === null)
+      return await this.#view(stored);
+    const task = await this.#options.runtime.open(license, options);
+    if (task.kind !== 'open') {
+      await this.#note(stored, task);
+      return await this.get(id);
+    }
+    task.ended.then((executed) => this.#note(stored, executed)).catch(() => {});
+    return task;
   }
 
   /** Waits until nothing more happens to it; otherwise returns where it stands. */
@@ -474,8 +569,9 @@ export class Requests implements AsyncDisposable {
 
   /** Calls at the same moment share one execution. */
   async #execute(stored: StoredRequest): Promise<StoredRequest> {
-    const { id, license, state } = stored;
+    const { id, license, state, mode } = stored;
     if (license === null || state === 'pending' || isFinal(state)) return stored;
+    if (mode === 'on-task') return stored;
     const running = this.#executing.get(id) ?? this.#ensure(stored, license);
     this.#executing.set(id, running);
     try {
@@ -486,9 +582,15 @@ export class Requests implements AsyncDisposable {
   }
 
   async #ensure(stored: StoredRequest, license: string): Promise<StoredRequest> {
-    const { wanted, proposal } = readAsked(stored);
+    const { wanted } = readAsked(stored);
     const action = await actionFor(this.#proposer, wanted);
-    const executed = await this.#options.runtime.ensure(license, action);
+    await this.#note(stored, await this.#options.runtime.ensure(license, action));
+    return await this.#find(stored.id);
+  }
+
+  /** Keeps how an execution ended. The journal has it too, and counts where they differ. */
+  async #note(stored: StoredRequest, executed: Executed): Promise<void> {
+    const { proposal } = readAsked(stored);
     const isPlain = proposal.approved.registration.values === 'plain';
     const results = isPlain ? executed.results : undefined;
     await this.#change(stored, ['approved'], {
@@ -496,7 +598,6 @@ export class Requests implements AsyncDisposable {
       detail: detailOf(executed),
       ...(results && { results: JSON.stringify(results) }),
     });
-    return await this.#find(stored.id);
   }
 
   async #applyRules(stored: StoredRequest): Promise<void> {
@@ -518,7 +619,7 @@ export class Requests implements AsyncDisposable {
   }
 
   async #view(stored: StoredRequest): Promise<ApprovalRequest> {
-    const { proposal, reason } = readAsked(stored);
+    const { proposal, reason, messages, assignedTo } = readAsked(stored);
     const { state, terminal } = await this.#truth(stored);
     const { id, by, run, adapter, operation, mode, generation, answeredBy, occurrence } = stored;
     const detail = terminal === undefined ? stored.detail : detailOf(terminal);
@@ -532,6 +633,8 @@ export class Requests implements AsyncDisposable {
       rendering: proposal.rendering,
       ...(link !== undefined && { link }),
       ...(answeredBy !== null && { answeredBy }),
+      ...(messages !== undefined && { messages }),
+      ...(assignedTo !== undefined && { assignedTo }),
       ...(stored.decline !== null && { decline: JSON.parse(stored.decline) as SignedDecline }),
       ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
       ...(detail !== null && { detail }),
@@ -595,7 +698,7 @@ export class Requests implements AsyncDisposable {
     return await this.#change(stored, OPEN, change);
   }
 
-  #modeOf(operation: string | null): RunMode {
+  #modeOf(operation: string | null): HostMode {
     const { run = 'on-approval' } = this.#options;
     if (typeof run === 'string') return run;
     return (operation === null ? undefined : run[operation]) ?? 'on-approval';

@@ -142,9 +142,10 @@ class SqliteRequests implements RequestStore {
       () => {
         const found = this.#find(id);
         if (found === undefined || !isAllowed(found, only)) return false;
-        const { state, ...rest } = change;
-        this.#set(id, { state, ...rest });
-        if (state !== found.state || rest.license !== undefined) this.#addEvent(id, atMs, state);
+        const { state, license, asked } = change;
+        this.#set(id, change);
+        const isNews = state !== found.state || license !== undefined || asked !== undefined;
+        if (isNews) this.#addEvent(id, atMs, state);
         return true;
       },
       BUSY,
@@ -293,9 +294,10 @@ function readToken(row: Record<string, unknown>): StoredToken {
 }
 
 function isAllowed(
-  { state, generation, license }: StoredRequest,
+  { state, generation, license, asked }: StoredRequest,
   only: Parameters<RequestStore['change']>[1],
 ): boolean {
+  if (only.asked !== undefined && only.asked !== asked) return false;
   if (only.unsigned === true && license !== null) return false;
   return only.from.includes(state) && only.generation === generation;
 }

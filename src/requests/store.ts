@@ -29,7 +29,10 @@ export interface StoredRequest {
 /** What may be said about a request after it was asked. */
 export type RequestChange = Pick<StoredRequest, 'state'> &
   Partial<
-    Pick<StoredRequest, 'license' | 'occurrence' | 'answeredBy' | 'decline' | 'detail' | 'results'>
+    Pick<
+      StoredRequest,
+      'asked' | 'license' | 'occurrence' | 'answeredBy' | 'decline' | 'detail' | 'results'
+    >
   >;
 
 /** Which stored requests to list, newest first. */
@@ -93,7 +96,7 @@ export interface RequestStore extends TokenStore {
   search(beginning: string): Promise<readonly string[]>;
   /**
    * Changes it if it is in one of these states and of this generation, and says whether it was.
-   * Adds an event if the state changes or a license arrives.
+   * Adds an event if the state changes, a license arrives or what was asked is added to.
    */
   change(
     id: string,
@@ -102,6 +105,8 @@ export interface RequestStore extends TokenStore {
       readonly generation: number;
       /** Only if no license was kept for it yet. */
       readonly unsigned?: boolean;
+      /** Only if what was asked is still this. */
+      readonly asked?: string;
     },
     change: RequestChange,
     atMs: number,

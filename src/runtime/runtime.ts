@@ -41,6 +41,7 @@ import {
   openContinuations,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
+import { type Draft, type DraftOptions, openDraft } from './draft.ts';
 import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -176,8 +177,13 @@ export interface Runtime extends AsyncDisposable {
     options?: TaskOptions,
   ): Promise<Executed>;
   /**
+   * Opens a draft, for work that has no approval yet: calls run on a candidate that can only be
+   * discarded, and are recorded. `submit` rehearses the recorded calls and proposes what they show.
+   */
+  draft(adapter: string, options?: DraftOptions): Promise<Draft>;
+  /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
-   * nothing is in the way. Records and spends nothing.
+   * nothing is in the way. Records and spends nothing. Without an action it is about a task.
    */
   check(
     approval: { readonly license: unknown } | { readonly proposal: unknown },
@@ -402,6 +408,7 @@ function methodsOf(parts: {
     ensure: (license, action, options) => ensure(deployment, license, action, options),
     open: (license, options) => openTask(deployment, license, options),
     task: (license, work, options) => runTask(deployment, license, work, options),
+    draft: (adapter, options) => openDraft(deployment, adapter, options),
     check: (approval, action, options) =>
       'license' in approval
         ? checkSigned(deployment, approval.license, action, options)

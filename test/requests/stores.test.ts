@@ -61,6 +61,8 @@ const step = fc.oneof(
     detail: fc.constantFrom(undefined, null, "it's"),
     license: fc.constantFrom(undefined, '{}'),
     unsigned: fc.boolean(),
+    asked: fc.constantFrom(undefined, '{"a":1}', '{}'),
+    was: fc.constantFrom(undefined, '{"a":1}', '{}'),
   }),
   fc.record({
     kind: fc.constant('renew' as const),
@@ -83,9 +85,14 @@ async function take(store: RequestStore, one: Step): Promise<unknown> {
     case 'insert':
       return await store.insert(requestOf(one.id, one.at, one.by));
     case 'change': {
-      const { id, from, generation, unsigned, state, detail, license } = one;
-      const more = { ...(detail !== undefined && { detail }), ...(license && { license }) };
-      return await store.change(id, { from, generation, unsigned }, { state, ...more }, 7);
+      const { id, from, generation, unsigned, state, detail, license, asked, was } = one;
+      const more = {
+        ...(detail !== undefined && { detail }),
+        ...(license && { license }),
+        ...(asked && { asked }),
+      };
+      const only = { from, generation, unsigned, ...(was && { asked: was }) };
+      return await store.change(id, only, { state, ...more }, 7);
     }
     case 'renew': {
       const { id, from, generation } = one;
