@@ -38,6 +38,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'compare the ledger with the backend: `effectmatch show <occurrence>`; after a restore, recover',
   ERR_EM_CONFIG_INVALID:
     'correct the configuration and run the command again; `effectmatch help` shows an example',
+  ERR_EM_HAND_OVER_FAILED:
+    "give the ledger's login the rights to insert the job, and hand it over again",
   ERR_EM_INPUT_INVALID: 'correct the input at the places named above',
   ERR_EM_INVARIANT:
     'this is a defect of EffectMatch: run again with EFFECTMATCH_DEBUG=1 and report what it prints',
@@ -83,6 +85,10 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'install the version of EffectMatch that last wrote this store, or a newer one',
   ERR_EM_STORE_UNAVAILABLE: 'check that the store exists and can be read and written by this user',
   ERR_EM_TERMINAL_CONFLICT: 'look at both verdicts: `effectmatch show <occurrence>`',
+  ERR_EM_WORKFLOW_BLOCKED: 'remove what is named above, then start it again; nothing was changed',
+  ERR_EM_WORKFLOW_CHANGED:
+    'run it with the plan that it was started with, or revise it: what is done stays done',
+  ERR_EM_WORKFLOW_INVALID: 'correct the workflow at the place named above',
   ERR_EM_USAGE: 'run `effectmatch help`',
 
   // Causes: PostgreSQL, the operating system, and SQLite by primary result code.
@@ -161,6 +167,12 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'precondition-broken': AGAIN,
   'registration-mismatch': AGAIN,
   'rendering-mismatch': DEPLOYMENT_SIGNED,
+  'second-invalid':
+    'nothing was changed; get the license again from the second approver, and compare their public key with the one in `issuers`',
+  'second-missing':
+    'nothing was changed; have a second person sign it with `effectmatch approve LICENSE --key THEIRS.key.json --out …`',
+  'second-not-designated':
+    'nothing was changed; have it signed by an issuer that `second` names and that may approve for this adapter',
   serialization: IN_THE_WAY,
   'service-unproven':
     'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',

@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto';
 import { EffectMatchError } from '../errors.ts';
 import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
+import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import {
   CHECKPOINT_TYPE,
+  COMPLETION_TYPE,
   checkpointName,
   RECEIPT_TYPE,
   type Receipt,
@@ -26,6 +28,8 @@ export interface Signer {
   checkpoint(checkpoint: Checkpoint): Envelope;
   /** A shadow as it is stored, with its row. It says that it is not a verdict. */
   shadow(shadow: Shadow, position: number): Envelope;
+  /** The completion of dependent work as it is stored, with its row. */
+  completion(completion: Acknowledgement, position: number): Envelope;
 }
 
 /**
@@ -39,6 +43,7 @@ export function createSigner(keyring: Keyring): Signer {
     receipt: (terminal, position) => seal(stateTerminal(terminal, position)),
     checkpoint: (checkpoint) => seal(stateCheckpoint(checkpoint)),
     shadow: (shadow, position) => seal(stateShadow(shadow, position)),
+    completion: (completion, position) => seal(stateCompletion(completion, position)),
   };
 }
 
@@ -50,6 +55,12 @@ export type Verified =
       readonly kind: 'shadow';
       readonly keyid: string;
       readonly shadow: Shadow;
+      readonly position: number;
+    }
+  | {
+      readonly kind: 'completion';
+      readonly keyid: string;
+      readonly completion: Acknowledgement;
       readonly position: number;
     };
 
@@ -79,6 +90,13 @@ export function verifyReceipt(
       const { shadow, position } = statement.predicate;
       assertSame(text, stateShadow(shadow, position));
       return { kind: 'shadow', keyid, shadow, position };
+    }
+    case COMPLETION_TYPE: {
+      const { completion, position } = statement.predicate;
+      assertSame(text, stateCompletion(completion, position));
+      if (completion.state === 'completed')
+        return { kind: 'completion', keyid, completion, position };
+      throw new EffectMatchError('ERR_EM_RECORD_INVALID', 'receipt: the work has not completed');
     }
   }
 }
@@ -116,6 +134,16 @@ function stateShadow(shadow: Shadow, position: number): Statement {
     ],
     predicateType: SHADOW_TYPE,
     predicate: { shadow, position },
+  };
+}
+
+function stateCompletion(completion: Acknowledgement, position: number): Statement {
+  const sha256 = plainDigest(acknowledgementRecord.text(completion));
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [{ name: completion.occurrence, digest: { sha256 } }],
+    predicateType: COMPLETION_TYPE,
+    predicate: { completion, position },
   };
 }
 

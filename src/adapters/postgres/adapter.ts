@@ -28,6 +28,7 @@ import {
   type ActionTools,
   type CheckedPostgresAction,
   describeAction,
+  joinActions,
   parseAction,
   probeAction,
   refuseAdmitted,
@@ -82,6 +83,8 @@ export async function openAdapter(
     const executor = await sessions.login();
     const path = sessions.searchPath(executor);
     const roles = { backend: deployment.backend, executor, path, ...(await control.roles()) };
+    // The survey finds few roles besides these, and a fingerprint that covers all is taken once.
+    control.watchRoles([executor, roles.owner, roles.control]);
     const boundary = await readBoundary(control, settings, roles);
     demandOwnEvidence(boundary.survey);
     const { relations, drawableSequences } = boundary;
@@ -117,6 +120,8 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
+  readonly taskMaxMs: number;
   readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
@@ -128,6 +133,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     this.#opened = opened;
     this.#boundary = boundary;
     this.registration = registration;
+    this.taskMaxMs = settings.stageTimeoutMs;
     this.identity = {
       kind: `postgresql ${deployment.major}${settings.boundary === 'managed' ? ' managed' : ''}`,
       backend: deployment.backend,
@@ -193,6 +199,10 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return parseAction(this.#actionTools(this.#boundary), input);
   }
 
+  joinActions(actions: readonly unknown[]): unknown {
+    return joinActions(this.#actionTools(this.#boundary), actions);
+  }
+
   #actionTools({ entries, names }: PostgresBoundary): ActionTools {
     return { gate: this.#opened.gate, entries, catalog: names };
   }
@@ -238,7 +248,17 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
           : sessions.giveBack(session, reset)),
     };
     const candidate = new PostgresCandidate(tools, request, locked);
-    return { kind: 'open', candidate, marker: undefined };
+    if (request.task === undefined) return { kind: 'open', candidate, marker: undefined };
+    return await this.#openTask(candidate);
+  }
+
+  /** A session that no task got is given back. */
+  async #openTask(candidate: PostgresCandidate): Promise<HoldResult<CheckedPostgresAction>> {
+    const opening = await candidate.openTask().catch((error: unknown) => ({ thrown: error }));
+    if (opening === undefined) return { kind: 'open', candidate, marker: undefined };
+    const residue = await candidate.end('discarded');
+    if ('thrown' in opening) throw opening.thrown;
+    return residue === undefined ? opening : { ...opening, residue };
   }
 
   async close(): Promise<void> {
