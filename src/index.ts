@@ -36,7 +36,7 @@ export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
-export type { AgentConfig } from './mcp/configuration.ts';
+export type { AgentConfig, UpstreamConfig, UpstreamTool } from './mcp/configuration.ts';
 export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';

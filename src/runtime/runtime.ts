@@ -14,7 +14,7 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
-import type { AgentConfig } from '../mcp/configuration.ts';
+import type { AgentConfig, UpstreamConfig } from '../mcp/configuration.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Acknowledgement } from '../protocol/continuation.ts';
@@ -101,6 +101,8 @@ export interface RuntimeConfig {
   readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
+  /** Other MCP servers that agents reach through `effectmatch mcp`, with what each tool does. */
+  readonly upstreams?: Readonly<Record<string, UpstreamConfig>>;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
