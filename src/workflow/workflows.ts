@@ -385,9 +385,8 @@ function checkSchedule(
 }
 
 function plainInput(input: unknown): Value {
-  const copy = copyValue(input as Value);
-  canonical(copy);
-  return copy;
+  canonical(input as Value);
+  return copyValue(input as Value);
 }
 
 /** Two plans, or two inputs, under one id are two different things. */
