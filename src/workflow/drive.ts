@@ -155,8 +155,7 @@ async function licensed(
   const isFit =
     license !== undefined &&
     proposed !== undefined &&
-    license.license.task === taskOf(record, id) &&
-    license.license.planRevision === record.revision &&
+    proposed.proposal.draft.task === taskOf(record, id) &&
     findUnfit(proposed.proposal, license) === undefined;
   if (!isFit)
     throw new EffectMatchError(

@@ -47,6 +47,18 @@ const OPERATIONS = {
 
 export const clerk: ApproverKey = generateApprover('clerk');
 
+/** The configuration of every process. */
+export function deskConfig(folder: string, key: string) {
+  const relations = ['entry', 'notice'];
+  return {
+    store: join(folder, 'ledger.db'),
+    keyring: join(folder, 'keys.json'),
+    issuers: { clerk: { key, may: ['books'], limits: { maxEffects: 10 } } },
+    operations: OPERATIONS,
+    adapters: { books: sqlite({ file: join(folder, 'books.db'), relations }) },
+  } satisfies RuntimeConfig;
+}
+
 /** A folder with the business file. */
 export class Desk implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'effectmatch-flow-'));
@@ -61,17 +73,7 @@ export class Desk implements Disposable {
   }
 
   get config() {
-    return {
-      store: join(this.folder, 'ledger.db'),
-      keyring: join(this.folder, 'keys.json'),
-      issuers: {
-        clerk: { key: clerk.publicKey, may: ['books'], limits: { maxEffects: 10 } },
-      },
-      operations: OPERATIONS,
-      adapters: {
-        books: sqlite({ file: join(this.folder, 'books.db'), relations: ['entry', 'notice'] }),
-      },
-    } satisfies RuntimeConfig;
+    return deskConfig(this.folder, clerk.publicKey);
   }
 
   /** The durable rows, as `tag=amount`. */

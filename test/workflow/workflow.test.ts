@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { approver } from '../../src/crypto/approver.ts';
 import { defineWorkflow, drawRun, type WorkflowNode } from '../../src/workflow/index.ts';
+import { RunRecords } from '../../src/workflow/records.ts';
 import { IDLE } from './dbos-site.ts';
 import { clerk, Desk, openFlow } from './desk.ts';
 
@@ -285,5 +286,48 @@ test('bad input is refused by name, and nothing is started', async () => {
   const strange = workflows.approve('r', [foreign]);
   await refused('ERR_EM_LICENSE_REFUSED', /not a node of this plan/, strange);
   assert.equal((await workflows.report('r')).waiting.length, 2, 'no license was taken');
+  assert.deepEqual(desk.rows(), []);
+});
+
+test('a license that is kept for another node is not executed, however it got there', async () => {
+  using desk = new Desk();
+  const plan = defineWorkflow<string>('two', { a: post('a'), b: post('b') }) as never;
+  await using flow = await openFlow(desk, [plan], { engine: IDLE });
+  await flow.workflows.start('two', { id: 'r', input: 'r' });
+  const { record } = await flow.workflows.view('r');
+  const [a, b] = await flow.sign('r');
+  assert.ok(a !== undefined && b !== undefined);
+  const records = new RunRecords(flow.runtime.ledgers);
+  const refused = { code: 'ERR_EM_LICENSE_REFUSED', message: /signed for something else/ };
+  await records.keepLicense({ ...record, instance: 'a' }, a);
+  await records.keepLicense({ ...record, instance: 'b' }, a);
+  await assert.rejects(flow.workflows.drive('r'), refused, 'it does not fit the proposal');
+
+  await flow.workflows.start('two', { id: 's', input: 's' });
+  const other = (await flow.workflows.view('s')).record;
+  const revised = { ...other, revision: 2 };
+  const [first] = await flow.workflows.unapproved('s');
+  const license = (await flow.sign('s'))[0];
+  assert.ok(first !== undefined && license !== undefined);
+  const proposed = { input: { tag: 's.a', amount: 1 }, proposal: first.proposal };
+  for (const instance of ['a', 'b']) {
+    await records.keepProposal({ ...revised, instance }, proposed);
+    await records.keepLicense({ ...revised, instance }, license);
+  }
+  await records.begin(revised);
+  await assert.rejects(flow.workflows.drive('s'), refused, 'the proposal is of another revision');
+  assert.deepEqual(desk.rows(), []);
+});
+
+test('a license of an earlier revision is refused everywhere, also past the workflow', async () => {
+  using desk = new Desk();
+  const plan = defineWorkflow<string>('one', { a: post('a') }) as never;
+  await using flow = await openFlow(desk, [plan], { engine: IDLE });
+  await flow.workflows.start('one', { id: 'r', input: 'r' });
+  const [license] = await flow.sign('r');
+  await flow.workflows.revise('r');
+  const action = { sql: 'insert into entry values (?, ?)', values: ['r.a', 1] };
+  const terminal = await flow.runtime.ensure(license, action);
+  assert.equal(terminal.kind === 'rejected' && terminal.reason, 'plan-superseded');
   assert.deepEqual(desk.rows(), []);
 });
