@@ -167,6 +167,12 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   'precondition-broken': AGAIN,
   'registration-mismatch': AGAIN,
   'rendering-mismatch': DEPLOYMENT_SIGNED,
+  'second-invalid':
+    'nothing was changed; get the license again from the second approver, and compare their public key with the one in `issuers`',
+  'second-missing':
+    'nothing was changed; have a second person sign it with `effectmatch approve LICENSE --key THEIRS.key.json --out …`',
+  'second-not-designated':
+    'nothing was changed; have it signed by an issuer that `second` names and that may approve for this adapter',
   serialization: IN_THE_WAY,
   'service-unproven':
     'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',
@@ -174,6 +180,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`, correct that, then plan and approve again',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'not-admitted':
+    'no data was changed, and the license is spent; `effectmatch doctor` shows what changed in the database since the action was submitted',
   'setting-changed':
     'no data was changed, and the license is spent; find the function or trigger that changes the setting named above',
   'setting-refused':

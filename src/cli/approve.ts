@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { type ApproverKey, approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
+import { parseCountersignable } from '../crypto/countersign.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { hasCode } from '../errors.ts';
@@ -30,7 +31,8 @@ verified and not signed: who asks, why, and the action. After you confirm, it wr
 which allows one execution with exactly this outcome until it expires. Large outcomes are
 summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
 names), --page N one page. You sign all of it either way. It needs your key and nothing else, so
-run it on your own machine.`,
+run it on your own machine. Where two people have to sign, the second one names the license of the
+first in place of the proposal, or the same request.`,
   optional: ['proposal'],
   flags: {
     expires: {
@@ -53,6 +55,7 @@ run it on your own machine.`,
     'effectmatch approve proposal.json --key ap-team.key.json --out license.json',
     'effectmatch approve --request req_1f3a --key ap-team.key.json',
     'effectmatch approve proposal.json --key ap-team.key.json --expires 1h --yes --out license.json',
+    'effectmatch approve license.json --key cfo.key.json --out signed-twice.json',
   ],
   async run(args, output) {
     if (args.has('request') === (args.first !== ''))
@@ -60,7 +63,7 @@ run it on your own machine.`,
     const page = args.count('page', 1);
     if (!args.has('request')) {
       if (page === undefined) assertGiven(args, ['out', 'key']);
-      const proposal = readProposal(args.first);
+      const proposal = readSignable(args.first);
       if (page !== undefined) return printPage(args, proposal, page, output);
       const signed = await signShown(args, proposal, output);
       return signed === undefined
@@ -71,7 +74,8 @@ run it on your own machine.`,
     await using opened = await openConfigured(args);
     const { requests } = opened;
     const request = await requests.recheck(await requests.findId(args.needed('request')));
-    const { id, proposal } = request;
+    const { id } = request;
+    const proposal = request.first === undefined ? request.proposal : signableOf(request.first);
     if (page !== undefined) return printPage(args, proposal, page, output);
     assertWaiting(request);
     const signed = await signShown(args, proposal, output);
@@ -79,10 +83,18 @@ run it on your own machine.`,
   },
 };
 
+/** What is shown and signed: a proposal, or a license that waits for a second signature. */
+type Signable = Proposal & { readonly first?: SignedLicense };
+
+function signableOf(first: SignedLicense | unknown): Signable {
+  const { license, approved, signature, rendering } = parseCountersignable(first);
+  return { draft: license, approved, rendering, first: { license, approved, signature } };
+}
+
 /** Shows the proposal, asks, and signs; undefined if the answer was no. */
 async function signShown(
   args: Arguments,
-  proposal: Proposal,
+  proposal: Signable,
   output: Output,
 ): Promise<SignedLicense | undefined> {
   const key = loadKey(args.needed('key'));
@@ -98,7 +110,7 @@ async function signShown(
   else printRendering(rendering, output);
   printNote(proposal, { full }, output);
   output.line();
-  const question = `Sign all of this as ${key.issuer}, valid for ${expiresIn}?`;
+  const question = questionFor(proposal, key.issuer, expiresIn);
   const showAll = () => pageThrough(renderEverything(proposal), output);
   const isShortened = !full && (/^Shortened:/m.test(rendering) || isNoteShortened(proposal.note));
   if (!args.has('yes')) {
@@ -108,18 +120,26 @@ async function signShown(
       return undefined;
     }
   }
-  return signer.sign(proposal, { expiresIn });
+  const { first } = proposal;
+  return first === undefined ? signer.sign(proposal, { expiresIn }) : signer.countersign(first);
+}
+
+function questionFor({ first }: Signable, issuer: string, expiresIn: string): string {
+  if (first === undefined) return `Sign all of this as ${issuer}, valid for ${expiresIn}?`;
+  const { license } = first;
+  return `${license.issuer} signed this, valid until ${license.expiresAt}. Sign it too, as ${issuer}?`;
 }
 
 async function saveLicense(
   args: Arguments,
-  { proposal, signed }: { proposal: Proposal; signed: SignedLicense },
+  { proposal, signed }: { proposal: Signable; signed: SignedLicense },
   output: Output,
 ): Promise<ExitCode> {
   const out = args.needed('out');
   const file = resolve(out);
   await writePrivateFile(file, [JSON.stringify(signed)], { force: args.has('force') });
-  const { issuer, expiresAt } = signed.license;
+  const { expiresAt } = signed.license;
+  const issuer = signed.second?.issuer ?? signed.license.issuer;
   const rendering = args.has('full') ? renderWhole(proposal) : proposal.rendering;
   output.document({ issuer, expiresAt, rendering, note: proposal.note ?? null, file });
   output.line(`${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`);
@@ -135,9 +155,16 @@ async function answerRequest(
   output: Output,
 ): Promise<ExitCode> {
   const answered = await requests.answer(id, signed);
-  const ended = answered.mode === 'on-call' ? answered : await requests.execute(id);
+  if (answered.first !== undefined) {
+    output.document(answered);
+    output.line(`${output.paint('good', 'signed')}  ${id}, by ${signed.license.issuer}`);
+    output.line('a second person has to sign it too; until then nothing is executed');
+    output.line(`next: effectmatch approve --request ${id} --key THEIRS.key.json`);
+    return EXIT.done;
+  }
+  const ended = answered.mode === 'on-approval' ? await requests.execute(id) : answered;
   output.document(ended);
-  output.line(`${output.paint('good', 'signed')}  ${id}, by ${signed.license.issuer}`);
+  output.line(`${output.paint('good', 'signed')}  ${id}, by ${answered.answeredBy}`);
   if (ended.terminal === undefined) {
     output.line(`${ended.state}: it runs when the agent calls again`);
     return EXIT.done;
@@ -162,11 +189,21 @@ function assertGiven(args: Arguments, flags: readonly string[]): void {
   for (const flag of flags) args.needed(flag);
 }
 
-function readProposal(file: string): Proposal {
+function readSignable(file: string): Signable {
   const wanted = 'name the file that `effectmatch plan --out` wrote';
   const text = readTextFile(file, wanted);
   const next = `${wanted}; nothing was signed`;
-  return withNext('ERR_EM_RECORD_INVALID', next, () => parseProposal(text));
+  const parse = isSigned(text) ? signableOf : parseProposal;
+  return withNext('ERR_EM_RECORD_INVALID', next, () => parse(text));
+}
+
+/** Whether a file has a signature; what else it has is checked afterwards. */
+function isSigned(text: string): boolean {
+  try {
+    return Object.hasOwn(Object(JSON.parse(text)), 'signature');
+  } catch {
+    return false;
+  }
 }
 
 /** Refuses to sign without a prompt unless --yes was given. */

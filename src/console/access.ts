@@ -1,12 +1,24 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
 
+/** A person, and what they may do in the console. Only a signature approves anything. */
+export interface Person {
+  readonly name: string;
+  readonly canAnswer: boolean;
+  readonly canOperate: boolean;
+  /** The issuers whose keys they have; any of them if it does not say. */
+  readonly issuers?: readonly string[] | undefined;
+}
+
 /** A person who is signed in to the console. */
 export interface ConsoleSession {
-  readonly user: string;
+  readonly person: Person;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
   readonly untilMs: number;
+  /** It ends if it is not used for so long. */
+  readonly idleMs: number;
+  usedMs: number;
   /** What the next page says once, after a form was sent. */
   said?: Said | undefined;
 }
@@ -17,22 +29,24 @@ export interface Said {
   readonly difference?: readonly string[];
 }
 
-const SESSION_MS = 12 * 3_600_000;
+const LINK_SESSION_MS = 12 * 3_600_000;
+const LOGIN_SESSION_MS = 8 * 3_600_000;
+const LOGIN_IDLE_MS = 3_600_000;
 const ENTRY_MS = 3_600_000;
-const MAX_SESSIONS = 100;
+const MAX_SESSIONS = 1000;
 
 /**
- * Sessions of one user on this machine. The link that opens one works once. All of it is in memory:
- * a restart signs everyone out.
+ * Who is signed in. A link opens one session of the user of this machine; people who log in get a
+ * shorter one. All of it is in memory: a restart signs everyone out.
  */
-export class LocalSessions {
+export class Sessions {
   readonly #clock: Clock;
-  readonly #user: string;
+  readonly #user: Person;
   readonly #entries = new Map<string, number>();
   readonly #sessions = new Map<string, ConsoleSession>();
 
   constructor(user: string, clock: Clock) {
-    this.#user = user;
+    this.#user = { name: user, canAnswer: true, canOperate: true };
     this.#clock = clock;
   }
 
@@ -47,15 +61,21 @@ export class LocalSessions {
   enter(entry: string): string | undefined {
     const untilMs = this.#entries.get(entry);
     this.#entries.delete(entry);
-    const now = this.#clock.now();
-    if (untilMs === undefined || untilMs < now) return undefined;
+    if (untilMs === undefined || untilMs < this.#clock.now()) return undefined;
+    return this.#open(this.#user, LINK_SESSION_MS, LINK_SESSION_MS);
+  }
+
+  /** Opens a session for a person who has logged in, and returns its secret. */
+  open(person: Person): string {
+    return this.#open(person, LOGIN_SESSION_MS, LOGIN_IDLE_MS);
+  }
+
+  #open(person: Person, lifetimeMs: number, idleMs: number): string {
     const [oldest] = this.#sessions.keys();
     if (this.#sessions.size >= MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
-    const secret = randomWord();
+    const [secret, usedMs] = [randomWord(), this.#clock.now()];
     const session: ConsoleSession = {
-      user: this.#user,
-      formToken: randomWord(),
-      untilMs: now + SESSION_MS,
+      ...{ person, formToken: randomWord(), untilMs: usedMs + lifetimeMs, idleMs, usedMs },
     };
     this.#sessions.set(secret, session);
     return secret;
@@ -63,11 +83,25 @@ export class LocalSessions {
 
   find(secret: string | undefined): ConsoleSession | undefined {
     const session = secret === undefined ? undefined : this.#sessions.get(secret);
-    return session !== undefined && session.untilMs > this.#clock.now() ? session : undefined;
+    const now = this.#clock.now();
+    if (session === undefined || session.untilMs <= now) return undefined;
+    if (session.usedMs + session.idleMs <= now) return undefined;
+    session.usedMs = now;
+    return session;
+  }
+
+  /** Ends one session, or every session of its person. */
+  close(secret: string | undefined, everywhere: boolean): void {
+    const name = this.#sessions.get(secret ?? '')?.person.name;
+    this.#sessions.delete(secret ?? '');
+    if (!everywhere) return;
+    for (const [other, { person }] of this.#sessions)
+      if (person.name === name) this.#sessions.delete(other);
   }
 }
 
-function randomWord(): string {
+/** A secret that cannot be guessed. */
+export function randomWord(): string {
   return randomBytes(32).toString('base64url');
 }
 

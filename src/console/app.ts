@@ -1,15 +1,23 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { getCookie, setCookie } from 'hono/cookie';
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import type { Policy } from '../protocol/frame.ts';
+import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { type ConsoleSession, isSameWord, LocalSessions, SECURITY_HEADERS } from './access.ts';
-import { EventStream } from './events.ts';
+import {
+  type ConsoleSession,
+  isSameWord,
+  type Person,
+  SECURITY_HEADERS,
+  Sessions,
+} from './access.ts';
 import { type Html, html } from './html.ts';
 import { type PageOptions, page } from './layout.ts';
+import { addLogin, type ConsoleLogin } from './login.ts';
 import { addPages } from './pages.ts';
 
 /** What the console needs. */
@@ -22,9 +30,18 @@ export interface ConsoleOptions {
   readonly origin: string;
   /** Public keys of issuers, and whose they are: a browser with one of these keys can sign. */
   readonly issuers: Readonly<Record<string, string>>;
-  /** As whom answers are recorded that carry no signature, such as declining. */
+  /**
+   * Who the one-time link signs in: answers that carry no signature, such as declining, are recorded
+   * under this name.
+   */
   readonly user: string;
+  /** Who may approve what: shown beside what is to be approved. */
+  readonly policy?: Policy;
+  /** How other people sign in, and who they are; they cannot unless it says. */
+  readonly login?: ConsoleLogin;
   readonly clock?: Clock;
+  /** What tells pages about changes, if it is shared with the API; a new one unless said. */
+  readonly events?: EventStream;
 }
 
 /** What a handler knows about the one who asks. */
@@ -33,8 +50,7 @@ export interface Env {
 }
 
 /** What the pages work with. */
-export interface Console extends Required<ConsoleOptions> {
-  readonly events: EventStream;
+export interface Console extends Required<Omit<ConsoleOptions, 'login'>> {
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
 }
 
@@ -48,7 +64,9 @@ export interface ConsoleApp extends AsyncDisposable {
   createLink(): string;
 }
 
-const COOKIE = 'effectmatch_session';
+/** A browser sends the first one only over https, and only to the host that set it. */
+const COOKIES = { secure: '__Host-effectmatch', local: 'effectmatch_session' };
+const MAX_LOGIN = 64 * 1024;
 const MAX_BODY = 64 * 1024 * 1024;
 const ASSETS = ['console.css', 'console.js', 'signer.js', 'icon.svg'] as const;
 const TYPES: Readonly<Record<string, string>> = {
@@ -60,20 +78,28 @@ const TYPES: Readonly<Record<string, string>> = {
 /** The console of a deployment whose requests are open. Dispose of it before the requests. */
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
-  const sessions = new LocalSessions(user, clock);
-  const events = new EventStream(requests);
+  const sessions = new Sessions(user, clock);
+  const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
-  guard(app, origin, sessions);
-  addPages(app, { ...options, clock, events, show: showWith(requests) });
+  guard(app, { ...options, clock }, sessions);
+  const { policy = { version: 1, issuers: {} } } = options;
+  addPages(app, { ...options, policy, clock, events, show: showWith(requests) });
   return {
     fetch: (request) => app.fetch(request),
     createLink: () => `${origin}/enter/${sessions.createEntry()}`,
-    [Symbol.asyncDispose]: () => events.close(),
+    [Symbol.asyncDispose]: async () => {
+      if (options.events === undefined) await events.close();
+    },
   };
 }
 
 /** What every request must pass before it reaches a page. */
-function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
+function guard(
+  app: Hono<Env>,
+  options: ConsoleOptions & { readonly clock: Clock },
+  sessions: Sessions,
+): void {
+  const { origin, login, issuers, clock } = options;
   const { host } = new URL(origin);
   app.use(async (c, next) => {
     await next();
@@ -93,37 +119,100 @@ function guard(app: Hono<Env>, origin: string, sessions: LocalSessions): void {
     return await next();
   });
   for (const name of ASSETS) addAsset(app, name);
+  const cookie = sessionCookie(origin);
+  const welcome = (c: Context<Env>, secret: string, to: string) => {
+    cookie.set(c, secret);
+    // A redirect would lose a strict cookie where the link was opened from another page; this page
+    // opens the next one by itself.
+    c.header('refresh', `0; url=${to}`);
+    return c.html(bare('Signed in', html`<a href="${to}">Go on</a>`));
+  };
+  addEntry(app, sessions, welcome);
+  if (login !== undefined) {
+    app.use('/login/passkey', bodyLimit({ maxSize: MAX_LOGIN }));
+    addLogin(app, login, {
+      ...{ origin, clock, issuers, page: bare },
+      welcome: (c, person: Person, to) => welcome(c, sessions.open(person), to),
+    });
+  }
+  demandSession(app, sessions, { cookie, hasLogin: login !== undefined });
+  // Only now: the limit keeps a body of unknown length in memory, and strangers must not fill it.
+  app.use(bodyLimit({ maxSize: MAX_BODY }));
+  demandOwnForm(app, origin);
+  app.post('/logout', async (c) => {
+    const { everywhere } = await c.req.parseBody();
+    sessions.close(cookie.read(c), everywhere !== undefined);
+    cookie.remove(c);
+    return c.html(bare('Signed out', html`<a href="/">Sign in again</a>`));
+  });
+}
+
+/** The link that signs in the user of this machine. */
+function addEntry(
+  app: Hono<Env>,
+  sessions: Sessions,
+  welcome: (c: Context<Env>, secret: string, to: string) => Response | Promise<Response>,
+): void {
   app.get('/enter/:entry', (c) => {
     // Programs that preview a link must not use it up.
     if (c.req.method === 'HEAD') return c.body(null, 405);
     const secret = sessions.enter(c.req.param('entry'));
     if (secret === undefined) return c.html(bare('This link was used', instructions()), 401);
-    setCookie(c, COOKIE, secret, { httpOnly: true, sameSite: 'Strict', path: '/' });
-    // A redirect would lose a strict cookie where the link was opened from another page; this page
-    // opens the inbox by itself.
-    c.header('refresh', '0; url=/');
-    return c.html(bare('Signed in', html`<a href="/">Open the inbox</a>`));
+    return welcome(c, secret, '/');
   });
+}
+
+/** The cookie that carries a session: scripts cannot read it, and other sites do not send it. */
+function sessionCookie(origin: string) {
+  const secure = origin.startsWith('https:');
+  const name = secure ? COOKIES.secure : COOKIES.local;
+  return {
+    read: (c: Context<Env>) => getCookie(c, name),
+    set: (c: Context<Env>, secret: string) =>
+      setCookie(c, name, secret, { httpOnly: true, sameSite: 'Strict', path: '/', secure }),
+    remove: (c: Context<Env>) => deleteCookie(c, name, { path: '/', secure }),
+  };
+}
+
+function demandSession(
+  app: Hono<Env>,
+  sessions: Sessions,
+  { cookie, hasLogin }: { cookie: ReturnType<typeof sessionCookie>; hasLogin: boolean },
+): void {
   app.use(async (c, next) => {
-    const session = sessions.find(getCookie(c, COOKIE));
+    const session = sessions.find(cookie.read(c));
+    if (session === undefined && hasLogin && c.req.method === 'GET' && c.req.path !== '/events') {
+      const { pathname, search } = new URL(c.req.url);
+      return c.redirect(`/login?${new URLSearchParams({ to: pathname + search }).toString()}`, 302);
+    }
     if (session === undefined) return c.html(bare('Not signed in', instructions()), 401);
     c.set('session', session);
     return await next();
   });
-  // Only now: the limit keeps a body of unknown length in memory, and strangers must not fill it.
-  app.use(bodyLimit({ maxSize: MAX_BODY }));
+}
+
+/** A form counts if it comes from a page of this session, and if its person may do what it asks. */
+function demandOwnForm(app: Hono<Env>, origin: string): void {
   app.on('POST', '*', async (c, next) => {
     const from = c.req.header('origin') ?? c.req.header('referer') ?? '';
     const form = await c.req.parseBody();
     const isOwn = from === origin || from.startsWith(`${origin}/`);
-    if (!isOwn || !isSameWord(String(form.form ?? ''), c.get('session').formToken))
+    const { formToken, person } = c.get('session');
+    if (!isOwn || !isSameWord(String(form.form ?? ''), formToken))
       return c.html(bare('Refused', 'This form was not sent from a page of yours.'), 403);
+    if (!mayPost(person, c.req.path))
+      return c.html(bare('Refused', 'You may read this, and not answer it.'), 403);
     return await next();
   });
 }
 
+function mayPost({ canAnswer, canOperate }: Person, path: string): boolean {
+  if (path === '/logout') return true;
+  return path.startsWith('/operations') ? canOperate : canAnswer;
+}
+
 function instructions(): Html {
-  return html`Each link signs in once. Press Enter where <code>effectmatch serve</code> runs: it prints a new one.`;
+  return html`<p>Each link signs in once. Press Enter where <code>effectmatch serve</code> runs: it prints a new one.</p>`;
 }
 
 function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
@@ -137,8 +226,9 @@ function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
 /** The frame around a page, with how many requests wait. */
 function showWith(requests: Requests): Console['show'] {
   return async (c, options, content) => {
-    const { user } = c.get('session');
-    const text = page({ ...options, waiting: await requests.countWaiting(), user }, content);
+    const { person, formToken } = c.get('session');
+    const waiting = await requests.countWaiting();
+    const text = page({ ...options, waiting, user: person.name, formToken }, content);
     return c.html(text);
   };
 }
@@ -149,11 +239,12 @@ function bare(title: string, words: string | Html): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · EffectMatch</title><link rel="stylesheet" href="/assets/console.css">
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml"></head>
-<body><main><h1>${title}</h1><p>${words}</p></main></body></html>
+<body class="bare"><main><h1>${title}</h1>${typeof words === 'string' ? html`<p>${words}</p>` : words}</main></body></html>
 `.text;
 }
 
-function statusOf(code: ErrorCode): 400 | 404 | 409 | 503 {
+function statusOf(code: ErrorCode): 400 | 403 | 404 | 409 | 503 {
+  if (code === 'ERR_EM_ACCESS_REFUSED') return 403;
   if (code === 'ERR_EM_NOT_FOUND') return 404;
   if (code === 'ERR_EM_REQUEST_CLOSED') return 409;
   return code === 'ERR_EM_INPUT_INVALID' ? 400 : 503;

@@ -11,6 +11,8 @@ export interface PageOptions {
   readonly waiting: number;
   /** Who is signed in. */
   readonly user: string;
+  /** Proves that a form comes from a page of this session. */
+  readonly formToken: string;
   /** Said once at the top, after something was done or refused. */
   readonly notice?: { readonly tone: 'good' | 'bad'; readonly text: string } | undefined;
 }
@@ -23,7 +25,7 @@ const SECTIONS: readonly (readonly [Section, string, string])[] = [
 
 /** A whole page. Scripts only refresh it: everything can be read without them. */
 export function page(options: PageOptions, content: Html): string {
-  const { title, section, waiting, user, notice } = options;
+  const { title, section, waiting, user, formToken, notice } = options;
   const links = SECTIONS.map(([name, path, label]) => {
     const count = name === 'inbox' && waiting > 0 && html`<span class="count">${waiting}</span>`;
     const current = name === section && html` aria-current="page"`;
@@ -46,7 +48,9 @@ export function page(options: PageOptions, content: Html): string {
 <header class="bar">
 <a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="20" height="20">EffectMatch</a>
 <nav aria-label="Sections">${links}</nav>
-<span class="user">${user}</span>
+<details class="user"><summary>${user}</summary>
+<form method="post" action="/logout"><input type="hidden" name="form" value="${formToken}">
+<button>Sign out</button> <button name="everywhere" value="yes">Sign out everywhere</button></form></details>
 </header>
 <main id="content">
 ${notice && html`<p class="notice ${notice.tone}" role="status">${notice.text}</p>`}

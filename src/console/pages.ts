@@ -3,10 +3,12 @@ import { EffectMatchError } from '../errors.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { type ApprovalRequest, isRequestState } from '../requests/request.ts';
+import { type ApprovalRequest, isFinal, isRequestState } from '../requests/request.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Said } from './access.ts';
+import type { Person, Said } from './access.ts';
+import { addAnswers } from './answers.ts';
 import type { Console, Env } from './app.ts';
+import { bulkPage } from './bulk.ts';
 import { history, occurrencePage } from './history.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
 import { operationsPage } from './operations.ts';
@@ -14,6 +16,8 @@ import { fileOf, requestPage } from './request-page.ts';
 
 const PAGE = 50;
 const HISTORY_ROWS = 400;
+const EARLIER = 100;
+const BULK_READ = 500;
 
 /** Every page, what it needs, and what its forms do. */
 export function addPages(app: Hono<Env>, site: Console): void {
@@ -23,27 +27,18 @@ export function addPages(app: Hono<Env>, site: Console): void {
     const { id, proposal } = await site.requests.get(c.req.param('id'));
     return download(fileOf(id), proposal);
   });
-  app.post('/requests/:id/license', (c) =>
-    answer(c, async (id, form) => {
-      const { license } = form;
-      const text = license instanceof File ? await license.text() : String(license ?? '');
-      await site.requests.answer(id, parseJson(text));
-      return { notice: good('Approved. It is executed now.') };
-    }),
-  );
-  app.post('/requests/:id/decline', (c) =>
-    answer(c, async (id, form) => {
-      const { user } = c.get('session');
-      await site.requests.decline(id, { by: user, reason: String(form.reason ?? '') });
-      return { notice: good('Declined. The agent is told why.') };
-    }),
-  );
-  app.post('/requests/:id/renew', (c) =>
-    answer(c, async (id) => {
-      const { difference } = await site.requests.renew(id);
-      return { notice: good('Proposed again from the state as it is now.'), difference };
-    }),
-  );
+  app.get('/requests/:id/license.json', async (c) => {
+    const { first } = await site.requests.get(c.req.param('id'));
+    if (first === undefined) throw notFound('license that waits for a second signature');
+    return download('license.json', first);
+  });
+  addAnswers(app, site);
+  // Looking is what finds out that a request is stale; the page then hears of it as of any change.
+  app.get('/requests/:id/check', async (c) => {
+    await current(site, c.req.param('id'));
+    return c.body(null, 204);
+  });
+  app.get('/bulk/:operation', (c) => showBulk(c, site));
   app.get('/history', async (c) => {
     const rows = await site.runtime.ledgers.journal({ last: true, limit: HISTORY_ROWS });
     const verdicts = rows.flatMap((row): readonly Terminal[] =>
@@ -63,7 +58,11 @@ export function addPages(app: Hono<Env>, site: Console): void {
   app.get('/events', (c) => {
     // Without a body nothing would end the listener.
     if (c.req.method === 'HEAD') return c.body(null, 204);
-    const opened = site.events.open(c.req.raw.signal);
+    const opened = site.events.open({
+      name: c.get('session').person.name,
+      signal: c.req.raw.signal,
+      write: ({ id }) => `event: request\ndata: ${id}\n\n`,
+    });
     return opened ?? c.text('too many pages listen; reload this one instead', 503);
   });
 }
@@ -88,24 +87,57 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   const rest = { ...filter, ...(last !== undefined && { after: last }) };
   const next = last === undefined ? undefined : `/?${new URLSearchParams(rest).toString()}`;
   const content = inbox({ requests, filter, nowMs: site.clock.now(), next });
-  return await site.show(c, { title: 'Inbox', section: 'inbox' }, content);
+  const notice = takeSaid(c)?.notice;
+  return await site.show(c, { title: 'Inbox', section: 'inbox', notice }, content);
 }
 
 async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const request = await current(site, c.req.param('id') ?? '');
   const part = Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
+  const find = (c.req.query('find') ?? '').slice(0, 200);
+  const order = c.req.query('order') === 'proposed' ? 'proposed' : 'extreme';
+  const view = { part, find, order } as const;
   const session = c.get('session');
-  const { formToken } = session;
-  // A page that refreshes itself keeps what it says; only a new page may take it.
-  const isNew = c.req.header('effectmatch-refresh') === undefined;
-  const said = isNew ? session.said : undefined;
-  if (isNew) session.said = undefined;
+  const { formToken, person } = session;
+  const said = takeSaid(c);
   const nowMs = site.clock.now();
   const difference = said?.difference;
-  const { issuers } = site;
-  const content = requestPage({ request, formToken, issuers, nowMs, part, difference });
+  const issuers = keysOf(person, site.issuers);
+  const { policy } = site;
+  const earlier = await earlierOf(site, request);
+  const content = requestPage({
+    ...{ request, formToken, person, issuers, policy, earlier, nowMs, view, difference },
+  });
   const title = request.operation ?? `Change in ${request.adapter}`;
   return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
+}
+
+/** What became of the last requests for the same operation. */
+async function earlierOf({ requests }: Console, request: ApprovalRequest) {
+  const { operation, adapter, id } = request;
+  if (operation === undefined) return [];
+  const found = await requests.list({ adapter, limit: EARLIER });
+  return found.filter(
+    (other) => other.operation === operation && other.id !== id && isFinal(other.state),
+  );
+}
+
+async function showBulk(c: Context<Env>, site: Console): Promise<Response> {
+  const operation = c.req.param('operation') ?? '';
+  const { formToken, person } = c.get('session');
+  const found = await site.requests.list({ state: 'pending', limit: BULK_READ });
+  const requests = found.filter((request) => request.operation === operation).slice(0, PAGE);
+  const content = bulkPage({
+    ...{ operation, requests, formToken, person, nowMs: site.clock.now() },
+    issuers: keysOf(person, site.issuers),
+  });
+  return await site.show(c, { title: operation, section: 'inbox' }, content);
+}
+
+/** The keys that a person may have; every one if it is not known which. */
+function keysOf({ issuers }: Person, keys: Console['issuers']): Console['issuers'] {
+  if (issuers === undefined) return keys;
+  return Object.fromEntries(Object.entries(keys).filter(([, name]) => issuers.includes(name)));
 }
 
 /** Where it stands now; if the backend cannot be asked, where it stood last. */
@@ -114,24 +146,13 @@ async function current({ requests }: Console, id: string): Promise<ApprovalReque
   return await requests.recheck(id).catch(() => known);
 }
 
-type Form = Record<string, string | File | (string | File)[]>;
-
-const good = (text: string) => ({ tone: 'good', text }) as const;
-
-/** Does what a form asks for; the page of the request then says what was done or refused. */
-async function answer(
-  c: Context<Env>,
-  work: (id: string, form: Form) => Promise<Said>,
-): Promise<Response> {
-  const id = c.req.param('id') ?? '';
+/** A page that refreshes itself keeps what it says; only a new page may take it. */
+function takeSaid(c: Context<Env>): Said | undefined {
+  if (c.req.header('effectmatch-refresh') !== undefined) return undefined;
   const session = c.get('session');
-  try {
-    session.said = await work(id, await c.req.parseBody());
-  } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_NOT_FOUND') throw error;
-    session.said = { notice: { tone: 'bad', text: `${error.code}: ${error.message}` } };
-  }
-  return c.redirect(`/requests/${encodeURIComponent(id)}`, 303);
+  const { said } = session;
+  session.said = undefined;
+  return said;
 }
 
 async function showOccurrence(c: Context<Env>, site: Console): Promise<Response> {
@@ -177,14 +198,6 @@ function download(name: string, content: unknown): Response {
     'content-disposition': `attachment; filename="${name}"`,
   };
   return new Response(JSON.stringify(content), { headers });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the file is not a license: it is not JSON');
-  }
 }
 
 function notFound(what: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {

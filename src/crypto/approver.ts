@@ -5,6 +5,7 @@ import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { isName, nameSchema } from '../protocol/record.ts';
 import { choice, closed, readOnce, text } from '../protocol/schema.ts';
 import { formatPrivateKey, keyId, parsePrivateKey } from './approver-key.ts';
+import { parseCountersignable } from './countersign.ts';
 import { type SignOptions, writeLicense } from './license.ts';
 import { parseProposal } from './proposal.ts';
 import { randomIds } from './random-ids.ts';
@@ -68,6 +69,11 @@ export interface Approver {
    * says so, and the signature covers all of it.
    */
   sign(proposal: Proposal, options: SignOptions): SignedLicense;
+  /**
+   * Adds a second signature to a license that another person signed. It is rendered again as for
+   * `sign`, and covers the same license: when it ends and how often it counts stay as they are.
+   */
+  countersign(signed: SignedLicense | unknown): SignedLicense;
 }
 
 /**
@@ -102,6 +108,15 @@ export function approver(options: {
       };
       const license = writeLicense(draft, signer, options);
       return { license, approved, signature: signLicense(key, license) };
+    },
+    countersign(signed) {
+      const { license, approved, signature } = parseCountersignable(signed);
+      if (license.issuer === issuer || license.key === publicKey.id) {
+        const message = `${license.issuer} signed it first; a second person has to sign it now`;
+        throw new EffectMatchError('ERR_EM_USAGE', message);
+      }
+      const second = { issuer, key: publicKey.id, signature: signLicense(key, license) };
+      return { license, approved, signature, second };
     },
   };
 }

@@ -1,13 +1,20 @@
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { EffectMatchError } from '../errors.ts';
-import { type License, licenseRecord, type SignedLicense } from '../protocol/license.ts';
+import {
+  type License,
+  licenseRecord,
+  type SecondSignature,
+  type SignedLicense,
+} from '../protocol/license.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
-import { parsePublicKey } from './approver-key.ts';
+import { type Digest, digestSchema, nameSchema } from '../protocol/record.ts';
+import { closed, readOnce, text } from '../protocol/schema.ts';
 import { decodeBase64url } from './base64url.ts';
+import { digestRecord } from './digest.ts';
 import { readFields } from './handover.ts';
+import { parseIssuerKey } from './issuer-key.ts';
 import { signedText } from './license.ts';
-
-export { keyId, parsePublicKey } from './approver-key.ts';
+import { isAssertion, verifyAssertion } from './passkey.ts';
 
 const SIGNATURE_BYTES = 64;
 
@@ -18,41 +25,72 @@ export function signLicense(key: KeyObject, license: License): string {
 
 /**
  * Whether one of these public keys, the one that the license itself names, signed this license. A
- * signature that is not exactly 64 bytes in canonical base64url is refused. It covers the
- * license alone: that `approved` is the outcome whose digest the license carries is a comparison of
- * its own.
+ * signature is exactly 64 bytes in canonical base64url, or the assertion of a passkey. It covers the
+ * license alone: that `approved` is the outcome whose digest the license carries is checked
+ * separately.
  */
 export function verifyLicense(publicKeys: readonly string[], signed: SignedLicense): boolean {
-  const key = publicKeys.map(parsePublicKey).find(({ id }) => id === signed.license.key);
-  const signature = decodeBase64url(signed.signature, SIGNATURE_BYTES);
-  if (key === undefined || signature === undefined) return false;
-  return verify(null, signedBytes(signed.license), key.key, signature);
+  return isSignedBy(publicKeys, signed.license.key, signed);
+}
+
+/** Whether one of these public keys, the one that the second signature names, made it. */
+export function verifySecond(
+  publicKeys: readonly string[],
+  license: License,
+  { key, signature }: SecondSignature,
+): boolean {
+  return isSignedBy(publicKeys, key, { license, signature });
+}
+
+function isSignedBy(
+  publicKeys: readonly string[],
+  id: Digest,
+  { license, signature }: Pick<SignedLicense, 'license' | 'signature'>,
+): boolean {
+  const key = publicKeys.map(parseIssuerKey).find((candidate) => candidate.id === id);
+  if (key === undefined) return false;
+  if ('origin' in key) return verifyAssertion(key, digestRecord(licenseRecord, license), signature);
+  const bytes = decodeBase64url(signature, SIGNATURE_BYTES);
+  return bytes !== undefined && verify(null, signedBytes(license), key.key, bytes);
 }
 
 /**
  * Checks the form of what was handed over, as an object or as JSON text: exactly `license`,
- * `approved` and `signature`, each in its own form and size. Says nothing about who signed it;
- * `verifyLicense` does. Whether its constraints can be evaluated is asked after that: finding it
- * out costs something, and anybody can hand something over.
+ * `approved`, `signature` and perhaps `second`, each in its own form and size. Says nothing about
+ * who signed it; `verifyLicense` does. Whether its constraints can be evaluated is asked after
+ * that: finding it out costs something, and anyone can hand something over.
  */
 export function parseSignedLicense(input: unknown): SignedLicense {
-  const { license, approved, signature } = readFields('signed license', input, [
-    'license',
-    'approved',
-    'signature',
-  ]);
-  if (decodeBase64url(signature, SIGNATURE_BYTES) === undefined) {
-    throw new EffectMatchError(
-      'ERR_EM_RECORD_INVALID',
-      'signed license: the signature is not 64 bytes in base64url',
-    );
-  }
-  const outcome = approvedRecord.parse(approved);
-  return {
-    license: licenseRecord.parse(license),
-    approved: outcome,
-    signature: signature as string,
-  };
+  const fields = readFields<'license' | 'approved' | 'signature' | 'second'>(
+    'signed license',
+    input,
+    ['license', 'approved', 'signature'],
+    'second',
+  );
+  const signature = parseSignature(fields.signature);
+  const outcome = approvedRecord.parse(fields.approved);
+  const license = licenseRecord.parse(fields.license);
+  if (fields.second === undefined) return { license, approved: outcome, signature };
+  return { license, approved: outcome, signature, second: parseSecond(fields.second) };
+}
+
+const secondSchema = closed({ issuer: nameSchema, key: digestSchema, signature: text(1, 8192) });
+
+function parseSecond(input: unknown): SecondSignature {
+  const found = readOnce(secondSchema, input, 1);
+  if ('copy' in found) return { ...found.copy, signature: parseSignature(found.copy.signature) };
+  const where = ['second', ...found.path].join('.');
+  throw new EffectMatchError('ERR_EM_RECORD_INVALID', `signed license at ${where}: ${found.why}`);
+}
+
+function parseSignature(signature: unknown): string {
+  const isWellFormed =
+    decodeBase64url(signature, SIGNATURE_BYTES) !== undefined || isAssertion(signature);
+  if (isWellFormed) return signature as string;
+  throw new EffectMatchError(
+    'ERR_EM_RECORD_INVALID',
+    'signed license: the signature is neither 64 bytes in base64url nor a passkey assertion',
+  );
 }
 
 function signedBytes(license: License): Buffer {

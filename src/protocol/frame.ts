@@ -26,6 +26,8 @@ export const policyRecord = defineRecord(
         may: list(nameSchema, 0, 1000),
         sources: list(sourceSchema, 1, Number.POSITIVE_INFINITY),
         limits: optional(limitsSchema),
+        /** Issuers of whom one must sign too; absent where one signature is enough. */
+        second: optional(list(nameSchema, 1, 64)),
       }),
     ),
   }),

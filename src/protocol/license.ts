@@ -2,6 +2,7 @@ import { sourceSchema } from './frame.ts';
 import type { approvedRecord } from './manifest.ts';
 import type { Note } from './note.ts';
 import {
+  type Digest,
   defineRecord,
   digestSchema,
   instantSchema,
@@ -63,7 +64,20 @@ export type License = ReturnType<typeof licenseRecord.parse>;
 export interface SignedLicense {
   readonly license: License;
   readonly approved: ReturnType<typeof approvedRecord.parse>;
-  /** Ed25519 over the license's domain label and canonical text, base64url. */
+  /**
+   * Ed25519 over the license's domain label and canonical text, base64url; or the assertion of a
+   * passkey whose challenge is the license's digest.
+   */
+  readonly signature: string;
+  /** Another person's signature over the same license, where one is required. */
+  readonly second?: SecondSignature;
+}
+
+/** Who else signed a license, with which key. */
+export interface SecondSignature {
+  readonly issuer: string;
+  /** Digest of the public key. */
+  readonly key: Digest;
   readonly signature: string;
 }
 

@@ -9,6 +9,7 @@ import {
   occurrenceId,
   renderingDigest,
 } from '../crypto/digest.ts';
+import { verifySecond } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
@@ -91,13 +92,44 @@ function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): R
     const detail = `"${issuer}" is not a designated issuer of this deployment`;
     return { reason: 'issuer-unknown', detail };
   }
-  if (deployment.licenses.find(lineage, signed.signature) !== undefined) return undefined;
-  if (deployment.verifyLicense(keys, signed)) {
-    deployment.licenses.add(lineage, signed.signature);
-    return undefined;
+  const known = deployment.licenses.find(lineage, signed);
+  if (known === undefined && !deployment.verifyLicense(keys, signed)) {
+    const detail = `the signature is not by a registered key of "${issuer}"`;
+    return { reason: 'signature-invalid', detail };
   }
-  const detail = `the signature is not by a registered key of "${issuer}"`;
-  return { reason: 'signature-invalid', detail };
+  const refusal = checkSecond(deployment, signed, known !== undefined);
+  if (refusal === undefined && known === undefined) deployment.licenses.add(lineage, signed);
+  return refusal;
+}
+
+/**
+ * Whether a second person signed, where the issuer or the operation requires one. A second signature
+ * that is not required is checked too.
+ */
+function checkSecond(
+  { policy, operations, issuerKeys }: Deployment,
+  { license, second }: SignedLicense,
+  isVerified: boolean,
+): Refusal | undefined {
+  const { issuer, operation } = license;
+  const byOperation = operation === undefined ? undefined : operations.get(operation)?.second;
+  const required = [policy.issuers[issuer]?.second ?? [], byOperation ?? []];
+  if (second === undefined) {
+    const [names] = required.filter(({ length }) => length > 0);
+    if (names === undefined) return undefined;
+    const detail = `"${issuer}" signed; it also needs the signature of ${names.join(' or ')}`;
+    return refuse('second-missing', detail);
+  }
+  const isOther = second.issuer !== issuer && second.key !== license.key;
+  const isNamed = required.every((names) => names.length === 0 || names.includes(second.issuer));
+  if (!isOther || !isNamed) {
+    const detail = `"${second.issuer}" may not be the second person to sign this`;
+    return refuse('second-not-designated', detail);
+  }
+  const keys = issuerKeys.get(second.issuer) ?? [];
+  if (isVerified || verifySecond(keys, license, second)) return undefined;
+  const detail = `the second signature is not by a registered key of "${second.issuer}"`;
+  return refuse('second-invalid', detail);
 }
 
 /** What an attempt needs to be granted authority. */
@@ -244,12 +276,14 @@ function checkTerms(
   attempt: Attempt,
   action: unknown,
 ): Refusal | undefined {
-  const { license } = attempt.signed;
-  const issuer = deployment.policy.issuers[license.issuer] as Policy['issuers'][string];
+  const { license, second } = attempt.signed;
+  const { issuers } = deployment.policy;
+  const issuer = issuers[license.issuer] as Policy['issuers'][string];
   return (
     checkDesignation(deployment, attempt, issuer) ??
     checkOutcome(deployment, attempt) ??
     checkExtent(attempt, issuer) ??
+    checkSecondTerms(attempt, second && issuers[second.issuer]) ??
     checkPresupposed(deployment, attempt, action) ??
     checkTime(deployment, attempt)
   );
@@ -269,6 +303,20 @@ export function issuersFor(
     return isDesignated && findExceeded(terms.limits ?? {}, draft, approved) === undefined;
   });
   return able.map(([issuer]) => issuer);
+}
+
+/** The second person signs within their own rights: adapter, source and limits. */
+function checkSecondTerms(
+  attempt: Attempt,
+  issuer: Policy['issuers'][string] | undefined,
+): Refusal | undefined {
+  if (issuer === undefined) return undefined;
+  const { adapter, source } = attempt.license;
+  if (issuer.may.includes(adapter) && issuer.sources.includes(source))
+    return checkExtent(attempt, issuer);
+  const name = attempt.signed.second?.issuer;
+  const detail = `"${name}" may not approve changes on "${adapter}" from source "${source}"`;
+  return refuse('second-not-designated', detail);
 }
 
 /** Whether this issuer may approve for this adapter, from this source, by this operation. */
@@ -304,7 +352,7 @@ function checkOutcome(
   const isSigned = digestRecord(approvedRecord, approved) === license.approved;
   if (!isSigned || approved.adapter !== license.adapter)
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
-  const checked = licenses.find(lineage, signed.signature);
+  const checked = licenses.find(lineage, signed);
   const unsound = checked?.isSound === true ? undefined : findUnsound(admitted, signed);
   if (unsound !== undefined) return unsound;
   if (checked !== undefined) checked.isSound = true;
@@ -394,7 +442,8 @@ export interface Stated {
 
 /**
  * The deployment that an approval was made for, and the action where it names one. Both may have
- * changed since it was signed, so they are checked before the claim and again at the final gate.
+ * changed since it was signed, so they are checked before the claim and again at the final gate. A
+ * task has no action, and needs a license that is bound to none.
  */
 export function checkPresupposed(
   deployment: Deployment,
@@ -418,11 +467,15 @@ export function checkPresupposed(
     return refuse('frame-changed', detail);
   }
   if (license.action === undefined) return undefined;
+  if (action === undefined) return refuse('other-action', BOUND_TO_ONE);
   const tried = admitted.adapter.describeAction(action);
   if (actionDigest(tried, approved.salt) === license.action) return undefined;
   const detail = withTried(admitted, 'the license is bound to another action', tried);
   return refuse('other-action', detail);
 }
+
+const BOUND_TO_ONE =
+  'the license is bound to one action, and the calls of a task are not known in advance; run that action with execute';
 
 /** Whether a later plan was announced for the task since. */
 export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {

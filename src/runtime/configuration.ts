@@ -21,10 +21,13 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   requests: true,
   workflows: true,
   agents: true,
+  console: true,
   telemetry: true,
   recoverAtStart: true,
 };
-const ISSUER: OptionNames<IssuerConfig> = { key: true, may: true, sources: true, limits: true };
+const ISSUER: OptionNames<IssuerConfig> = {
+  ...{ key: true, may: true, sources: true, limits: true, second: true },
+};
 const OPERATOR = { key: true } as const;
 
 /**

@@ -8,7 +8,12 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './attempt.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
-import { type ExecuteOptions, executeSigned, type OccurrenceOptions } from './execute.ts';
+import {
+  type ExecuteOptions,
+  executeSigned,
+  type OccurrenceOptions,
+  type Submitted,
+} from './execute.ts';
 import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
 import { pauseForChange } from './wait.ts';
@@ -55,15 +60,16 @@ export async function ensure(
   signal?.throwIfAborted();
   const waitUntil = deadlineIn(deployment.clock, waitMs);
   const once = { occurrence, ...(revision !== undefined && { revision }) };
+  const submitted = { kind: 'action', untrusted: action } as const;
   // The verdict about one action says nothing about another one. It is refused before the claim.
   if (isOtherAction(deployment, signed, action))
-    return { ...(await executeSigned(deployment, signed, action, once)), earlier: false };
+    return { ...(await executeSigned(deployment, signed, submitted, once)), earlier: false };
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     const holder = await deployment.ledgers.holder(occurrence);
     const found =
       holder === undefined
-        ? await execute(deployment, signed, action, once)
+        ? await execute(deployment, signed, submitted, once)
         : await findVerdict(deployment, holder);
     if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
     if (isOver(deployment.clock, waitUntil)) throw stillOpen(occurrence, found.why);
@@ -103,10 +109,10 @@ const EXECUTING = {
 async function execute(
   deployment: Deployment,
   signed: SignedLicense,
-  action: unknown,
+  submitted: Submitted,
   once: OccurrenceOptions & { readonly occurrence: OccurrenceId },
 ): Promise<Found> {
-  const terminal = await executeSigned(deployment, signed, action, once);
+  const terminal = await executeSigned(deployment, signed, submitted, once);
   const ended = { kind: 'ended', terminal, isEarlier: false } as const;
   if (terminal.kind !== 'rejected' || terminal.claim !== undefined) return ended;
   const isTaken = (await deployment.ledgers.holder(once.occurrence)) !== undefined;

@@ -62,9 +62,14 @@ export interface Operation<Input = unknown> {
   /** The action that carries it out. The license is bound to it unless `bindAction` is false. */
   action(input: Input): unknown;
   readonly bindAction?: boolean | undefined;
+  /** Issuers of whom one must sign too, next to the one that approves. */
+  readonly second?: readonly string[] | undefined;
 }
 
-const FIELDS = ['name', 'adapter', 'input', 'version', 'reads', 'approve', 'action', 'bindAction'];
+const FIELDS = [
+  ...['name', 'adapter', 'input', 'version', 'reads', 'approve', 'action'],
+  ...['bindAction', 'second'],
+];
 
 /** Checks an operation contract and freezes it. Give it to the configuration under its own name. */
 export function defineOperation<Input>(operation: Operation<Input>): Operation<Input> {
@@ -117,12 +122,13 @@ export function identifyOperations(
   const own = [...operations].filter((operation) => operation.adapter === adapter);
   if (own.length === 0) return undefined;
   const facts = own.map(
-    ({ name, version = null, input, reads, approve, action, bindAction = true }) => ({
+    ({ name, version = null, input, reads, approve, action, bindAction = true, second }) => ({
       name,
       version,
       schema: input['~standard'].vendor,
       code: [reads, approve, action].map((part) => part?.toString().toWellFormed() ?? null),
       bindAction,
+      ...(second !== undefined && { second: [...second] }),
     }),
   );
   const sorted = facts.sort((a, b) => (a.name < b.name ? -1 : 1));

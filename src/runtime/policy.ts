@@ -1,6 +1,6 @@
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import { parseDuration } from '../crypto/duration.ts';
-import { keyId } from '../crypto/signature.ts';
+import { issuerKeyId } from '../crypto/issuer-key.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Op } from '../protocol/effect.ts';
 import { type Policy, policyRecord, type Source } from '../protocol/frame.ts';
@@ -50,14 +50,18 @@ export interface LimitsConfig {
 }
 
 /**
- * Who may approve: the public key (several while keys rotate) and the adapters it may approve for.
+ * Who may approve: the public key (several while keys rotate, or a person has several) and the
+ * adapters it may approve for.
  */
 export interface IssuerConfig {
+  /** `ed25519:…`, or `passkey:…` as the console shows it. */
   readonly key: string | readonly string[];
   readonly may: readonly string[];
   /** Where this issuer's approvals may come from; a rehearsed one must be allowed here. */
   readonly sources?: readonly Source[];
   readonly limits?: LimitsConfig;
+  /** Issuers of whom one must sign too, before anything that this one approves is executed. */
+  readonly second?: readonly string[];
 }
 
 interface Configured {
@@ -91,17 +95,37 @@ export function policyOf(config: Configured): Policy {
         `issuer "${name}" may approve operation "${stray}", but none of that name is configured`,
       );
     }
+    checkSecond(`issuer "${name}"`, issuer.second, Object.keys(config.issuers), name);
   }
-  const issuers = Object.entries(config.issuers).map(([name, { key, may, sources, limits }]) => [
-    name,
-    {
-      keys: [key].flat().map(keyId),
+  const issuers = Object.entries(config.issuers).map(([name, issuer]) => {
+    const { key, may, sources, limits, second } = issuer;
+    const entry = {
+      keys: [key].flat().map(issuerKeyId),
       may: [...may],
       sources: [...(sources ?? ['manifest', 'contract'])],
       ...(limits !== undefined && { limits: limitsOf(name, limits) }),
-    },
-  ]);
+      ...(second !== undefined && { second: [...second] }),
+    };
+    return [name, entry] as const;
+  });
   return parsePolicy({ version: 1, issuers: Object.fromEntries(issuers) });
+}
+
+/** A second signature that only the first signer could give would never arrive. */
+function checkSecond(
+  what: string,
+  second: readonly string[] | undefined,
+  issuers: readonly string[],
+  self?: string,
+): void {
+  if (second === undefined) return;
+  if (!Array.isArray(second) || second.length === 0)
+    throw invalid(`${what} has a \`second\` that names no issuer; list who must sign too`);
+  const stray = second.find((name) => !issuers.includes(name) || name === self);
+  if (stray === self && self !== undefined)
+    throw invalid(`${what} names itself as the second person; name other issuers`);
+  if (stray !== undefined)
+    throw invalid(`${what} needs a second signature by "${stray}", who is not an issuer`);
 }
 
 function parsePolicy(policy: unknown): Policy {
@@ -208,7 +232,8 @@ function hasColumn({ columns, key, volatile }: Target, column: string): boolean 
 /** The configured operations by name. */
 export function operationsOf(config: Configured): ReadonlyMap<string, Operation> {
   const operations = new Map(Object.entries(config.operations ?? {}));
-  for (const [key, { name, adapter }] of operations) {
+  for (const [key, { name, adapter, second }] of operations) {
+    checkSecond(`operation "${name}"`, second, Object.keys(config.issuers));
     if (key !== name)
       throw invalid(`operation "${name}" is configured as "${key}"; use its own name`);
     if (!Object.hasOwn(config.adapters, adapter)) {

@@ -1,3 +1,5 @@
+import type { AgentConfig } from '../access/configuration.ts';
+import type { ConsoleConfig } from '../console/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
 import type { JournalVerdict, Ledgers, LedgersFactory } from '../contract/ledgers.ts';
@@ -13,7 +15,6 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
-import type { AgentConfig } from '../mcp/configuration.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Acknowledgement } from '../protocol/continuation.ts';
@@ -40,6 +41,7 @@ import {
   openContinuations,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
+import { type Draft, type DraftOptions, openDraft } from './draft.ts';
 import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -57,6 +59,7 @@ import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
 import { reopenContinuation } from './reopen.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
+import { openTask, runTask, type Task, type TaskOptions } from './task.ts';
 import { quietly, type Telemetry, traced } from './telemetry.ts';
 import { type VerdictWaitOptions, waitForVerdict } from './wait.ts';
 
@@ -94,6 +97,8 @@ export interface RuntimeConfig {
   readonly requests?: RequestsConfig;
   /** The workflows of the deployment; see `effectmatch/workflow`. */
   readonly workflows?: WorkflowsConfig;
+  /** Where `effectmatch serve` is reached and who may sign in; see `effectmatch/console`. */
+  readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
   /**
@@ -156,8 +161,29 @@ export interface Runtime extends AsyncDisposable {
     options?: EnsureOptions,
   ): Promise<Ensured>;
   /**
+   * Opens a task under the license: a private candidate that takes call after call, is compared
+   * with the approval once, by `finish`, and is made durable or given up as a whole. Returns the
+   * recorded terminal instead if the license is refused or no candidate can be held.
+   */
+  open(license: SignedLicense | unknown, options?: TaskOptions): Promise<Task | Terminal>;
+  /**
+   * Opens a task, runs `work` with it, and finishes it when `work` returns. If `work` throws, the
+   * task is discarded and the error is thrown again. At the deadline, when the calls are used up or
+   * when `signal` aborts, the task is discarded and its terminal returned.
+   */
+  task(
+    license: SignedLicense | unknown,
+    work: (task: Task) => unknown,
+    options?: TaskOptions,
+  ): Promise<Executed>;
+  /**
+   * Opens a draft, for work that has no approval yet: calls run on a candidate that can only be
+   * discarded, and are recorded. `submit` rehearses the recorded calls and proposes what they show.
+   */
+  draft(adapter: string, options?: DraftOptions): Promise<Draft>;
+  /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
-   * nothing is in the way. Records and spends nothing.
+   * nothing is in the way. Records and spends nothing. Without an action it is about a task.
    */
   check(
     approval: { readonly license: unknown } | { readonly proposal: unknown },
@@ -319,6 +345,7 @@ async function openDeployment(
     leases: openLeases(ledgers, leaseMs, clock),
     licenses: new CheckedLicenses(),
     refusals: openRefusalBound(ledgers, clock),
+    tasks: new Set(),
   };
 }
 
@@ -350,9 +377,12 @@ async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
   }
 }
 
+const CLOSED = 'the runtime was closed before the task was finished';
+
 async function closeAll(deployment: Deployment, background: Background): Promise<void> {
   background.isClosing = true;
   quietly(background.unwatch);
+  await Promise.allSettled([...deployment.tasks].map((task) => task.interrupt(CLOSED)));
   deployment.leases.close();
   for (const { adapter } of deployment.adapters.values()) await adapter.close();
   await background.recovery?.catch(() => {});
@@ -376,6 +406,9 @@ function methodsOf(parts: {
     plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
     ensure: (license, action, options) => ensure(deployment, license, action, options),
+    open: (license, options) => openTask(deployment, license, options),
+    task: (license, work, options) => runTask(deployment, license, work, options),
+    draft: (adapter, options) => openDraft(deployment, adapter, options),
     check: (approval, action, options) =>
       'license' in approval
         ? checkSigned(deployment, approval.license, action, options)

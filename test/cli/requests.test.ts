@@ -70,6 +70,46 @@ test('a request is listed, read, approved and executed; another is declined', as
   assert.deepEqual(desk.query('select text from notification'), [{ text: 'first' }]);
 });
 
+test('two people sign, by file and by request, and neither can sign for the other', async () => {
+  using desk = new Desk();
+  await openDesk(desk);
+  const made = await desk.run(['keygen', 'carol', '--json']);
+  const { publicKey } = JSON.parse(made.stdout);
+  const config = desk.read('effectmatch.config.ts');
+  const carol = `carol: { key: '${publicKey}', may: ['books'], sources: ['rehearsed'] },`;
+  const needs = config
+    .replace("'rehearsed'] },\n", "'rehearsed'], second: ['carol'] },\n")
+    .replace('issuers: {', `issuers: { ${carol}`);
+  writeFileSync(desk.path('effectmatch.config.ts'), needs);
+  const id = await ask(desk, 'both');
+  const sign = (name: string) => ['--key', `${name}.key.json`, '--yes'];
+  const first = await desk.run(['approve', '--request', id, ...sign('alice')]);
+  assert.match(first.stdout, /a second person has to sign it too/, first.stderr);
+  assert.match((await desk.run(['requests', id])).stdout, /signed by alice; waits for a second/);
+  const same = await desk.run(['approve', '--request', id, ...sign('alice')]);
+  assert.match(same.stderr, /alice signed it first; a second person has to sign it now/);
+  const second = await desk.run(['approve', '--request', id, ...sign('carol')]);
+  assert.match(
+    second.stdout,
+    /by alice, carol[\s\S]*committed: what became durable/,
+    second.stderr,
+  );
+
+  const sql = ['--sql', "insert into notification (invoice, text) values (1, 'file')"];
+  const plan = ['plan', 'books', ...sql, '--task', 't', '--out', 'p.json'];
+  assert.equal((await desk.run(plan)).code, 0);
+  await desk.run(['approve', 'p.json', ...sign('alice'), '--out', 'one.json']);
+  const alone = await desk.run(['run', 'one.json', ...sql]);
+  assert.match(alone.stdout + alone.stderr, /second-missing/);
+  const added = await desk.run(['approve', 'one.json', ...sign('carol'), '--out', 'two.json']);
+  assert.match(added.stdout, /signed {2}two.json, by carol/, added.stderr);
+  assert.equal((await desk.run(['run', 'two.json', ...sql])).code, 0);
+  assert.deepEqual(desk.query('select text from notification'), [
+    { text: 'both' },
+    { text: 'file' },
+  ]);
+});
+
 test('without requests in the configuration it says what to add', async () => {
   using desk = new Desk();
   desk.change(SHOP);

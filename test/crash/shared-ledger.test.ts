@@ -62,10 +62,16 @@ const killCase = (installation: Installation, plan: KillPlan) =>
   runKillCase(pool, installation, plan);
 
 test('a process killed at any step of an execution leaves the approved outcome once, or nothing', async () => {
-  const cases: KillPlan[] = [];
-  for (const kind of ['append', 'surprise', 'failing'] as const)
-    for (const execute of await stepsOf(kind))
-      cases.push({ kind, execute, recover: [], release: [] });
+  const kinds = ['append', 'surprise', 'failing'] as const;
+  const steps = new Map<OperationKind, readonly Step[]>();
+  for (const kind of kinds) steps.set(kind, await stepsOf(kind));
+  // One kind at each step, and at the next step the next kind that reaches it.
+  const cases = (steps.get('append') ?? []).flatMap((execute, index): KillPlan[] => {
+    const reaching = kinds.filter((kind) => steps.get(kind)?.includes(execute));
+    const kind = reaching[index % reaching.length];
+    return kind === undefined ? [] : [{ kind, execute, recover: [], release: [] }];
+  });
+  cases.push({ kind: 'surprise', execute: 'path:discarded', recover: [], release: [] });
   assert.equal(await runAll(cases, killCase), cases.length);
 });
 

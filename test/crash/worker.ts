@@ -51,6 +51,8 @@ async function open(site: Site): Promise<null> {
     { reached },
   );
   await runtime.prove(ADAPTER);
+  // What the backend loaded, too: the process may be killed before it could write that.
+  flushCompileCache();
   passed.clear();
   return null;
 }

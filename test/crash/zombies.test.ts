@@ -24,7 +24,9 @@ import {
 const LANES = 6;
 const ORDERS = ['recover-first', 'wake-together'] as const;
 const seed = chooseSeed();
-const firstOrder = randomOf(`${seed}/order`).below(ORDERS.length);
+const drawn = randomOf(`${seed}/order`);
+const firstOrder = drawn.below(ORDERS.length);
+const firstBackend = drawn.below(2);
 const templates: Template[] = [];
 let pool: Pool;
 
@@ -61,14 +63,15 @@ async function runAll<Plan>(
 }
 
 /**
- * Every plan on every backend. The orders change from plan to plan and from backend to backend, and
- * which comes first is drawn: every plan has both of them, and every run others.
+ * Every plan on every second backend, the next plan on the others. The orders change as well. Which
+ * comes first is drawn: every plan has both orders, and a few runs have everything.
  */
 function inBothOrders<Plan>(plans: readonly Plan[]): readonly Placed<Plan>[] {
   return plans.flatMap((plan, index) =>
     templates.flatMap((template, at) => {
-      const order = ORDERS[(firstOrder + index + at) % ORDERS.length];
-      return order === undefined ? [] : [{ plan: { ...plan, order }, template }];
+      const order = ORDERS[(firstOrder + Math.floor((index + at) / 2)) % ORDERS.length];
+      const isItsTurn = (firstBackend + index + at) % 2 === 0;
+      return order && isItsTurn ? [{ plan: { ...plan, order }, template }] : [];
     }),
   );
 }

@@ -76,6 +76,96 @@ test('one request takes one license, also if two approvers sign at once', async 
   assert.equal(office.payments().length, 1);
 });
 
+test('a request that needs two people stays open until the second has signed', async () => {
+  using office = openOffice();
+  await using host = await office.start({}, { second: ['alice'] });
+  const { requests } = host;
+  const { id, proposal } = await requests.ask({ by: 'agent', run: 'run', ...pay('globex') });
+  const signed = office.bob.sign(proposal, { expiresIn: '10m' });
+  const half = await requests.answer(id, signed);
+  assert.equal(half.state, 'pending');
+  assert.deepEqual(half.first, signed);
+  assert.equal((await requests.events()).length, 2);
+  assert.equal((await requests.execute(id)).state, 'pending');
+  assert.deepEqual(office.payments(), []);
+  const late = office.bob.sign(proposal, { expiresIn: '10m' });
+  await assert.rejects(requests.answer(id, late), /ERR_EM_LICENSE_REFUSED|bob signed this already/);
+  const both = office.alice.countersign(half.first);
+  const done = await requests.answer(id, both);
+  assert.deepEqual(
+    [done.state, done.answeredBy, done.first],
+    ['approved', 'bob, alice', undefined],
+  );
+  assert.equal((await requests.execute(id)).state, 'committed');
+  assert.deepEqual(office.payments(), [{ payee: 'globex', amount: 10 }]);
+});
+
+test('a first signature that runs out makes the request expired, and renewing drops it', async () => {
+  using office = openOffice();
+  await using host = await office.start({}, { second: ['alice'] });
+  const { requests } = host;
+  const { id, proposal } = await requests.ask({ by: 'agent', run: 'run', ...pay('globex') });
+  const half = await requests.answer(id, office.bob.sign(proposal, { expiresIn: '10m' }));
+  office.clock.advance(11 * 60_000);
+  assert.equal((await requests.get(id)).state, 'expired');
+  await assert.rejects(requests.answer(id, office.alice.countersign(half.first)), {
+    code: 'ERR_EM_REQUEST_CLOSED',
+  });
+  const { request } = await requests.renew(id);
+  assert.deepEqual([request.state, request.first], ['pending', undefined]);
+});
+
+test('an approver cannot approve what they asked for, neither first nor second', async () => {
+  using office = openOffice();
+  await using host = await office.start({}, { second: ['alice'] });
+  const { requests } = host;
+  for (const by of ['alice', 'bob']) {
+    const { id, proposal } = await requests.ask({ by, run: 'run', ...pay('globex') });
+    const first = office.bob.sign(proposal, { expiresIn: '10m' });
+    const answer = by === 'bob' ? first : office.alice.countersign(first);
+    await assert.rejects(requests.answer(id, answer), {
+      code: 'ERR_EM_LICENSE_REFUSED',
+      message: /asked for this and cannot approve it/,
+    });
+    assert.equal((await requests.get(id)).state, 'pending');
+  }
+  assert.deepEqual(office.payments(), []);
+});
+
+test('an approver asks back, the agent replies, and both stay when it is proposed again', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const { requests } = host;
+  const agent = requests.forAgent('agent');
+  const { id } = await agent.ask({ run: 'run', ...pay('globex') });
+  await Promise.all([
+    requests.askBack(id, { by: 'alice', text: ' which invoice? ' }),
+    requests.askBack(id, { by: 'bob', text: 'is it due?' }),
+  ]);
+  await agent.reply(id, '4711, today');
+  await requests.assign(id, 'bob');
+  const { messages = [], assignedTo, state } = (await requests.renew(id)).request;
+  assert.deepEqual(
+    messages
+      .slice(0, 2)
+      .map(({ by, text }) => `${by}: ${text}`)
+      .sort(),
+    ['alice: which invoice?', 'bob: is it due?'],
+  );
+  assert.equal(messages[2]?.text, '4711, today');
+  assert.deepEqual([messages[2]?.from, assignedTo, state], ['agent', 'bob', 'pending']);
+  await assert.rejects(requests.forAgent('other').reply(id, 'x'), { code: 'ERR_EM_NOT_FOUND' });
+  for (const text of ['', '  '])
+    await assert.rejects(requests.askBack(id, { by: 'alice', text }), {
+      code: 'ERR_EM_INPUT_INVALID',
+    });
+  await assert.rejects(requests.assign(id, 'no such <name>'), { code: 'ERR_EM_INPUT_INVALID' });
+  await requests.decline(id, { by: 'bob', reason: 'no' });
+  await assert.rejects(requests.askBack(id, { by: 'alice', text: 'but?' }), {
+    code: 'ERR_EM_REQUEST_CLOSED',
+  });
+});
+
 test('a license that does not fit, or does not count, leaves the request open', async () => {
   using office = openOffice();
   await using host = await office.start();

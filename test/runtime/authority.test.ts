@@ -48,6 +48,25 @@ const withOwn = (world: World, more: Partial<IssuerConfig> = {}) => {
   return { issuers: { ...issuers, own: { key: OWN.publicKey, may: ['books', 'bank'], ...more } } };
 };
 
+/** Two more people who may sign second, and a person whose limits forbid it. */
+const CAROL = generateApprover('carol');
+const DAVE = generateApprover('dave');
+const PAIR = { key: CAROL.publicKey, may: ['books', 'bank'] };
+const TIGHT = { key: DAVE.publicKey, may: ['books'], limits: { maxEffects: 0 } };
+
+/** A deployment in which every license of the approver needs Carol's or Dave's signature too. */
+async function deployPair(world: World, more: Partial<Record<'carol' | 'dave', object>> = {}) {
+  const { issuers } = world.start().config;
+  const [[name, first] = ['', undefined]] = Object.entries(issuers);
+  const pair = { carol: { ...PAIR, ...more.carol }, dave: { ...TIGHT, ...more.dave } };
+  const own = { key: OWN.publicKey, may: ['books'] };
+  const needs = { ...(first as IssuerConfig), second: ['carol', 'dave'] };
+  const deployed = await deploy(world, { issuers: { ...pair, own, [name]: needs } });
+  const signed = await deployed.approve();
+  const by = (key: typeof OWN) => approver({ ...key, clock: world.clock }).countersign(signed);
+  return { deployed, signed, by };
+}
+
 /** Signs whatever is in the license, without the checks of an approver. */
 async function forge(
   deployed: Deployed,
@@ -112,6 +131,62 @@ interface Case {
 }
 
 const CASES: Readonly<Record<string, Readonly<Record<string, (world: World) => Promise<Case>>>>> = {
+  'second-missing': {
+    'the issuer needs a second person': async (world) => {
+      const { deployed, signed } = await deployPair(world);
+      return { deployed, license: signed };
+    },
+  },
+  'second-invalid': {
+    'another key signed in the name of the second person': async (world) => {
+      const { deployed, by } = await deployPair(world);
+      return { deployed, license: by(generateApprover('carol')) };
+    },
+    'the second signature is of another license': async (world) => {
+      const { deployed, by } = await deployPair(world);
+      const { second } = by(CAROL);
+      assert.ok(second);
+      const other = await deployed.approve();
+      return { deployed, license: { ...other, second: { ...second, issuer: 'carol' } } };
+    },
+    'the first signature is used twice': async (world) => {
+      const { deployed, signed, by } = await deployPair(world);
+      const { second } = by(CAROL);
+      assert.ok(second);
+      return {
+        deployed,
+        license: { ...signed, second: { ...second, signature: signed.signature } },
+      };
+    },
+    'the key is registered for somebody else': async (world) => {
+      const { deployed, by } = await deployPair(world);
+      const { second, ...signed } = by(DAVE);
+      assert.ok(second);
+      return { deployed, license: { ...signed, second: { ...second, issuer: 'carol' } } };
+    },
+  },
+  'second-not-designated': {
+    'an issuer who was not named signed second': async (world) => {
+      const { deployed, by } = await deployPair(world);
+      return { deployed, license: by(OWN) };
+    },
+    'the first person signed twice': async (world) => {
+      const { deployed, signed } = await deployPair(world);
+      const { issuer, key } = signed.license;
+      const second = { issuer, key, signature: signed.signature };
+      return { deployed, license: { ...signed, second } };
+    },
+    'the second person has the first one’s key': async (world) => {
+      const { deployed, signed } = await deployPair(world);
+      const { key } = signed.license;
+      const second = { issuer: 'carol', key, signature: signed.signature };
+      return { deployed, license: { ...signed, second } };
+    },
+    'the second person may not approve for this adapter': async (world) => {
+      const { deployed, by } = await deployPair(world, { carol: { may: ['bank'] } });
+      return { deployed, license: by(CAROL) };
+    },
+  },
   'issuer-unknown': {
     'nobody knows the issuer': async (world) => {
       const deployed = await deploy(world);
@@ -590,6 +665,65 @@ test('a refusal that time or state can cure leaves the license usable', async ()
   assert.equal((await deployed.runtime.ledgers.attempts(committed.occurrence)).length, 2);
   assert.deepEqual(await deployed.runtime.terminal(committed.occurrence), committed);
 });
+
+test('with the signatures of two people it is executed once, and the limits of both hold', async () => {
+  const world = invoiceWorld();
+  const { deployed, signed, by } = await deployPair(world);
+  await using open = deployed;
+  const { runtime } = open;
+  assertRejected(await runtime.execute(by(DAVE), PAY), 'authority', 'limit-effects');
+  assertRejected(await runtime.execute(signed, PAY), 'authority', 'second-missing');
+  const both = by(CAROL);
+  ofKind('committed', await runtime.execute(JSON.parse(JSON.stringify(both)), PAY));
+  assertRejected(await runtime.execute(both, PAY), 'authority', 'spent');
+  // What was checked with the second signature is not taken for granted without it.
+  assertRejected(await runtime.execute(signed, PAY), 'authority', 'second-missing');
+});
+
+test('the first person cannot countersign, and a changed license is not countersigned', async () => {
+  const world = invoiceWorld();
+  const { deployed, signed } = await deployPair(world);
+  await using _open = deployed;
+  assert.throws(() => world.approver.countersign(signed), { code: 'ERR_EM_USAGE' });
+  const carol = approver({ ...CAROL, clock: world.clock });
+  const [effect] = signed.approved.effects;
+  assert.ok(effect);
+  const approved = { ...signed.approved, effects: [{ ...effect, count: 9 }] };
+  assert.throws(() => carol.countersign({ ...signed, approved }), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+  });
+  const license = { ...signed.license, continuations: ['x'] };
+  assert.throws(() => carol.countersign({ ...signed, license }), {
+    code: 'ERR_EM_MANIFEST_INVALID',
+  });
+});
+
+test('an operation may need a second person, and its name is part of what was approved', async () => {
+  const world = invoiceWorld();
+  const { issuers } = world.start().config;
+  const operation = { ...PAY_OPERATION, name: 'pay', adapter: 'books', second: ['carol'] };
+  const operations = { pay: defineOperation(operation) };
+  await using deployed = await deploy(world, { issuers: { ...issuers, carol: PAIR }, operations });
+  const { runtime } = deployed;
+  const proposal = await runtime.propose('pay', {}, { task: 't', planRevision: 1 });
+  const signed = world.approver.sign(proposal, { expiresIn: '10m' });
+  assertRejected(await runtime.execute(signed, PAY), 'authority', 'second-missing');
+  const both = approver({ ...CAROL, clock: world.clock }).countersign(signed);
+  assert.equal(await runtime.check({ license: both }, PAY), undefined);
+});
+
+for (const [what, second] of [
+  ['nobody', []],
+  ['a stranger', ['zoe']],
+  ['only the issuer itself', ['own']],
+] as const) {
+  test(`a second signature by ${what} is refused in the configuration`, async () => {
+    const world = invoiceWorld();
+    await assert.rejects(deploy(world, withOwn(world, { second })), {
+      code: 'ERR_EM_CONFIG_INVALID',
+    });
+  });
+}
 
 test('what is no license is thrown back before anything is recorded', async () => {
   const world = invoiceWorld();

@@ -166,6 +166,85 @@ def base64url(data):
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
+# ECDSA over P-256 (FIPS 186-5) with the deterministic nonce of RFC 6979, for passkeys.
+
+P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
+N256 = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+G256 = (
+    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
+)
+
+
+def add256(a, b):
+    if a is None or b is None:
+        return a or b
+    (ax, ay), (bx, by) = a, b
+    if ax == bx and (ay + by) % P256 == 0:
+        return None
+    slope = (3 * ax * ax - 3) * pow(2 * ay, -1, P256) if a == b else (by - ay) * pow(bx - ax, -1, P256)
+    x = (slope * slope - ax - bx) % P256
+    return (x, (slope * (ax - x) - ay) % P256)
+
+
+def multiply256(scalar, point):
+    result = None
+    while scalar:
+        if scalar & 1:
+            result = add256(result, point)
+        point = add256(point, point)
+        scalar >>= 1
+    return result
+
+
+def nonce256(secret, hashed):
+    key, value = b"\x00" * 32, b"\x01" * 32
+    known = secret.to_bytes(32, "big") + (int.from_bytes(hashed, "big") % N256).to_bytes(32, "big")
+    for separator in (b"\x00", b"\x01"):
+        key = hmac.new(key, value + separator + known, hashlib.sha256).digest()
+        value = hmac.new(key, value, hashlib.sha256).digest()
+    value = hmac.new(key, value, hashlib.sha256).digest()
+    nonce = int.from_bytes(value, "big")
+    assert 0 < nonce < N256
+    return nonce
+
+
+def der_integer(number):
+    data = number.to_bytes(number.bit_length() // 8 + 1, "big")
+    return b"\x02" + bytes([len(data)]) + data
+
+
+def sign256(seed, message):
+    secret = int.from_bytes(seed, "big") % N256
+    x, y = multiply256(secret, G256)
+    hashed = hashlib.sha256(message).digest()
+    nonce = nonce256(secret, hashed)
+    r = multiply256(nonce, G256)[0] % N256
+    s = pow(nonce, -1, N256) * (int.from_bytes(hashed, "big") + r * secret) % N256
+    body = der_integer(r) + der_integer(s)
+    return x.to_bytes(32, "big") + y.to_bytes(32, "big"), b"\x30" + bytes([len(body)]) + body
+
+
+def describe_passkey(vector, _keys):
+    """A passkey's public half, and its assertion over the digest of a license that names it."""
+    signer = sign256 if vector["algorithm"] == "es256" else sign
+    seed = bytes.fromhex(vector["seed"])
+    point, _ = signer(seed, b"")
+    public_key = "passkey:%s:%s:%s@%s" % (vector["algorithm"], base64url(point), vector["credential"], vector["origin"])
+    key = digest("effectmatch/approver-key/v1", public_key)
+    license = {**vector["license"], "key": key}
+    challenge = bytes.fromhex(digest("effectmatch/license/v1", canonical(license)))
+    host = re.fullmatch(r"https?://([^:/]+)(:[0-9]+)?", vector["origin"]).group(1)
+    data = hashlib.sha256(host.encode()).digest() + bytes([vector["flags"]]) + vector["counter"].to_bytes(4, "big")
+    client = json.dumps(
+        {"type": "webauthn.get", "challenge": base64url(challenge), "origin": vector["origin"], "crossOrigin": False},
+        separators=(",", ":"),
+    ).encode()
+    _, signature = signer(seed, data + hashlib.sha256(client).digest())
+    parts = ["passkey", base64url(data), base64url(client), base64url(signature)]
+    return {"publicKey": public_key, "license": license, "signature": ".".join(parts)}
+
+
 # The files.
 
 
@@ -246,6 +325,9 @@ def check_derivations(content, keys):
         yield "value", mac(secret, "value", "effectmatch/value/v1", text), case["digest"]
 
 
+DESCRIBE = {"envelopes.json": describe_envelope, "passkeys.json": describe_passkey}
+
+
 def main(folder, write):
     keys = json.loads((folder / "keys.json").read_text("utf-8"))
     results = []
@@ -255,7 +337,7 @@ def main(folder, write):
             results += [(file.name, *result) for result in check_derivations(content, keys)]
         elif file.name != "keys.json":
             for vector in content:
-                facts = (describe_envelope if file.name == "envelopes.json" else describe)(vector, keys)
+                facts = DESCRIBE.get(file.name, describe)(vector, keys)
                 results += [(vector["name"], what, facts[what], vector[what]) for what in facts]
                 vector.update(facts)
             if write:

@@ -54,8 +54,18 @@ export interface EnvelopeVector {
 
 export const envelopes = readJson('envelopes.json') as readonly EnvelopeVector[];
 
+/** One golden vector of a passkey: its public half, and its assertion over a license. */
+export interface PasskeyVector {
+  readonly name: string;
+  readonly publicKey: string;
+  readonly license: object;
+  readonly signature: string;
+}
+
+export const passkeys = readJson('passkeys.json') as readonly PasskeyVector[];
+
 /** Files of another form than a list of records. */
-const OTHERS = ['keys.json', 'derivations.json', 'envelopes.json'];
+const OTHERS = ['keys.json', 'derivations.json', 'envelopes.json', 'passkeys.json'];
 
 /** Every vector, in the order of the files. */
 export const vectors: readonly Vector[] = readdirSync(folder)

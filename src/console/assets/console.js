@@ -3,7 +3,8 @@
 const main = document.querySelector('main');
 
 function isBusy() {
-  const busy = 'dialog[open], main details[open], main button:disabled, main .problem';
+  const busy =
+    'dialog[open], main details[open]:not(#signer details), main button:disabled, main .problem, #new-passkey';
   if (document.querySelector(busy) !== null) return true;
   const fields = [...document.querySelectorAll('main textarea, main input:not([type=hidden])')];
   return fields.some((field) => field === document.activeElement || field.value !== '');
@@ -32,9 +33,15 @@ function offerRefresh() {
   main.prepend(note);
 }
 
+const [, section, shown] = location.pathname.split('/');
+
 new EventSource('/events').addEventListener('request', ({ data: id }) => {
-  const [, section, shown] = location.pathname.split('/');
   if (section === 'requests' && shown !== id) return;
   if (isBusy()) return offerRefresh();
   void refresh();
 });
+
+// What a request was proposed for may change at any time: the server looks at it while it is read.
+const LOOK_MS = 10_000;
+if (section === 'requests' && document.querySelector('#signer') !== null)
+  setInterval(() => document.hidden || fetch(`/requests/${shown}/check`).catch(() => {}), LOOK_MS);

@@ -35,7 +35,7 @@ async function describeKey(pair: CryptoKeyPair): Promise<BrowserKey> {
   return { pair, text, id: digestText('effectmatch/approver-key/v1', text) };
 }
 
-function base64url(bytes: ArrayBuffer): string {
+export function base64url(bytes: ArrayBuffer): string {
   const binary = String.fromCharCode(...new Uint8Array(bytes));
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }

@@ -4,8 +4,8 @@ import { type Connection, describeError } from '../../postgres/connection.ts';
 import type { About, LedgerTables } from '../store.ts';
 import { Fetching, type Queries } from './fetch.ts';
 import { type FetchedTables, Unfetched } from './fetched.ts';
-import { beginning, ending, isLost, type Place, unavailable } from './transaction.ts';
-import { writesOf } from './write.ts';
+import { beginning, COMMIT, isLost, type Place, unavailable } from './transaction.ts';
+import { writeOf } from './write.ts';
 
 /** What one hand-over works with. */
 interface Parts {
@@ -47,7 +47,7 @@ export async function handOver<T>(
       return { kind: 'decided', result: { released: false } };
     }
     done = { value };
-    const { failure } = await session.run(ending(false));
+    const { failure } = await session.run([COMMIT]);
     if (failure !== undefined) throw failure.error;
     return { kind: 'decided', result: { released: true, value } };
   } catch (error) {
@@ -127,7 +127,7 @@ async function decideFetched(
       await new Fetching(queries, tables).occurrences([error.occurrence]).run(session);
     }
   }
-  const { failure } = await session.run(writesOf(queries, tables));
+  const { failure } = await session.run([writeOf(queries, tables, { relaxed: false })]);
   if (failure !== undefined) throw failure.error;
   return true;
 }

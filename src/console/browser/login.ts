@@ -1,0 +1,30 @@
+import { digestText } from '../../crypto/digest.ts';
+import { button, paragraph, preformatted } from './elements.ts';
+import { canUsePasskeys, registerPasskey, signWithPasskey } from './passkey.ts';
+
+/**
+ * Offers to sign in with a passkey. What it signs is computed here and is not of the kind that
+ * licenses have, so a server cannot have a license signed in this way.
+ */
+export function offerLogin(box: HTMLElement): void {
+  const { word = '', to = '/', credentials = '' } = box.dataset;
+  if (!canUsePasskeys()) return;
+  const enter = async () => {
+    const known = credentials.split(' ').filter((text) => text !== '');
+    const challenge = digestText('effectmatch/console-login/v1', word);
+    const { signature } = await signWithPasskey(known, challenge);
+    const body = new FormData();
+    body.set('word', word);
+    body.set('assertion', signature);
+    const answer = await fetch('/login/passkey', { method: 'POST', body });
+    if (!answer.ok)
+      throw new Error('this passkey does not sign anyone in here; load the page again');
+    location.href = to;
+  };
+  const register = async () => {
+    const text = preformatted(await registerPasskey('EffectMatch sign-in'));
+    box.append(paragraph('Have it added to your entry in `people` of the configuration:'), text);
+  };
+  const parts = credentials === '' ? [] : [button('Sign in with a passkey', enter, 'primary')];
+  box.replaceChildren(...parts, ' ', button('Register a passkey for signing in', register));
+}

@@ -1,0 +1,70 @@
+import { type PasskeyText, writeAssertion, writePasskeyText } from '../../crypto/passkey-text.ts';
+import type { Digest } from '../../protocol/record.ts';
+import { base64url } from './key.ts';
+
+/** COSE numbers of the algorithms that licenses may be signed with, and their names here. */
+const ALGORITHMS: Readonly<Record<number, PasskeyText['algorithm']>> = {
+  [-7]: 'es256',
+  [-8]: 'eddsa',
+};
+/** How much of an SPKI is the key itself: it comes last. */
+const POINT_BYTES: Readonly<Record<PasskeyText['algorithm'], number>> = { es256: 64, eddsa: 32 };
+
+/** Whether a page at this address can use passkeys: they belong to names, not to numbers. */
+export function canUsePasskeys(): boolean {
+  const isNumber = /^[\d.]+$|^\[/.test(location.hostname);
+  return !isNumber && 'credentials' in navigator && 'PublicKeyCredential' in globalThis;
+}
+
+/** Has an authenticator make a passkey, and returns its public half as configurations write it. */
+export async function registerPasskey(user: string): Promise<string> {
+  const created = (await navigator.credentials.create({
+    publicKey: {
+      rp: { id: location.hostname, name: 'EffectMatch' },
+      user: { id: crypto.getRandomValues(new Uint8Array(16)), name: user, displayName: user },
+      challenge: crypto.getRandomValues(new Uint8Array(32)),
+      pubKeyCredParams: Object.keys(ALGORITHMS).map((alg) => ({ type: 'public-key', alg: +alg })),
+      authenticatorSelection: { userVerification: 'required', residentKey: 'preferred' },
+      attestation: 'none',
+    },
+  })) as PublicKeyCredential;
+  const response = created.response as AuthenticatorAttestationResponse;
+  const algorithm = ALGORITHMS[response.getPublicKeyAlgorithm()];
+  const spki = response.getPublicKey();
+  if (algorithm === undefined || spki === null)
+    throw new Error('the authenticator made a key of an algorithm that is not supported');
+  const point = base64url(spki.slice(-POINT_BYTES[algorithm]));
+  const credential = base64url(created.rawId);
+  return writePasskeyText({ algorithm, point, credential, origin: location.origin });
+}
+
+/** Has the authenticator sign a digest, after it made sure who the user is. */
+export async function signWithPasskey(credentials: readonly string[], digest: Digest) {
+  const asserted = (await navigator.credentials.get({
+    publicKey: {
+      rpId: location.hostname,
+      challenge: bytesOfHex(digest),
+      allowCredentials: credentials.map((id) => ({ type: 'public-key', id: bytesOf(id) })),
+      userVerification: 'required',
+    },
+  })) as PublicKeyCredential;
+  const response = asserted.response as AuthenticatorAssertionResponse;
+  return {
+    credential: base64url(asserted.rawId),
+    signature: writeAssertion({
+      authenticatorData: base64url(response.authenticatorData),
+      clientData: base64url(response.clientDataJSON),
+      signature: base64url(response.signature),
+    }),
+  };
+}
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
+function bytesOfHex(digest: Digest): Uint8Array<ArrayBuffer> {
+  const pairs = digest.match(/../g) ?? [];
+  return Uint8Array.from(pairs, (pair) => Number.parseInt(pair, 16));
+}

@@ -1,0 +1,180 @@
+import type { Context, Hono } from 'hono';
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import type { Clock } from '../contract/clock.ts';
+import { misnamedOption, type OptionNames } from '../contract/options.ts';
+import { digestText } from '../crypto/digest.ts';
+import { parsePasskey, verifyAssertion } from '../crypto/passkey.ts';
+import { readPasskeyText } from '../crypto/passkey-text.ts';
+import { EffectMatchError } from '../errors.ts';
+import { isSameWord, type Person, randomWord } from './access.ts';
+import type { Env } from './app.ts';
+import type { ConsoleConfig, PersonConfig } from './configuration.ts';
+import { type Html, html } from './html.ts';
+import { type OidcAttempt, OidcClient } from './oidc.ts';
+
+/** How people sign in, and who they are. */
+export type ConsoleLogin = Pick<ConsoleConfig, 'people' | 'oidc'>;
+
+/** What signing in needs of the console. */
+export interface LoginParts {
+  readonly origin: string;
+  readonly clock: Clock;
+  /** Public keys of issuers. */
+  readonly issuers: Readonly<Record<string, string>>;
+  /** Opens a session and shows the page that leads on. */
+  welcome(c: Context<Env>, person: Person, to: string): Response | Promise<Response>;
+  page(title: string, content: Html): string;
+}
+
+/** A sign-in that has begun in one browser. */
+interface Begun {
+  readonly to: string;
+  readonly untilMs: number;
+  /** What a passkey has to sign. */
+  readonly word: string;
+  readonly oidc?: OidcAttempt;
+}
+
+const COOKIE = 'effectmatch_login';
+const BEGUN_MS = 600_000;
+const MAX_BEGUN = 1000;
+const PERSON: OptionNames<PersonConfig> = { may: true, issuers: true, passkey: true };
+
+/** Under which a passkey signs that somebody signs in. No license has a digest of this kind. */
+export const LOGIN_DOMAIN = 'effectmatch/console-login/v1';
+
+/** Adds the pages that sign people in. They come before everything that needs a session. */
+export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts): void {
+  checkPeople(login, parts.issuers);
+  const { oidc } = login;
+  const { origin, clock } = parts;
+  const client = oidc && new OidcClient(oidc, `${origin}/login/callback`, clock);
+  const begun = new BegunLogins(clock, origin.startsWith('https:'));
+  app.get('/login', (c) => {
+    const to = pathOf(c.req.query('to'));
+    const word = begun.begin(c, { to });
+    return c.html(parts.page('Sign in', loginPage(login, { to, word })));
+  });
+  app.get('/login/oidc', async (c) => {
+    if (client === undefined) return c.notFound();
+    const { url, attempt } = await client.begin();
+    begun.begin(c, { to: pathOf(c.req.query('to')), oidc: attempt });
+    return c.redirect(url, 302);
+  });
+  app.get('/login/callback', async (c) => {
+    const found = begun.take(c);
+    if (client === undefined || found?.oidc === undefined)
+      throw refused('this sign-in was not begun here, or it took too long');
+    const name = await client.finish(new URL(c.req.url).searchParams, found.oidc);
+    return await parts.welcome(c, personNamed(login, name), found.to);
+  });
+  app.post('/login/passkey', async (c) => {
+    if (c.req.header('origin') !== origin) throw refused('the form is not from this page');
+    const found = begun.take(c);
+    const form = await c.req.parseBody();
+    if (found === undefined || !isSameWord(String(form.word ?? ''), found.word))
+      throw refused('this sign-in was not begun here, or it took too long');
+    const name = signerOf(login, found.word, String(form.assertion ?? ''));
+    return await parts.welcome(c, personNamed(login, name), found.to);
+  });
+}
+
+/** Sign-ins under way, each tied to one browser by a cookie that lives as long as they do. */
+class BegunLogins {
+  readonly #clock: Clock;
+  readonly #isSecure: boolean;
+  readonly #begun = new Map<string, Begun>();
+
+  constructor(clock: Clock, isSecure: boolean) {
+    this.#clock = clock;
+    this.#isSecure = isSecure;
+  }
+
+  /** Returns the word that a passkey has to sign. */
+  begin(c: Context<Env>, what: Pick<Begun, 'to' | 'oidc'>): string {
+    const [oldest] = this.#begun.keys();
+    if (this.#begun.size >= MAX_BEGUN && oldest !== undefined) this.#begun.delete(oldest);
+    const [secret, word] = [randomWord(), randomWord()];
+    this.#begun.set(secret, { ...what, word, untilMs: this.#clock.now() + BEGUN_MS });
+    // Lax: the provider's page leads back here, and the browser has to bring it then.
+    const cookie = { httpOnly: true, sameSite: 'Lax', path: '/login' } as const;
+    setCookie(c, COOKIE, secret, { ...cookie, secure: this.#isSecure, maxAge: BEGUN_MS / 1000 });
+    return word;
+  }
+
+  /** Each can be taken once. */
+  take(c: Context<Env>): Begun | undefined {
+    const secret = getCookie(c, COOKIE) ?? '';
+    const found = this.#begun.get(secret);
+    this.#begun.delete(secret);
+    deleteCookie(c, COOKIE, { path: '/login', secure: this.#isSecure });
+    return found !== undefined && found.untilMs > this.#clock.now() ? found : undefined;
+  }
+}
+
+function loginPage({ oidc, people = {} }: ConsoleLogin, begun: Pick<Begun, 'to' | 'word'>): Html {
+  const keys = Object.values(people).flatMap(({ passkey = [] }) => [passkey].flat());
+  const credentials = keys.map((text) => readPasskeyText(text)?.credential ?? '').join(' ');
+  const link = `/login/oidc?${new URLSearchParams({ to: begun.to }).toString()}`;
+  return html`<p>You read requests here, and answer them. Approving takes your key as well.</p>
+${oidc && html`<p><a class="button primary" href="${link}">Sign in with ${new URL(oidc.issuer).host}</a></p>`}
+<div id="login" data-word="${begun.word}" data-to="${begun.to}" data-credentials="${credentials}"></div>
+<script src="/assets/signer.js" type="module"></script>`;
+}
+
+/** Whose passkey signed the word. */
+function signerOf({ people = {} }: ConsoleLogin, word: string, assertion: string): string {
+  const challenge = digestText(LOGIN_DOMAIN, word);
+  const found = Object.entries(people).find(([, { passkey = [] }]) =>
+    [passkey].flat().some((text) => verifyAssertion(parsePasskey(text), challenge, assertion)),
+  );
+  if (found === undefined)
+    throw refused('this passkey belongs to none of the people who may sign in');
+  return found[0];
+}
+
+function personNamed({ people = {} }: ConsoleLogin, name: string): Person {
+  const person = Object.hasOwn(people, name) ? people[name] : undefined;
+  if (person === undefined) throw refused(`${name.slice(0, 200)} is not one of the people here`);
+  const { may = ['answer'], issuers } = person;
+  const rights = { canAnswer: may.includes('answer'), canOperate: may.includes('operate') };
+  return { name, ...rights, issuers: issuers ?? [] };
+}
+
+/** Only pages of the console: anything else would lead people elsewhere. */
+function pathOf(wish: string | undefined): string {
+  return wish !== undefined && /^\/(?![/\\])[\w/?=&%.~-]*$/.test(wish) ? wish : '/';
+}
+
+/** A passkey that signs people in must not be one that signs licenses: it signs unread. */
+function checkPeople(
+  { people = {}, oidc }: ConsoleLogin,
+  issuers: Readonly<Record<string, string>>,
+): void {
+  const names = Object.values(issuers);
+  const signing = Object.keys(issuers).map((text) => readPasskeyText(text)?.credential);
+  for (const [name, person] of Object.entries(people)) {
+    const misnamed = misnamedOption(person, PERSON);
+    if (misnamed !== undefined) throw invalid(`${name}: ${misnamed}`);
+    const stray = person.issuers?.find((issuer) => !names.includes(issuer));
+    if (stray !== undefined)
+      throw invalid(`${name} has the issuer "${stray}", who is not configured`);
+    const passkeys = [person.passkey ?? []].flat();
+    for (const text of passkeys) {
+      parsePasskey(text);
+      if (signing.includes(readPasskeyText(text)?.credential))
+        throw invalid(`${name} signs in with a passkey that signs licenses; register another`);
+    }
+    if (oidc === undefined && passkeys.length === 0)
+      throw invalid(`${name} has no way to sign in; give a passkey, or configure \`oidc\``);
+  }
+  if (Object.keys(people).length === 0) throw invalid('`people` is empty: no one could sign in');
+}
+
+function invalid(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
+  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `the console's people: ${why}`);
+}
+
+function refused(why: string): EffectMatchError<'ERR_EM_ACCESS_REFUSED'> {
+  return new EffectMatchError('ERR_EM_ACCESS_REFUSED', `not signed in: ${why}`);
+}

@@ -1,0 +1,181 @@
+// Goal: people sign with passkeys, alone or as the second person, and sign in with them, while a
+// server that wants something else signed gets nothing. Method: Chromium with its own virtual
+// authenticator, a real host, and pages that ask for what they should not.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import type { SignedLicense } from '../../src/index.ts';
+import { openChromium, skipWithoutChromium } from '../chromium.ts';
+import { pay } from '../requests/office.ts';
+import { addAuthenticator, buildSigner, Site } from './site.ts';
+
+describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
+  let browser: Browser;
+  let page: Page;
+  let site: Site;
+  let authenticator: Awaited<ReturnType<typeof addAuthenticator>>;
+  let passkey = '';
+
+  before(async () => {
+    buildSigner();
+    [browser, site] = await Promise.all([openChromium(), Site.open()]);
+    page = await browser.newPage();
+    authenticator = await addAuthenticator(page);
+    await site.start({});
+    await site.enter(page);
+  });
+  after(async () => {
+    await browser?.close();
+    await site?.[Symbol.asyncDispose]();
+  });
+
+  async function open(payee: string): Promise<string> {
+    const { id } = await site.host.requests.ask({ by: 'agent', run: 'run', ...pay(payee) });
+    await page.goto(`${site.origin}/requests/${id}`);
+    return id;
+  }
+
+  test('a passkey is registered, and its public half names this page', async () => {
+    await open('nobody');
+    await page.getByRole('button', { name: 'Register a passkey' }).click();
+    passkey = await page.locator('#new-passkey').innerText();
+    assert.match(passkey, /^passkey:es256:[\w-]{86}:[\w-]+@http:\/\/localhost:\d+$/);
+  });
+
+  test('what is read is signed with the passkey, verified by the host alone, and executed', async () => {
+    await site.start({ [passkey]: 'bob' }, { key: passkey });
+    await site.enter(page);
+    const id = await open('globex');
+    await page.getByRole('button', { name: 'Read and sign as bob with a passkey' }).click();
+    const shown = await page.locator('dialog pre').first().innerText();
+    assert.equal(shown, (await site.host.requests.get(id)).rendering);
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('committed: what became durable').waitFor();
+    assert.deepEqual(site.office.payments(), [{ payee: 'globex', amount: 10 }]);
+  });
+
+  test('without verifying the user there is no signature, and one made so is refused', async () => {
+    const id = await open('initech');
+    await authenticator.verifies(false);
+    await page.getByRole('button', { name: 'Read and sign as bob with a passkey' }).click();
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText(/Not signed: /).waitFor();
+    // A page that does not ask for verification gets an assertion that does not count.
+    const license = await signedOnPage('discouraged');
+    await assert.rejects(site.host.requests.answer(id, license), {
+      code: 'ERR_EM_LICENSE_REFUSED',
+      message: /signature-invalid/,
+    });
+    await authenticator.verifies(true);
+    const verified = await signedOnPage('required');
+    assert.equal((await site.host.requests.answer(id, verified)).state, 'approved');
+  });
+
+  /** Has the browser sign the newest pending request, by a script of the test's. */
+  async function signedOnPage(userVerification: string): Promise<SignedLicense> {
+    const [request] = await site.host.requests.list({ state: 'pending', limit: 1 });
+    assert.ok(request);
+    const { writeLicense } = await import('../../src/crypto/license.ts');
+    const { issuerKeyId } = await import('../../src/crypto/issuer-key.ts');
+    const { digestRecord } = await import('../../src/crypto/digest.ts');
+    const { licenseRecord } = await import('../../src/protocol/license.ts');
+    const { readPasskeyText } = await import('../../src/crypto/passkey-text.ts');
+    const { draft, approved } = request.proposal;
+    const drawNonce = () => 'f'.repeat(31) + (userVerification === 'required' ? '1' : '2');
+    const signer = { issuer: 'bob', key: issuerKeyId(passkey), nowMs: Date.now(), drawNonce };
+    const license = writeLicense(draft, signer, { expiresIn: '10m' });
+    const challenge = digestRecord(licenseRecord, license);
+    const { credential = '' } = readPasskeyText(passkey) ?? {};
+    const parts = await page.evaluate(`(async () => {
+      const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      const base64url = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
+        .replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+      const { response } = await navigator.credentials.get({ publicKey: {
+        challenge: bytes('${Buffer.from(challenge, 'hex').toString('base64')}'),
+        allowCredentials: [{ type: 'public-key', id: bytes('${Buffer.from(credential, 'base64url').toString('base64')}') }],
+        userVerification: '${userVerification}',
+      } });
+      const { authenticatorData, clientDataJSON, signature } = response;
+      return [authenticatorData, clientDataJSON, signature].map(base64url);
+    })()`);
+    const signature = ['passkey', ...(parts as readonly string[])].join('.');
+    return { license, approved, signature };
+  }
+
+  test('the second person reads the same text and signs it too', async () => {
+    await site.start({ [passkey]: 'bob' }, { key: passkey, second: ['alice'] });
+    await site.enter(page);
+    const id = await open('umbrella');
+    await page.getByRole('button', { name: 'Read and sign as bob with a passkey' }).click();
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('A second person has to sign it too').waitFor();
+    assert.equal(await page.getByRole('button', { name: /Read and sign/ }).count(), 0);
+    const { first } = await site.host.requests.get(id);
+    await site.host.requests.answer(id, site.office.alice.countersign(first));
+    await page.getByText('committed: what became durable').waitFor();
+  });
+
+  test('as the second person, a license of another request or outcome is not signed', async () => {
+    const { alice } = site.office;
+    await site.start({ [passkey]: 'bob' }, { key: passkey }, {});
+    await site.enter(page);
+    const other = await site.host.requests.ask({ by: 'agent', run: 'x', ...pay('other') });
+    const id = await open('stark');
+    const { proposal } = await site.host.requests.get(id);
+    const signed = alice.sign(proposal, { expiresIn: '10m' });
+    const moved = alice.sign(other.proposal, { expiresIn: '10m' });
+    const text = JSON.stringify(signed);
+    const falsified = [JSON.stringify(moved), text.replace('"is":10', '"is":9999')];
+    assert.notEqual(falsified[1], text);
+    // Otherwise the page would be refreshed from the server in between.
+    await page.route('**/events', (route) => route.abort());
+    for (const body of [...falsified, text]) {
+      await page.route('**/license.json', (route) => route.fulfill({ body }));
+      await page.reload();
+      await page.getByRole('button', { name: /Read and sign as bob/ }).waitFor();
+      await page.evaluate(`(() => {
+        document.querySelector('#signer').dataset.first = 'alice';
+        document.querySelector('#signer').replaceChildren();
+        document.dispatchEvent(new Event('refreshed'));
+      })()`);
+      await page.getByRole('button', { name: /Read and sign as bob/ }).click();
+      if (body === text) break;
+      await page.getByText(/Not signed: /).waitFor();
+      assert.equal(await page.locator('dialog').count(), 0);
+    }
+    await page.getByText('alice signed it; the license ends at').waitFor();
+    await page.getByRole('button', { name: 'Do not sign' }).click();
+    await page.unroute('**/license.json');
+    await page.unroute('**/events');
+  });
+
+  test('a person signs in with a passkey of their own, once per page, and signs out everywhere', async () => {
+    const login = await browser.newContext();
+    const visitor = await login.newPage();
+    await addAuthenticator(visitor);
+    const people = { carol: { passkey: passkey.replace(/:[\w-]+@/, ':AAAA@'), issuers: ['bob'] } };
+    await site.start({ [passkey]: 'bob' }, { key: passkey }, { login: { people } });
+    await visitor.goto(`${site.origin}/history`);
+    await visitor.getByRole('button', { name: 'Register a passkey for signing in' }).click();
+    const own = await visitor.locator('#login pre').innerText();
+    await site.start(
+      { [passkey]: 'bob' },
+      { key: passkey },
+      {
+        login: { people: { carol: { passkey: own, issuers: ['bob'], may: [] } } },
+      },
+    );
+    await visitor.goto(`${site.origin}/history`);
+    assert.equal(new URL(visitor.url()).pathname, '/login');
+    await visitor.getByRole('button', { name: 'Sign in with a passkey' }).click();
+    await visitor.waitForURL(`${site.origin}/history`);
+    const { id } = await site.host.requests.ask({ by: 'agent', run: 'reader', ...pay('reader') });
+    await visitor.goto(`${site.origin}/requests/${id}`);
+    assert.equal(await visitor.getByText('Your answer').count(), 0);
+    await visitor.getByText('carol', { exact: true }).click();
+    await visitor.getByRole('button', { name: 'Sign out everywhere' }).click();
+    await visitor.goto(`${site.origin}/`);
+    assert.equal(new URL(visitor.url()).pathname, '/login');
+    await login.close();
+  });
+});
