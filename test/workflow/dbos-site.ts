@@ -23,6 +23,8 @@ export interface DbosSite extends AsyncDisposable {
   readonly office: Office;
   readonly runtime: Runtime;
   readonly workflows: Workflows;
+  /** The database that DBOS uses. */
+  readonly url: string;
   /** What the workers could not do and try again. */
   readonly faults: string[];
   /** The workers that were started and not killed. */
@@ -67,7 +69,7 @@ export async function openDbosSite(workers: number, db?: TestDatabase): Promise<
   };
   await Promise.all(Array.from({ length: workers }, startWorker));
   return {
-    ...{ office, runtime, workflows, faults, workers: running, startWorker },
+    ...{ office, runtime, workflows, url, faults, workers: running, startWorker },
     async [Symbol.asyncDispose]() {
       const ended = [...running].map(async (child) => {
         child.kill('SIGKILL');

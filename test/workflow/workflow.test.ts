@@ -150,6 +150,8 @@ test('a run that was cancelled starts nothing more, and what is durable stays', 
   if (late.length > 0) await flow.workflows.approve('r', late);
   const report = await flow.workflows.wait('r');
   assert.equal(report.status, 'cancelled');
+  const again = flow.workflows.revise('r');
+  await assert.rejects(again, { code: 'ERR_EM_WORKFLOW_BLOCKED', message: /cancelled by olga/ });
   assert.deepEqual(instances(report.durable), ['a']);
   assert.deepEqual(desk.rows(), ['r.a=1']);
 });
