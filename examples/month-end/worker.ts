@@ -5,7 +5,7 @@ import { type DbosApi, dbosEngine } from 'effectmatch/workflow/dbos';
 import { configOf, monthEnd } from './office.ts';
 
 const { folder, url, publicKey } = JSON.parse(process.argv[2] ?? '') as Record<string, string>;
-// In an application: import { DBOS } from '@dbos-inc/dbos-sdk';
+// An application imports the class DBOS of @dbos-inc/dbos-sdk.
 const sdk = new URL(
   '../../integrations/dbos/node_modules/@dbos-inc/dbos-sdk/dist/src/index.js',
   import.meta.url,

@@ -252,6 +252,7 @@ test('an example imports what an application can import', () => {
   // The servers of the tests stand in for those that are there already.
   assert.deepEqual(foreign.sort(), [
     'examples/invoice-postgres/server.ts: ../../test/postgres/server.ts',
+    'examples/month-end/workers.ts: ../invoice-postgres/server.ts',
     'examples/stock-mariadb/server.ts: ../../test/mysql/server.ts',
   ]);
 });
