@@ -1,6 +1,8 @@
 // Goal: the example with graphile-worker hands work over exactly once. Method: the example's own
 // functions, a real queue in the database of the ledger, and many that hand over the same work.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
@@ -62,4 +64,14 @@ test('the job runs once, under the key of its release, and its receipt ends it',
   const receipt = await runtime.receipt(terminal.occurrence, { continuation: 'reconcile' });
   assert.notEqual(receipt, undefined);
   assert.deepEqual(await runtime.continuations(), []);
+});
+
+test('the examples with DBOS and graphile-worker compile against these packages', {
+  skip: skipWithout('dbos'),
+}, () => {
+  const root = join(import.meta.dirname, '../..');
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const folder = join(root, 'integrations/dbos');
+  const { status, stdout } = spawnSync(tsc, ['-p', folder, '--noEmit'], { encoding: 'utf8' });
+  assert.equal(status, 0, stdout);
 });
