@@ -1,7 +1,9 @@
 // One of many processes that are handed the same licenses.
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isFault } from '../../src/errors.ts';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { deskConfig } from './desk.ts';
 
 const [folder = '', key = '', store = '', from = '0', schema = ''] = process.argv.slice(2);
@@ -9,10 +11,8 @@ const work = JSON.parse(readFileSync(`${folder}/work.json`, 'utf8')) as {
   readonly license: unknown;
   readonly action: unknown;
 }[];
-await using runtime = await createRuntime({
-  ...deskConfig(folder, key),
-  store: postgresLedgers(store, { schema }),
-});
+const config = { ...deskConfig(folder, key), store: postgresLedgers(store, { schema }) };
+await using runtime = await open();
 const counts = { released: 0, committed: 0 };
 const order = [...work.slice(Number(from)), ...work.slice(0, Number(from))];
 for (const { license, action } of order) {
@@ -23,3 +23,15 @@ for (const { license, action } of order) {
   if (released.kind === 'released') counts.released += 1;
 }
 process.send?.(counts);
+
+/** Many processes that open one SQLite file at once wait for each other. */
+async function open(): Promise<Runtime> {
+  for (;;) {
+    try {
+      return await createRuntime(config);
+    } catch (error) {
+      if (!isFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE')) throw error;
+      await sleep(50);
+    }
+  }
+}
