@@ -32,6 +32,7 @@ import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import { topologiesStudy } from './studies/topologies.ts';
+import { workflowsStudy } from './studies/workflows.ts';
 import {
   type Cell,
   DEFAULT_SEED,
@@ -61,6 +62,7 @@ const STUDIES: readonly Study[] = [
   agentsStudy,
   liveAgentsStudy,
   topologiesStudy,
+  workflowsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]

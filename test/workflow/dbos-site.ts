@@ -23,6 +23,8 @@ export interface DbosSite extends AsyncDisposable {
   readonly office: Office;
   readonly runtime: Runtime;
   readonly workflows: Workflows;
+  /** The database that DBOS uses. */
+  readonly url: string;
   /** What the workers could not do and try again. */
   readonly faults: string[];
   /** The workers that were started and not killed. */
@@ -52,7 +54,7 @@ export async function openDbosSite(workers: number, db?: TestDatabase): Promise<
   const workflows = await openWorkflows({ runtime, operations, plans, engine: IDLE });
   const running: ChildProcess[] = [];
   const faults: string[] = [];
-  const startWorker = async () => {
+  const startWorker = async (): Promise<ChildProcess> => {
     const order = JSON.stringify({ facts: office.facts, url });
     const script = join(import.meta.dirname, 'dbos-worker.ts');
     const child = fork(script, [order], { execArgv: ['--no-warnings'] });
@@ -61,12 +63,13 @@ export async function openDbosSite(workers: number, db?: TestDatabase): Promise<
     child.on('message', (message: { readonly fault?: string }) => {
       if (message.fault !== undefined) faults.push(message.fault);
     });
-    await Promise.race([once(child, 'message'), once(child, 'exit')]);
-    return child;
+    const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+    // A worker may find its database too busy to open; a supervisor would start it again too.
+    return Object.hasOwn(Object(message), 'ready') ? child : await startWorker();
   };
   await Promise.all(Array.from({ length: workers }, startWorker));
   return {
-    ...{ office, runtime, workflows, faults, workers: running, startWorker },
+    ...{ office, runtime, workflows, url, faults, workers: running, startWorker },
     async [Symbol.asyncDispose]() {
       const ended = [...running].map(async (child) => {
         child.kill('SIGKILL');
