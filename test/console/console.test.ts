@@ -251,3 +251,42 @@ test('operators see what is open, what was released and the boundary', async () 
   assert.match(page, /books <span class="badge good">closed<\/span>/);
   assert.match(await visitor.read('/history'), /Nothing was executed yet/);
 });
+
+test('what was approved and what was observed stand in one view, and recovery can be started', async () => {
+  await using site = await openConsole();
+  const { requests, office, app } = site;
+  office.db.exec(`create trigger fee after insert on payment when new.payee = 'hidden'
+    begin insert into payment (payee, amount) values ('fee', 1); end`);
+  const action = { sql: "insert into payment (id, payee, amount) values (900, 'hidden', 5)" };
+  const effects = [
+    { op: 'insert', target: 'payment', after: { id: 900, payee: 'hidden', amount: 5 } },
+  ] as const;
+  const { insert } = await import('../../src/index.ts');
+  const manifest = {
+    adapter: 'books',
+    effects: effects.map(({ after }) => insert('payment', after)),
+  };
+  const asked = await requests.ask({ by: 'agent', run: 'run', manifest, action });
+  const license = office.alice.sign(asked.proposal, { expiresIn: '10m' });
+  await requests.answer(asked.id, license);
+  const { state, occurrence } = await requests.execute(asked.id);
+  assert.equal(state, 'rejected');
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  const page = await visitor.read(`/history/${occurrence}`);
+  assert.match(page, /Approved and observed/);
+  assert.match(
+    page,
+    /<b>1<\/b> extra · <b>0<\/b> missing · <b>0<\/b> altered · <b>1<\/b> as approved/,
+  );
+  assert.match(page, /not approved/);
+  assert.match(await visitor.read('/history'), /aria-label="verdicts per hour, up to 1"/);
+  await site.runtime.shadow(
+    { adapter: 'books', task: 'shadow', planRevision: 1 },
+    { sql: "insert into payment (payee, amount) values ('x', 1)" },
+  );
+  assert.match(await visitor.read('/operations'), /Of 1 shadowed changes 0 would have committed/);
+  const recovered = await visitor.post('/operations/recover', {});
+  assert.equal(recovered.status, 303);
+  assert.match(await visitor.read('/operations'), /0 settled, 0 still running, 0 need a person/);
+});
