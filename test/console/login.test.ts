@@ -230,6 +230,22 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     for (const one of [browser, second]) assert.equal((await one.get('/')).status, 302);
   });
 
+  test('what a stranger sends to the sign-in is bounded, and only its own page may send it', async () => {
+    await using app = open();
+    const post = (body: BodyInit, origin: string) =>
+      app.fetch(
+        new Request(`${ORIGIN}/login/passkey`, {
+          ...{ method: 'POST', body, headers: { host: '127.0.0.1:8080', origin } },
+        }),
+      );
+    assert.equal((await post('x'.repeat(100_000), ORIGIN)).status, 413);
+    const form = new URLSearchParams({ word: 'x', assertion: 'passkey.AA.AA.AA' });
+    assert.equal((await post(form, 'https://evil.example')).status, 403);
+    assert.equal((await post(form, ORIGIN)).status, 403);
+    const signer = new Request(`${ORIGIN}/login`, { headers: { host: 'evil.example' } });
+    assert.equal((await app.fetch(signer)).status, 421);
+  });
+
   test('nothing leads away from the console', async () => {
     await using app = open();
     for (const to of [
