@@ -13,6 +13,7 @@ export const ERROR_CODES = [
   'ERR_EM_CHANGESET_INVALID',
   'ERR_EM_CLAIM_LOST',
   'ERR_EM_CONFIG_INVALID',
+  'ERR_EM_HAND_OVER_FAILED',
   'ERR_EM_INPUT_INVALID',
   'ERR_EM_INVARIANT',
   'ERR_EM_JOURNAL_TAMPERED',
@@ -43,6 +44,9 @@ export const ERROR_CODES = [
   'ERR_EM_STORE_UNAVAILABLE',
   'ERR_EM_TERMINAL_CONFLICT',
   'ERR_EM_USAGE',
+  'ERR_EM_WORKFLOW_BLOCKED',
+  'ERR_EM_WORKFLOW_CHANGED',
+  'ERR_EM_WORKFLOW_INVALID',
 ] as const;
 
 /** One of the codes that docs/errors.md explains, each with what to do about it. */

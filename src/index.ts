@@ -20,6 +20,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }
 
+export type { AgentConfig } from './access/configuration.ts';
 export { defineConfig, fromEnvironment } from './cli/config.ts';
 export {
   type Approver,
@@ -30,12 +31,13 @@ export {
   type SignOptions,
   saveApproverKey,
 } from './crypto/approver.ts';
+export { type Declined, type DeclinerOptions, signDecline } from './crypto/decline.ts';
 export type { Envelope } from './crypto/dsse.ts';
 export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
+export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
-export type { AgentConfig } from './mcp/configuration.ts';
 export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';
@@ -70,8 +72,17 @@ export type { Finding, Resolution } from './protocol/resolution.ts';
 export { renderShadow, type Shadow } from './protocol/shadow.ts';
 export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
-export type { Lineage, Release } from './runtime/continuation.ts';
-export { lineagesOf } from './runtime/continuation.ts';
+export type { TaskLimits } from './runtime/calls.ts';
+export {
+  type ContinuationGate,
+  type HandOverTransaction,
+  type Lineage,
+  lineagesOf,
+  type OpenContinuation,
+  type Release,
+  type ReleaseOptions,
+} from './runtime/continuation.ts';
+export type { Draft, DraftOptions, DraftPlan, DraftProposal } from './runtime/draft.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {
@@ -90,4 +101,6 @@ export type { Recovered, RecoverOptions } from './runtime/recover.ts';
 export type { PlanOptions, PlanRequest } from './runtime/rehearse.ts';
 export type { Runtime, RuntimeConfig } from './runtime/runtime.ts';
 export type { ShadowDraft, Shadowed } from './runtime/shadow.ts';
+export type { Task, TaskOptions } from './runtime/task.ts';
 export type { Telemetry } from './runtime/telemetry.ts';
+export type { VerdictWaitOptions } from './runtime/wait.ts';

@@ -43,6 +43,7 @@ test('every record kind of the protocol has a vector, and every vector has a kin
     'certificate',
     'checkpoint',
     'claim',
+    'decline',
     'frame',
     'license',
     'manifest',
@@ -166,7 +167,7 @@ for (const { name, key, record, position, publicKey, envelope } of envelopes) {
           ? verified.receipt.terminal
           : verified.kind === 'shadow'
             ? verified.shadow
-            : verified.checkpoint;
+            : Reflect.get(verified, verified.kind);
       assert.deepEqual(content, record);
       const place =
         verified.kind === 'receipt' ? verified.receipt.position : Reflect.get(verified, 'position');

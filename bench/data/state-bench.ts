@@ -50,6 +50,7 @@ export interface StateTask {
   readonly packet: Packet;
   readonly cohort206: boolean;
   readonly approved12: boolean;
+  readonly liveAgent6: boolean;
   readonly timing18: boolean;
   readonly firstWrite: number | null;
   readonly firstMutation: number | null;
@@ -131,13 +132,14 @@ type Line = z.infer<typeof line>;
  * run on it.
  */
 export function loadStateTasks(folder: string): readonly StateTask[] {
+  const read = <T>(name: string, schema: z.ZodType<T>) => {
+    const file = join(folder, name);
+    return readLines(file, readFileSync(file, 'utf8'), schema);
+  };
   const references = new Map(
-    readLines(join(folder, STATE_FILES[1]), referenceLine).map((found) => [
-      nameOf(found),
-      found.reference,
-    ]),
+    read(STATE_FILES[1], referenceLine).map((found) => [nameOf(found), found.reference]),
   );
-  return readLines(join(folder, STATE_FILES[0]), line).map((found) => {
+  return read(STATE_FILES[0], line).map((found) => {
     const reference = references.get(nameOf(found));
     if (reference === undefined) throw new Error(`${nameOf(found)} has no reference data`);
     const { domain, taskId, now, userId, userMessages: messages, initial } = found;
@@ -145,6 +147,7 @@ export function loadStateTasks(folder: string): readonly StateTask[] {
       packet: { domain, taskId, now, userId, messages, initial, reference },
       cohort206: found.cohort206,
       approved12: found.approved12,
+      liveAgent6: found.liveAgent6,
       timing18: found.timing18,
       firstWrite: found.firstWrite,
       firstMutation: found.firstMutation,
@@ -166,8 +169,9 @@ function nameOf({ domain, taskId }: { readonly domain: string; readonly taskId: 
   return `${domain}/${taskId}`;
 }
 
-function readLines<T>(file: string, schema: z.ZodType<T>): T[] {
-  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
+/** The lines of a file, each checked; an error names the file and the line. */
+export function readLines<T>(file: string, content: string, schema: z.ZodType<T>): T[] {
+  const lines = content.split('\n').filter(Boolean);
   return lines.map((text, at) => {
     const read = schema.safeParse(JSON.parse(text));
     if (read.success) return read.data;

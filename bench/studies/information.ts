@@ -8,8 +8,8 @@ import { findData } from '../data/folder.ts';
 import { loadStateTasks, STATE_FILES, type StateTask } from '../data/state-bench.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
-import { changeEmail } from './public-outcomes/independent.ts';
-import { type ReplayedCall, replayVariant, withFinal } from './public-outcomes/replay.ts';
+import { changeEmail, withFault } from './public-outcomes/independent.ts';
+import { type ReplayedCall, replayVariant } from './public-outcomes/replay.ts';
 import { CONDITIONS } from './public-outcomes/state-conditions.ts';
 import {
   cleanReference,
@@ -22,10 +22,7 @@ const PAIRS = 38;
 
 const VARIANTS: readonly StateVariant[] = [
   { name: 'clean', calls: (task) => replayVariant(task, 'clean') },
-  {
-    name: 'hidden',
-    calls: (task) => withFinal(replayVariant(task, 'clean'), changeEmail(task.packet)),
-  },
+  withFault('hidden', ({ packet }) => changeEmail(packet)),
 ];
 
 /** The first 38 tasks that change something; the paper does not list its own. */

@@ -1,4 +1,4 @@
-import type { QueryRows, ResultRow } from '../contract/adapter.ts';
+import type { CallAnswer, QueryRows, ResultRow, StatementResult } from '../contract/adapter.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import { renderDiff } from '../protocol/render.ts';
 import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
@@ -12,6 +12,11 @@ export type ToolStatus =
   | Exclude<RequestState, 'pending'>
   /** Rows of a read tool. */
   | 'read'
+  /** A task is open; or one call in it was done, or failed without an effect; or it was given up. */
+  | 'open'
+  | 'done'
+  | 'failed'
+  | 'discarded'
   /** The input cannot be used; nothing was asked for or changed. */
   | 'refused'
   /** The host could not answer. What came of the request is not known here. */
@@ -33,6 +38,11 @@ export interface ToolAnswer {
   readonly rows?: readonly ResultRow[];
   /** There are more rows than these. */
   readonly more?: true;
+  /** The handle of a task, and when it ends by itself. */
+  readonly task?: string;
+  readonly expiresAt?: string;
+  /** What tools of the backend returned, one entry for each. */
+  readonly returned?: readonly Value[];
   /** How what was observed differs from what was approved, cut like the rendering. */
   readonly diff?: string;
   /** Why it was declined, rejected or refused. */
@@ -75,6 +85,40 @@ export function answerOfRows({ rows, more }: QueryRows): ToolAnswer {
   return { status: 'read', rows: kept, ...(isCut ? CUT : { next: 'These are all rows.' }) };
 }
 
+/** The answer of `task_open`. */
+export function answerOfOpen(task: string, expiresAt: string): ToolAnswer {
+  return { status: 'open', task, expiresAt, next: NEXT.open };
+}
+
+/** The answer about one call in a task. */
+export function answerOfCall(answer: CallAnswer): ToolAnswer {
+  if (answer.kind === 'failed') {
+    const { reason, detail, isLost } = answer;
+    const next = isLost === true ? 'The task is over, and nothing of it was kept.' : NEXT.failed;
+    return { status: 'failed', detail: cut(`${reason}: ${detail}`), next };
+  }
+  const { results, returned } = answer;
+  return {
+    status: 'done',
+    ...(results && rowFields(results)),
+    ...(returned && { returned: capReturned(returned) }),
+    next: NEXT.done,
+  };
+}
+
+/** The answer about how a task ended. */
+export function answerOfTask(terminal: Terminal): ToolAnswer {
+  const diff = diffOfTerminal(terminal);
+  const { kind: status, occurrence } = terminal;
+  return {
+    ...{ status, occurrence },
+    ...(terminal.kind === 'committed' && terminal.generated && { generated: terminal.generated }),
+    ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
+    ...(terminal.kind === 'rejected' && { detail: cut(`${terminal.reason}: ${terminal.detail}`) }),
+    next: status === 'rejected' ? 'Nothing was changed; the approval is spent.' : NEXT[status],
+  };
+}
+
 /** What is wrong with the input, or that the host cannot answer; then only the code is told. */
 export function answerOfError(error: unknown): ToolAnswer {
   const code = error instanceof EffectMatchError ? error.code : undefined;
@@ -109,6 +153,12 @@ const CUT = {
 } as const;
 const ASK_AGAIN = 'to ask again, pass another key';
 
+/** The answer of `task_discard`. */
+export const DISCARDED: ToolAnswer = {
+  status: 'discarded',
+  next: 'Nothing of the task remains.',
+};
+
 const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> = {
   approved: 'It is approved and will be executed; call request_status to learn the verdict.',
   running: 'It is being executed; call request_status to learn the verdict.',
@@ -121,6 +171,10 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
   withdrawn: `It was taken back, and nothing was changed; ${ASK_AGAIN}.`,
   stale: `What it was proposed for has changed, and nothing was done; ${ASK_AGAIN}.`,
   read: 'These are all rows.',
+  open: 'Work with task_call; end with task_submit if it is a draft, otherwise with task_finish.',
+  done: 'Go on with task_call, or end the task.',
+  failed: 'The call changed nothing; the task goes on.',
+  discarded: DISCARDED.next,
   refused: 'Correct the input; nothing was asked for or changed.',
   unavailable: 'The host could not answer; call it again later: it never runs twice.',
 };
@@ -149,14 +203,25 @@ function committedFields(
   { results = [] }: ApprovalRequest,
   { generated }: Extract<Terminal, { kind: 'committed' }>,
 ): Partial<ToolAnswer> {
+  return {
+    ...(generated && { generated }),
+    ...(results.length > 0 && rowFields(results)),
+  };
+}
+
+function rowFields(results: readonly StatementResult[]): Pick<ToolAnswer, 'rows' | 'more'> {
   const rows = results.flatMap((result) => result.rows);
   const kept = capRows(rows);
   const isCut = kept.length < rows.length || results.some(({ omitted }) => omitted > 0);
-  return {
-    ...(generated && { generated }),
-    ...(results.length > 0 && { rows: kept }),
-    ...(isCut && { more: true as const }),
-  };
+  return { rows: kept, ...(isCut && { more: true as const }) };
+}
+
+/** A value that is too long is left out, and said to be. */
+function capReturned(returned: readonly Value[]): readonly Value[] {
+  return returned.map((value) => {
+    const { length } = JSON.stringify(value);
+    return length <= MAX_ROW_CHARACTERS ? value : `left out: ${length} characters`;
+  });
 }
 
 function capRows(rows: readonly ResultRow[]): readonly ResultRow[] {
@@ -185,6 +250,7 @@ export const TOOL_ANSWER_SCHEMA = {
     generated: { type: 'object' },
     rows: { type: 'array', items: { type: 'object' } },
     more: { type: 'boolean' },
+    ...{ task: text, expiresAt: text, returned: { type: 'array' } },
     ...{ diff: text, detail: text, question: text, code: text, next: text },
   },
   required: ['status', 'next'],

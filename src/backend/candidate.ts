@@ -1,5 +1,6 @@
 import type {
   AdapterIdentity,
+  CallAnswer,
   Evidence,
   Markers,
   PromotableAdapter,
@@ -60,6 +61,12 @@ export interface Backend<Action> {
   readonly settingRefusal?: PromotableAdapter['settingRefusal'];
   /** Present if a ledger can be in the log that commits are written to. */
   readonly commitLog?: PromotableAdapter['commitLog'];
+  /** Present if its candidates take the calls of a task: `Candidate.call`. */
+  readonly holdsTasks?: true;
+  /** How long a candidate of a task can be held; absent without a limit. */
+  readonly taskMaxMs?: number;
+  /** Actions that `parseAction` has accepted, joined to one that runs them in order. */
+  joinActions?(actions: readonly unknown[]): unknown;
   /** Opens a private candidate with nothing applied yet. After `failed` nothing is held. */
   hold(request: HoldRequest): Promise<HoldResult<Action>>;
   /** Closes connections. Every candidate that was handed out has ended before. Called once. */
@@ -73,6 +80,8 @@ export interface HoldRequest extends StagedUnder {
   readonly reads: readonly StateRead[];
   /** Settings of the session: apply them before an action runs, and fail if it changed one. */
   readonly settings: SessionSettings;
+  /** Present if the candidate is for a task: it takes calls, until this much time has passed. */
+  readonly task?: { readonly deadlineMs: number };
 }
 
 /** An open candidate, with the marker that is already durable under its occurrence, if any. */
@@ -91,6 +100,7 @@ export type HoldResult<Action> =
 /**
  * A private candidate as one engine holds it. The kernel calls `apply` first, then any of `read`,
  * `observe` and `recheck`, then at most one `commit`, and in every case `end`; nothing after `end`.
+ * For a task, any number of `call` and then `complete` take the place of `apply`.
  */
 export interface Candidate<Action> {
   /** What a permit is bound to: different for every candidate, at most 256 characters. */
@@ -100,6 +110,13 @@ export interface Candidate<Action> {
    * another. The kernel ends the candidate if one fails, so nothing has to be rolled back here.
    */
   apply(action: Action): Promise<Applied>;
+  /**
+   * Runs one action like `apply`. If it fails, the candidate is as it was before the call;
+   * otherwise the answer says `isLost`.
+   */
+  call?(action: Action): Promise<CallAnswer>;
+  /** Checks what was put off until no call follows. Called once, also if there was no call. */
+  complete?(): Promise<Applied>;
   /** Declared state beneath the candidate, without what its own actions wrote. */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;
   /** All records and channels, read from the backend; the same every time. */

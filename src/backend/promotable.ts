@@ -1,15 +1,18 @@
 import type {
   AdapterContext,
+  CallAnswer,
   CandidateFacts,
   Evidence,
+  HeldForTask,
   PromotableAdapter,
   Promotion,
-  Stage,
   Staged,
   StatementResult,
   Survey,
+  TaskStage,
   VoidResult,
 } from '../contract/adapter.ts';
+import type { Clock } from '../contract/clock.ts';
 import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
@@ -63,6 +66,15 @@ export function promotable<Action>(
       const request = { claim, certificate, occurrence, reads, settings };
       return await report(() => stages.open(request, action));
     },
+    ...(backend.joinActions && { joinActions: backend.joinActions.bind(backend) }),
+    ...(backend.holdsTasks && {
+      async hold(claim, certificate, { reads, settings, deadlineMs }) {
+        const { occurrence } = claim.sealed.record;
+        const request = { claim, certificate, occurrence, reads, settings, task: { deadlineMs } };
+        return await report(() => stages.openTask(request));
+      },
+      ...(backend.taskMaxMs !== undefined && { taskMaxMs: backend.taskMaxMs }),
+    }),
     markers: {
       find: async (occurrence) => copyMarker(await report(() => markers.find(occurrence))),
       void: async (marker) => copyConflict(await report(() => markers.void(marker))),
@@ -120,6 +132,29 @@ class OpenStages<Action> {
     }
     const residue = await stage.end('discarded');
     return storable(residue === undefined ? applied : { ...applied, residue });
+  }
+
+  /** Opens a candidate that calls are made on. */
+  async openTask(request: HoldRequest): Promise<HeldForTask<Action>> {
+    const result = await this.#backend.hold(request);
+    if (result.kind === 'failed') return storable(result);
+    const { candidate, marker } = result;
+    const stage = new HeldStage(candidate, request, () => this.#held.delete(stage));
+    if (marker !== undefined) {
+      await stage.end('discarded');
+      return storable(alreadyDecided(marker));
+    }
+    const { clock, reached } = this.#context;
+    try {
+      this.assertOpen();
+      stage.begin(clock);
+      this.#held.add(stage);
+      reached('adapter:stage-opened');
+      return { kind: 'held', stage };
+    } catch (error) {
+      await stage.discard().catch(() => {});
+      throw error;
+    }
   }
 
   /** Ends every stage that is still held; the backend is closed even if one cannot be ended. */
@@ -181,8 +216,13 @@ function storable<T extends { readonly detail: string }>(answer: T): T {
   return { ...answer, detail: answer.detail.slice(0, MAX_DETAIL).toWellFormed() };
 }
 
+function storableAnswer(answer: CallAnswer | undefined): CallAnswer {
+  if (answer === undefined) return { kind: 'done' };
+  return answer.kind === 'failed' ? storable(answer) : answer;
+}
+
 /** The life of one candidate, the same for every engine. */
-class HeldStage<Action> implements Stage {
+class HeldStage<Action> implements TaskStage<Action> {
   readonly candidate: string;
   /** When the action ran, on the runtime's clock. */
   window: Evidence['window'] = { fromMs: 0, toMs: 0 };
@@ -190,6 +230,8 @@ class HeldStage<Action> implements Stage {
   readonly #held: Candidate<Action>;
   readonly #permit: PermitCheck;
   readonly #onEnd: () => void;
+  /** The runtime's clock while calls may still come; undefined for a stage of one action. */
+  #calling: Pick<Clock, 'now'> | undefined;
   #promoting: Promise<Promotion> | undefined;
   #how: CandidateEnd | undefined;
   #ending: ReturnType<Candidate<Action>['end']> | undefined;
@@ -199,6 +241,28 @@ class HeldStage<Action> implements Stage {
     this.#held = held;
     this.#permit = new PermitCheck(under, held.id);
     this.#onEnd = onEnd;
+  }
+
+  /** From here on calls may come, until `complete`. */
+  begin(clock: Pick<Clock, 'now'>): void {
+    this.#calling = clock;
+    const now = clock.now();
+    this.window = { fromMs: now, toMs: now };
+  }
+
+  async call(action: Action): Promise<CallAnswer> {
+    this.#assertCalling();
+    const held = this.#held;
+    invariant(held.call !== undefined, 'a candidate for a task takes calls');
+    return storableAnswer(await reporting(async () => await held.call?.(action)));
+  }
+
+  async complete(): Promise<CallAnswer> {
+    const clock = this.#assertCalling();
+    this.#calling = undefined;
+    const completed = await reporting(async () => await this.#held.complete?.());
+    this.window = { fromMs: this.window.fromMs, toMs: clock.now() };
+    return storableAnswer(completed);
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
@@ -266,6 +330,12 @@ class HeldStage<Action> implements Stage {
     // The core discards after every promotion that is not confirmed, which tries this again.
     await this.end(END_OF[promotion.kind]).catch(() => {});
     return promotion.kind === 'refused' ? storable(promotion) : promotion;
+  }
+
+  #assertCalling(): Pick<Clock, 'now'> {
+    this.#assertHeld();
+    invariant(this.#calling !== undefined, 'calls come before the stage is complete');
+    return this.#calling;
   }
 
   #assertHeld(): void {

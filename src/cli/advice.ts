@@ -38,6 +38,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'compare the ledger with the backend: `effectmatch show <occurrence>`; after a restore, recover',
   ERR_EM_CONFIG_INVALID:
     'correct the configuration and run the command again; `effectmatch help` shows an example',
+  ERR_EM_HAND_OVER_FAILED:
+    "give the ledger's login the rights to insert the job, and hand it over again",
   ERR_EM_INPUT_INVALID: 'correct the input at the places named above',
   ERR_EM_INVARIANT:
     'this is a defect of EffectMatch: run again with EFFECTMATCH_DEBUG=1 and report what it prints',
@@ -83,6 +85,10 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'install the version of EffectMatch that last wrote this store, or a newer one',
   ERR_EM_STORE_UNAVAILABLE: 'check that the store exists and can be read and written by this user',
   ERR_EM_TERMINAL_CONFLICT: 'look at both verdicts: `effectmatch show <occurrence>`',
+  ERR_EM_WORKFLOW_BLOCKED: 'remove what is named above, then start it again; nothing was changed',
+  ERR_EM_WORKFLOW_CHANGED:
+    'run it with the plan that it was started with, or revise it: what is done stays done',
+  ERR_EM_WORKFLOW_INVALID: 'correct the workflow at the place named above',
   ERR_EM_USAGE: 'run `effectmatch help`',
 
   // Causes: PostgreSQL, the operating system, and SQLite by primary result code.
@@ -174,6 +180,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`, correct that, then plan and approve again',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'not-admitted':
+    'no data was changed, and the license is spent; `effectmatch doctor` shows what changed in the database since the action was submitted',
   'setting-changed':
     'no data was changed, and the license is spent; find the function or trigger that changes the setting named above',
   'setting-refused':

@@ -162,7 +162,7 @@ async function answerRequest(
     output.line(`next: effectmatch approve --request ${id} --key THEIRS.key.json`);
     return EXIT.done;
   }
-  const ended = answered.mode === 'on-call' ? answered : await requests.execute(id);
+  const ended = answered.mode === 'on-approval' ? await requests.execute(id) : answered;
   output.document(ended);
   output.line(`${output.paint('good', 'signed')}  ${id}, by ${answered.answeredBy}`);
   if (ended.terminal === undefined) {
@@ -206,7 +206,8 @@ function isSigned(text: string): boolean {
   }
 }
 
-function assertCanAsk(output: Output): void {
+/** Refuses to sign without a prompt unless --yes was given. */
+export function assertCanAsk(output: Output): void {
   if (canAsk(output)) return;
   const message = 'it cannot ask for confirmation here: this is not a terminal';
   const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
@@ -253,7 +254,8 @@ function printPage(args: Arguments, proposal: Proposal, page: number, output: Ou
   return EXIT.done;
 }
 
-function loadKey(file: string): ApproverKey {
+/** The key file of an approver. */
+export function loadKey(file: string): ApproverKey {
   try {
     const next = 'give --key the file that `effectmatch keygen` wrote; nothing was signed';
     return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));

@@ -254,8 +254,9 @@ function describe(entry: JournalEntry): Described {
       return { at: recordedAt, state: kind, tone: toneOf(kind), reason: reasonOf(entry.record) };
     }
     case 'acknowledgement': {
-      const { at, state, continuation } = entry.record;
-      return { at, state, reason: continuation };
+      const { at, state, continuation, decision } = entry.record;
+      const by = decision === undefined ? '' : `, says ${decision.operator}`;
+      return { at, state, reason: `${continuation}${by}` };
     }
     case 'resolution': {
       const { at, finding, operator } = entry.record;

@@ -1,9 +1,9 @@
 import { hasCode } from '../errors.ts';
 import type { AgentServers } from '../mcp/server.ts';
-import { newToken } from '../mcp/token.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import type { Requests } from '../requests/requests.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { GuidedError } from './fault.ts';
-import { type Output, printableLine } from './output.ts';
+import { printableLine } from './output.ts';
 import { openConfigured } from './requests.ts';
 import { endWhenStalled } from './stall.ts';
 import { packageVersion } from './version.ts';
@@ -17,7 +17,6 @@ agents: {
     operations: ['pay-invoice'], // tools; each call waits for an approval
     sql: ['books'],              // guarded SQL: sql_books
     read: ['books'],             // read_books
-    token: 'sha256:…',           // for --http; --new-token makes one
   },
 },`;
 /** Clients start it in a folder of theirs, so it is named by where it is installed. */
@@ -44,17 +43,9 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
     },
     http: { value: 'PORT', about: 'serve Streamable HTTP on 127.0.0.1 and this port' },
     run: { value: 'TEXT', about: 'the same call in one run is one request (default: mcp)' },
-    'new-token': {
-      about: "print a new token for an agent, and the digest for the configuration's `token`",
-      excludes: ['agent', 'http', 'run', 'config'],
-    },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch mcp --agent billing-agent',
-    'effectmatch mcp --http 8765',
-    'effectmatch mcp --new-token',
-  ],
+  examples: ['effectmatch mcp --agent billing-agent', 'effectmatch mcp --http 8765'],
   blocks: [
     { title: 'Agents, in the configuration:', text: AGENT_EXAMPLE },
     {
@@ -85,7 +76,6 @@ args = ["mcp", "--agent", "billing-agent",
     },
   ],
   async run(args, output) {
-    if (args.has('new-token')) return printToken(output);
     const port = args.count('http', 0);
     if (port !== undefined && port > 65_535)
       throw args.wrong(`--http takes a port up to 65535, not ${port}`);
@@ -110,7 +100,7 @@ args = ["mcp", "--agent", "billing-agent",
       await served.serveAgentOnStdio(servers, agent, { signal: ending, onError });
       return EXIT.done;
     }
-    demandToken(servers);
+    await demandToken(servers, opened.requests);
     const listening = await served.listenHttp(servers, { port, onError });
     output.document({ url: listening.url });
     output.line(`listening on ${listening.url}`);
@@ -119,15 +109,6 @@ args = ["mcp", "--agent", "billing-agent",
     return EXIT.done;
   },
 };
-
-function printToken(output: Output): ExitCode {
-  const { token, digest } = newToken();
-  output.document({ token, digest });
-  output.line(`token   ${token}`);
-  output.line(`digest  ${digest}`);
-  output.line('Give the token to the agent; it is not shown again. The digest goes into `token`.');
-  return EXIT.done;
-}
 
 /** The SDK is an optional peer. */
 async function importServer(): Promise<typeof import('../mcp/index.ts')> {
@@ -168,9 +149,11 @@ function chooseAgent(args: Arguments, { agents }: AgentServers): string {
   );
 }
 
-function demandToken({ agents }: AgentServers): void {
+async function demandToken({ agents }: AgentServers, { tokens }: Requests): Promise<void> {
   if ([...agents.values()].some(({ digests }) => digests.length > 0)) return;
-  throw withoutAgents('no agent in the configuration has a `token`');
+  if ((await tokens.tokens()).some(({ kind, holder }) => kind === 'agent' && agents.has(holder)))
+    return;
+  throw withoutAgents('no agent in the configuration has a token');
 }
 
 function withoutAgents(what: string): GuidedError<'ERR_EM_CONFIG_INVALID'> {

@@ -16,20 +16,23 @@ import { plan } from './plan.ts';
 import { silenceProgress } from './progress.ts';
 import { provision } from './provision.ts';
 import { recover } from './recover.ts';
-import { decline, renew, requests, wait } from './requests.ts';
+import { decline, renew, requests } from './requests.ts';
 import { resolve } from './resolve.ts';
 import { run } from './run.ts';
 import { serve } from './serve.ts';
 import { shadow } from './shadow.ts';
 import { show } from './show.ts';
+import { token } from './token.ts';
 import { types } from './types.ts';
 import { verify } from './verify.ts';
 import { packageVersion } from './version.ts';
+import { wait } from './wait.ts';
+import { workflow } from './workflow.ts';
 
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
-  ...[requests, decline, renew, wait, serve, mcp],
+  ...[requests, decline, renew, wait, workflow, serve, token, mcp],
   ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),

@@ -126,11 +126,12 @@ function printAttempt(attempt: Terminal, holder: ClaimEntry | undefined, output:
 
 function printDependentWork({ holder, acknowledgements }: History, { line }: Output): void {
   const released = acknowledgements.map(({ continuation }) => continuation);
-  for (const { at, state, continuation } of acknowledgements) {
+  for (const { at, state, continuation, decision } of acknowledgements) {
     const isOpen = !acknowledgements.some(
       (other) => other.state === 'completed' && other.continuation === continuation,
     );
-    line(`  ${at}  ${state}  ${continuation}${isOpen ? '  (not completed)' : ''}`);
+    const by = decision === undefined ? '' : `, says ${decision.operator}`;
+    line(`  ${at}  ${state}  ${continuation}${by}${isOpen ? '  (not completed)' : ''}`);
   }
   const registered = holder?.claim.record.continuations ?? [];
   const waiting = registered.filter((name) => !released.includes(name));

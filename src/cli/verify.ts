@@ -22,6 +22,8 @@ const PROVES = {
     'The holder of the key vouches for these journal rows: a journal that has them must arrive at this chain.',
   shadow:
     'The holder of the key rehearsed an action and recorded what would have been decided about it.',
+  completion:
+    'The holder of the key recorded that this dependent work, released by this occurrence, has completed.',
 };
 const NOT_PROVED = {
   receipt:
@@ -31,6 +33,8 @@ const NOT_PROVED = {
     'That the rows are still there: only `effectmatch journal --verify --against` beside the store shows that.',
   shadow:
     'That anything was decided, committed or released: a shadow is not a verdict, and nothing may depend on it.',
+  completion:
+    'What the work did: its effects need a verdict, and with it a receipt of that verdict.',
 };
 
 const KEY_HELP =
@@ -185,6 +189,13 @@ function print(verified: Verified, { line, paint }: Output): void {
       line(indent(renderShadow(verified.shadow), 2));
       line(`  task       ${quote(task)}, on ${adapter}, compared with: ${basis}`);
       line(`  recorded   ${recordedAt}, journal row ${verified.position}`);
+      break;
+    }
+    case 'completion': {
+      const { occurrence, continuation, lineage, at } = verified.completion;
+      line(`${good}  completion of ${quote(continuation)}, released by ${occurrence}`);
+      line(`  recorded   ${at}, journal row ${verified.position}`);
+      line(`  license    ${lineage}`);
       break;
     }
     case 'receipt': {

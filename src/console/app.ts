@@ -5,6 +5,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import type { Policy } from '../protocol/frame.ts';
+import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import {
@@ -14,7 +15,6 @@ import {
   SECURITY_HEADERS,
   Sessions,
 } from './access.ts';
-import { EventStream } from './events.ts';
 import { type Html, html } from './html.ts';
 import { type PageOptions, page } from './layout.ts';
 import { addLogin, type ConsoleLogin } from './login.ts';
@@ -40,6 +40,8 @@ export interface ConsoleOptions {
   /** How other people sign in, and who they are; they cannot unless it says. */
   readonly login?: ConsoleLogin;
   readonly clock?: Clock;
+  /** What tells pages about changes, if it is shared with the API; a new one unless said. */
+  readonly events?: EventStream;
 }
 
 /** What a handler knows about the one who asks. */
@@ -49,7 +51,6 @@ export interface Env {
 
 /** What the pages work with. */
 export interface Console extends Required<Omit<ConsoleOptions, 'login'>> {
-  readonly events: EventStream;
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
 }
 
@@ -78,7 +79,7 @@ const TYPES: Readonly<Record<string, string>> = {
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
   const sessions = new Sessions(user, clock);
-  const events = new EventStream(requests);
+  const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
   guard(app, { ...options, clock }, sessions);
   const { policy = { version: 1, issuers: {} } } = options;
@@ -86,7 +87,9 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   return {
     fetch: (request) => app.fetch(request),
     createLink: () => `${origin}/enter/${sessions.createEntry()}`,
-    [Symbol.asyncDispose]: () => events.close(),
+    [Symbol.asyncDispose]: async () => {
+      if (options.events === undefined) await events.close();
+    },
   };
 }
 

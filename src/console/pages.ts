@@ -62,7 +62,11 @@ export function addPages(app: Hono<Env>, site: Console): void {
   app.get('/events', (c) => {
     // Without a body nothing would end the listener.
     if (c.req.method === 'HEAD') return c.body(null, 204);
-    const opened = site.events.open(c.req.raw.signal);
+    const opened = site.events.open({
+      name: c.get('session').person.name,
+      signal: c.req.raw.signal,
+      write: ({ id }) => `event: request\ndata: ${id}\n\n`,
+    });
     return opened ?? c.text('too many pages listen; reload this one instead', 503);
   });
 }

@@ -154,6 +154,15 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
     settings?: SessionSettings,
   ): Promise<Staged>;
   /**
+   * Opens a private candidate that takes the calls of a task, one after another. Absent if the
+   * backend cannot undo a failed call alone.
+   */
+  hold?(claim: Claim, certificate: Certificate, terms: TaskTerms): Promise<HeldForTask<Action>>;
+  /** How long such a candidate can be held; absent without a limit. */
+  readonly taskMaxMs?: number;
+  /** Actions as `parseAction` takes them, joined to one action that runs them in order. */
+  joinActions?(actions: readonly unknown[]): unknown;
+  /**
    * Why a session setting of this name cannot be applied, as the end of a sentence; undefined if it
    * can. An adapter without this has no session settings.
    */
@@ -244,6 +253,43 @@ export interface Stage extends AsyncDisposable {
   /** Idempotent. Returns when nothing of the candidate remains. */
   discard(): Promise<void>;
 }
+
+/** What a candidate for a task is opened with; reads and settings are those of `stage`. */
+export interface TaskTerms {
+  readonly reads: readonly StateRead[];
+  readonly settings: SessionSettings;
+  /** When the backend itself gives the candidate up, if it can: what holds it may have died. */
+  readonly deadlineMs: number;
+}
+
+/** A candidate that takes calls, or why there is none. */
+export type HeldForTask<Action = unknown> =
+  | { readonly kind: 'held'; readonly stage: TaskStage<Action> }
+  | Extract<Staged, { readonly kind: 'failed' }>;
+
+/**
+ * A candidate of many calls. Calls come one after another, then `complete`, and only then what
+ * every stage is asked for.
+ */
+export interface TaskStage<Action = unknown> extends Stage {
+  /** Runs one action. If it fails, the candidate is as it was before, unless it is lost. */
+  call(action: Action): Promise<CallAnswer>;
+  /** No call follows: what was put off until now, such as deferred constraints, is checked. */
+  complete(): Promise<CallAnswer>;
+}
+
+/** What one call of a task returned, or why it failed. */
+export type CallAnswer =
+  | {
+      readonly kind: 'done';
+      readonly results?: readonly StatementResult[];
+      /** What the tools returned, one entry for each call of a tool; `null` for nothing. */
+      readonly returned?: readonly Value[];
+    }
+  | (Extract<Staged, { readonly kind: 'failed' }> & {
+      /** The candidate was lost with the call: no other call can follow. */
+      readonly isLost?: true;
+    });
 
 /**
  * What became of a promotion. `refused` is proof that nothing became durable; without proof it is

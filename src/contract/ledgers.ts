@@ -125,6 +125,15 @@ export interface Ledgers {
 
   /** One release per (occurrence, continuation), flushed; `false` when another worker was first. */
   acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
+  /**
+   * Records a release together with what `work` writes through the transaction that it is given:
+   * both or neither. Only a ledger in PostgreSQL has it, because the queue must be in the same
+   * database. `released: false` when another worker was first; then `work` left nothing.
+   */
+  handOver?<T>(
+    acknowledgement: Sealed<Acknowledgement>,
+    work: (transaction: LedgerTransaction) => T | Promise<T>,
+  ): Promise<{ readonly released: true; readonly value: T } | { readonly released: false }>;
   acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]>;
   /**
    * Releases that no completion followed, oldest first: the work is under way, or it was
@@ -165,7 +174,24 @@ export interface Ledgers {
   /** Keeps a document under its digest (a certificate's outlets, a frame), once. */
   keep(digest: Digest, text: string): Promise<void>;
   document(digest: Digest): Promise<string | undefined>;
+  /**
+   * Keeps a text under a name that is made from something else than the text, unless there is one;
+   * returns the text that is there, flushed.
+   */
+  keepFirst(name: Digest, text: string): Promise<string>;
   close(): Promise<void>;
+}
+
+/** A transaction of the ledger's login, for what has to be written together with a release. */
+export interface LedgerTransaction {
+  /**
+   * Runs one statement. Names need their schema, because the login has no search path. Values are
+   * sent as text, and rows come back as text by column name.
+   */
+  query(
+    text: string,
+    values?: readonly (string | number | boolean | null)[],
+  ): Promise<readonly Readonly<Record<string, string | null>>[]>;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Checkpoint } from '../protocol/checkpoint.ts';
+import type { Acknowledgement } from '../protocol/continuation.ts';
 import { type Statement, statementRecord } from '../protocol/receipt.ts';
 import type { Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -8,6 +9,7 @@ import { parseReceiptKey, type ReceiptKey, signingKey } from './receipt-key.ts';
 import {
   readStatement,
   stateCheckpoint,
+  stateCompletion,
   stateShadow,
   stateTerminal,
   type Verified,
@@ -22,6 +24,8 @@ export interface Signer {
   checkpoint(checkpoint: Checkpoint): Envelope;
   /** A shadow as it is stored, with its row. It says that it is not a verdict. */
   shadow(shadow: Shadow, position: number): Envelope;
+  /** The completion of dependent work as it is stored, with its row. */
+  completion(completion: Acknowledgement, position: number): Envelope;
 }
 
 /**
@@ -35,6 +39,7 @@ export function createSigner(keyring: Keyring): Signer {
     receipt: (terminal, position) => seal(stateTerminal(terminal, position)),
     checkpoint: (checkpoint) => seal(stateCheckpoint(checkpoint)),
     shadow: (shadow, position) => seal(stateShadow(shadow, position)),
+    completion: (completion, position) => seal(stateCompletion(completion, position)),
   };
 }
 

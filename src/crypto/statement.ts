@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto';
 import { EffectMatchError } from '../errors.ts';
 import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
+import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import {
   CHECKPOINT_TYPE,
+  COMPLETION_TYPE,
   checkpointName,
   RECEIPT_TYPE,
   type Receipt,
@@ -24,6 +26,12 @@ export type Verified =
       readonly kind: 'shadow';
       readonly keyid: string;
       readonly shadow: Shadow;
+      readonly position: number;
+    }
+  | {
+      readonly kind: 'completion';
+      readonly keyid: string;
+      readonly completion: Acknowledgement;
       readonly position: number;
     };
 
@@ -47,6 +55,13 @@ export function readStatement(text: string, keyid: string): Verified {
       const { shadow, position } = statement.predicate;
       assertSame(text, stateShadow(shadow, position));
       return { kind: 'shadow', keyid, shadow, position };
+    }
+    case COMPLETION_TYPE: {
+      const { completion, position } = statement.predicate;
+      assertSame(text, stateCompletion(completion, position));
+      if (completion.state === 'completed')
+        return { kind: 'completion', keyid, completion, position };
+      throw new EffectMatchError('ERR_EM_RECORD_INVALID', 'receipt: the work has not completed');
     }
   }
 }
@@ -87,6 +102,17 @@ export function stateShadow(shadow: Shadow, position: number): Statement {
     ],
     predicateType: SHADOW_TYPE,
     predicate: { shadow, position },
+  };
+}
+
+/** The statement about completed work and the row that holds it. */
+export function stateCompletion(completion: Acknowledgement, position: number): Statement {
+  const sha256 = plainDigest(acknowledgementRecord.text(completion));
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [{ name: completion.occurrence, digest: { sha256 } }],
+    predicateType: COMPLETION_TYPE,
+    predicate: { completion, position },
   };
 }
 

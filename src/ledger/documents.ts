@@ -5,7 +5,9 @@ import { DOCUMENT_TEXT_DOMAIN, documentRecord } from './journal.ts';
 import type { DocumentRow, LedgerTables, TableStore } from './store.ts';
 
 /** Texts that are kept once under their digest. */
-export function documentLedger(store: TableStore): Pick<Ledgers, 'keep' | 'document'> {
+export function documentLedger(
+  store: TableStore,
+): Pick<Ledgers, 'keep' | 'keepFirst' | 'document'> {
   const find = (digest: Digest) =>
     store.read({ document: digest }, (tables) => findDocument(tables, digest));
   return {
@@ -15,6 +17,14 @@ export function documentLedger(store: TableStore): Pick<Ledgers, 'keep' | 'docum
       await store.decide({ document: digest }, 'flushed', (tables) =>
         keepDocument(tables, digest, text),
       );
+    },
+    async keepFirst(name, text) {
+      return await store.decide({ document: name }, 'flushed', (tables) => {
+        const kept = findDocument(tables, name);
+        if (kept === undefined) keepDocument(tables, name, text);
+        else tables.touch();
+        return kept ?? text;
+      });
     },
   };
 }

@@ -49,9 +49,20 @@ export const settlementSlot = (execution: string): string => `settlement:${execu
 export const RESOLUTION_SLOT = 'resolution';
 /** One shadow per occurrence that was drawn for it. */
 export const SHADOW_SLOT = 'shadow';
-/** One release and one completion per continuation. */
-export const acknowledgementSlot = (of: Pick<Acknowledgement, 'state' | 'continuation'>): string =>
-  `${of.state}:${of.continuation}`;
+/** One completion per continuation, and one release per turn. A name has no `#`. */
+export const acknowledgementSlot = (
+  of: Pick<Acknowledgement, 'state' | 'continuation' | 'turn'>,
+): string => `${of.state}:${of.continuation}${of.turn === undefined ? '' : `#${of.turn}`}`;
+
+/** The slot that must be taken before an acknowledgement; undefined for the first release. */
+export function precedingSlot(of: Acknowledgement): string | undefined {
+  const { state, continuation, turn = 1 } = of;
+  if (state === 'completed') return acknowledgementSlot({ state: 'released', continuation });
+  if (state === 'released')
+    return turn === 1 ? undefined : acknowledgementSlot({ state: 'reopened', continuation, turn });
+  const before = turn === 2 ? {} : { turn: turn - 1 };
+  return acknowledgementSlot({ state: 'released', continuation, ...before });
+}
 
 /**
  * Covers position, kind, slot and, through its seal, the content, so that a row that moves no

@@ -209,15 +209,16 @@ export function assertVoidable(
 }
 
 /**
- * Nothing is released before the holder's `committed` terminal, and nothing completes before it was
- * released.
+ * Nothing is released before the holder's `committed` terminal, nothing completes before it was
+ * released, and nothing is released again before an operator has decided so. `preceded`: what must
+ * come first is there.
  */
 export function assertReleasable(
   known: {
     readonly claim: Sealed<ClaimRecord> | undefined;
     readonly terminal: Terminal | undefined;
   },
-  released: boolean,
+  preceded: boolean,
   acknowledgement: Acknowledgement,
 ): void {
   const { claim, terminal } = known;
@@ -233,10 +234,9 @@ export function assertReleasable(
     claim.record.continuations.includes(acknowledgement.continuation),
     'a continuation is registered',
   );
-  invariant(
-    acknowledgement.state === 'released' || released,
-    'a continuation completes after its release',
-  );
+  const { state, turn } = acknowledgement;
+  const isFirst = state === 'released' && turn === undefined;
+  invariant(isFirst || preceded, 'a continuation completes or is reopened after its release');
 }
 
 /**

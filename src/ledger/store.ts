@@ -1,5 +1,11 @@
 import type { CommitLog } from '../contract/adapter.ts';
-import type { AttemptName, JournalEntry, LedgerContext, Ledgers } from '../contract/ledgers.ts';
+import type {
+  AttemptName,
+  JournalEntry,
+  LedgerContext,
+  Ledgers,
+  LedgerTransaction,
+} from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import type { Binding } from '../protocol/binding.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
@@ -24,6 +30,17 @@ export interface TableStore {
     decide: (tables: LedgerTables) => T,
     log?: CommitLog,
   ): Promise<T>;
+  /**
+   * Where a store can: one transaction in which `work` writes what it likes, and `decide` whether it
+   * is committed. `work` runs before the store is locked. `isOurs` is asked in a later transaction
+   * if COMMIT was not answered.
+   */
+  decideWith?<T>(
+    about: About,
+    work: (transaction: LedgerTransaction) => T | Promise<T>,
+    decide: (tables: LedgerTables) => boolean,
+    isOurs: (tables: LedgerTables) => boolean,
+  ): Promise<{ readonly released: true; readonly value: T } | { readonly released: false }>;
   /** One look at what is committed, flushed or not. */
   read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T>;
   /** The same for `verify`, which makes many looks: they must not hold up decisions. */

@@ -15,6 +15,7 @@ import {
   CLAIM_SLOT,
   type OpenedRow,
   PERMIT_SLOT,
+  precedingSlot,
   RESOLUTION_SLOT,
   SHADOW_SLOT,
   settlementSlot,
@@ -43,6 +44,7 @@ type VerdictMethods =
   | 'resolution'
   | 'recordShadow'
   | 'acknowledge'
+  | 'handOver'
   | 'acknowledgements'
   | 'uncompleted';
 
@@ -98,6 +100,7 @@ export function verdictLedger(store: TableStore): Pick<Ledgers, VerdictMethods> 
       const sealed = sealer.check(acknowledgementRecord, acknowledgement);
       return await decide(sealed.record, (tables) => acknowledgeContinuation(tables, sealed));
     },
+    ...(store.decideWith && { handOver: handingOver(store, store.decideWith) }),
     acknowledgements: (occurrence) =>
       read(occurrence, (tables) =>
         tables.list(occurrence, 'acknowledgement').map(({ sealed }) => sealed.record),
@@ -212,30 +215,56 @@ function voidPermit(
   return { kind: 'void' };
 }
 
-/** Records a release or completion; false when it is there already. */
+/** Records a release, completion or decision; false if it is there, or too late. */
 function acknowledgeContinuation(tables: LedgerTables, sealed: Sealed<Acknowledgement>): boolean {
-  const { occurrence } = sealed.record;
+  const { occurrence, continuation } = sealed.record;
   checkRelease(tables, sealed.record);
   const slot = acknowledgementSlot(sealed.record);
-  if (tables.find(occurrence, slot) !== undefined) return false;
+  const completed = acknowledgementSlot({ state: 'completed', continuation });
+  if ([slot, completed].some((taken) => tables.find(occurrence, taken) !== undefined)) return false;
   tables.append('acknowledgement', slot, sealed);
   return true;
 }
 
-/** Throws unless the attempt is committed, and released before it is completed. */
-export function checkRelease(tables: LedgerTables, acknowledgement: Acknowledgement): void {
-  const { occurrence, continuation } = acknowledgement;
-  const claim = findClaim(tables, occurrence);
-  const terminal = findTerminal(tables, occurrence);
-  const slot = acknowledgementSlot({ state: 'released', continuation });
-  const isReleased = tables.find(occurrence, slot) !== undefined;
-  assertReleasable({ claim, terminal }, isReleased, acknowledgement);
+/** Where a store can: the release, and what the work writes, in one transaction. */
+function handingOver(
+  store: TableStore,
+  decideWith: NonNullable<TableStore['decideWith']>,
+): NonNullable<Ledgers['handOver']> {
+  return async (acknowledgement, work) => {
+    const sealed = store.context.sealer.check(acknowledgementRecord, acknowledgement);
+    const { occurrence } = sealed.record;
+    const slot = acknowledgementSlot(sealed.record);
+    return await decideWith(
+      { occurrences: [occurrence] },
+      work,
+      (tables) => acknowledgeContinuation(tables, sealed),
+      // The transaction is the one that wrote this very row.
+      (tables) => tables.find(occurrence, slot)?.sealed.seal.mac === sealed.seal.mac,
+    );
+  };
 }
 
-/** Releases without their completion, oldest first. */
+/** Throws unless the attempt is committed, and what must come before the acknowledgement is there. */
+export function checkRelease(tables: LedgerTables, acknowledgement: Acknowledgement): void {
+  const { occurrence } = acknowledgement;
+  const claim = findClaim(tables, occurrence);
+  const terminal = findTerminal(tables, occurrence);
+  const slot = precedingSlot(acknowledgement);
+  const isPreceded = slot !== undefined && tables.find(occurrence, slot) !== undefined;
+  assertReleasable({ claim, terminal }, isPreceded, acknowledgement);
+}
+
+/** Releases without a completion, oldest first; of work that was released again the last one. */
 function listUncompleted(tables: LedgerTables): readonly Acknowledgement[] {
   const rows = tables.uncompleted().filter((row) => row.kind === 'acknowledgement');
-  return rows.map(({ sealed }) => sealed.record);
+  const last = new Map<string, Acknowledgement>();
+  for (const { sealed } of rows) {
+    const name = `${sealed.record.occurrence} ${sealed.record.continuation}`;
+    last.delete(name);
+    last.set(name, sealed.record);
+  }
+  return [...last.values()];
 }
 
 /** An operator's decision about an occurrence. */

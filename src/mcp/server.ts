@@ -10,12 +10,13 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server';
+import { type Agent, readAgents } from '../access/agents.ts';
+import { Callers } from '../access/callers.ts';
 import { TOOL_ANSWER_SCHEMA, type ToolAnswer } from '../agents/answer.ts';
 import { type AgentTool, agentTools } from '../agents/tools.ts';
 import { invariant } from '../errors.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
-import { type Agent, readAgents } from './agents.ts';
 
 /** What an MCP server for agents is made of. */
 export interface AgentServersOptions {
@@ -34,6 +35,8 @@ export interface AgentServersOptions {
 /** The agents, and a fresh protocol server for one of them. */
 export interface AgentServers {
   readonly agents: ReadonlyMap<string, Agent>;
+  /** Finds an agent by its token. */
+  readonly callers: Callers;
   open(agent: string): Server;
 }
 
@@ -50,6 +53,7 @@ export function openAgentServers(options: AgentServersOptions): AgentServers {
   );
   return {
     agents,
+    callers: new Callers(agents, options.requests.tokens),
     open(name) {
       const [agent, offer] = [agents.get(name), offers.get(name)];
       invariant(agent !== undefined && offer !== undefined, 'a known agent is served');
@@ -66,9 +70,10 @@ interface Offer {
 function offerOf(options: AgentServersOptions, agent: Agent): Offer {
   const { config, requests, runtime, run, onFault } = options;
   const operations = agent.operations.map((name) => [name, config.operations?.[name]]);
-  const names = new Set([...agent.sql, ...agent.read]);
+  const names = new Set([...agent.sql, ...agent.read, ...agent.tasks]);
   const adapters = [...names].map((name) => {
-    return [name, { sql: agent.sql.includes(name), read: agent.read.includes(name) }] as const;
+    const [sql, read] = [agent.sql.includes(name), agent.read.includes(name)];
+    return [name, { sql, read, task: agent.tasks.includes(name) }] as const;
   });
   const tools = agentTools({
     ...{ requests, runtime, run, agent: agent.name },

@@ -6,25 +6,48 @@ import {
   nameSchema,
   occurrenceSchema,
 } from './record.ts';
-import { choice, closed } from './schema.ts';
+import { checked, choice, closed, form, integer, optional } from './schema.ts';
 import type { Terminal, TerminalOf } from './terminal.ts';
+
+/** How often work may be released again, each time by a signed decision. */
+export const MAX_TURNS = 1000;
 
 /**
  * One release per (occurrence, continuation): `released` before the dependent work runs,
- * `completed` after it.
+ * `completed` after it. `reopened` is an operator's decision that work which never completed may be
+ * released once more; that release has the same `turn`.
  */
 export const acknowledgementRecord = defineRecord(
   'acknowledgement',
   1,
   4096,
-  closed({
-    version: choice(1),
-    occurrence: occurrenceSchema,
-    continuation: nameSchema,
-    lineage: digestSchema,
-    state: choice('released', 'completed'),
-    at: instantSchema,
-  }),
+  checked(
+    closed({
+      version: choice(1),
+      occurrence: occurrenceSchema,
+      continuation: nameSchema,
+      lineage: digestSchema,
+      state: choice('released', 'completed', 'reopened'),
+      /** Which release, from 2; absent for the first one and for the completion. */
+      turn: optional(integer(2, MAX_TURNS)),
+      /** Who decided that the work is released again, and on what evidence. */
+      decision: optional(
+        closed({
+          operator: nameSchema,
+          /** Digest of the operator's public key. */
+          key: digestSchema,
+          /** Digest of what the operator relies on. */
+          evidence: digestSchema,
+          signature: form(/^[A-Za-z0-9_-]{86}$/, 'a signature of 86 base64url characters'),
+        }),
+      ),
+      at: instantSchema,
+    }),
+    ({ state, turn, decision }) =>
+      (state === 'reopened') === (decision !== undefined) &&
+      (state === 'reopened' ? turn !== undefined : state === 'released' || turn === undefined),
+    'must have a turn and a decision exactly where work is released again',
+  ),
 );
 /** That a continuation was released, or that its work is done. */
 export type Acknowledgement = ReturnType<typeof acknowledgementRecord.parse>;
@@ -39,7 +62,13 @@ export type Halt =
   | 'field-match'
   | 'lineage'
   | 'state-missing'
-  | 'already-released';
+  | 'already-released'
+  /** Delayed work: it was not handed over. */
+  | 'not-released'
+  /** Delayed work: its receipt is recorded. */
+  | 'already-completed'
+  /** Work of the same occurrence that this depends on has no receipt yet. */
+  | 'not-completed';
 
 /** What a worker may do, and on the strength of which commit. */
 export type Continuation =

@@ -1,4 +1,5 @@
 import { checkpointRecord } from './checkpoint.ts';
+import { acknowledgementRecord } from './continuation.ts';
 import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
 import { choice, closed, form, integer, list, type Schema, variants } from './schema.ts';
 import { shadowRecord } from './shadow.ts';
@@ -12,6 +13,9 @@ export const RECEIPT_TYPE = 'urn:effectmatch:receipt:v1';
 export const CHECKPOINT_TYPE = 'urn:effectmatch:checkpoint:v1';
 /** A separate type, so that a shadow is never taken for a receipt. */
 export const SHADOW_TYPE = 'urn:effectmatch:shadow:v1';
+
+/** Dependent work of an occurrence has completed. */
+export const COMPLETION_TYPE = 'urn:effectmatch:completion:v1';
 
 /** Room for the fields around a terminal, so that whatever could be recorded can be receipted. */
 const AROUND_BYTES = 4096;
@@ -43,7 +47,7 @@ const subjectOf = <T extends string>(name: Schema<T>) =>
   list(closed({ name, digest: closed({ sha256: digestSchema }) }), 1, 1);
 
 /**
- * An in-toto statement about one terminal, one checkpoint or one shadow. The subject is named so
+ * An in-toto statement about one terminal, checkpoint, shadow or completion. The subject is named so
  * that tools that know in-toto and not EffectMatch can find it: its digest is the plain SHA-256 of
  * the canonical text, without a label.
  */
@@ -66,6 +70,11 @@ export const statementRecord = defineRecord(
       _type: choice(STATEMENT_TYPE),
       subject: subjectOf(occurrenceSchema),
       predicate: closed({ shadow: shadowRecord.schema, position: integer(1) }),
+    },
+    [COMPLETION_TYPE]: {
+      _type: choice(STATEMENT_TYPE),
+      subject: subjectOf(occurrenceSchema),
+      predicate: closed({ completion: acknowledgementRecord.schema, position: integer(1) }),
     },
   }),
 );

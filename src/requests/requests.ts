@@ -1,21 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import type { Approver, SignOptions } from '../crypto/approver.ts';
+import { verifyDecline } from '../crypto/decline.ts';
 import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
-import { canonical } from '../protocol/canon.ts';
+import { declineRecord, type SignedDecline } from '../protocol/decline.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
+import type { Draft } from '../runtime/draft.ts';
 import type { Executed } from '../runtime/promotable.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import type { Task, TaskOptions } from '../runtime/task.ts';
+import { findUnfit } from './fit.ts';
 import {
   type ApprovalRequest,
   type Ask,
   type AskedRecord,
+  type DraftAsk,
   isFinal,
   type RequestEvent,
   type RequestMessage,
@@ -24,9 +29,16 @@ import {
   type RunMode,
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
-import type { RequestStore, StoredRequest } from './store.ts';
-import { actionFor, type Proposer, proposeWanted, readAsk, requestId } from './wanted.ts';
-import { deliverEvents, type Webhook } from './webhook.ts';
+import type { RequestStore, StoredRequest, TokenStore } from './store.ts';
+import {
+  actionFor,
+  isForTask,
+  type Proposer,
+  proposeWanted,
+  readAsk,
+  requestId,
+} from './wanted.ts';
+import { keepDelivering, showDelivery, type Webhook, type WebhookDelivery } from './webhook.ts';
 
 /** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
 export interface ApprovalRule {
@@ -36,11 +48,15 @@ export interface ApprovalRule {
   readonly expiresIn: SignOptions['expiresIn'];
 }
 
+type HostMode = Exclude<RunMode, 'on-task'>;
+
 /** What requests need. */
 export interface RequestsOptions {
   readonly runtime: Runtime;
   /** The operations of the runtime's configuration. */
   readonly operations?: RuntimeConfig['operations'];
+  /** The issuers of the runtime's configuration, for signed declines. */
+  readonly issuers?: RuntimeConfig['issuers'];
   /** The path of an SQLite file, the address of a ledger (`postgres://…`), or a store. */
   readonly store: string | RequestStore;
   /** Where a person can answer, with `{id}` for the request. */
@@ -48,7 +64,7 @@ export interface RequestsOptions {
   /** How long a question waits for an answer; one day unless said otherwise. */
   readonly expiresIn?: string | number;
   /** When an approved request is executed; by the host, at once, unless said otherwise. */
-  readonly run?: RunMode | Readonly<Record<string, RunMode>>;
+  readonly run?: HostMode | Readonly<Record<string, HostMode>>;
   /** Approvers that sign by themselves; none unless said otherwise. */
   readonly rules?: readonly ApprovalRule[];
   readonly webhooks?: readonly Webhook[];
@@ -58,11 +74,15 @@ export interface RequestsOptions {
 /** What an agent may do: only with its own requests. */
 export interface AgentRequests {
   ask(ask: Omit<Ask, 'by'>): Promise<ApprovalRequest>;
+  /** Ends a draft and asks for what it recorded. */
+  submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
   /** Answers what an approver has asked back. */
   reply(id: string, text: string): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
+  /** Opens the task of an approved request; otherwise where the request stands. */
+  open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
 }
 
 /** How long to wait. */
@@ -72,6 +92,12 @@ export interface WaitOptions {
   /** Ends once it is no longer pending; without this, once nothing more happens to it. */
   readonly until?: 'answered';
   readonly signal?: AbortSignal;
+}
+
+/** Some of the requests, and the last one of them if there may be more. */
+export interface RequestPage {
+  readonly requests: readonly ApprovalRequest[];
+  readonly next?: string;
 }
 
 /** A request that was proposed again, and what is different. */
@@ -103,8 +129,11 @@ export async function openRequests(options: RequestsOptions): Promise<Requests> 
   return new Requests(options, typeof store === 'string' ? await openStore(store) : store);
 }
 
-/** The driver is an optional package, so it is loaded only where it is needed. */
-async function openStore(place: string): Promise<RequestStore> {
+/**
+ * Opens the store at a place. The driver is an optional package, so it is loaded only where it is
+ * needed.
+ */
+export async function openStore(place: string): Promise<RequestStore> {
   if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
   const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {
     const what = 'requests in PostgreSQL need the package pg; run `npm install pg`';
@@ -125,7 +154,7 @@ export class Requests implements AsyncDisposable {
   readonly #lifetimeMs: number;
   readonly #executing = new Map<string, Promise<StoredRequest>>();
   readonly #stopping = new AbortController();
-  #working: Promise<void> | undefined;
+  #working: Promise<unknown> | undefined;
 
   constructor(options: RequestsOptions, store: RequestStore) {
     const { runtime, operations = {}, clock = systemClock, expiresIn = '24h' } = options;
@@ -145,11 +174,13 @@ export class Requests implements AsyncDisposable {
     };
     return {
       ask: (ask) => this.ask({ ...ask, by } as Ask),
+      submit: (draft, ask) => this.submit(draft, { ...ask, by }),
       get: async (id) => await this.#view(await own(id)),
       wait: async (id, options) => await this.wait((await own(id)).id, options),
       reply: async (id, text) =>
         await this.#addMessage((await own(id)).id, { from: 'agent', by, text }),
       withdraw: async (id) => await this.withdraw((await own(id)).id),
+      open: async (id, options) => await this.open((await own(id)).id, options),
     };
   }
 
@@ -159,6 +190,16 @@ export class Requests implements AsyncDisposable {
    */
   async ask(ask: Ask): Promise<ApprovalRequest> {
     return await this.#meet(await this.#record(ask));
+  }
+
+  /**
+   * Ends a draft and asks for what it recorded: that is rehearsed, and after the approval it runs
+   * again and must leave the same. Nothing is locked while a person thinks.
+   */
+  async submit(draft: Draft, ask: DraftAsk): Promise<ApprovalRequest> {
+    const { adapter, set } = draft;
+    const action = await draft.end();
+    return await this.ask({ ...ask, adapter, action, ...(set && { set }) });
   }
 
   /** The same without executing anything, to show what a person would be asked. */
@@ -181,10 +222,11 @@ export class Requests implements AsyncDisposable {
     const stored = await this.#store.insert({
       ...{ id, by, run, operation, generation: 1, state: 'pending', askedMs: now },
       adapter: proposal.draft.adapter,
-      mode: this.#modeOf(operation),
+      mode: isForTask(wanted) ? 'on-task' : this.#modeOf(operation),
       expiresMs: now + this.#lifetimeMs,
       asked: JSON.stringify(asked),
-      ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
+      ...{ license: null, occurrence: null, answeredBy: null, decline: null },
+      ...{ detail: null, results: null },
     });
     await this.#applyRules(stored);
     return await this.#find(id);
@@ -224,8 +266,18 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
+  /** Whether this was asked before. */
+  async isKnown(ask: Ask): Promise<boolean> {
+    return (await this.#store.find(requestId(ask, readAsk(ask)))) !== undefined;
+  }
+
   /** Newest first, a page at a time. */
   async list(query: RequestQuery = {}): Promise<readonly ApprovalRequest[]> {
+    return (await this.page(query)).requests;
+  }
+
+  /** The same, with where the next page begins; a page may be short although there are more. */
+  async page(query: RequestQuery = {}): Promise<RequestPage> {
     const { olderThanMs, limit = PAGE, ...rest } = query;
     const stored = await this.#store.list({
       ...rest,
@@ -233,7 +285,12 @@ export class Requests implements AsyncDisposable {
       limit: Math.min(limit, MAX_PAGE),
     });
     const found = await Promise.all(stored.map((request) => this.#view(request)));
-    return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
+    // What is overdue turns out to be expired only now.
+    const { state: wanted } = query;
+    const requests = found.filter(({ state }) => wanted === undefined || state === wanted);
+    const isLast = stored.length < Math.min(limit, MAX_PAGE);
+    const next = isLast ? undefined : stored.at(-1)?.id;
+    return { requests, ...(next !== undefined && { next }) };
   }
 
   /**
@@ -332,6 +389,25 @@ export class Requests implements AsyncDisposable {
     throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
   }
 
+  /** Says no, with an approver's signature over what was proposed and why. */
+  async declineSigned(id: string, decline: unknown): Promise<ApprovalRequest> {
+    const signed = declineRecord.parse(decline);
+    const { issuer, reason } = signed;
+    const stored = await this.#demandOpen(id);
+    const { draft } = readAsked(stored).proposal;
+    const isFor = signed.request === id && signed.generation === stored.generation;
+    if (!isFor || signed.approved !== draft.approved)
+      throw refusedDecline('it was signed for something else');
+    const { issuers = {} } = this.#options;
+    const keys = Object.hasOwn(issuers, issuer) ? [issuers[issuer]?.key ?? []].flat() : [];
+    if (!verifyDecline(keys, signed))
+      throw refusedDecline(`it is not signed with a key of an issuer named "${issuer}"`);
+    const change = { state: 'declined', answeredBy: issuer, detail: reason } as const;
+    const kept = { ...change, decline: JSON.stringify(signed) };
+    if (!(await this.#change(stored, OPEN, kept))) throw closed(await this.get(id));
+    return await this.get(id);
+  }
+
   /** The agent takes its question back. */
   async withdraw(id: string): Promise<ApprovalRequest> {
     const stored = await this.#demandOpen(id);
@@ -374,6 +450,25 @@ export class Requests implements AsyncDisposable {
     return await this.#view(await this.#execute(await this.#find(id)));
   }
 
+  /**
+   * Opens the task of an approved request that was asked for without an action. Returns where the
+   * request stands if there is none to open.
+   */
+  async open(id: string, options: TaskOptions = {}): Promise<Task | ApprovalRequest> {
+    const stored = await this.#find(id);
+    const { license, mode } = stored;
+    const { state } = await this.#truth(stored);
+    if (state !== 'approved' || mode !== 'on-task' || license === null)
+      return await this.#view(stored);
+    const task = await this.#options.runtime.open(license, options);
+    if (task.kind !== 'open') {
+      await this.#note(stored, task);
+      return await this.get(id);
+    }
+    task.ended.then((executed) => this.#note(stored, executed)).catch(() => {});
+    return task;
+  }
+
   /** Waits until nothing more happens to it; otherwise returns where it stands. */
   async wait(id: string, options: WaitOptions = {}): Promise<ApprovalRequest> {
     const { waitMs = WAIT_MS, until: wish, signal } = options;
@@ -393,13 +488,31 @@ export class Requests implements AsyncDisposable {
     return this.#store.events(afterSeq, Math.min(limit, MAX_PAGE));
   }
 
+  /** Tries at delivering events to webhooks after this one, oldest first. */
+  async deliveries(after = 0, limit = PAGE): Promise<readonly WebhookDelivery[]> {
+    const logged = await this.#store.deliveries(after, Math.min(limit, MAX_PAGE));
+    return logged.map(showDelivery);
+  }
+
+  /** The tokens of agents and operators, as digests. */
+  get tokens(): TokenStore {
+    return this.#store;
+  }
+
   /**
    * Executes what is approved and reports to webhooks, until it is closed. What is overdue becomes
    * `expired` when it is looked at.
    * Several processes may do this at once.
    */
   start(): void {
-    this.#working ??= this.#work();
+    const { webhooks = [] } = this.#options;
+    const context = {
+      ...{ store: this.#store, clock: this.#clock, signal: this.#stopping.signal },
+      linkTo: (id: string) => this.#linkTo(id),
+    };
+    // A receiver that does not answer must hold up neither executions nor other receivers.
+    const deliver = () => webhooks.map((webhook) => keepDelivering(context, webhook));
+    this.#working ??= Promise.all([this.#work(), ...deliver()]);
   }
 
   async close(): Promise<void> {
@@ -435,8 +548,6 @@ export class Requests implements AsyncDisposable {
       after = approved.at(-1)?.id;
       isLast = approved.length < PAGE;
     }
-    for (const webhook of this.#options.webhooks ?? [])
-      await deliverEvents(this.#store, webhook, (id) => this.#linkTo(id));
   }
 
   /** What is thrown says nothing about the outcome; the next round asks again. */
@@ -446,8 +557,9 @@ export class Requests implements AsyncDisposable {
 
   /** Calls at the same moment share one execution. */
   async #execute(stored: StoredRequest): Promise<StoredRequest> {
-    const { id, license, state } = stored;
+    const { id, license, state, mode } = stored;
     if (license === null || state === 'pending' || isFinal(state)) return stored;
+    if (mode === 'on-task') return stored;
     const running = this.#executing.get(id) ?? this.#ensure(stored, license);
     this.#executing.set(id, running);
     try {
@@ -458,9 +570,15 @@ export class Requests implements AsyncDisposable {
   }
 
   async #ensure(stored: StoredRequest, license: string): Promise<StoredRequest> {
-    const { wanted, proposal } = readAsked(stored);
+    const { wanted } = readAsked(stored);
     const action = await actionFor(this.#proposer, wanted);
-    const executed = await this.#options.runtime.ensure(license, action);
+    await this.#note(stored, await this.#options.runtime.ensure(license, action));
+    return await this.#find(stored.id);
+  }
+
+  /** Keeps how an execution ended. The journal has it too, and counts where they differ. */
+  async #note(stored: StoredRequest, executed: Executed): Promise<void> {
+    const { proposal } = readAsked(stored);
     const isPlain = proposal.approved.registration.values === 'plain';
     const results = isPlain ? executed.results : undefined;
     await this.#change(stored, ['approved'], {
@@ -468,7 +586,6 @@ export class Requests implements AsyncDisposable {
       detail: detailOf(executed),
       ...(results && { results: JSON.stringify(results) }),
     });
-    return await this.#find(stored.id);
   }
 
   async #applyRules(stored: StoredRequest): Promise<void> {
@@ -506,6 +623,7 @@ export class Requests implements AsyncDisposable {
       ...(answeredBy !== null && { answeredBy }),
       ...(messages !== undefined && { messages }),
       ...(assignedTo !== undefined && { assignedTo }),
+      ...(stored.decline !== null && { decline: JSON.parse(stored.decline) as SignedDecline }),
       ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
       ...(detail !== null && { detail }),
       ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),
@@ -568,7 +686,7 @@ export class Requests implements AsyncDisposable {
     return await this.#change(stored, OPEN, change);
   }
 
-  #modeOf(operation: string | null): RunMode {
+  #modeOf(operation: string | null): HostMode {
     const { run = 'on-approval' } = this.#options;
     if (typeof run === 'string') return run;
     return (operation === null ? undefined : run[operation]) ?? 'on-approval';
@@ -612,18 +730,19 @@ function demandOthers({ by }: StoredRequest, { license, second }: SignedLicense)
 }
 
 /** A license that was signed for something else must not take the place of one that fits. */
-function demandFit({ draft }: Proposal, { license }: SignedLicense): void {
-  const fields = Object.keys(draft) as (keyof typeof draft)[];
-  const other = fields.find((name) => canonical(license[name]) !== canonical(draft[name]));
-  const extra = Object.keys(license).find((name) => !(name in draft) && !SIGNED.includes(name));
-  const wrong = other ?? extra;
-  if (wrong === undefined && license.occurrences === 1) return;
+function demandFit(proposal: Proposal, signed: SignedLicense): void {
+  const wrong = findUnfit(proposal, signed);
+  if (wrong === undefined) return;
   throw new EffectMatchError(
     'ERR_EM_LICENSE_REFUSED',
-    `the license was not signed for this request: its ${wrong ?? 'occurrences'} differs; the request is still open`,
+    `the license was not signed for this request: its ${wrong} differs; the request is still open`,
   );
 }
-const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
+
+function refusedDecline(why: string): EffectMatchError<'ERR_EM_SIGNATURE_INVALID'> {
+  const message = `the decline cannot be used: ${why}; the request is still open`;
+  return new EffectMatchError('ERR_EM_SIGNATURE_INVALID', message);
+}
 
 /** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */
 function stateAfter(executed: Executed): RequestState {

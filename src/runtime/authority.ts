@@ -16,7 +16,12 @@ import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateReading } from '../protocol/effect.ts';
 import type { Policy } from '../protocol/frame.ts';
-import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
+import {
+  type License,
+  licenseRecord,
+  type Proposal,
+  type SignedLicense,
+} from '../protocol/license.ts';
 import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
@@ -284,6 +289,22 @@ function checkTerms(
   );
 }
 
+type Designated = Pick<License, 'issuer' | 'adapter' | 'source' | 'operation' | 'action'>;
+
+/** The issuers who could sign a proposal: they are designated for it, and it is within their limits. */
+export function issuersFor(
+  deployment: Deployment,
+  { draft, approved }: Proposal,
+): readonly string[] {
+  const issuers = Object.entries(deployment.policy.issuers);
+  const able = issuers.filter(([issuer, terms]) => {
+    const license = { ...draft, issuer };
+    const isDesignated = checkDesignation(deployment, { license }, terms) === undefined;
+    return isDesignated && findExceeded(terms.limits ?? {}, draft, approved) === undefined;
+  });
+  return able.map(([issuer]) => issuer);
+}
+
 /** The second person signs within their own rights: adapter, source and limits. */
 function checkSecondTerms(
   attempt: Attempt,
@@ -301,7 +322,7 @@ function checkSecondTerms(
 /** Whether this issuer may approve for this adapter, from this source, by this operation. */
 function checkDesignation(
   deployment: Deployment,
-  { license }: Attempt,
+  { license }: { readonly license: Designated },
   { may, sources }: Policy['issuers'][string],
 ): Refusal | undefined {
   const { issuer, adapter, source, operation, action } = license;
@@ -421,7 +442,8 @@ export interface Stated {
 
 /**
  * The deployment that an approval was made for, and the action where it names one. Both may have
- * changed since it was signed, so they are checked before the claim and again at the final gate.
+ * changed since it was signed, so they are checked before the claim and again at the final gate. A
+ * task has no action, and needs a license that is bound to none.
  */
 export function checkPresupposed(
   deployment: Deployment,
@@ -445,11 +467,15 @@ export function checkPresupposed(
     return refuse('frame-changed', detail);
   }
   if (license.action === undefined) return undefined;
+  if (action === undefined) return refuse('other-action', BOUND_TO_ONE);
   const tried = admitted.adapter.describeAction(action);
   if (actionDigest(tried, approved.salt) === license.action) return undefined;
   const detail = withTried(admitted, 'the license is bound to another action', tried);
   return refuse('other-action', detail);
 }
+
+const BOUND_TO_ONE =
+  'the license is bound to one action, and the calls of a task are not known in advance; run that action with execute';
 
 /** Whether a later plan was announced for the task since. */
 export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {

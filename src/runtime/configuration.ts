@@ -19,6 +19,7 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   leaseMs: true,
   restageMs: true,
   requests: true,
+  workflows: true,
   agents: true,
   console: true,
   telemetry: true,
@@ -57,6 +58,9 @@ function findWrongPart(config: Record<string, unknown>): string | undefined {
     return '`operators` must name who may resolve, with a public key for each';
   if (!isObject(operations) || !Object.values(operations).every(isObject))
     return '`operations` must name what defineOperation has made';
+  const { workflows = { plans: {} } } = config;
+  if (!isObject(workflows) || !isObject(workflows.plans))
+    return '`workflows` must have `plans`: what defineWorkflow has made, by name';
   if (!isObject(agents)) return '`agents` must name the agents that are served over MCP';
   if (!isObject(adapters)) return '`adapters` is missing; name at least one backend';
   const stray = Object.keys(adapters).find((name) => !hasOpen(adapters[name]));

@@ -1,4 +1,4 @@
-import type { Ledgers } from '../contract/ledgers.ts';
+import type { Ledgers, LedgerTransaction } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -50,75 +50,241 @@ export type Release<T> =
   | { readonly kind: 'released'; readonly value: T }
   | { readonly kind: 'halted'; readonly why: Halt };
 
-/**
- * Runs dependent work if, and only if, the occurrence is committed, the continuation is registered
- * under the same license, the committed state is still there, and nothing was released for it
- * before. The release is durable before the work starts: the work runs at most once, even if this
- * process dies in it.
- */
-export async function release<T>(
+/** What dependent work may be told besides what it is. */
+export interface ReleaseOptions {
+  /**
+   * Continuations of the same occurrence that this depends on. It is halted until each of them has
+   * recorded its receipt.
+   */
+  readonly after?: readonly string[];
+}
+
+/** The transaction of a hand-over, and the only key that its job may have. */
+export interface HandOverTransaction extends LedgerTransaction {
+  /** `occurrence/continuation`: the queue's unique key of the job. */
+  readonly key: string;
+}
+
+/** What dependent work of one occurrence asks before it runs. */
+export interface ContinuationGate {
+  /**
+   * Runs the work if the occurrence is committed. The release is durable before the work starts, so
+   * the work runs at most once, even if this process dies in it.
+   */
+  release<T>(work: () => T | Promise<T>, options?: ReleaseOptions): Promise<Release<T>>;
+  /**
+   * For work that runs elsewhere, for example behind HTTP: whether it is released, durably and once.
+   * Who runs it then calls {@link ContinuationGate.perform} to record its receipt.
+   */
+  begin(options?: ReleaseOptions): Promise<Release<undefined>>;
+  /**
+   * Inserts a job instead: what `insert` writes and the release are committed together. Needs the
+   * ledger in the PostgreSQL database of the queue. The job calls {@link ContinuationGate.perform}.
+   */
+  handOver<T>(
+    insert: (transaction: HandOverTransaction) => T | Promise<T>,
+    options?: ReleaseOptions,
+  ): Promise<Release<T>>;
+  /**
+   * Delayed work that was handed over: runs it, then records its receipt. A queue that delivers a
+   * job again runs it again until the receipt is recorded, so effects belong into `ensure`.
+   */
+  perform<T>(work: () => T | Promise<T>): Promise<Release<T>>;
+}
+
+/** The gate of one continuation. */
+export function continuationGate(
+  deployment: Deployment,
+  from: Lineage,
+  name: string,
+): ContinuationGate {
+  return {
+    release: (work, options) => release(deployment, from, name, work, options),
+    begin: (options) => begin(deployment, from, name, options),
+    handOver: (insert, options) => handOver(deployment, from, name, insert, options),
+    perform: (work) => perform(deployment, from, name, work),
+  };
+}
+
+/** Runs dependent work in this process, at most once. */
+async function release<T>(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+  work: () => T | Promise<T>,
+  options?: ReleaseOptions,
+): Promise<Release<T>> {
+  demandArguments(from, continuation, work, 'release needs the work, as a function');
+  const begun = await begin(deployment, from, continuation, options);
+  if (begun.kind === 'halted') return begun;
+  const value = await work();
+  deployment.reached('continuation:work-done');
+  await deployment.ledgers.acknowledge(acknowledge(deployment, from, continuation, 'completed'));
+  return { kind: 'released', value };
+}
+
+/** Records the release of work that runs elsewhere. */
+async function begin(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+  options?: ReleaseOptions,
+): Promise<Release<undefined>> {
+  const asked = await askRelease(deployment, from, continuation, options);
+  if (asked.kind === 'halted') return asked;
+  if (!(await deployment.ledgers.acknowledge(asked.acknowledgement)))
+    return { kind: 'halted', why: 'already-released' };
+  deployment.reached('continuation:acknowledged');
+  return { kind: 'released', value: undefined };
+}
+
+/** Releases work to a queue: the job and the release are committed together. */
+async function handOver<T>(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+  insert: (transaction: HandOverTransaction) => T | Promise<T>,
+  options?: ReleaseOptions,
+): Promise<Release<T>> {
+  const { ledgers } = deployment;
+  demandArguments(from, continuation, insert, 'handOver needs a function that inserts the job');
+  if (ledgers.handOver === undefined)
+    throw new EffectMatchError(
+      'ERR_EM_USAGE',
+      'handOver needs the ledger in the PostgreSQL database of the queue; use release with this ledger',
+    );
+  const asked = await askRelease(deployment, from, continuation, options);
+  if (asked.kind === 'halted') return asked;
+  const key = `${from.occurrence}/${continuation}`;
+  const handed = await ledgers
+    .handOver(asked.acknowledgement, (transaction) => insert({ ...transaction, key }))
+    .catch(async (error: unknown) => {
+      // A unique key of the queue stops the second of two that hand over at once.
+      const recorded = await ledgers.acknowledgements(from.occurrence);
+      if (stateOf(recorded, continuation).isReleased) return { released: false as const };
+      throw error;
+    });
+  if (!handed.released) return { kind: 'halted', why: 'already-released' };
+  deployment.reached('continuation:acknowledged');
+  return { kind: 'released', value: handed.value };
+}
+
+/** Runs work that was handed over, and records its receipt. */
+async function perform<T>(
   deployment: Deployment,
   from: Lineage,
   continuation: string,
   work: () => T | Promise<T>,
 ): Promise<Release<T>> {
   const { ledgers } = deployment;
+  demandArguments(from, continuation, work, 'perform needs the work, as a function');
+  const decided = await decide(deployment, from, continuation);
+  if (decided.kind === 'halted') return decided;
+  const states = stateOf(await ledgers.acknowledgements(from.occurrence), continuation);
+  if (states.isCompleted) return { kind: 'halted', why: 'already-completed' };
+  if (!states.isReleased) return { kind: 'halted', why: 'not-released' };
+  const value = await work();
+  deployment.reached('continuation:work-done');
+  await ledgers.acknowledge(acknowledge(deployment, from, continuation, 'completed'));
+  return { kind: 'released', value };
+}
+
+/** Before the release is recorded: it is there once. */
+function demandArguments(from: Lineage, continuation: string, work: unknown, what: string): void {
   const { occurrence, lineage } = from ?? {};
-  const names = [occurrence, lineage, continuation];
-  if (!names.every((name) => typeof name === 'string')) {
+  if (![occurrence, lineage, continuation].every((name) => typeof name === 'string')) {
     throw new EffectMatchError(
       'ERR_EM_USAGE',
       'a continuation is asked for with a terminal (or its occurrence and lineage) and a name',
     );
   }
-  // Before the release is recorded: it is there once.
-  if (typeof work !== 'function')
-    throw new EffectMatchError('ERR_EM_USAGE', 'release needs the work, as a function');
+  if (typeof work !== 'function') throw new EffectMatchError('ERR_EM_USAGE', what);
+}
+
+type Halted = { readonly kind: 'halted'; readonly why: Halt };
+
+/** Whether the work may be released now, and the record that releases it. */
+async function askRelease(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+  { after = [] }: ReleaseOptions = {},
+): Promise<
+  Halted | { readonly kind: 'release'; readonly acknowledgement: Sealed<Acknowledgement> }
+> {
+  const decided = await decide(deployment, from, continuation);
+  if (decided.kind === 'halted') return decided;
+  const recorded = await deployment.ledgers.acknowledgements(from.occurrence);
+  if (!after.every((name) => stateOf(recorded, name).isCompleted))
+    return { kind: 'halted', why: 'not-completed' };
+  const { turn, isReleased, isCompleted } = stateOf(recorded, continuation);
+  if (isReleased || isCompleted) return { kind: 'halted', why: 'already-released' };
+  deployment.reached('continuation:checked');
+  const acknowledgement = acknowledge(deployment, from, continuation, 'released', turn);
+  return { kind: 'release', acknowledgement };
+}
+
+/** Halts unless the occurrence is committed, registers the continuation, and its state is there. */
+async function decide(
+  deployment: Deployment,
+  { occurrence, lineage }: Lineage,
+  continuation: string,
+): Promise<Halted | { readonly kind: 'committed' }> {
+  const { ledgers } = deployment;
   const holder = await ledgers.holder(occurrence);
   const registered = holder?.claim.record.continuations ?? [];
   const fieldMatch = holder?.license.fieldMatch;
-  const decision = continuationOf(await ledgers.terminal(occurrence), {
-    continuation,
-    lineage,
-    registered,
-    fieldMatch,
-  });
+  const asked = { continuation, lineage, registered, fieldMatch };
+  const decision = continuationOf(await ledgers.terminal(occurrence), asked);
   if (decision.kind === 'halt') return { kind: 'halted', why: decision.why };
-  if (!(await stateIsThere(deployment, decision.terminal)))
-    return { kind: 'halted', why: 'state-missing' };
-  deployment.reached('continuation:checked');
+  const isThere = await stateIsThere(deployment, decision.terminal);
+  return isThere ? { kind: 'committed' } : { kind: 'halted', why: 'state-missing' };
+}
 
-  if (!(await ledgers.acknowledge(acknowledgement('released'))))
-    return { kind: 'halted', why: 'already-released' };
-  deployment.reached('continuation:acknowledged');
-  const value = await work();
-  deployment.reached('continuation:work-done');
-  await ledgers.acknowledge(acknowledgement('completed'));
-  return { kind: 'released', value };
+/** How one continuation stands; `turn` is that of the next release, absent for the first. */
+export function stateOf(recorded: readonly Acknowledgement[], continuation: string) {
+  const own = recorded.filter((one) => one.continuation === continuation);
+  const turns = own.filter(({ state }) => state === 'reopened').map(({ turn = 1 }) => turn);
+  const turn = turns.length === 0 ? undefined : Math.max(...turns);
+  const isReleased = own.some((one) => one.state === 'released' && one.turn === turn);
+  return { turn, isReleased, isCompleted: own.some(({ state }) => state === 'completed') };
+}
 
-  function acknowledgement(state: Acknowledgement['state']): Sealed<Acknowledgement> {
-    const record = { version: 1 as const, occurrence, continuation, lineage, state };
-    return deployment.sealer.seal(acknowledgementRecord, { ...record, at: nowInstant(deployment) });
-  }
+function acknowledge(
+  deployment: Deployment,
+  { occurrence, lineage }: Lineage,
+  continuation: string,
+  state: 'released' | 'completed',
+  turn?: number,
+): Sealed<Acknowledgement> {
+  const record = { version: 1 as const, occurrence, continuation, lineage, state };
+  return deployment.sealer.seal(acknowledgementRecord, {
+    ...record,
+    ...(turn !== undefined && { turn }),
+    at: nowInstant(deployment),
+  });
 }
 
 /**
- * Work that was released and has not completed: it is running, or it was interrupted and will not
- * run again.
+ * Work that was released and has not completed: it is running or waits in a queue, or it was
+ * interrupted and runs again only by an operator's decision.
  */
 export interface OpenContinuation extends Lineage {
   readonly continuation: string;
   readonly task: string;
   readonly releasedAt: string;
+  /** Which release, from 2, if it was released again. */
+  readonly turn?: number;
 }
 
 /** Every release without its completion, oldest first. */
 export async function openContinuations(ledgers: Ledgers): Promise<readonly OpenContinuation[]> {
   const open: OpenContinuation[] = [];
-  for (const { occurrence, lineage, continuation, at: releasedAt } of await ledgers.uncompleted()) {
+  for (const { occurrence, lineage, continuation, turn, at } of await ledgers.uncompleted()) {
     const holder = await ledgers.holder(occurrence);
     const task = holder?.claim.record.task ?? '';
-    open.push({ occurrence, lineage, continuation, task, releasedAt });
+    const again = turn === undefined ? {} : { turn };
+    open.push({ occurrence, lineage, continuation, task, releasedAt: at, ...again });
   }
   return open;
 }

@@ -70,6 +70,14 @@ export interface Deployment {
   readonly leases: Leases;
   readonly licenses: CheckedLicenses;
   readonly refusals: RefusalBound;
+  /** The tasks that are open here; each is ended before the adapters close. */
+  readonly tasks: Set<OpenTask>;
+}
+
+/** A task that can be ended from outside. */
+export interface OpenTask {
+  /** Gives the task up, and waits until its end is recorded. */
+  interrupt(why: string): Promise<unknown>;
 }
 
 /** What proving an adapter's service needs of the deployment. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { deadlineIn, isOver } from '../contract/clock.ts';
 import type { ClaimEntry } from '../contract/ledgers.ts';
 import { actionDigest, digestRecord, occurrenceId } from '../crypto/digest.ts';
@@ -9,9 +8,15 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { readAction } from './attempt.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
-import { type ExecuteOptions, executeSigned, type OccurrenceOptions } from './execute.ts';
+import {
+  type ExecuteOptions,
+  executeSigned,
+  type OccurrenceOptions,
+  type Submitted,
+} from './execute.ts';
 import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
+import { pauseForChange } from './wait.ts';
 
 /** What `ensure` may be told besides license and action. */
 export interface EnsureOptions extends ExecuteOptions {
@@ -55,33 +60,23 @@ export async function ensure(
   signal?.throwIfAborted();
   const waitUntil = deadlineIn(deployment.clock, waitMs);
   const once = { occurrence, ...(revision !== undefined && { revision }) };
+  const submitted = { kind: 'action', untrusted: action } as const;
   // The verdict about one action says nothing about another one. It is refused before the claim.
   if (isOtherAction(deployment, signed, action))
-    return { ...(await executeSigned(deployment, signed, action, once)), earlier: false };
+    return { ...(await executeSigned(deployment, signed, submitted, once)), earlier: false };
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     const holder = await deployment.ledgers.holder(occurrence);
     const found =
       holder === undefined
-        ? await execute(deployment, signed, action, once)
+        ? await execute(deployment, signed, submitted, once)
         : await findVerdict(deployment, holder);
     if (found.kind === 'ended') return { ...found.terminal, earlier: found.isEarlier };
     if (isOver(deployment.clock, waitUntil)) throw stillOpen(occurrence, found.why);
     onWait?.(found.why);
-    await pause(deployment, occurrence, pauseMs, signal);
+    await pauseForChange(deployment.ledgers, occurrence, pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
-}
-
-/** Until the ledger hears of a verdict, where it can; otherwise it is asked again later. */
-async function pause(
-  { ledgers }: Deployment,
-  occurrence: OccurrenceId,
-  ms: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  if (ledgers.changed !== undefined) await ledgers.changed(occurrence, ms, signal);
-  else await sleep(ms, undefined, { ...(signal && { signal }) });
 }
 
 /** The occurrence that one use of a license is, counted from 1. */
@@ -114,10 +109,10 @@ const EXECUTING = {
 async function execute(
   deployment: Deployment,
   signed: SignedLicense,
-  action: unknown,
+  submitted: Submitted,
   once: OccurrenceOptions & { readonly occurrence: OccurrenceId },
 ): Promise<Found> {
-  const terminal = await executeSigned(deployment, signed, action, once);
+  const terminal = await executeSigned(deployment, signed, submitted, once);
   const ended = { kind: 'ended', terminal, isEarlier: false } as const;
   if (terminal.kind !== 'rejected' || terminal.claim !== undefined) return ended;
   const isTaken = (await deployment.ledgers.holder(once.occurrence)) !== undefined;

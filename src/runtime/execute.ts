@@ -8,6 +8,7 @@ import { type Attempt, faultOf, type Refusal, type Refused, readAction } from '.
 import { admitSigned, claimAuthority, openAttempt } from './authority.ts';
 import { type Certification, certify } from './boundary.ts';
 import {
+  type Admitted,
   type AdmittedRemote,
   adapterNamed,
   type Deployment,
@@ -15,7 +16,7 @@ import {
   provingContext,
 } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
-import type { Established } from './gate.ts';
+import type { Established, TaskHost } from './gate.ts';
 import { type Executed, executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
@@ -41,8 +42,14 @@ export async function execute(
   untrustedAction: unknown,
   options: ExecuteOptions = {},
 ): Promise<Executed> {
-  return await executeSigned(deployment, parseSignedLicense(license), untrustedAction, options);
+  const submitted = { kind: 'action', untrusted: untrustedAction } as const;
+  return await executeSigned(deployment, parseSignedLicense(license), submitted, options);
 }
+
+/** What is run under a license: an action, or the calls of a task as they come. */
+export type Submitted =
+  | { readonly kind: 'action'; readonly untrusted: unknown }
+  | { readonly kind: 'task'; readonly host: TaskHost };
 
 /** Execution of one occurrence of a license; the next unspent one if none is named. */
 export interface OccurrenceOptions extends ExecuteOptions {
@@ -56,23 +63,22 @@ export interface OccurrenceOptions extends ExecuteOptions {
 export async function executeSigned(
   deployment: Deployment,
   signed: SignedLicense,
-  untrustedAction: unknown,
+  submitted: Submitted,
   options: OccurrenceOptions,
 ): Promise<Executed> {
   const { adapter } = signed.license;
   const activity = {
-    kind: 'execute',
+    kind: submitted.kind === 'task' ? 'task' : 'execute',
     ...(deployment.adapters.has(adapter) && { adapter }),
   } as const;
-  const run = (reporting: Deployment) =>
-    executeLicense(reporting, signed, untrustedAction, options);
+  const run = (reporting: Deployment) => executeLicense(reporting, signed, submitted, options);
   return await traced(deployment, activity, run, endingOf);
 }
 
 async function executeLicense(
   deployment: Deployment,
   signed: SignedLicense,
-  untrustedAction: unknown,
+  submitted: Submitted,
   { revision, occurrence }: OccurrenceOptions,
 ): Promise<Executed> {
   const admitted = adapterNamed(deployment, signed.license.adapter);
@@ -83,10 +89,11 @@ async function executeLicense(
   if (presented.kind === 'refused')
     return await finishUnclaimed(deployment, opened, 'authority', presented.refusal);
 
-  const parsed = readAction(admitted, untrustedAction);
+  const parsed = readSubmitted(admitted, submitted);
   if (parsed.kind === 'refused')
     return await finishUnclaimed(deployment, opened, 'action', parsed.refusal);
   const { action } = parsed;
+  const host = submitted.kind === 'task' ? submitted.host : undefined;
 
   const request = { action, revision, occurrence };
   const authority = await claimAuthority(deployment, presented.attempt, request);
@@ -105,7 +112,7 @@ async function executeLicense(
     using _lease = deployment.leases.keep(attempt, leased);
     const terminal = await executeClaimed(
       deployment,
-      { attempt, claim, action, revision },
+      { attempt, claim, action, revision, host },
       surveying,
     );
     isOpen = terminal.kind === 'indeterminate';
@@ -115,6 +122,18 @@ async function executeLicense(
     if (isOpen)
       await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
   }
+}
+
+/** The action as its adapter reads it. A task has none, and needs a backend that takes its calls. */
+function readSubmitted(
+  admitted: Admitted,
+  submitted: Submitted,
+): { readonly kind: 'read'; readonly action: unknown } | Refused {
+  if (submitted.kind === 'action') return readAction(admitted, submitted.untrusted);
+  if (isPromotable(admitted) && admitted.adapter.hold !== undefined)
+    return { kind: 'read', action: undefined };
+  const detail = `"${admitted.name}" cannot hold a candidate for many calls; use execute`;
+  return { kind: 'refused', refusal: { reason: 'task-unsupported', detail } };
 }
 
 const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';

@@ -1,4 +1,4 @@
-import type { CandidateFacts, Stage, Survey } from '../contract/adapter.ts';
+import type { CandidateFacts, Stage, Survey, TaskStage } from '../contract/adapter.ts';
 import type { Deadline } from '../contract/clock.ts';
 import type { Certificate, Claim, ConsumedPermit, RequestPermit } from '../contract/proof.ts';
 import { digestRecord } from '../crypto/digest.ts';
@@ -26,8 +26,21 @@ export interface Established {
   readonly certificate: Certificate;
   /** What the certificate was made from. */
   readonly survey: Survey;
+  /** What is run; undefined for a task, whose calls are not known in advance. */
   readonly action: unknown;
   readonly revision: string | undefined;
+  /** Makes the calls of a task on the candidate. */
+  readonly host?: TaskHost | undefined;
+}
+
+/** What works on the candidate of a task. */
+export interface TaskHost {
+  readonly deadlineMs: number;
+  /**
+   * Called with the open candidate. Resolves when no call follows: with nothing if the result is
+   * to be compared, otherwise with why it is given up.
+   */
+  serve(stage: TaskStage, attempt: Attempt): Promise<Refusal | undefined>;
 }
 
 /**

@@ -1,7 +1,7 @@
-import type { Stage, StatementResult } from '../contract/adapter.ts';
+import type { Stage, Staged, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
-import { isFault } from '../errors.ts';
-import type { Effect } from '../protocol/effect.ts';
+import { invariant, isFault } from '../errors.ts';
+import type { Effect, StateRead } from '../protocol/effect.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { type Prepared, prepareApproved } from '../protocol/match.ts';
@@ -13,7 +13,7 @@ import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { faultOf, observedDigest, type Refusal, type Refused, storableFault } from './attempt.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
 import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
-import { bindStagePermit, type Established, passStageGate } from './gate.ts';
+import { bindStagePermit, type Established, passStageGate, type TaskHost } from './gate.ts';
 import type { Tries } from './restage.ts';
 import { settle } from './settle.ts';
 
@@ -87,7 +87,11 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   const { settings } = approved;
   const reads = stateReads(approved);
-  const staged = await admitted.adapter.stage(claim, certificate, action, reads, settings);
+  const staged =
+    established.host === undefined
+      ? await admitted.adapter.stage(claim, certificate, action, reads, settings)
+      : await serveTask(run, established.host, reads);
+  if (staged.kind === 'refused') return staged;
   if (staged.kind === 'failed') {
     if (await tries.waitAfter(staged)) return { kind: 'prevented' };
     run.seen = { residue: tries.residue(staged.residue) };
@@ -117,6 +121,31 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   if (gate.kind === 'refused') return gate;
   deployment.reached('path:gate-passed');
   return { kind: 'passed', stage, permit: gate.permit, observed, generated };
+}
+
+/**
+ * Opens a candidate and has the calls of a task made on it. What was opened is noted at once, so
+ * that it ends whatever happens meanwhile.
+ */
+async function serveTask(
+  run: Run,
+  host: TaskHost,
+  reads: readonly StateRead[],
+): Promise<Staged | Refused> {
+  const { admitted, established } = run;
+  const { attempt, claim, certificate } = established;
+  const { settings = {} } = attempt.signed.approved;
+  const { deadlineMs } = host;
+  const held = await admitted.adapter.hold?.(claim, certificate, { reads, settings, deadlineMs });
+  invariant(held !== undefined, 'an adapter that a task was admitted for takes calls');
+  if (held.kind === 'failed') return held;
+  const { stage } = held;
+  run.stage = stage;
+  const refusal = await host.serve(stage, attempt);
+  if (refusal !== undefined) return { kind: 'refused', refusal };
+  const completed = await stage.complete();
+  if (completed.kind === 'failed') return { kind: 'refused', refusal: completed };
+  return held;
 }
 
 /** What follows from an approval alone, found at its first use. */

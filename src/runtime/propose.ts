@@ -22,6 +22,8 @@ export interface ProposeOptions {
   readonly reason?: string;
   /** Settings of the session that the action runs in, besides those that the contract states. */
   readonly set?: SessionSettings;
+  /** Work that a commit may release, besides what the contract states. */
+  readonly continuations?: readonly string[];
 }
 
 /**
@@ -43,7 +45,8 @@ export async function propose(
   const rows = readings.map(({ row }) => copyValue(row) as Row | null);
   const contracted = await ask(operation, 'approve', () => operation.approve(input, rows));
   checkContracted(name, contracted);
-  const { effects, requires, continuations, fieldMatch } = contracted;
+  const { effects, requires, fieldMatch } = contracted;
+  const continuations = joinNames(contracted.continuations, options.continuations);
   const action: unknown = await ask(operation, 'action', () => operation.action(input));
   const { task, planRevision, revision, occurrences, requestedBy, reason } = options;
   const request = {
@@ -127,6 +130,13 @@ async function readState(
     const stated = draftManifest({ adapter: adapterName, task, planRevision, effects: [], watch });
     return adapter.read((await adapter.normalise(stated)).watch);
   });
+}
+
+function joinNames(
+  contracted: readonly string[] | undefined,
+  asked: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return asked === undefined ? contracted : [...new Set([...(contracted ?? []), ...asked])];
 }
 
 /** A setting that the contract states is not for the caller to choose. */

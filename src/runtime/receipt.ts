@@ -14,6 +14,8 @@ export type ShadowEntry = Extract<JournalEntry, { kind: 'shadow' }>;
 export interface ReceiptOptions {
   /** Which attempt; unless said otherwise the one that holds the claim. */
   readonly execution?: ExecutionId;
+  /** Instead: the receipt of dependent work of the occurrence that has completed. */
+  readonly continuation?: string;
 }
 
 /**
@@ -26,6 +28,8 @@ export async function receiptOf(
   options: ReceiptOptions = {},
 ): Promise<Envelope | undefined> {
   const { ledgers, signer } = parts;
+  if (options.continuation !== undefined)
+    return await completionReceipt(parts, occurrence, options.continuation);
   const execution = options.execution ?? (await ledgers.terminal(occurrence))?.execution;
   if (execution === undefined) return undefined;
   let found: TerminalEntry | undefined;
@@ -33,6 +37,21 @@ export async function receiptOf(
     if (entry.record.execution === execution) found = entry;
   }
   return found && signer.receipt(found.record, found.seq);
+}
+
+/** What the completion of dependent work says; undefined until it is recorded. */
+async function completionReceipt(
+  { ledgers, signer }: { readonly ledgers: Ledgers; readonly signer: Signer },
+  occurrence: OccurrenceId,
+  continuation: string,
+): Promise<Envelope | undefined> {
+  for await (const entry of entriesOf(ledgers, 'acknowledgement', { occurrence })) {
+    if (entry.kind !== 'acknowledgement') continue;
+    const { state, continuation: name } = entry.record;
+    if (state === 'completed' && name === continuation)
+      return signer.completion(entry.record, entry.seq);
+  }
+  return undefined;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { AgentConfig } from '../access/configuration.ts';
 import type { ConsoleConfig } from '../console/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
@@ -14,9 +15,9 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
-import type { AgentConfig } from '../mcp/configuration.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
+import type { Acknowledgement } from '../protocol/continuation.ts';
 import { frameRecord, policyRecord } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { classify as classifyOutcome } from '../protocol/outcome.ts';
@@ -25,19 +26,22 @@ import type { Registration } from '../protocol/registration.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { RequestsConfig } from '../requests/configuration.ts';
+import type { WorkflowsConfig } from '../workflow/configuration.ts';
 import { admit } from './admit.ts';
 import type { Refusal } from './attempt.ts';
+import { issuersFor } from './authority.ts';
 import { type CheckOptions, checkProposal, checkSigned } from './check.ts';
 import { CheckedLicenses } from './checked-licenses.ts';
 import { checkConfiguration, LEASE_MS, RESTAGE_MS } from './configuration.ts';
 import {
+  type ContinuationGate,
+  continuationGate,
   type Lineage,
   type OpenContinuation,
   openContinuations,
-  type Release,
-  release,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
+import { type Draft, type DraftOptions, openDraft } from './draft.ts';
 import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -52,9 +56,12 @@ import { type ReceiptOptions, receiptOf } from './receipt.ts';
 import { type Recovered, type RecoverOptions, recoverTraced } from './recover.ts';
 import { openRefusalBound } from './refusal-bound.ts';
 import { type PlanOptions, type PlanRequest, rehearse } from './rehearse.ts';
+import { reopenContinuation } from './reopen.ts';
 import { type OperatorKeys, resolveOccurrence } from './resolve.ts';
 import { type ShadowDraft, type Shadowed, shadow } from './shadow.ts';
+import { openTask, runTask, type Task, type TaskOptions } from './task.ts';
 import { quietly, type Telemetry, traced } from './telemetry.ts';
+import { type VerdictWaitOptions, waitForVerdict } from './wait.ts';
 
 /** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
 export interface RuntimeConfig {
@@ -88,6 +95,8 @@ export interface RuntimeConfig {
   readonly restageMs?: number;
   /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
   readonly requests?: RequestsConfig;
+  /** The workflows of the deployment; see `effectmatch/workflow`. */
+  readonly workflows?: WorkflowsConfig;
   /** Where `effectmatch serve` is reached and who may sign in; see `effectmatch/console`. */
   readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
@@ -152,14 +161,37 @@ export interface Runtime extends AsyncDisposable {
     options?: EnsureOptions,
   ): Promise<Ensured>;
   /**
+   * Opens a task under the license: a private candidate that takes call after call, is compared
+   * with the approval once, by `finish`, and is made durable or given up as a whole. Returns the
+   * recorded terminal instead if the license is refused or no candidate can be held.
+   */
+  open(license: SignedLicense | unknown, options?: TaskOptions): Promise<Task | Terminal>;
+  /**
+   * Opens a task, runs `work` with it, and finishes it when `work` returns. If `work` throws, the
+   * task is discarded and the error is thrown again. At the deadline, when the calls are used up or
+   * when `signal` aborts, the task is discarded and its terminal returned.
+   */
+  task(
+    license: SignedLicense | unknown,
+    work: (task: Task) => unknown,
+    options?: TaskOptions,
+  ): Promise<Executed>;
+  /**
+   * Opens a draft, for work that has no approval yet: calls run on a candidate that can only be
+   * discarded, and are recorded. `submit` rehearses the recorded calls and proposes what they show.
+   */
+  draft(adapter: string, options?: DraftOptions): Promise<Draft>;
+  /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
-   * nothing is in the way. Records and spends nothing.
+   * nothing is in the way. Records and spends nothing. Without an action it is about a task.
    */
   check(
     approval: { readonly license: unknown } | { readonly proposal: unknown },
     action: unknown,
     options?: CheckOptions,
   ): Promise<Refusal | undefined>;
+  /** Who could sign a proposal, by the designations and limits of the configuration. */
+  issuersFor(proposal: Proposal): readonly string[];
   /**
    * Rehearses the action beside production and records what would have been decided under a
    * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.
@@ -173,15 +205,22 @@ export interface Runtime extends AsyncDisposable {
    * What dependent work asks before it runs. A terminal will do as `from`, in this process or any
    * later one.
    */
-  continuation(
-    from: Lineage,
-    name: string,
-  ): { release<T>(work: () => T | Promise<T>): Promise<Release<T>> };
+  continuation(from: Lineage, name: string): ContinuationGate;
   /**
-   * Work that was released and has not completed, oldest first: it is under way, or its process
-   * died in it. It is never released again, so a person has to check what it did.
+   * Work that was released and has not completed, oldest first: it is under way or waits in a queue,
+   * or its process died in it. It is released again only by an operator's decision.
    */
   continuations(): Promise<readonly OpenContinuation[]>;
+  /**
+   * Records an operator's signed decision (`signReopening`) that work which never completed may be
+   * released once more, with the evidence it was signed for. It runs nothing.
+   */
+  reopen(decision: unknown, evidence: string): Promise<Acknowledgement>;
+  /**
+   * The conclusive verdict about an occurrence, once there is one; undefined if the time is over
+   * first. Executes nothing, and recovers an attempt whose lease has run out.
+   */
+  wait(occurrence: OccurrenceId, options?: VerdictWaitOptions): Promise<Terminal | undefined>;
   /**
    * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and
    * what would close those that are open (`unclassified`). It changes nothing; while one is open,
@@ -306,6 +345,7 @@ async function openDeployment(
     leases: openLeases(ledgers, leaseMs, clock),
     licenses: new CheckedLicenses(),
     refusals: openRefusalBound(ledgers, clock),
+    tasks: new Set(),
   };
 }
 
@@ -337,9 +377,12 @@ async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
   }
 }
 
+const CLOSED = 'the runtime was closed before the task was finished';
+
 async function closeAll(deployment: Deployment, background: Background): Promise<void> {
   background.isClosing = true;
   quietly(background.unwatch);
+  await Promise.allSettled([...deployment.tasks].map((task) => task.interrupt(CLOSED)));
   deployment.leases.close();
   for (const { adapter } of deployment.adapters.values()) await adapter.close();
   await background.recovery?.catch(() => {});
@@ -363,13 +406,20 @@ function methodsOf(parts: {
     plan: (request, options) => planTraced(deployment, request, options),
     execute: (license, action, options) => execute(deployment, license, action, options),
     ensure: (license, action, options) => ensure(deployment, license, action, options),
+    open: (license, options) => openTask(deployment, license, options),
+    task: (license, work, options) => runTask(deployment, license, work, options),
+    draft: (adapter, options) => openDraft(deployment, adapter, options),
     check: (approval, action, options) =>
       'license' in approval
         ? checkSigned(deployment, approval.license, action, options)
         : checkProposal(deployment, approval.proposal, action, options),
+    issuersFor: (proposal) => issuersFor(deployment, proposal),
     shadow: (approval, action, options) => shadowTraced(deployment, approval, action, options),
-    continuation: (from, name) => ({ release: (work) => release(deployment, from, name, work) }),
+    continuation: (from, name) => continuationGate(deployment, from, name),
     continuations: () => openContinuations(ledgers),
+    reopen: (decision, evidence) =>
+      reopenContinuation({ ledgers, sealer, operators: operatorKeys(config) }, decision, evidence),
+    wait: (occurrence, options) => waitForVerdict(deployment, occurrence, options),
     survey: async (name) => await adapterOf(name).survey(),
     prove: async (name) =>
       await proveService(provingContext(deployment, name), adapterOf(name), { asked: true }),

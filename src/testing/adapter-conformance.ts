@@ -4,6 +4,7 @@ import { declarationTests } from './adapter/declarations.ts';
 import type { AdapterKit } from './adapter/kit.ts';
 import { permitTests } from './adapter/permits.ts';
 import { promotionTests } from './adapter/promotion.ts';
+import { taskTests } from './adapter/tasks.ts';
 
 export type { AdapterKit, Specimen } from './adapter/kit.ts';
 
@@ -37,5 +38,6 @@ export function adapterConformance(name: string, kit: AdapterKit): void {
   describe(`${name}: declarations`, () => declarationTests(kit));
   describe(`${name}: candidates`, () => candidateTests(kit));
   describe(`${name}: permits`, () => permitTests(kit));
+  describe(`${name}: tasks`, () => taskTests(kit));
   describe(`${name}: promotion and markers`, () => promotionTests(kit));
 }

@@ -69,6 +69,7 @@ const SMALL_TASK: StateTask = {
   ...{
     cohort206: true,
     approved12: false,
+    liveAgent6: false,
     timing18: false,
     firstWrite: 0,
     firstMutation: 0,

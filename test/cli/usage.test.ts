@@ -26,6 +26,7 @@ const VERBS = [
   'renew',
   'wait',
   'serve',
+  'token',
   'mcp',
   'journal',
   'show',

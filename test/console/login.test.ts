@@ -232,7 +232,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
 
   test('what a stranger sends to the sign-in is bounded, and only its own page may send it', async () => {
     await using app = open();
-    const post = (body: BodyInit, origin: string) =>
+    const post = (body: string | URLSearchParams, origin: string) =>
       app.fetch(
         new Request(`${ORIGIN}/login/passkey`, {
           ...{ method: 'POST', body, headers: { host: '127.0.0.1:8080', origin } },

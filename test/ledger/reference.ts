@@ -17,6 +17,7 @@ import {
   type OpenedRow,
   openRow,
   PERMIT_SLOT,
+  precedingSlot,
   RESOLUTION_SLOT,
   rowDigest,
   SHADOW_SLOT,
@@ -307,11 +308,13 @@ function verdicts(
       const { occurrence, continuation } = sealed.record;
       const claim = journal.claimOf(occurrence);
       const terminal = journal.terminalOf(occurrence);
-      const released = acknowledgementSlot({ state: 'released', continuation });
-      const isReleased = journal.find(occurrence, released) !== undefined;
-      assertReleasable({ claim, terminal }, isReleased, sealed.record);
+      const before = precedingSlot(sealed.record);
+      const isPreceded = before !== undefined && journal.find(occurrence, before) !== undefined;
+      assertReleasable({ claim, terminal }, isPreceded, sealed.record);
       const slot = acknowledgementSlot(sealed.record);
-      if (journal.find(occurrence, slot) !== undefined) return false;
+      const completed = acknowledgementSlot({ state: 'completed', continuation });
+      const isTaken = [slot, completed].some((one) => journal.find(occurrence, one) !== undefined);
+      if (isTaken) return false;
       journal.append('acknowledgement', slot, sealed);
       return true;
     },
@@ -343,9 +346,18 @@ function reading(
     acknowledgements: async (occurrence) =>
       acknowledgements().filter((one) => one.occurrence === occurrence),
     uncompleted: async () =>
-      acknowledgements().filter(({ occurrence, continuation, state }) => {
+      acknowledgements().filter(({ occurrence, continuation, state }, at, all) => {
         const completed = acknowledgementSlot({ state: 'completed', continuation });
-        return state === 'released' && journal.find(occurrence, completed) === undefined;
+        const isAgain = all
+          .slice(at + 1)
+          .some(
+            (later) =>
+              later.state === 'released' &&
+              later.occurrence === occurrence &&
+              later.continuation === continuation,
+          );
+        const isDone = isAgain || journal.find(occurrence, completed) !== undefined;
+        return state === 'released' && !isDone;
       }),
     async journal({ afterSeq = 0, limit = 100, last = false, occurrence } = {}) {
       const rows = journal
@@ -391,6 +403,11 @@ function reading(
       memory.documents.set(digest, text);
     },
     document: async (digest) => memory.documents.get(digest),
+    async keepFirst(name, text) {
+      const kept = memory.documents.get(name) ?? text;
+      memory.documents.set(name, kept);
+      return kept;
+    },
     close: async () => {},
   };
 }

@@ -217,7 +217,7 @@ test('an acknowledgement needs a claim, a committed terminal of its lineage, its
   }
   refuses(/lineage of its terminal/, release({ lineage: fixtureDigest('x') }));
   refuses(/is registered/, release({ continuation: 'launder' }));
-  refuses(/completes after its release/, release({ state: 'completed' }));
+  refuses(/completes or is reopened after its release/, release({ state: 'completed' }));
 });
 
 test('an operator decides only where the holder may have made something durable and nothing says whether it did', () => {

@@ -11,6 +11,8 @@ export interface OfficeFile {
   readonly digests: Readonly<Record<string, string>>;
   readonly link?: string;
   readonly callsPerMinute?: number;
+  /** The adapters on which clerk and rival may open tasks. */
+  readonly tasks?: readonly string[];
 }
 
 /** Paying depends on no state: a second execution would pay twice. */
@@ -31,7 +33,7 @@ const pay = defineOperation({
 export function configFor(folder: string): RuntimeConfig {
   const at = (name: string) => join(folder, name);
   const file = JSON.parse(readFileSync(at('office.json'), 'utf8')) as OfficeFile;
-  const { publicKey, digests, link, callsPerMinute = 100_000 } = file;
+  const { publicKey, digests, link, callsPerMinute = 100_000, tasks = [] } = file;
   const agent = (name: string) => ({ token: digests[name] ?? [], callsPerMinute });
   return {
     store: at('effectmatch.db'),
@@ -46,9 +48,9 @@ export function configFor(folder: string): RuntimeConfig {
     agents: {
       clerk: {
         ...agent('clerk'),
-        ...{ operations: ['pay/invoice'], sql: ['books'], read: ['books'] },
+        ...{ operations: ['pay/invoice'], sql: ['books'], read: ['books'], tasks },
       },
-      rival: { ...agent('rival'), operations: ['pay/invoice'] },
+      rival: { ...agent('rival'), operations: ['pay/invoice'], tasks },
       guest: agent('guest'),
     },
   };

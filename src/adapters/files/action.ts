@@ -10,7 +10,8 @@ import { describeContent } from './content.ts';
 import { findLinkProblem, findPathProblem, RESERVED_PREFIX } from './paths.ts';
 
 /**
- * One change to the folder. Content is text or base64; modes are numbers such as 0o644 or texts
+ * One change to the folder, or a look at it: `read` and `list` tell a task what the candidate
+ * holds, and change nothing. Content is text or base64; modes are numbers such as 0o644 or texts
  * such as '0644'.
  */
 export type FileOperation =
@@ -19,7 +20,10 @@ export type FileOperation =
   | { readonly mkdir: { readonly path: string; readonly mode?: number | string } }
   | { readonly rename: { readonly path: string; readonly to: string } }
   | { readonly chmod: { readonly path: string; readonly mode: number | string } }
-  | { readonly symlink: { readonly path: string; readonly target: string } };
+  | { readonly symlink: { readonly path: string; readonly target: string } }
+  | { readonly read: { readonly path: string } }
+  /** What lies in a folder; the whole folder without a path. */
+  | { readonly list: { readonly path?: string } };
 
 interface WriteText {
   readonly path: string;
@@ -53,7 +57,9 @@ export type CheckedOperation =
   | { readonly op: 'mkdir'; readonly path: string; readonly mode: number }
   | { readonly op: 'rename'; readonly path: string; readonly to: string }
   | { readonly op: 'chmod'; readonly path: string; readonly mode: number }
-  | { readonly op: 'symlink'; readonly path: string; readonly target: string };
+  | { readonly op: 'symlink'; readonly path: string; readonly target: string }
+  | { readonly op: 'read'; readonly path: string }
+  | { readonly op: 'list'; readonly path: string };
 
 /**
  * An action that was checked completely: its own copy, which nothing the agent still holds can
@@ -72,6 +78,8 @@ const FIELDS = {
   rename: ['path', 'to'],
   chmod: ['path', 'mode'],
   symlink: ['path', 'target'],
+  read: ['path'],
+  list: ['path'],
 } as const;
 
 /** Checks untrusted input completely and copies it. */
@@ -89,6 +97,7 @@ function parseOperation(input: unknown, where: string): CheckedOperation {
   if (named.length !== 1 || op === undefined)
     throw refuseAction(`${where} must be one of ${Object.keys(FIELDS).join(', ')}`);
   const fields = readObject(body, FIELDS[op as keyof typeof FIELDS], `${where} (${op})`);
+  if (op === 'list' && fields.path === undefined) return { op, path: '.' };
   const path = readPath(fields.path, `${where}: path`);
   switch (op) {
     case 'write':
@@ -109,6 +118,10 @@ function parseOperation(input: unknown, where: string): CheckedOperation {
     case 'chmod':
       if (fields.mode === undefined) throw refuseAction(`${where}: mode is missing`);
       return { op, path, mode: readMode(fields.mode, 0o400, 0, where) };
+    case 'read':
+      return { op, path };
+    case 'list':
+      return { op, path };
     default: {
       const { target } = fields;
       if (typeof target !== 'string') throw refuseAction(`${where}: target must be text`);
@@ -199,10 +212,10 @@ export function describeAction(action: CheckedFilesAction): Value {
  */
 export function namedPaths(action: CheckedFilesAction): ReadonlySet<string> {
   return new Set(
-    action.operations.flatMap((operation) => [
-      operation.path,
-      ...('to' in operation ? [operation.to] : []),
-    ]),
+    action.operations.flatMap((operation) => {
+      if (operation.op === 'read' || operation.op === 'list') return [];
+      return 'to' in operation ? [operation.path, operation.to] : [operation.path];
+    }),
   );
 }
 

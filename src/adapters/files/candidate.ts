@@ -9,7 +9,7 @@ import {
   stageFailed,
   stagePrevented,
 } from '../../backend/candidate.ts';
-import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
+import type { AdapterContext, CallAnswer, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -30,6 +30,7 @@ import { type FolderLayout, makeFolder, treeOf } from './layout.ts';
 import { runOperations, type Workplace } from './operations.ts';
 import { promoteCandidate } from './promotion.ts';
 import { readState } from './reading.ts';
+import { SavedPaths } from './saved-paths.ts';
 import { abandonStage, endStage } from './sweep.ts';
 import { listTree, removeTree, systemCode, systemWords } from './tree.ts';
 
@@ -78,11 +79,39 @@ export class FilesCandidate implements Candidate<CheckedFilesAction> {
     try {
       return (await this.#copyBase()) ?? this.#run(action);
     } catch (error) {
-      if (systemCode(error) === undefined) throw error;
-      if (readCurrent(this.#tools.db)?.folder === this.#version.folder)
-        return stageFailed('storage-failed', systemWords(error));
-      return stagePrevented('base-changed', 'another promotion came first while the copy was made');
+      return this.#explain(error);
     }
+  }
+
+  #explain(error: unknown): StageFailure {
+    if (systemCode(error) === undefined) throw error;
+    if (readCurrent(this.#tools.db)?.folder === this.#version.folder)
+      return stageFailed('storage-failed', systemWords(error));
+    return stagePrevented('base-changed', 'another promotion came first while the copy was made');
+  }
+
+  /** Operations of a task. What they name is saved first, as further links, and put back after a failure. */
+  async call(action: CheckedFilesAction): Promise<CallAnswer> {
+    try {
+      const failure = await this.#copyBase();
+      if (failure !== undefined) return { ...failure, isLost: true };
+      const saved = new SavedPaths(this.#placeOfWork(), namedPaths(action));
+      const answer = this.#run(action);
+      if (answer.kind === 'failed') saved.putBack();
+      saved.forget();
+      return answer;
+    } catch (error) {
+      return { ...this.#explain(error), isLost: true };
+    }
+  }
+
+  async complete(): Promise<Applied> {
+    return await this.apply({ operations: [] });
+  }
+
+  #placeOfWork(): Workplace {
+    invariant(this.#workplace !== undefined, 'the base was copied');
+    return this.#workplace;
   }
 
   async #copyBase(): Promise<StageFailure | undefined> {
@@ -103,21 +132,20 @@ export class FilesCandidate implements Candidate<CheckedFilesAction> {
     return undefined;
   }
 
-  #run(action: CheckedFilesAction): Applied {
+  #run(action: CheckedFilesAction): CallAnswer {
     const { context, quotesValues } = this.#tools;
-    const workplace = this.#workplace;
-    invariant(workplace !== undefined, 'the base was copied');
+    const workplace = this.#placeOfWork();
     const fromMs = this.#window?.fromMs ?? context.clock.now();
     const first = this.#operations;
     this.#operations += action.operations.length;
-    const failure = runOperations(workplace, action, { quotesValues, first });
-    if (failure !== undefined) return stageFailed('action-failed', failure);
+    const ran = runOperations(workplace, action, { quotesValues, first });
+    if (ran.kind === 'failed') return stageFailed('action-failed', ran.why);
     const problem = findTreeProblem(listTree(this.#tree));
     if (problem !== undefined)
       return stageFailed('outlet-denied', `${this.#quote(problem.path)}: ${problem.what}`);
     for (const path of namedPaths(action)) this.#named.add(path);
     this.#window = { fromMs, toMs: context.clock.now() };
-    return { kind: 'done' };
+    return { kind: 'done', returned: ran.returned };
   }
 
   #quote(path: string): string {

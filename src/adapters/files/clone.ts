@@ -63,14 +63,25 @@ export function cloneTree(from: string, entries: VersionEntries, to: string): Cl
     const path = [...entries.keys()].find((known) => !paths.has(known)) ?? '.';
     return { kind: 'changed', path, what: 'it is missing' };
   }
-  // Last and from the inside out, since a folder may deny writing to its owner too.
-  for (const { kind, path, mode } of found.toReversed())
-    if (kind === 'directory') chmodSync(join(to, path), mode ?? 0);
+  permitFolders(found, to);
   const base =
     restamped.length === 0
       ? entries
       : new Map([...entries, ...restamped.map((e) => [e.path, e] as const)]);
   return { kind: 'cloned', base, folders };
+}
+
+/** Last and from the inside out, since a folder may deny writing to its owner too. */
+function permitFolders(found: readonly TreeItem[], to: string): void {
+  for (const { kind, path, mode } of found.toReversed())
+    if (kind === 'directory') chmodSync(join(to, path), mode ?? 0);
+}
+
+/** Lays out a file or folder once more in the same way, whatever it holds. */
+export function saveTree(from: string, to: string): void {
+  const found = listTree(from);
+  for (const item of found) layOut(from, item, to);
+  permitFolders(found, to);
 }
 
 /** Says in which way something is not what was promoted; undefined where it is. */

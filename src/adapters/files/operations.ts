@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import {
   chmodSync,
   closeSync,
@@ -6,6 +7,8 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
+  readFileSync,
   renameSync,
   rmdirSync,
   type Stats,
@@ -15,6 +18,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { unreachable } from '../../errors.ts';
+import type { Value } from '../../protocol/value.ts';
 import { type CheckedFilesAction, type CheckedOperation, formatMode } from './action.ts';
 import { copyFile, stampTime } from './clone.ts';
 import { keepOwner, removeTree, systemCode, systemWords } from './tree.ts';
@@ -33,30 +37,66 @@ const DEFAULT_FILE_MODE = 0o644;
 /** A reason that the agent may read: the operation does not fit the folder as it is. */
 class Misfit extends Error {}
 
+/** What operations returned, one entry for each, or what was wrong with the first that failed. */
+export type Operated =
+  | { readonly kind: 'done'; readonly returned: readonly Value[] }
+  | { readonly kind: 'failed'; readonly why: string };
+
 /**
- * Runs the operations in order and stops at the first that fails, with what was wrong; undefined
- * where none did. No file that the candidate shares with another version is ever written: each
+ * Runs the operations in order and stops at the first that fails. No file that the candidate shares with another version is ever written: each
  * change makes a new inode.
  */
 export function runOperations(
   workplace: Workplace,
   action: CheckedFilesAction,
   options: { readonly quotesValues: boolean; readonly first: number },
-): string | undefined {
+): Operated {
+  const returned: Value[] = [];
   for (const [index, operation] of action.operations.entries()) {
     try {
-      runOperation(workplace, operation, options.first + index);
+      returned.push(runOperation(workplace, operation, options.first + index));
     } catch (error) {
       const where = `operation ${index + 1} (${operation.op}${options.quotesValues ? ` ${JSON.stringify(operation.path)}` : ''})`;
-      if (error instanceof Misfit) return `${where}: ${error.message}`;
-      if (systemCode(error) !== undefined) return `${where}: ${systemWords(error)}`;
-      throw error;
+      const why = error instanceof Misfit ? error.message : undefined;
+      if (why === undefined && systemCode(error) === undefined) throw error;
+      return { kind: 'failed', why: `${where}: ${why ?? systemWords(error)}` };
     }
   }
-  return undefined;
+  return { kind: 'done', returned };
 }
 
-function runOperation(workplace: Workplace, operation: CheckedOperation, index: number): void {
+function runOperation(workplace: Workplace, operation: CheckedOperation, index: number): Value {
+  const { tree } = workplace;
+  if (operation.op === 'read') return readContent(locate(tree, operation.path));
+  if (operation.op === 'list') return listFolder(locate(tree, operation.path));
+  changeTree(workplace, operation, index);
+  return null;
+}
+
+/** More than this is not returned. */
+const MAX_READ_BYTES = 1024 * 1024;
+
+/** The content of a file, in the form in which `write` takes it. */
+function readContent({ file, stats }: Located): Value {
+  if (!demandThere(stats).isFile()) throw new Misfit('it is not a regular file');
+  if (demandThere(stats).size > MAX_READ_BYTES)
+    throw new Misfit(`it is larger than ${MAX_READ_BYTES} bytes, which is the most that is read`);
+  const bytes = readFileSync(file);
+  return isUtf8(bytes) ? { text: bytes.toString('utf8') } : { base64: bytes.toString('base64') };
+}
+
+function listFolder({ file, stats }: Located): Value {
+  if (!demandThere(stats).isDirectory()) throw new Misfit('it is not a folder');
+  const entries = readdirSync(file, { withFileTypes: true });
+  return entries.map((entry) => {
+    const kind = entry.isDirectory() ? 'directory' : entry.isFile() ? 'file' : 'symlink';
+    return { name: entry.name, kind };
+  });
+}
+
+type Change = Exclude<CheckedOperation, { readonly op: 'read' | 'list' }>;
+
+function changeTree(workplace: Workplace, operation: Change, index: number): void {
   const { tree } = workplace;
   const place = locate(tree, operation.path);
   const { stats } = place;
@@ -104,11 +144,13 @@ function runOperation(workplace: Workplace, operation: CheckedOperation, index: 
   }
 }
 
+interface Located {
+  readonly file: string;
+  readonly stats: Stats | undefined;
+}
+
 /** Finds a path in the tree. Every folder on the way is a real one: a link is never followed. */
-function locate(
-  tree: string,
-  path: string,
-): { readonly file: string; readonly stats: Stats | undefined } {
+function locate(tree: string, path: string): Located {
   const names = path.split('/');
   for (let length = 1; length < names.length; length += 1) {
     const parent = lstatSync(join(tree, ...names.slice(0, length)), { throwIfNoEntry: false });

@@ -14,6 +14,7 @@ import { fingerprint } from '../../backend/setup.ts';
 import { refuseValueCount } from '../../contract/action-input.ts';
 import type {
   AdapterContext,
+  CallAnswer,
   ChannelReport,
   Promotion,
   ResultRow,
@@ -101,6 +102,20 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const applied = await this.#run(action);
     this.#isFailed = applied.kind === 'failed';
     return applied;
+  }
+
+  /** One call in its own savepoint, which agent SQL cannot name: the server's parser admits none. */
+  async call(action: CheckedMysqlAction): Promise<CallAnswer> {
+    await this.#session.query('savepoint effectmatch_call');
+    const applied = await this.#run(action);
+    if (applied.kind === 'done') return applied;
+    try {
+      await this.#session.query('rollback to savepoint effectmatch_call');
+      return applied;
+    } catch {
+      // A deadlock rolls the whole branch back.
+      return { ...applied, isLost: true };
+    }
   }
 
   /** Each statement is admitted by the server's parser, prepared, and run. */

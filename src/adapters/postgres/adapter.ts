@@ -24,7 +24,15 @@ import { asFault, type Connection } from '../../postgres/connection.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import { type CheckedPostgresAction, describeAction, parseAction, probeAction } from './action.ts';
+import {
+  type ActionTools,
+  type CheckedPostgresAction,
+  describeAction,
+  joinActions,
+  parseAction,
+  probeAction,
+  refuseAdmitted,
+} from './action.ts';
 import {
   admitRegistration,
   type BoundaryRoles,
@@ -64,15 +72,17 @@ export async function openAdapter(
   context: AdapterContext,
 ): Promise<PromotableAdapter<CheckedPostgresAction>> {
   const settings = readOptions(options);
-  const gate = await loadGate();
-  const control = new Control(options.control);
+  const isManaged = settings.boundary === 'managed';
+  const control = new Control(options.control, settings.boundary);
   const deadlineMs = settings.stageTimeoutMs + ANSWER_GRACE_MS;
-  const sessions = new Sessions(options.execution, options.sessions, deadlineMs);
+  const sessions = new Sessions(options.execution, options.sessions, deadlineMs, isManaged);
   try {
     await control.demandProvisioned();
     const deployment = await control.deployment();
+    const gate = await loadGate(isManaged ? deployment.major : undefined);
     const executor = await sessions.login();
-    const roles = { backend: deployment.backend, executor, ...(await control.roles()) };
+    const path = sessions.searchPath(executor);
+    const roles = { backend: deployment.backend, executor, path, ...(await control.roles()) };
     // The survey finds few roles besides these, and a fingerprint that covers all is taken once.
     control.watchRoles([executor, roles.owner, roles.control]);
     const boundary = await readBoundary(control, settings, roles);
@@ -110,6 +120,8 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly probe: PromotableProbe<CheckedPostgresAction>;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
+  readonly taskMaxMs: number;
   readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
   #boundary: PostgresBoundary;
@@ -121,8 +133,9 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     this.#opened = opened;
     this.#boundary = boundary;
     this.registration = registration;
+    this.taskMaxMs = settings.stageTimeoutMs;
     this.identity = {
-      kind: `postgresql ${deployment.major}`,
+      kind: `postgresql ${deployment.major}${settings.boundary === 'managed' ? ' managed' : ''}`,
       backend: deployment.backend,
       code: adapterCode(import.meta.url, '../../postgres/'),
     };
@@ -171,7 +184,9 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       throw queryRefused('too many other queries are running; ask again later');
     this.#queries += 1;
     try {
-      await this.#closedBoundary();
+      const boundary = await this.#closedBoundary();
+      const why = refuseAdmitted(this.#actionTools(boundary), action);
+      if (why !== undefined) throw queryRefused(why);
       const timeoutMs = Math.min(limits.timeoutMs, settings.stageTimeoutMs);
       const bounded = { ...limits, timeoutMs };
       return await this.#withExecution((session) => queryRows(session, action, bounded));
@@ -181,7 +196,15 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   }
 
   parseAction(input: unknown): CheckedPostgresAction {
-    return parseAction({ gate: this.#opened.gate, entries: this.#boundary.entries }, input);
+    return parseAction(this.#actionTools(this.#boundary), input);
+  }
+
+  joinActions(actions: readonly unknown[]): unknown {
+    return joinActions(this.#actionTools(this.#boundary), actions);
+  }
+
+  #actionTools({ entries, names }: PostgresBoundary): ActionTools {
+    return { gate: this.#opened.gate, entries, catalog: names };
   }
 
   async survey(): Promise<Survey> {
@@ -216,6 +239,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       deployment,
       boundary,
       reached,
+      refuse: (action) => refuseAdmitted(this.#actionTools(boundary), action),
       readCommitted: (reads) => this.read(reads),
       // A setting that was once applied reads as '' afterwards, and not as unset.
       release: async (inDoubt, reset) =>
@@ -224,7 +248,17 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
           : sessions.giveBack(session, reset)),
     };
     const candidate = new PostgresCandidate(tools, request, locked);
-    return { kind: 'open', candidate, marker: undefined };
+    if (request.task === undefined) return { kind: 'open', candidate, marker: undefined };
+    return await this.#openTask(candidate);
+  }
+
+  /** A session that no task got is given back. */
+  async #openTask(candidate: PostgresCandidate): Promise<HoldResult<CheckedPostgresAction>> {
+    const opening = await candidate.openTask().catch((error: unknown) => ({ thrown: error }));
+    if (opening === undefined) return { kind: 'open', candidate, marker: undefined };
+    const residue = await candidate.end('discarded');
+    if ('thrown' in opening) throw opening.thrown;
+    return residue === undefined ? opening : { ...opening, residue };
   }
 
   async close(): Promise<void> {

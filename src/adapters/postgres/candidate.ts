@@ -6,10 +6,11 @@ import {
   type CandidateEvidence,
   type HoldRequest,
   refusedPromotion,
+  type StageFailure,
   stageFailed,
 } from '../../backend/candidate.ts';
 import { STAGE_NOT_OPENED } from '../../backend/failure.ts';
-import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
+import type { AdapterContext, CallAnswer, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { invariant } from '../../errors.ts';
@@ -33,7 +34,7 @@ import { type OpenAnswer, readObservation, type WrittenRelations } from './obser
 import type { Settings } from './options.ts';
 import { CALLS, type PreparedTexts } from './prepared.ts';
 import { type LockedReads, lockReads } from './reading.ts';
-import { comparePositions, describeMoved } from './residue.ts';
+import { comparePositions, describeMoved, lookAtDraws, UndoneDraws } from './residue.ts';
 import { collectResults } from './result-rows.ts';
 import { applySettings, findChangedSetting, readSettings } from './session-settings.ts';
 import { isReset } from './sessions.ts';
@@ -48,6 +49,8 @@ export interface PostgresCandidateTools {
   readonly boundary: PostgresBoundary;
   readonly control: Control;
   readonly reached: AdapterContext['reached'];
+  /** Why an action is not admitted under this boundary; undefined if it is. */
+  readonly refuse: (action: CheckedPostgresAction) => string | undefined;
   /** Declared state as it is committed beneath the candidate. */
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   /** Takes the session back; `inDoubt` if its transaction may still be open. */
@@ -75,6 +78,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   readonly #occurrence: OccurrenceId;
   readonly #sessionSettings: SessionSettings;
   readonly #locked: LockedReads;
+  readonly #deadlineMs: number;
   readonly #noteOwn: (xid: string) => void;
   #held: Held | undefined;
   #readings: readonly StateReading[] = [];
@@ -82,6 +86,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   /** Rows locked after the observation. */
   #locks = 0;
   #resetting: Promise<boolean> | undefined;
+  readonly #undone = new UndoneDraws();
 
   constructor(tools: PostgresCandidateTools, request: HoldRequest, locked: LockedReads) {
     this.id = `postgresql:${tools.deployment.backend}:${randomIds.hex(16)}`;
@@ -89,75 +94,151 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     this.#occurrence = request.occurrence;
     this.#sessionSettings = request.settings;
     this.#locked = locked;
+    this.#deadlineMs = request.task?.deadlineMs ?? tools.settings.stageTimeoutMs;
     this.#noteOwn = tools.control.promotedTransactions();
   }
 
   /** May be called once: its observation seals the transaction against further writes. */
   async apply(action: CheckedPostgresAction): Promise<Applied> {
     invariant(this.#held === undefined, 'a candidate of PostgreSQL holds one action');
-    const { looked, ran } = await this.#send(action);
-    const { replies, failure } = ran;
-    const failed = (error: unknown, what: string) =>
-      describeFailure(error, what, this.#tools.settings.values);
+    const refused = this.#refuse(action);
+    if (refused !== undefined) return refused;
+    const { looked, ran } = await this.#send([...this.#runs(action), ...this.#observes()]);
+    const opening = this.#readOpening(looked, ran, this.#writtenBy(action));
+    if (opening.kind === 'failed') return opening;
+    const { done } = opening;
+    const count = action.statements.length;
+    if (done.length < count)
+      return this.#failed(ran.failure?.error, `statement ${done.length + 1} failed`);
+    const failure = this.#readObserved(done.slice(count), ran.failure?.error);
+    if (failure !== undefined) return failure;
+    const results = collectResults(done.slice(0, count));
+    return { kind: 'done', ...(results && { results }) };
+  }
+
+  /** The catalogue may have changed since the action was parsed. */
+  #refuse(action: CheckedPostgresAction): StageFailure | undefined {
+    const why = this.#tools.refuse(action);
+    return why === undefined ? undefined : stageFailed('not-admitted', why);
+  }
+
+  /** Opens the transaction of a task, with everything that precedes an action. */
+  async openTask(): Promise<StageFailure | undefined> {
+    const { looked, ran } = await this.#send([]);
+    const opening = this.#readOpening(looked, ran, this.#tools.boundary);
+    return opening.kind === 'failed' ? opening : undefined;
+  }
+
+  /**
+   * One call in its own savepoint, in one message: the server skips what follows an error. Agent SQL
+   * can neither name nor end the savepoint.
+   */
+  async call(action: CheckedPostgresAction): Promise<CallAnswer> {
+    const refused = this.#refuse(action);
+    if (refused !== undefined) return refused;
+    const { session, boundary } = this.#tools;
+    const look = lookAtDraws(boundary.sequenceOids);
+    const statements = [look, SAVEPOINT, ...action.statements.map(wireStatement), RELEASE];
+    const { replies, failure } = await session.run(statements);
+    if (failure === undefined) {
+      const results = collectResults(replies.slice(2, -1));
+      return { kind: 'done', ...(results && { results }) };
+    }
+    const which = Math.max(replies.length - 1, 1);
+    const failed = this.#failed(failure.error, `statement ${which} failed`);
+    const undone = await session.run([ROLLBACK_TO, RELEASE, look]);
+    if (undone.failure !== undefined) return { ...failed, isLost: true };
+    this.#undone.add(replies[0]?.rows ?? [], undone.replies[2]?.rows ?? []);
+    return failed;
+  }
+
+  /** Forces deferred constraints and observes. */
+  async complete(): Promise<Applied> {
+    const { replies, failure } = await this.#tools.session.run([...this.#observes()]);
+    return this.#readObserved(replies, failure?.error) ?? { kind: 'done' };
+  }
+
+  /** What the answers to everything before the action say, and the answers to what follows. */
+  #readOpening(
+    looked: MessageAnswer | undefined,
+    { replies, failure }: MessageAnswer,
+    written: WrittenRelations,
+  ): { readonly kind: 'opened'; readonly done: MessageAnswer['replies'] } | StageFailure {
     const [, open, ...done] = replies;
     const unopened = looked?.failure ?? (open === undefined ? failure : undefined);
     if (open === undefined || unopened !== undefined)
-      return failed(unopened?.error, STAGE_NOT_OPENED);
+      return this.#failed(unopened?.error, STAGE_NOT_OPENED);
     const { marker, ...opened } = readOpened(open);
     const disposition = looked === undefined ? marker : (looked.replies[0]?.rows[0]?.[0] ?? null);
     if (disposition !== null)
       return alreadyDecided({ disposition: disposition === 'committed' ? disposition : 'void' });
-    const written = this.#writtenBy(action);
     this.#held = { opened, written };
     const locks = this.#locked.queries.length === 0 ? 0 : 1;
-    if (done.length < locks) return failed(failure?.error, 'declared state could not be locked');
+    if (done.length < locks)
+      return this.#failed(failure?.error, 'declared state could not be locked');
     const names = Object.keys(this.#sessionSettings);
     const unset = names[done.length - locks];
-    if (unset !== undefined) return failed(failure?.error, `the setting ${unset} was refused`);
-    const statements = done.length - locks - names.length;
-    if (statements < action.statements.length)
-      return failed(failure?.error, `statement ${statements + 1} failed`);
-    const answer = done.at(-1)?.rows;
-    if (failure !== undefined || answer === undefined)
-      return failed(
-        failure?.error,
-        'a deferred constraint failed, or the outcome could not be observed',
-      );
-    const changed = findChangedSetting(this.#sessionSettings, done.at(-2));
-    if (changed !== undefined)
-      return stageFailed('setting-changed', `the action changed the approved setting ${changed}`);
-    this.#held = { opened, written, answer };
+    if (unset !== undefined)
+      return this.#failed(failure?.error, `the setting ${unset} was refused`);
     if (locks > 0)
       this.#readings = this.#locked.decode((done[0]?.rows ?? []).map(([image]) => image ?? null));
-    const first = locks + names.length;
-    const results = collectResults(done.slice(first, first + action.statements.length));
-    return { kind: 'done', ...(results && { results }) };
+    return { kind: 'opened', done: done.slice(locks + names.length) };
+  }
+
+  /** Keeps the answer of `observe`, unless something before it failed. */
+  #readObserved(replies: MessageAnswer['replies'], error: unknown): StageFailure | undefined {
+    const answer = replies.at(-1)?.rows;
+    if (error !== undefined || answer === undefined || this.#held === undefined)
+      return this.#failed(
+        error,
+        'a deferred constraint failed, or the outcome could not be observed',
+      );
+    const changed = findChangedSetting(this.#sessionSettings, replies.at(-2));
+    if (changed !== undefined)
+      return stageFailed('setting-changed', `the action changed the approved setting ${changed}`);
+    this.#held = { ...this.#held, answer };
+    return undefined;
+  }
+
+  #failed(error: unknown, what: string): StageFailure {
+    return describeFailure(error, what, this.#tools.settings.values);
   }
 
   get #hasSettings(): boolean {
     return Object.keys(this.#sessionSettings).length > 0;
   }
 
-  /** Everything from BEGIN to the observation in one write. */
-  async #send(
-    action: CheckedPostgresAction,
-  ): Promise<{ looked: MessageAnswer | undefined; ran: MessageAnswer }> {
-    const { session, texts, settings, boundary } = this.#tools;
-    const { queries } = this.#locked;
-    const { forceConstraints, watched, sequenceOids } = boundary;
-    const statements: WireStatement[] = [{ text: BEGIN[settings.isolation] }, this.#openCall()];
-    if (queries.length > 0) statements.push(this.#lockRows(queries));
-    statements.push(...applySettings(this.#sessionSettings));
-    for (const [index, { sql, values, returnsRows }] of action.statements.entries()) {
-      const statement = { text: sql, values, describe: returnsRows };
+  /** The statements of an action; the first may be prepared, as the session was just reset. */
+  #runs(action: CheckedPostgresAction): readonly WireStatement[] {
+    const { texts, boundary } = this.#tools;
+    return action.statements.map((stated, index) => {
+      const statement = wireStatement(stated);
       // Later ones are parsed under whatever settings the application has left by then.
       const isFirst = index === 0 && !this.#hasSettings;
-      statements.push(isFirst ? texts.prepare(statement, boundary) : statement);
-    }
+      return isFirst ? texts.prepare(statement, boundary) : statement;
+    });
+  }
+
+  /** Deferred constraints, the settings of the session, and the observation. */
+  #observes(): readonly WireStatement[] {
+    const { forceConstraints, watched, sequenceOids } = this.#tools.boundary;
+    const statements: WireStatement[] = [];
     if (forceConstraints !== '') statements.push({ text: forceConstraints });
     if (this.#hasSettings) statements.push(readSettings(this.#sessionSettings));
     const values = [watched.oids, sequenceOids];
     statements.push({ prepared: 'effectmatch_observe', values });
+    return statements;
+  }
+
+  /** Opens the transaction and sends what follows with it, all in one write. */
+  async #send(
+    following: readonly WireStatement[],
+  ): Promise<{ looked: MessageAnswer | undefined; ran: MessageAnswer }> {
+    const { session, texts, settings } = this.#tools;
+    const { queries } = this.#locked;
+    const statements: WireStatement[] = [{ text: BEGIN[settings.isolation] }, this.#openCall()];
+    if (queries.length > 0) statements.push(this.#lockRows(queries));
+    statements.push(...applySettings(this.#sessionSettings), ...following);
     const { looking, running } = session.together(() => ({
       looking: settings.isolation === 'serializable' ? this.#findMarker() : undefined,
       running: session.run(statements),
@@ -178,9 +259,10 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 
   #openCall(): WireStatement & { readonly prepared: string } {
-    const { stageTimeoutMs, lockTimeoutMs } = this.#tools.settings;
+    const { lockTimeoutMs } = this.#tools.settings;
     const { sequenceOids } = this.#tools.boundary;
-    const values = [this.#occurrence, sequenceOids, String(stageTimeoutMs), String(lockTimeoutMs)];
+    const deadlineMs = String(this.#deadlineMs);
+    const values = [this.#occurrence, sequenceOids, deadlineMs, String(lockTimeoutMs)];
     return { prepared: 'effectmatch_open', values };
   }
 
@@ -223,7 +305,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const { opened, written, answer } = this.#held ?? {};
     invariant(opened && written && answer, 'the action was observed');
     const { isolation } = settings;
-    const input = { opened, written, answer, boundary, isolation, control };
+    const undone = this.#undone;
+    const input = { opened, written, answer, boundary, isolation, control, undone };
     this.#evidence ??= await readObservation(input);
     return this.#evidence;
   }
@@ -316,6 +399,16 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const look = { text: CALLS.effectmatch_open, values: this.#openCall().values ?? [] };
     return await session.run([{ text: BEGIN[settings.isolation] }, look, { text: 'rollback' }]);
   }
+}
+
+const SAVEPOINT = { text: 'savepoint effectmatch_call' };
+const RELEASE = { text: 'release savepoint effectmatch_call' };
+const ROLLBACK_TO = { text: 'rollback to savepoint effectmatch_call' };
+
+type Stated = CheckedPostgresAction['statements'][number];
+
+function wireStatement({ sql, values, returnsRows }: Stated) {
+  return { text: sql, values, describe: returnsRows };
 }
 
 const REFUSALS: Readonly<Record<string, string>> = {

@@ -11,7 +11,13 @@ import type { Control } from './control.ts';
 import { type FindUsed, findUsed, freshIdentifiers, randomColumns } from './fresh.ts';
 import { readImages } from './image.ts';
 import type { PostgresColumn, PostgresRelation } from './relation.ts';
-import { comparePositions, describeDrawn, describeMoved, type Moved } from './residue.ts';
+import {
+  comparePositions,
+  describeDrawn,
+  describeMoved,
+  type Moved,
+  type UndoneDraws,
+} from './residue.ts';
 import { rowReader } from './value.ts';
 
 /**
@@ -25,6 +31,8 @@ interface ObservationInput {
   readonly isolation: string;
   /** Sees what is committed, not the candidate. */
   readonly control: Control;
+  /** What calls drew that were undone. */
+  readonly undone: UndoneDraws;
 }
 
 /** Registered relations, or the probe table during admission; and their physical tables by id. */
@@ -56,6 +64,7 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
   const counters = readCounters(counted);
   const { records, report } = readRecords(written, rows);
   const moved = comparePositions(opened.positions, facts[4] ?? '');
+  const kept = input.undone.subtractFrom(moved);
   const find: FindUsed = async (...column) => await findUsed(await control.connection(), ...column);
   const fresh = await freshIdentifiers(relations.flatMap(randomColumns), records, find);
   const expectedSession = `origin on UTF8 ${input.isolation} 0`;
@@ -75,7 +84,7 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
       ...assigned,
       ...declaredReferences(boundary.foreignKeys, assigned),
     })),
-    drawn: describeDrawn(boundary.drawableSequences, moved),
+    drawn: describeDrawn(boundary.drawableSequences, kept),
     residue: describeMoved(boundary.readableSequences, moved),
     window: { fromMs: opened.atMs, toMs: Number(facts[2]) },
   };

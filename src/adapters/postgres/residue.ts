@@ -1,3 +1,4 @@
+import type { TextRow, WireStatement } from '../../postgres/connection.ts';
 import { nameTarget, type QualifiedName } from '../../postgres/identifier.ts';
 import type { Drawn } from '../../protocol/drawn.ts';
 import type { Residue } from '../../protocol/residue.ts';
@@ -100,6 +101,39 @@ export function describeDrawn(
     const went = stepsOf(sequence, found.to) - stepsOf(sequence, found.from);
     return [{ sequence: name, times: found.times, each, moved: went, columns }];
   });
+}
+
+/** Asks how often the session turned to each sequence; it changes nothing that is counted. */
+export function lookAtDraws(sequenceOids: string): WireStatement {
+  const text = `select s, pg_catalog.pg_stat_get_xact_blocks_fetched(s)
+    from pg_catalog.unnest($1::pg_catalog.oid[]) as given(s)`;
+  return { text, values: [sequenceOids] };
+}
+
+/**
+ * How often calls of a task that failed had turned to sequences. What a rollback does not take back
+ * is residue, and not part of the result of the calls that were kept.
+ */
+export class UndoneDraws {
+  readonly #times = new Map<number, number>();
+
+  /** Adds a call by the answers to `lookAtDraws` before it and after it was undone. */
+  add(before: readonly TextRow[], after: readonly TextRow[]): void {
+    const had = new Map(before.map(([oid, times]) => [oid, Number(times)]));
+    for (const [oid, times] of after) {
+      const more = Number(times) - (had.get(oid) ?? 0);
+      this.#times.set(Number(oid), (this.#times.get(Number(oid)) ?? 0) + more);
+    }
+  }
+
+  subtractFrom(moved: Moved): Moved {
+    if (this.#times.size === 0) return moved;
+    return new Map(
+      [...moved].map(([oid, entry]) => {
+        return [oid, { ...entry, times: entry.times - (this.#times.get(oid) ?? 0) }];
+      }),
+    );
+  }
 }
 
 /** Movements as they are reported. A rollback does not take them back. */

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
+import { joinItems } from '../../backend/action.ts';
 import {
   type Backend,
   type HoldRequest,
@@ -138,6 +139,8 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
   readonly probe: PromotableProbe<CheckedSnapshotAction>;
   readonly describeAction = describeAction;
   readonly readsMany = true;
+  readonly holdsTasks = true;
+  readonly joinActions = (actions: readonly unknown[]) => joinItems('calls', actions);
   readonly #opened: Opened;
   readonly #file: string;
   readonly #site: CandidateSite;

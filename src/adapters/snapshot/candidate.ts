@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Applied, Candidate, CandidateEvidence } from '../../backend/candidate.ts';
-import type { Assigned, Promotion } from '../../contract/adapter.ts';
+import type { Assigned, CallAnswer, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import type { ChangeRecord, StateRead, StateReading } from '../../protocol/effect.ts';
@@ -8,12 +8,12 @@ import type { CheckedCall, CheckedSnapshotAction } from './action.ts';
 import { digestState, PROBE_TABLE, type StagedBase, type StateVersion } from './control.ts';
 import { diffViews } from './diff.ts';
 import type { Document } from './document.ts';
-import { assignedValues } from './evidence.ts';
+import { assignedValues, type FreshValues, joinAssigned } from './evidence.ts';
 import type { DocumentLayout } from './layout.ts';
 import { type PromotionSite, promoteState } from './promotion.ts';
 import { readState } from './reading.ts';
 import type { CallReport, ToolRunner } from './tools.ts';
-import { viewDocument } from './view.ts';
+import { type DocumentView, viewDocument } from './view.ts';
 
 /** The channels that must answer and agree before an observation counts as complete. */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
@@ -42,6 +42,9 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
   #made: Document;
   #digest: string;
   #token: string | undefined;
+  /** What the calls of a task had assigned so far, and the state that the last one left. */
+  #assigned: readonly FreshValues[] = [];
+  #view: DocumentView | undefined;
 
   constructor(site: CandidateSite, base: StagedBase & Document) {
     this.id = `snapshot:${site.backend}:${base.version}:${randomIds.hex(16)}`;
@@ -60,6 +63,35 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
     this.#calls.push(...calls);
     this.#reports.push(...ran.calls);
     return { kind: 'done' };
+  }
+
+  /**
+   * One call of a task. An identifier that a tool assigns is known to the agent from then on, and
+   * its later calls may name it: what counts is what the agent had written until then.
+   */
+  async call({ calls }: CheckedSnapshotAction): Promise<CallAnswer> {
+    this.#calls.push(...calls);
+    const before = this.#made;
+    const ran = await this.#site.runner.run(before, calls, { wantsReturned: true });
+    if (ran.kind === 'failed') return ran;
+    this.#reports.push(...ran.calls.map(({ returned: _, ...report }) => report));
+    if (ran.made !== before) {
+      this.#made = ran.made;
+      this.#digest = digestState(ran.made.text);
+      this.#noteAssigned(before);
+    }
+    return { kind: 'done', returned: ran.calls.map(({ returned = null }) => returned) };
+  }
+
+  #noteAssigned(before: Document): void {
+    const { layout } = this.#site;
+    const base = viewDocument(layout, this.#base.state);
+    const earlier = this.#view ?? viewDocument(layout, before.state);
+    const view = viewDocument(layout, this.#made.state);
+    const changes = diffViews(layout, earlier, view);
+    const assigned = assignedValues(layout, this.#calls, [base, earlier], changes);
+    this.#assigned = joinAssigned([this.#assigned, assigned]);
+    this.#view = view;
   }
 
   /** The version that the calls started from: the promotion is refused if it has changed. */
@@ -116,7 +148,11 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
     const { layout } = this.#site;
     const before = viewDocument(layout, this.#base.state);
     const changes = diffViews(layout, before, viewDocument(layout, this.#made.state));
-    return { changes, assigned: assignedValues(layout, this.#calls, before, changes) };
+    const assigned =
+      this.#view === undefined
+        ? assignedValues(layout, this.#calls, [before], changes)
+        : this.#assigned;
+    return { changes, assigned };
   }
 
   #probeRecords(): readonly ChangeRecord[] {

@@ -5,6 +5,9 @@ import { type CheckedCall, chosenBy } from './action.ts';
 import type { DocumentLayout } from './layout.ts';
 import type { DocumentView } from './view.ts';
 
+/** Values of one column that a tool assigned. */
+export type FreshValues = Extract<Assigned, { readonly fresh: readonly Value[] }>;
+
 /**
  * Values that are new in their field of their collection. One that the agent wrote into its calls
  * is not among them, however new it is. A counter's next numbers are, because small numbers also
@@ -14,11 +17,11 @@ import type { DocumentView } from './view.ts';
 export function assignedValues(
   { relations }: DocumentLayout,
   calls: readonly CheckedCall[],
-  before: DocumentView,
+  before: readonly DocumentView[],
   changes: readonly ChangeRecord[],
-): readonly Assigned[] {
+): readonly FreshValues[] {
   let isChosen: ((text: string) => boolean) | undefined;
-  const assigned: Assigned[] = [];
+  const assigned: FreshValues[] = [];
   for (const { target, columns } of relations) {
     for (const { name: column, generated } of columns) {
       const written = generated ? writtenValues(changes, target, column) : [];
@@ -59,15 +62,26 @@ function counterAfter(used: ReadonlySet<Value | undefined>, steps: number) {
 }
 
 function columnValues(
-  view: DocumentView,
+  views: readonly DocumentView[],
   target: string,
   column: string,
 ): ReadonlySet<Value | undefined> {
   const values = new Set<Value | undefined>();
-  for (const { key, fields } of view.collections.get(target)?.records.values() ?? [])
-    values.add(ownValue(key, column) ?? ownValue(fields, column));
-  for (const row of view.elements.get(target) ?? []) values.add(ownValue(row, column));
+  for (const view of views) {
+    for (const { key, fields } of view.collections.get(target)?.records.values() ?? [])
+      values.add(ownValue(key, column) ?? ownValue(fields, column));
+    for (const row of view.elements.get(target) ?? []) values.add(ownValue(row, column));
+  }
   return values;
+}
+
+/** What several calls had assigned, with one entry for each column. */
+export function joinAssigned(calls: readonly (readonly FreshValues[])[]): readonly FreshValues[] {
+  const columns = Map.groupBy(calls.flat(), ({ target, column }) => `${target} ${column}`);
+  return [...columns.values()].flatMap((entries) => {
+    const [first] = entries;
+    return first ? [{ ...first, fresh: entries.flatMap(({ fresh }) => fresh) }] : [];
+  });
 }
 
 function ownValue(row: Row | null, column: string): Value | undefined {

@@ -8,14 +8,15 @@ import type { ActionMessage, ToolModule } from './tools.ts';
 invariant(parentPort !== null, 'this module is started as a worker');
 const port = parentPort;
 const MAX_CHARACTERS = 500;
+const MAX_RETURNED = 1_000_000;
 
 try {
   const { module, data } = workerData as ToolModule;
   const tools = await loadTools(module, data);
   freezeBuiltIns();
-  port.on('message', async ({ text, calls }: ActionMessage) => {
+  port.on('message', async (message: ActionMessage) => {
     const running = process.getActiveResourcesInfo().length;
-    const left = await runCalls(tools, text, calls);
+    const left = await runCalls(tools, message);
     const isIdle = process.getActiveResourcesInfo().length <= running;
     port.postMessage({ kind: 'ended', text: left, isIdle });
   });
@@ -60,14 +61,15 @@ function freezeBuiltIns(): void {
 /** The text that the calls leave. Reports each call when it ends; a failed one leaves no trace. */
 async function runCalls(
   tools: ReadonlyMap<string, SnapshotTool>,
-  base: string,
-  calls: ActionMessage['calls'],
+  { text: base, calls, wantsReturned }: ActionMessage,
 ): Promise<string> {
   let text = base;
   for (const { tool, args, mayFail } of calls) {
     try {
-      text = await runCall(tools.get(tool), text, args);
-      port.postMessage({ kind: 'call' });
+      const ran = await runCall(tools.get(tool), text, args);
+      const returned = wantsReturned ? { returned: textOf(ran.returned) } : {};
+      text = ran.text;
+      port.postMessage({ kind: 'call', ...returned });
     } catch (error) {
       port.postMessage({ kind: 'call', failed: describeError(error) });
       if (!mayFail) return base;
@@ -81,14 +83,24 @@ async function runCall(
   run: SnapshotTool | undefined,
   text: string,
   args: unknown,
-): Promise<string> {
+): Promise<{ readonly text: string; readonly returned: unknown }> {
   if (run === undefined) throw new Error('this tool does not exist');
   const state: unknown = JSON.parse(text);
-  const returned = run(state, args) as PromiseLike<unknown> | null | undefined;
+  const answer = run(state, args) as PromiseLike<unknown> | null | undefined;
   // Without a promise the call has ended: nothing it left behind may run before its copy is read.
-  if (typeof returned?.then === 'function') await returned;
+  const returned = typeof answer?.then === 'function' ? await answer : answer;
   // Most calls only read, and this comparison costs less than a canonical text.
-  return JSON.stringify(state) === text ? text : writeDocument(state);
+  const left = JSON.stringify(state) === text ? text : writeDocument(state);
+  return { text: left, returned };
+}
+
+/** What a tool returned, as JSON; a tool that returns something else fails. */
+function textOf(returned: unknown): string {
+  if (returned === undefined) return 'null';
+  const text = JSON.stringify(returned);
+  if (text === undefined || text.length > MAX_RETURNED)
+    throw new Error(`what it returns is not JSON of at most ${MAX_RETURNED} characters`);
+  return text;
 }
 
 /** A tool may throw anything, even something that cannot be turned into text. */

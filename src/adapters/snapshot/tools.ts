@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import type { Value } from '../../protocol/value.ts';
 import type { CheckedCall } from './action.ts';
 import { checkText, type Document } from './document.ts';
 import { refused } from './options.ts';
@@ -8,6 +9,8 @@ import { refused } from './options.ts';
 export interface CallReport {
   readonly tool: string;
   readonly failed?: string;
+  /** What the tool returned, if that was wanted and the call did not fail. */
+  readonly returned?: Value;
 }
 
 /** What the calls made of the state, or the call that ended the action. */
@@ -25,13 +28,15 @@ export interface ToolModule {
 export interface ActionMessage {
   readonly text: string;
   readonly calls: readonly CheckedCall[];
+  /** Whether to report what the tools return. */
+  readonly wantsReturned: boolean;
 }
 
 /** What a worker says: first that it is ready, then for each action its calls and their end. */
 type FromWorker =
   | { readonly kind: 'ready'; readonly tools: readonly string[] }
   | { readonly kind: 'refused'; readonly why: string }
-  | { readonly kind: 'call'; readonly failed?: string }
+  | { readonly kind: 'call'; readonly failed?: string; readonly returned?: string }
   | { readonly kind: 'ended'; readonly text: string; readonly isIdle: boolean };
 
 /** What ends the wait for a worker, its own end included. */
@@ -83,18 +88,22 @@ export class ToolRunner {
   }
 
   /** Runs the calls in order on copies of the base. What they leave arrives here as text. */
-  async run(base: Document, calls: readonly CheckedCall[]): Promise<Run> {
+  async run(
+    base: Document,
+    calls: readonly CheckedCall[],
+    { wantsReturned = false } = {},
+  ): Promise<Run> {
     if (calls.length === 0) return { kind: 'done', made: base, calls: [] };
     const worker = await this.#take();
     const reports: CallReport[] = [];
-    const report = (why: string | undefined): void => {
+    const report = (why: string | undefined, returned: Value = null): void => {
       const tool = calls[reports.length]?.tool ?? '';
-      if (why === undefined) reports.push({ tool });
+      if (why === undefined) reports.push({ tool, ...(wantsReturned && { returned }) });
       else reports.push({ tool, failed: this.#limits.quotesValues ? why : NOT_KEPT });
     };
-    worker.postMessage({ text: base.text, calls } satisfies ActionMessage);
-    const answer = await awaitAnswer(worker, this.#limits.timeoutMs, (why) => {
-      report(why);
+    worker.postMessage({ text: base.text, calls, wantsReturned } satisfies ActionMessage);
+    const answer = await awaitAnswer(worker, this.#limits.timeoutMs, ({ failed, returned }) => {
+      report(failed, parseReturned(returned));
       return reports.length <= calls.length;
     });
     const made = answer.kind === 'ended' ? madeOf(base, answer.text) : undefined;
@@ -159,14 +168,14 @@ export class ToolRunner {
 async function awaitAnswer(
   worker: Worker,
   timeoutMs: number,
-  onCall: (failed: string | undefined) => boolean = () => false,
+  onCall: (ended: Extract<FromWorker, { readonly kind: 'call' }>) => boolean = () => false,
 ): Promise<Answer> {
   const { promise, resolve } = Promise.withResolvers<Answer>();
   const late = { kind: 'late', why: `it did not end within ${timeoutMs} ms` } as const;
   const timer = setTimeout(() => resolve(late), timeoutMs);
   const onMessage = (message: FromWorker | null): void => {
     if (message?.kind !== 'call') resolve(typeof message === 'object' ? (message ?? STRAY) : STRAY);
-    else if (onCall(message.failed)) timer.refresh();
+    else if (onCall(message)) timer.refresh();
     else resolve(STRAY);
   };
   const onError = (error: unknown): void =>
@@ -186,6 +195,15 @@ function createWorker(source: ToolModule): Worker {
     return new Worker(SCRIPT, { workerData: source });
   } catch (cause) {
     throw refused('toolData cannot be sent to a worker', cause);
+  }
+}
+
+/** A tool can post anything in the name of its worker. */
+function parseReturned(text: unknown): Value {
+  try {
+    return typeof text === 'string' ? (JSON.parse(text) as Value) : null;
+  } catch {
+    return null;
   }
 }
 

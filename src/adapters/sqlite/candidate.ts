@@ -7,18 +7,19 @@ import {
   type CandidateEvidence,
   type HoldResult,
   refusedPromotion,
+  type StageFailure,
   stageFailed,
   stagePrevented,
 } from '../../backend/candidate.ts';
 import { FILE_REPLACED } from '../../backend/setup.ts';
-import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
+import type { AdapterContext, CallAnswer, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { commitHeld, isBusyFault } from '../../sqlite/commit.ts';
-import { retryWhileBusy } from '../../sqlite/connection.ts';
+import { retryWhileBusy, statement } from '../../sqlite/connection.ts';
 import { type CheckedSqliteAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
 import { type SqliteCatalog, type SqliteRelation, versionsOf } from './catalog.ts';
@@ -56,6 +57,12 @@ const TOUCHED = refusedPromotion(
   'candidate-changed',
   'the candidate or a setting of its connection moved',
 );
+
+/** The failure of a call that ended the transaction. */
+function lostBy(applied: Applied): StageFailure {
+  if (applied.kind === 'failed') return applied;
+  return stageFailed('action-failed', 'the transaction ended during the call');
+}
 
 const SCHEMA_CHANGED = stageFailed(
   'boundary-changed',
@@ -137,6 +144,34 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     this.#window = { fromMs, toMs: readClock(db) };
     this.#standing = this.#readStanding();
     return ran;
+  }
+
+  /**
+   * An action in its own savepoint. What is undone leaves the session too: a changeset compares the
+   * rows with those beneath the transaction.
+   */
+  async call(action: CheckedSqliteAction): Promise<CallAnswer> {
+    const { db, fence } = this.#connection;
+    this.#assertHeld();
+    this.#session ??= db.createSession();
+    fence.lower();
+    statement(db, 'savepoint effectmatch_call').run();
+    const applied = await this.apply(action);
+    // An error may have rolled the whole transaction back, together with earlier calls.
+    if (!db.isTransaction) return { ...lostBy(applied), isLost: true };
+    fence.lower();
+    if (applied.kind === 'failed') {
+      statement(db, 'rollback to effectmatch_call').run();
+      this.#log.forgetDenied();
+    }
+    statement(db, 'release effectmatch_call').run();
+    fence.hold();
+    return applied;
+  }
+
+  /** What was compiled in a call that failed may be written in none; nothing is put off. */
+  async complete(): Promise<Applied> {
+    return await this.apply({ statements: [] });
   }
 
   /**

@@ -35,6 +35,11 @@ export class FenceLog {
   readonly writes: CompiledWrite[] = [];
   readonly denied: string[] = [];
 
+  /** Forgets what was denied to a call that was undone. */
+  forgetDenied(): void {
+    this.denied.length = 0;
+  }
+
   enter(write: CompiledWrite): void {
     const { table, code, column } = write;
     const entry = this.written.get(table) ?? { inserted: false, updated: new Set<string>() };

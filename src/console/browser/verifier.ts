@@ -64,6 +64,10 @@ function describe(verified: Verified): string {
     }
     case 'checkpoint':
       return `checkpoint through row ${verified.checkpoint.throughSeq}`;
+    case 'completion': {
+      const { continuation, occurrence } = verified.completion;
+      return `${occurrence}: the work "${continuation}" was completed`;
+    }
     case 'shadow':
       return `not a verdict: ${renderShadow(verified.shadow)}`;
   }

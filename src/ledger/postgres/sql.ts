@@ -1,4 +1,4 @@
-import { SqlFile } from '../../postgres/sql-file.ts';
+import { DOLLAR_QUOTE, SqlFile } from '../../postgres/sql-file.ts';
 
 const open = (name: string) => new SqlFile(new URL(`./sql/${name}.sql`, import.meta.url));
 
@@ -15,3 +15,9 @@ export const SQL = {
   /** What the ledger asks and writes. */
   queries: open('queries'),
 };
+
+/** The body of the function that writes decisions, as the server keeps it. */
+export function decideBody(schema: string): string {
+  const [, body = ''] = SQL.tables.get('decide', { schema }).split(DOLLAR_QUOTE);
+  return body;
+}

@@ -3,29 +3,31 @@ import type { CommitLog } from '../../contract/adapter.ts';
 import type { LedgerContext } from '../../contract/ledgers.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import { COMMIT_LOG } from '../../postgres/commit-log.ts';
-import { asFault, Connection, sqlState, type WireStatement } from '../../postgres/connection.ts';
-import type { ConnectionOptions } from '../../postgres/options.ts';
+import { type Connection, sqlState, type WireStatement } from '../../postgres/connection.ts';
 import type { About, Durability, LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
 import { Fetching, type Queries } from './fetch.ts';
 import { type FetchedRow, FetchedTables, Unfetched } from './fetched.ts';
+import { handOver } from './hand-over.ts';
 import { Listener } from './listener.ts';
 import { LedgerMemory } from './memory.ts';
 import { NamedStatements } from './named.ts';
-import { writesOf } from './write.ts';
-
-/** Where a ledger is, and how long its operations wait for the server and for each other. */
-export interface Place {
-  readonly connection: ConnectionOptions;
-  readonly queries: Queries;
-  readonly deadlineMs: number;
-  /** Whether the login may ask the server which log it writes to. */
-  readonly namesLog: boolean;
-}
+import {
+  beginning,
+  COMMIT,
+  closed,
+  isLost,
+  LOCK_TIMEOUT,
+  openSession,
+  type Place,
+  unavailable,
+  WAIT_FOR_FLUSH,
+} from './transaction.ts';
+import { writeOf } from './write.ts';
 
 /** Decisions of one process that share a transaction, at most. */
 const GROUP_MAX = 64;
-/** How long a process may take to decide, while it holds the lock, before the server ends it. */
-const DECIDING_MS = 10_000;
+/** Sessions that are kept for the next hand-over, at most. */
+const IDLE_MAX = 8;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
@@ -65,6 +67,8 @@ export class PostgresStore implements TableStore {
   readonly #memory = new LedgerMemory();
   readonly #named = new NamedStatements();
   readonly #listener: Listener;
+  /** Sessions for transactions with the work of others in them. */
+  readonly #idle: Connection[] = [];
   #isDeciding = false;
   #isClosed = false;
 
@@ -101,6 +105,26 @@ export class PostgresStore implements TableStore {
     return look(tables);
   }
 
+  readonly decideWith: TableStore['decideWith'] & {} = async (about, work, decide, isOurs) => {
+    if (this.#isClosed) throw closed();
+    const idle = this.#idle.pop();
+    const session = idle?.isAlive ? idle : await openSession(this.#place);
+    const tables = new FetchedTables(this.context);
+    const parts = { session, queries: this.#place.queries, tables, place: this.#place };
+    const ended = await handOver(parts, about, work, decide);
+    if (ended.kind === 'decided') {
+      if (ended.result.released) this.#memory.learn(tables);
+      if (this.#isClosed || this.#idle.length >= IDLE_MAX) await session.close();
+      else this.#idle.push(session);
+      return ended.result;
+    }
+    session.destroy();
+    // The lock is granted again only once that transaction has ended, either way.
+    if (ended.kind === 'unanswered' && (await this.decide(about, 'relaxed', isOurs)))
+      return { released: true, value: ended.value };
+    throw ended.error;
+  };
+
   /** On a separate session, so that its transactions hold up no reader. */
   async openSnapshot(): Promise<LedgerSnapshot> {
     const { queries } = this.#place;
@@ -126,6 +150,7 @@ export class PostgresStore implements TableStore {
     await this.#listener.close();
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();
+    for (const session of this.#idle.splice(0)) await session.close();
     for (const session of sessions) await session.then((open) => open.close()).catch(() => {});
   }
 
@@ -190,27 +215,22 @@ export class PostgresStore implements TableStore {
     const abouts = group.map(({ about }) => about);
     const assumed = unanswered ? undefined : this.#memory.assume(this.context, abouts);
     if (assumed === undefined) return undefined;
-    const { tables, values } = assumed;
+    const { tables, belief } = assumed;
     const results = group.map(({ decide }) => attempt(tables, decide));
     if (results.some((result) => 'error' in result && result.error instanceof Unfetched))
       return undefined;
     transaction.unanswered = unansweredOf(tables, results);
-    const { queries } = this.#place;
+    const { queries, deadlineMs: lockMs } = this.#place;
     const shared = group.some((one) => one.log?.name === log) ? log : undefined;
     const demand = shared === undefined ? [] : [demandLog(shared)];
-    const before = [...beginning(this.#place), ...demand];
-    const { replies, failure } = await this.#named.run(session, [
-      ...before,
-      queries.get('lock'),
-      queries.get('guard', ...values),
-      ...writesOf(queries, tables),
-      ...ending(isRelaxed(group, log)),
-    ]);
-    const [id, process] = replies[before.length]?.rows[0] ?? [];
+    const write = writeOf(queries, tables, { relaxed: isRelaxed(group, log), belief, lockMs });
+    // Without BEGIN the message is one transaction, which ends before it is answered as a whole.
+    const { replies, failure } = await this.#named.run(session, [...demand, write]);
+    const [id, process] = replies[demand.length]?.rows[0]?.[0]?.split(' ') ?? [];
     noteTransaction(group, log, id);
     this.#named.answered(session, process);
     if (failure === undefined) {
-      invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
+      invariant(id !== undefined, 'a message that was answered has decided');
       this.#memory.wasRight();
       this.#memory.learn(tables);
       return results;
@@ -218,7 +238,6 @@ export class PostgresStore implements TableStore {
     if (isLost(failure.error) || sqlState(failure.error) === LOCK_TIMEOUT) throw failure.error;
     transaction.unanswered = undefined;
     this.#memory.wasWrong();
-    await session.query('rollback');
     return undefined;
   }
 
@@ -229,7 +248,7 @@ export class PostgresStore implements TableStore {
     await this.#begin(session, tables, group, unanswered);
     const [found] = tables.lists.page ?? [];
     if (unanswered !== undefined && found?.digest === unanswered.first.digest) {
-      const { failure } = await session.run(ending(false));
+      const { failure } = await session.run([WAIT_FOR_FLUSH, COMMIT]);
       if (failure !== undefined) throw failure.error;
       return unanswered.results;
     }
@@ -272,8 +291,8 @@ export class PostgresStore implements TableStore {
   }
 
   async #commit(session: Connection, tables: FetchedTables, relaxed: boolean): Promise<void> {
-    const writes = writesOf(this.#place.queries, tables);
-    const { replies, failure } = await session.run([...writes, ...ending(relaxed)]);
+    const write = writeOf(this.#place.queries, tables, { relaxed });
+    const { replies, failure } = await session.run([write, COMMIT]);
     if (failure !== undefined) throw failure.error;
     invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
   }
@@ -300,19 +319,6 @@ export class PostgresStore implements TableStore {
       }
     }
   }
-}
-
-/** The settings end with the transaction, so that a pooler hands on nothing of them. */
-function beginning({ deadlineMs }: Place): readonly WireStatement[] {
-  return [
-    { text: 'begin isolation level read committed read write' },
-    { text: `set local lock_timeout = ${deadlineMs}` },
-    { text: `set local idle_in_transaction_session_timeout = ${DECIDING_MS}` },
-  ];
-}
-
-function ending(relaxed: boolean): readonly WireStatement[] {
-  return [{ text: `set local synchronous_commit = ${relaxed ? 'off' : 'on'}` }, { text: 'commit' }];
 }
 
 /** Whether nothing in a group waits for the flush, if the ledger writes to this log. */
@@ -410,32 +416,4 @@ async function findIncompleteIndex(
     .filter(({ length }) => length > 0);
   const wrong = byTable.find(([, count], at) => byIndex[at]?.[1] !== count);
   return wrong && `the index ${wrong[0]} does not have the rows of its table`;
-}
-
-function openSession({ connection, deadlineMs }: Place): Promise<Connection> {
-  return Connection.open(connection, 'effectmatch ledger', deadlineMs + DECIDING_MS);
-}
-
-const LOCK_TIMEOUT = '55P03';
-/** Classes of errors after which the session, and perhaps the server, is gone. */
-const LOST = /^(?:08|57P|25P03|53300)/;
-
-function isLost(error: unknown): boolean {
-  if (error instanceof EffectMatchError) return false;
-  const state = sqlState(error);
-  return state === undefined || LOST.test(state);
-}
-
-function closed(): EffectMatchError<'ERR_EM_STORE_UNAVAILABLE'> {
-  return new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', 'the ledger was closed; open it again');
-}
-
-function unavailable(error: unknown): unknown {
-  if (sqlState(error) === LOCK_TIMEOUT)
-    return asFault(error, 'ERR_EM_STORE_BUSY', 'the ledger was locked by other decisions');
-  return asFault(
-    error,
-    'ERR_EM_STORE_UNAVAILABLE',
-    'the ledger in PostgreSQL cannot be used; check that the server runs and lets this login in',
-  );
 }

@@ -49,7 +49,8 @@ const SEARCH =
   'select distinct occurrence from journal where occurrence >= ? and occurrence < ? order by occurrence limit 10';
 const UNCOMPLETED = `${ROWS} as released
   where kind = 'acknowledgement' and slot like 'released:%' and not exists (select 1 from journal as completed
-    where completed.occurrence = released.occurrence and completed.slot = 'completed:' || substr(released.slot, 10))
+    where completed.occurrence = released.occurrence and completed.slot =
+      'completed:' || substr(released.slot, 10, instr(released.slot || '#', '#') - 10))
   order by seq`;
 
 /** Attempts that another process ended would otherwise add up. */

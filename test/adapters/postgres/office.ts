@@ -3,7 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PostgresOptions } from '../../../src/adapters/postgres/index.ts';
-import { approver, createRuntime, generateApprover, type Terminal } from '../../../src/index.ts';
+import {
+  approver,
+  createRuntime,
+  generateApprover,
+  type Task,
+  type TaskOptions,
+  type Terminal,
+} from '../../../src/index.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import type { Proposal } from '../../../src/protocol/license.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
@@ -16,6 +23,8 @@ export interface Office extends AsyncDisposable, Pick<ProtectedDatabase, 'db'> {
   readonly runtime: Runtime;
   /** Approves these effects and executes the action. */
   run(effects: readonly ApprovedEffect[], action: unknown): Promise<Terminal>;
+  /** Approves these effects and opens a task for them. */
+  open(effects: readonly ApprovedEffect[], options?: TaskOptions): Promise<Task>;
   /** Rehearses the action, approves what was seen and executes it. */
   planned(action: unknown): Promise<{ readonly proposal: Proposal; readonly terminal: Terminal }>;
 }
@@ -48,6 +57,12 @@ export async function openOffice(
     ...{ runtime, db: place.db },
     run: async (effects, action) =>
       await runtime.execute(await sign(await runtime.prepare({ ...terms, effects })), action),
+    async open(effects, options) {
+      const license = sign(await runtime.prepare({ ...terms, effects }));
+      const task = await runtime.open(license, options);
+      assert.equal(task.kind, 'open', JSON.stringify(task));
+      return task as Task;
+    },
     async planned(action) {
       const proposal = await runtime.plan({ ...terms, action });
       return { proposal, terminal: await runtime.execute(await sign(proposal), action) };

@@ -66,7 +66,7 @@ test('property: values that a backend may have made are those that no record had
       const [before, after] = [was, is].map((state) =>
         viewDocument(layout, JSON.parse(writeDocument(state))),
       ) as [DocumentView, DocumentView];
-      const found = assignedValues(layout, calls, before, diffViews(layout, before, after));
+      const found = assignedValues(layout, calls, [before], diffViews(layout, before, after));
       const expected = layout.relations.flatMap(({ target, columns }) =>
         columns.flatMap(({ name: column, generated }) => {
           const fresh = generated ? newIdentifiers(before, after, target, column, args) : [];

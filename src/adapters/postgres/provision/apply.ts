@@ -46,6 +46,7 @@ async function readPlan(
   const views = isRemoval ? [] : await demandViews(connection, settings.views);
   const owner = options.owner ?? DEFAULT_OWNER;
   return {
+    boundary: settings.boundary,
     database,
     relations,
     views,

@@ -52,11 +52,41 @@ begin
 end
 $effectmatch$;
 
+-- name: return_owner
+-- Code that runs with the administrator's rights must not have those of the owner of the records.
+do $effectmatch$
+begin
+  if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
+    execute format('revoke %I from %I', :'owner', current_user);
+  end if;
+end
+$effectmatch$;
+
 -- name: set_password
 alter role :"role" password :'password';
 
 -- name: connect
 grant connect on database :"database" to :"control", :"execution";
+
+-- name: connect_if_needed
+-- On most servers every role may connect; granting it needs the owner of the database.
+do $effectmatch$
+declare
+  r name;
+begin
+  foreach r in array array[:'control', :'execution']::name[] loop
+    if not has_database_privilege(r, :'database', 'connect') then
+      execute format('grant connect on database %I to %I', :'database', r);
+      if not has_database_privilege(r, :'database', 'connect') then
+        raise exception 'the role % may not connect to the database, and only the owner of the database can grant it', r;
+      end if;
+    end if;
+  end loop;
+end
+$effectmatch$;
+
+-- name: create_schema_for_owner
+create schema if not exists effectmatch authorization :"owner";
 
 -- name: let_owner_create
 grant create on database :"database" to :"owner";
@@ -204,6 +234,17 @@ grant pg_read_all_settings to :"control";
 
 -- name: lock_owner
 alter role :"owner" nologin;
+
+-- name: lend_role
+-- What a role owns or was granted can be dropped only with its rights.
+do $effectmatch$
+begin
+  if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user)
+    and exists (select from pg_catalog.pg_roles where rolname = :'role') then
+    execute format('grant %I to %I', :'role', current_user);
+  end if;
+end
+$effectmatch$;
 
 -- name: drop_schema
 drop schema if exists effectmatch cascade;

@@ -283,3 +283,34 @@ where
   and p.provolatile = 'v'
 order by
   1;
+
+-- name: server_names
+-- What the server came with, by name. Takes no parameter.
+select distinct
+  'function' as kind,
+  p.proname::text as name
+from
+  pg_proc p
+where
+  p.oid < 16384
+  and p.pronamespace = 'pg_catalog'::regnamespace
+union all
+select
+  'type',
+  t.typname::text
+from
+  pg_type t
+where
+  t.oid < 16384
+  and t.typnamespace = 'pg_catalog'::regnamespace
+union all
+select
+  'relation',
+  n.nspname || '.' || c.relname
+from
+  pg_class c
+  join pg_namespace n on n.oid = c.relnamespace
+where
+  c.oid < 16384
+  and c.relkind in ('r', 'v')
+  and n.nspname in ('pg_catalog', 'information_schema');

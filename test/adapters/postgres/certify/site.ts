@@ -93,6 +93,7 @@ export async function openSite({
     sequences: name === 'app.note' ? [{ schema: 'app', name: 'note_id_seq', byDefault: true }] : [],
   }));
   const steps = provisionSteps({
+    boundary: 'server',
     database: db.name,
     roles,
     relations,

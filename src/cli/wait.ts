@@ -1,0 +1,81 @@
+import { existsSync } from 'node:fs';
+import { parseSignedLicense } from '../crypto/signature.ts';
+import { renderTerminal } from '../protocol/render-terminal.ts';
+import { occurrenceOf } from '../runtime/ensure.ts';
+import {
+  type Arguments,
+  CONFIG_FLAG,
+  EXIT,
+  type ExitCode,
+  exitCodeOf,
+  type Verb,
+} from './command.ts';
+import { findOccurrence, loadConfig, openRuntime, readPrefix } from './deployment.ts';
+import { withNext } from './fault.ts';
+import { readTextFile } from './files.ts';
+import { type Output, printable, toneOf } from './output.ts';
+import { exitCodeOfRequest, openConfigured, printLine } from './requests.ts';
+
+/** Waits for a verdict. */
+export const wait: Verb = {
+  name: 'wait',
+  summary: 'wait until an occurrence, a license or a request is decided',
+  about: `Waits for the verdict about an occurrence, about the execution of a license (name its
+file), or until nothing more happens to a request, and prints it. It executes nothing; an attempt
+whose process died is recovered once its lease has run out. The exit code is that of the verdict;
+${EXIT.rejected} also for a request that was declined, withdrawn, has expired or is stale, and
+${EXIT.halted} if the time is over first.`,
+  positionals: ['occurrence-license-or-request'],
+  flags: {
+    for: { value: 'SECONDS', about: 'how long to wait (default: 60)' },
+    use: { value: 'N', about: 'which execution of a license for several, from 1' },
+    ...CONFIG_FLAG,
+  },
+  examples: [
+    'effectmatch wait req_1f3a --for 600',
+    'effectmatch wait license.json',
+    'effectmatch wait occ_1f3a',
+  ],
+  async run(args, output) {
+    const waitMs = (args.count('for', 0) ?? 60) * 1000;
+    return args.first.startsWith('req_')
+      ? await waitForRequest(args, output, waitMs)
+      : await waitForOccurrence(args, output, waitMs);
+  },
+};
+
+async function waitForRequest(args: Arguments, output: Output, waitMs: number): Promise<ExitCode> {
+  await using opened = await openConfigured(args);
+  const id = await opened.requests.findId(args.first);
+  const request = await opened.requests.wait(id, { waitMs });
+  output.document(request);
+  printLine(request, output);
+  return exitCodeOfRequest(request);
+}
+
+async function waitForOccurrence(
+  args: Arguments,
+  output: Output,
+  waitMs: number,
+): Promise<ExitCode> {
+  const named = existsSync(args.first) ? readLicensed(args) : undefined;
+  const prefix = named === undefined ? readPrefix(args.first) : named;
+  const config = await loadConfig(args);
+  await using runtime = await openRuntime(config);
+  const occurrence = named ?? (await findOccurrence(runtime.ledgers, prefix));
+  const terminal = await runtime.wait(occurrence, { waitMs });
+  const text = terminal && renderTerminal(terminal);
+  output.document({ occurrence, terminal: terminal ?? null, ...(text && { text }) });
+  if (terminal === undefined) output.line(`${occurrence} has no verdict yet`);
+  else output.line(output.paint(toneOf(terminal.kind), printable(text ?? '')));
+  output.line(`next: effectmatch show ${occurrence}`);
+  return exitCodeOf(terminal);
+}
+
+/** The occurrence that a license buys. */
+function readLicensed(args: Arguments) {
+  const text = readTextFile(args.first, 'name the file of a license');
+  const next = 'name a license, an occurrence (occ_…) or a request (req_…)';
+  const { license } = withNext('ERR_EM_RECORD_INVALID', next, () => parseSignedLicense(text));
+  return occurrenceOf(license, args.count('use', 1));
+}

@@ -1,0 +1,277 @@
+import { approver, MAX_VALID_MS } from '../crypto/approver.ts';
+import { parseDuration } from '../crypto/duration.ts';
+import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import { drawRun } from '../workflow/draw.ts';
+import { inProcess } from '../workflow/in-process.ts';
+import { RunRecords, unknownRun } from '../workflow/records.ts';
+import { type HandoffReport, type ReportedNode, reportOf } from '../workflow/report.ts';
+import { type RunStatus, type RunView, readRun } from '../workflow/run.ts';
+import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
+import { openWorkflows, type Workflows } from '../workflow/workflows.ts';
+import { assertCanAsk, loadKey } from './approve.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import { loadConfig, openRecords, openRuntime } from './deployment.ts';
+import { GuidedError, withNext } from './fault.ts';
+import { type Output, printableLine, type Tone } from './output.ts';
+import { confirm, printRendering } from './prompt.ts';
+
+const ACTIONS = ['start', 'approve', 'resume', 'revise', 'show', 'report', 'cancel'] as const;
+type Action = (typeof ACTIONS)[number];
+const EXPIRES = '1h';
+
+/** Starts, shows and ends runs of workflows. */
+export const workflow: Verb = {
+  name: 'workflow',
+  summary: 'start, approve, show, report or cancel a run of a workflow',
+  about: `\`start NAME --id ID\` checks every node before anything happens, and records what has to be
+signed. \`approve ID\` shows all of it and signs it with one answer. \`resume ID\` executes what is
+approved, and takes up what an interrupted process left. \`show ID\` draws the graph (without ID it
+lists the runs), and \`report ID\` says what is durable, what is not, what is waited for, and what has
+to be resolved; both read the ledger alone. \`cancel ID\` starts nothing more; what is durable stays.
+\`revise ID\` goes on with the plan that is configured now; earlier approvals no longer count. The
+exit code is ${EXIT.done} if the run is done, ${EXIT.rejected} if it failed or was cancelled,
+${EXIT.indeterminate} if something has to be resolved, and ${EXIT.halted} while it waits.`,
+  positionals: [ACTIONS.join('|')],
+  optional: ['name-or-id'],
+  flags: {
+    id: { value: 'ID', about: 'start: the name of the run' },
+    input: { value: 'JSON', about: 'start, revise: the input of the run' },
+    key: { value: 'FILE', about: 'approve: your key file' },
+    expires: { value: 'DURATION', about: `approve: how long it is valid (default: ${EXPIRES})` },
+    yes: { about: 'approve: sign without asking' },
+    reason: { value: 'TEXT', about: 'cancel: why' },
+    by: { value: 'NAME', about: 'cancel: who (default: your user name)' },
+    ...CONFIG_FLAG,
+  },
+  examples: [
+    `effectmatch workflow start month-end --id 2026-10 --input '{"month":"2026-10"}'`,
+    'effectmatch workflow approve 2026-10 --key ap-team.key.json',
+    'effectmatch workflow resume 2026-10',
+    'effectmatch workflow report 2026-10 --json',
+  ],
+  async run(args, output) {
+    const [word, name = ''] = args.positionals;
+    const action = ACTIONS.find((known) => known === word);
+    if (action === undefined) throw args.wrong(`write one of ${ACTIONS.join(', ')}`);
+    if (action === 'show' && name === '') return await list(args, output);
+    if (name === '') throw args.wrong(`name the ${action === 'start' ? 'workflow' : 'run'}`);
+    if (action === 'show' || action === 'report') return await look(action, name, args, output);
+    await using opened = await openConfiguredWorkflows(args);
+    const { workflows } = opened;
+    return await act(action, { workflows, name, args, output });
+  },
+};
+
+interface Acting {
+  readonly workflows: Workflows;
+  readonly name: string;
+  readonly args: Arguments;
+  readonly output: Output;
+}
+
+async function act(action: Exclude<Action, 'show' | 'report'>, acting: Acting): Promise<ExitCode> {
+  const { workflows, name, args, output } = acting;
+  switch (action) {
+    case 'start': {
+      const id = args.needed('id');
+      const report = await workflows.start(name, { id, input: readInput(args) ?? null });
+      return printReport(report, output);
+    }
+    case 'revise': {
+      const input = readInput(args);
+      const report = await workflows.revise(name, input === undefined ? {} : { input });
+      return printReport(report, output);
+    }
+    case 'resume':
+      return printReport(await workflows.drive(name), output);
+    case 'cancel': {
+      const by = args.value('by') ?? process.env.USER ?? 'operator';
+      return printReport(
+        await workflows.cancel(name, { by, reason: args.needed('reason') }),
+        output,
+      );
+    }
+    case 'approve':
+      return await approveAll(acting);
+  }
+}
+
+/** A deployment with its workflows. */
+interface OpenedWorkflows extends AsyncDisposable {
+  readonly runtime: Runtime;
+  readonly workflows: Workflows;
+}
+
+/** Opens the workflows of the configuration. Nothing runs by itself. */
+async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows> {
+  const config = await loadConfig(args);
+  const runtime = await openRuntime(config);
+  const workflows = await openWorkflows({ ...workflowsOptions(config, runtime), engine: IDLE });
+  return {
+    ...{ runtime, workflows },
+    async [Symbol.asyncDispose]() {
+      await workflows.close();
+      await runtime.close();
+    },
+  };
+}
+
+/** Only what a verb asks for is driven. */
+const IDLE = {
+  open: async () => {
+    const nothing = async () => {};
+    return { start: nothing, wake: nothing, takeOver: async () => [], close: nothing };
+  },
+};
+
+/** What opens the workflows of a configuration. */
+export function workflowsOptions(config: RuntimeConfig, runtime: Runtime) {
+  const { workflows: configured, operations } = config;
+  if (configured === undefined)
+    throw new GuidedError(
+      'ERR_EM_CONFIG_INVALID',
+      'the configuration has no `workflows`; nothing was done',
+      "add `workflows: { plans: { 'month-end': monthEnd } }` to it",
+    );
+  const { plans, engine = inProcess() } = configured;
+  return { runtime, plans, engine, ...(operations && { operations }) };
+}
+
+function readInput(args: Arguments): unknown {
+  const text = args.value('input');
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw args.wrong('--input takes JSON');
+  }
+}
+
+/** Shows everything that waits for a signature, and signs it with one answer. */
+async function approveAll({ workflows, name, args, output }: Acting): Promise<ExitCode> {
+  const waiting = await workflows.unapproved(name);
+  const key = loadKey(args.needed('key'));
+  const expiresIn = args.value('expires') ?? EXPIRES;
+  const help = 'run `effectmatch help workflow`; nothing was signed';
+  withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
+  const own = waiting.filter(({ issuers }) => issuers.includes(key.issuer));
+  if (own.length === 0)
+    throw new GuidedError(
+      'ERR_EM_NOT_FOUND',
+      `nothing of run "${name}" waits for a signature by ${key.issuer}`,
+      `look at it with \`effectmatch workflow report ${name}\``,
+    );
+  for (const { instance, proposal } of own) {
+    output.line(output.paint('strong', printableLine(instance)));
+    printRendering(proposal.rendering, output);
+    output.line();
+  }
+  if (!args.has('yes')) {
+    assertCanAsk(output);
+    const question = `Sign all ${own.length} of these as ${key.issuer}, valid for ${expiresIn}?`;
+    if (!(await confirm(question))) {
+      output.line('not signed: nothing was written');
+      return EXIT.rejected;
+    }
+  }
+  const signer = approver(key);
+  const licenses = await Promise.all(
+    own.map(({ proposal }) => signer.sign(proposal, { expiresIn })),
+  );
+  const report = await workflows.approve(name, licenses);
+  return printReport(report, output);
+}
+
+async function list(args: Arguments, output: Output): Promise<ExitCode> {
+  await using records = await openRecords(args);
+  const found = await new RunRecords(records.ledgers).list();
+  const views = await Promise.all(found.map((run) => readView(records.ledgers, run)));
+  const reports = views.map(reportOf);
+  output.document({ runs: reports });
+  if (reports.length === 0) output.line('no run was started');
+  for (const { run, workflow: name, status } of reports)
+    output.line(`${output.paint(toneOfStatus(status), status.padEnd(9))}  ${run}  ${name}`);
+  return EXIT.done;
+}
+
+async function look(
+  what: 'show' | 'report',
+  run: string,
+  args: Arguments,
+  output: Output,
+): Promise<ExitCode> {
+  await using records = await openRecords(args);
+  const view = await readView(records.ledgers, run);
+  const report = reportOf(view);
+  if (what === 'report') return printReport(report, output);
+  output.document({ ...report, nodes: view.record.nodes });
+  printHead(report, output);
+  for (const { text, state } of drawRun(view))
+    output.line(`  ${output.paint(toneOfState(state), printableLine(text))}`);
+  return exitCodeOf(report);
+}
+
+async function readView(ledgers: Runtime['ledgers'], run: string): Promise<RunView> {
+  const records = new RunRecords(ledgers);
+  const record = await records.newest(run);
+  if (record === undefined) throw unknownRun(run);
+  return await readRun({ ledgers, records }, record);
+}
+
+function printHead(report: HandoffReport, { line, paint }: Output): void {
+  const { workflow: name, run, revision, status, stop } = report;
+  line(`${paint(toneOfStatus(status), status)}  ${name} ${run}, revision ${revision}`);
+  if (stop !== undefined) line(`  stopped before anything began: ${printableLine(stop)}`);
+}
+
+const TITLES = {
+  durable: 'durable',
+  notDone: 'not done',
+  waiting: 'waiting',
+  needsResolution: 'needs resolution',
+} as const;
+
+function printReport(report: HandoffReport, output: Output): ExitCode {
+  output.document(report);
+  printHead(report, output);
+  for (const list of Object.keys(TITLES) as (keyof typeof TITLES)[]) {
+    const nodes: readonly (ReportedNode & { readonly for?: string })[] = report[list];
+    if (nodes.length > 0) output.line(`${TITLES[list]} (${nodes.length})`);
+    for (const node of nodes.slice(0, 50)) output.line(`  ${describeNode(node)}`);
+    if (nodes.length > 50) output.line(`  … ${nodes.length - 50} more; --json shows all`);
+  }
+  const next = adviceOf(report);
+  if (next !== undefined) output.line(`next: ${next}`);
+  return exitCodeOf(report);
+}
+
+function describeNode(node: ReportedNode & { readonly for?: string }): string {
+  const { instance, state, detail, occurrence, for: whom } = node;
+  const why = whom === undefined ? (detail ?? '') : `for ${whom}`;
+  return printableLine(`${instance}  ${state}  ${why}  ${occurrence ?? ''}`.trimEnd());
+}
+
+function adviceOf({ run, waiting, status, needsResolution }: HandoffReport): string | undefined {
+  if (needsResolution.length > 0)
+    return '`effectmatch show` the occurrences above; see the runbook about stuck workflows';
+  if (waiting.some(({ state }) => state === 'unapproved'))
+    return `effectmatch workflow approve ${run} --key YOUR.key.json`;
+  if (status === 'running') return `effectmatch workflow resume ${run}`;
+  return status === 'failed' ? `effectmatch workflow revise ${run}` : undefined;
+}
+
+function exitCodeOf({ status, needsResolution }: HandoffReport): ExitCode {
+  if (status === 'done') return EXIT.done;
+  if (needsResolution.length > 0) return EXIT.indeterminate;
+  return status === 'failed' || status === 'cancelled' ? EXIT.rejected : EXIT.halted;
+}
+
+function toneOfStatus(status: RunStatus): Tone {
+  if (status === 'done') return 'good';
+  return status === 'failed' || status === 'cancelled' ? 'bad' : 'caution';
+}
+
+function toneOfState(state: NodeState): Tone {
+  if (isDone(state)) return 'good';
+  return isFailed(state) ? 'bad' : 'caution';
+}

@@ -1,0 +1,142 @@
+import type { CallAnswer, TaskStage } from '../contract/adapter.ts';
+import { parseSignedLicense } from '../crypto/signature.ts';
+import { invariant } from '../errors.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
+import type { Terminal } from '../protocol/terminal.ts';
+import { type Attempt, type Refusal, storableText } from './attempt.ts';
+import { Calls, limitsFor, type TaskLimits } from './calls.ts';
+import { type Deployment, isPromotable, type OpenTask } from './deployment.ts';
+import { type ExecuteOptions, executeSigned } from './execute.ts';
+import type { Executed } from './promotable.ts';
+
+/** What a task may bring besides the license. */
+export interface TaskOptions extends ExecuteOptions, TaskLimits {
+  /** Discards the task when it aborts. */
+  readonly signal?: AbortSignal;
+}
+
+/** An open task: one private candidate for many calls. */
+export interface Task extends AsyncDisposable {
+  readonly kind: 'open';
+  readonly occurrence: OccurrenceId;
+  /** When the task is discarded if it has not ended. */
+  readonly expiresAt: string;
+  /**
+   * Runs one action on the candidate and returns its rows. An action that fails changes nothing,
+   * and the task goes on. Calls run one after another. Reads see what earlier calls wrote.
+   */
+  call(action: unknown): Promise<CallAnswer>;
+  /** Compares the whole result with the approval, and makes it durable only if they are equal. */
+  finish(): Promise<Executed>;
+  /** Gives the candidate up. Returns the recorded terminal, also if the task had ended before. */
+  discard(why?: string): Promise<Executed>;
+  /** How the task ended, once it has. */
+  readonly ended: Promise<Executed>;
+}
+
+/**
+ * Opens a task under a license. The execution path is the one of `execute`: it waits between
+ * staging and observing until the task is finished, and refuses what was given up.
+ */
+export async function openTask(
+  deployment: Deployment,
+  license: unknown,
+  options: TaskOptions = {},
+): Promise<Task | Terminal> {
+  const { signal, revision } = options;
+  const signed = parseSignedLicense(license);
+  const limits = limitsFor(deployment, signed.license.adapter, options);
+  signal?.throwIfAborted();
+  const opened = Promise.withResolvers<HeldTask>();
+  const serve = async (stage: TaskStage, attempt: Attempt): Promise<Refusal | undefined> => {
+    const { admitted } = attempt;
+    invariant(isPromotable(admitted), 'a candidate is held by a promotable adapter');
+    const calls = new Calls({ deployment, admitted, stage, limits });
+    const task = new HeldTask(attempt, calls, ended);
+    const interrupt = () => void task.interrupt('its signal was aborted').catch(() => {});
+    signal?.addEventListener('abort', interrupt, { once: true });
+    deployment.tasks.add(task);
+    if (signal?.aborted) interrupt();
+    opened.resolve(task);
+    try {
+      return await calls.over;
+    } finally {
+      signal?.removeEventListener('abort', interrupt);
+      deployment.tasks.delete(task);
+    }
+  };
+  const host = { deadlineMs: limits.deadlineMs, serve };
+  const given = revision === undefined ? {} : { revision };
+  const ended = executeSigned(deployment, signed, { kind: 'task', host }, given);
+  // A ledger that cannot record is an error of `finish`; the process must not end because of it.
+  ended.catch(() => {});
+  return await Promise.race([opened.promise, ended]);
+}
+
+/** Runs work with a task, and ends the task as the work ended. */
+export async function runTask(
+  deployment: Deployment,
+  license: unknown,
+  work: (task: Task) => unknown,
+  options: TaskOptions = {},
+): Promise<Executed> {
+  const task = await openTask(deployment, license, options);
+  if (task.kind !== 'open') return task;
+  const worked = (async () => await work(task))().then(
+    () => ({ kind: 'returned' as const }),
+    (error: unknown) => ({ kind: 'threw' as const, error }),
+  );
+  const over = task.ended.then(() => ({ kind: 'ended' as const }));
+  const first = await Promise.race([worked, over]);
+  if (first.kind === 'threw') {
+    await task.discard('the work of the task failed');
+    throw first.error;
+  }
+  return first.kind === 'returned' ? await task.finish() : await task.ended;
+}
+
+/** A task from the moment its candidate is open. */
+class HeldTask implements Task, OpenTask {
+  readonly kind = 'open';
+  readonly ended: Promise<Executed>;
+  readonly #attempt: Attempt;
+  readonly #calls: Calls;
+
+  constructor(attempt: Attempt, calls: Calls, ended: Promise<Executed>) {
+    this.#attempt = attempt;
+    this.#calls = calls;
+    this.ended = ended;
+  }
+
+  get occurrence(): OccurrenceId {
+    return this.#attempt.occurrence;
+  }
+
+  get expiresAt(): string {
+    return this.#calls.expiresAt;
+  }
+
+  async call(action: unknown): Promise<CallAnswer> {
+    return await this.#calls.call(action);
+  }
+
+  async finish(): Promise<Executed> {
+    await this.#calls.complete();
+    return await this.ended;
+  }
+
+  async discard(why = 'the task was discarded'): Promise<Executed> {
+    const detail = storableText(this.#attempt.admitted, why);
+    this.#calls.giveUp({ reason: 'task-discarded', detail });
+    return await this.ended;
+  }
+
+  async interrupt(why: string): Promise<Executed> {
+    this.#calls.giveUp({ reason: 'task-interrupted', detail: why });
+    return await this.ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.discard('the scope of the task was left before it was finished');
+  }
+}

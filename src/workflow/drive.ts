@@ -1,0 +1,211 @@
+import { EffectMatchError, invariant, isFault } from '../errors.ts';
+import type { SignedLicense } from '../protocol/license.ts';
+import { findUnfit } from '../requests/fit.ts';
+import { actionFor } from '../requests/wanted.ts';
+import { lineagesOf } from '../runtime/continuation.ts';
+import { type ContinuationNode, isOperation, type Workflow } from './definition.ts';
+import { propose } from './propose.ts';
+import { taskOf, unknownRun } from './records.ts';
+import {
+  contextOf,
+  inParallel,
+  messageOf,
+  nextInstances,
+  type RunParts,
+  type RunView,
+  readRun,
+  statusOf,
+  workflowOf,
+} from './run.ts';
+import { factOf, type Instance, type NodeFact, nodeNamed, sameItem } from './state.ts';
+
+/** Faults of the moment: the run stays as it is, and is tried again later. */
+const PASSING = [
+  'ERR_EM_ADAPTER_UNAVAILABLE',
+  'ERR_EM_ATTEMPT_OPEN',
+  'ERR_EM_STORE_BUSY',
+  'ERR_EM_STORE_UNAVAILABLE',
+] as const;
+
+/** Instances of one node that run at the same time, unless the node says otherwise. */
+const AT_MOST = 8;
+
+/**
+ * Takes a run as far as it goes now: proposes, executes and releases what is ready, until it is over
+ * or waits for a person. Any number of processes may do this with one run at the same time, because
+ * every effect goes through `ensure` and every release through the ledger.
+ */
+export async function driveRun(
+  parts: RunParts,
+  run: string,
+  signal?: AbortSignal,
+): Promise<RunView> {
+  const record = await parts.records.newest(run);
+  if (record === undefined) throw unknownRun(run);
+  const workflow = workflowOf(parts, record);
+  const view = await checkBeforeFirst(parts, await readRun(parts, record));
+  const running = new Map<string, Promise<void>>();
+  const faults: unknown[] = [];
+  const isOver = () => faults.length > 0 || signal?.aborted === true;
+  const begin = (instance: Instance) => {
+    const work = step(parts, { view, workflow, instance }, signal)
+      .then((fact) => void view.facts.set(instance.id, fact))
+      .catch((error: unknown) => void faults.push(error))
+      .finally(() => running.delete(instance.id));
+    running.set(instance.id, work);
+  };
+  for (;;) {
+    if (!isOver() && !(await isStopped(parts, view)))
+      for (const instance of chooseNext(view, workflow, running)) begin(instance);
+    if (running.size === 0) break;
+    await Promise.race(running.values());
+  }
+  if (faults.length > 0) throw faults[0];
+  const last = await readRun(parts, record);
+  if (isFinal(last)) await parts.records.close(run, record.revision);
+  return last;
+}
+
+/** Whether nothing can change any more: not even recovery or an operator's decision would. */
+function isFinal(view: RunView): boolean {
+  const status = statusOf(view);
+  if (status === 'running' || status === 'waiting') return false;
+  return [...view.facts.values()].every(({ state }) => state !== 'indeterminate');
+}
+
+async function isStopped({ records }: RunParts, { record }: RunView): Promise<boolean> {
+  return (await records.cancellation(record.run)) !== undefined;
+}
+
+/** What may begin beside what runs: of one node no more than it allows. */
+function chooseNext(
+  view: RunView,
+  workflow: Workflow,
+  running: ReadonlyMap<string, unknown>,
+): readonly Instance[] {
+  const counts = new Map<string, number>();
+  for (const { id, node } of view.instances)
+    if (running.has(id)) counts.set(node, (counts.get(node) ?? 0) + 1);
+  return nextInstances(view).filter(({ id, node }) => {
+    const definition = workflow.nodes.get(node);
+    const atMost = (definition && isOperation(definition) && definition.atMost) || AT_MOST;
+    const count = counts.get(node) ?? 0;
+    if (running.has(id) || count >= atMost) return false;
+    counts.set(node, count + 1);
+    return true;
+  });
+}
+
+/**
+ * Checks every license before the first effect. If one of them would be refused now, nothing of the
+ * run starts.
+ */
+async function checkBeforeFirst(parts: RunParts, view: RunView): Promise<RunView> {
+  const { records, runtime } = parts;
+  const { run, revision } = view.record;
+  const isBegun = [...view.facts.values()].some(
+    ({ state }) => !['waiting', 'unapproved', 'approved'].includes(state),
+  );
+  if (isBegun || view.stop !== undefined || nextInstances(view).length === 0) return view;
+  const approved = view.instances.filter(({ id }) => view.facts.get(id)?.state === 'approved');
+  const found: string[] = [];
+  await inParallel(approved, async (instance) => {
+    const { license, action } = await licensed(parts, view, instance);
+    const refusal = await runtime.check({ license }, action);
+    if (refusal === undefined) return;
+    found.push(`${instance.id}: ${refusal.reason}: ${refusal.detail}`);
+    await records.refuse({ ...view.record, instance: instance.id }, refusal);
+  });
+  if (found.length === 0) return view;
+  await records.stop(run, revision, { why: found.toSorted().join('; ').slice(0, 4000) });
+  return await readRun(parts, view.record);
+}
+
+/** One instance of a run that is driven. */
+interface Step {
+  readonly view: RunView;
+  readonly workflow: Workflow;
+  readonly instance: Instance;
+}
+
+/** One step of one instance, and what is known about it afterwards. */
+async function step(
+  parts: RunParts,
+  one: Step,
+  signal: AbortSignal | undefined,
+): Promise<NodeFact> {
+  const { view, workflow, instance } = one;
+  const node = workflow.nodes.get(instance.node);
+  if (node !== undefined && !isOperation(node)) return await releaseWork(parts, one, node);
+  const { state } = view.facts.get(instance.id) ?? { state: 'waiting' };
+  if (state === 'waiting') return await proposeLate(parts, one);
+  const { license, action } = await licensed(parts, view, instance);
+  const terminal = await parts.runtime.ensure(license, action, { ...(signal && { signal }) });
+  return factOf(lineagesOf(license)[0], terminal);
+}
+
+/** The license of an instance with its action. It must be the one that was signed for this node. */
+async function licensed(
+  { records, runtime, operations }: RunParts,
+  { record }: RunView,
+  { id, node }: Instance,
+): Promise<{ readonly license: SignedLicense; readonly action: unknown }> {
+  const place = { ...record, instance: id };
+  const [license, proposed] = [await records.license(place), await records.proposal(place)];
+  const isFit =
+    license !== undefined &&
+    proposed !== undefined &&
+    license.license.task === taskOf(record, id) &&
+    license.license.planRevision === record.revision &&
+    findUnfit(proposed.proposal, license) === undefined;
+  if (!isFit)
+    throw new EffectMatchError(
+      'ERR_EM_LICENSE_REFUSED',
+      `the license of node "${id}" was signed for something else; nothing was executed`,
+    );
+  const wanted = { operation: nodeNamed(record, node).operation ?? '', input: proposed.input };
+  return { license, action: await actionFor({ runtime, operations }, wanted) };
+}
+
+/** Proposes a node whose change depends on what came before it. */
+async function proposeLate(parts: RunParts, { view, workflow, instance }: Step): Promise<NodeFact> {
+  const place = { ...view.record, instance: instance.id };
+  try {
+    const proposed = await propose(parts, view, workflow, instance);
+    await parts.records.keepProposal(place, proposed);
+    return { state: 'unapproved' };
+  } catch (error) {
+    if (PASSING.some((code) => isFault(error, code))) throw error;
+    const reason = error instanceof EffectMatchError ? error.code : 'input-failed';
+    const refusal = { reason, detail: messageOf(error).slice(0, 4000).toWellFormed() };
+    await parts.records.refuse(place, refusal);
+    return { state: 'rejected', detail: `${reason}: ${refusal.detail}` };
+  }
+}
+
+/** Releases dependent work, once. What it throws leaves it released and not completed. */
+async function releaseWork(
+  { runtime }: RunParts,
+  { view, workflow, instance }: Step,
+  node: ContinuationNode,
+): Promise<NodeFact> {
+  const from = view.facts.get(sameItem(node.of, instance))?.from;
+  invariant(from !== undefined, 'work is released after the operation that releases it');
+  const context = { ...contextOf(view, workflow, instance), from };
+  const gate = runtime.continuation(from, instance.node);
+  const { run, handOver } = node;
+  try {
+    const released =
+      handOver === undefined
+        ? await gate.release(() => run?.(context))
+        : await gate.handOver((transaction) => handOver(transaction, context));
+    if (released.kind === 'halted')
+      return released.why === 'already-released'
+        ? { state: 'released', from }
+        : { state: 'rejected', from, detail: released.why };
+    return { state: handOver === undefined ? 'completed' : 'released', from };
+  } catch (error) {
+    if (PASSING.some((code) => isFault(error, code))) throw error;
+    return { state: 'released', from, detail: messageOf(error) };
+  }
+}

@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EngineHost, WorkflowEngine } from './engine.ts';
+import type { RunStatus } from './run.ts';
+
+/** How an engine in this process behaves. */
+export interface InProcessOptions {
+  /** How often a run that waits is looked at again; 1000 unless said otherwise. */
+  readonly pollMs?: number;
+  /** How many runs are driven at the same time; 16 unless said otherwise. */
+  readonly runs?: number;
+  /** Whether runs that an earlier process left are resumed at the start; yes unless said otherwise. */
+  readonly resume?: boolean;
+}
+
+const POLL_MS = 1000;
+const RUNS = 16;
+
+/**
+ * Drives runs in this process and needs no server. What is open is in the ledger: a process that
+ * starts later resumes what an earlier one left.
+ */
+export function inProcess(options: InProcessOptions = {}): WorkflowEngine {
+  const { pollMs = POLL_MS, runs = RUNS, resume = true } = options;
+  return {
+    async open(host) {
+      const loop = new DriveLoop(host, pollMs, runs);
+      if (resume) for (const { run } of await host.openRuns()) loop.start(run);
+      return {
+        start: async (run) => void loop.start(run),
+        wake: async (run) => loop.wake(run),
+        takeOver: async () => {
+          const open = await host.openRuns();
+          return open.map(({ run }) => run).filter((run) => loop.start(run));
+        },
+        close: () => loop.close(),
+      };
+    },
+  };
+}
+
+/** One loop per run, with a limit on how many drive at once. */
+class DriveLoop {
+  readonly #host: EngineHost;
+  readonly #pollMs: number;
+  readonly #closing = new AbortController();
+  readonly #driven = new Map<string, { wake: () => void; readonly ended: Promise<void> }>();
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  constructor(host: EngineHost, pollMs: number, runs: number) {
+    this.#host = host;
+    this.#pollMs = pollMs;
+    this.#free = runs;
+  }
+
+  /** Whether it was not driven before. */
+  start(run: string): boolean {
+    if (this.#driven.has(run) || this.#closing.signal.aborted) return false;
+    const entry = { wake: () => {}, ended: Promise.resolve() };
+    this.#driven.set(run, entry);
+    entry.ended = this.#loop(run, entry).finally(() => this.#driven.delete(run));
+    return true;
+  }
+
+  wake(run: string): void {
+    if (!this.start(run)) this.#driven.get(run)?.wake();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    for (const go of this.#waiting.splice(0)) go();
+    for (const { wake } of this.#driven.values()) wake();
+    await Promise.all([...this.#driven.values()].map(({ ended }) => ended));
+  }
+
+  async #loop(run: string, entry: { wake: () => void }): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      const woken = Promise.withResolvers<void>();
+      entry.wake = woken.resolve;
+      const status = await this.#drive(run);
+      if (status !== 'waiting' && status !== 'running') return;
+      const pause = new AbortController();
+      const poll = sleep(this.#pollMs, undefined, { signal: pause.signal }).catch(() => {});
+      await Promise.race([woken.promise, poll]);
+      pause.abort();
+    }
+  }
+
+  async #drive(run: string): Promise<RunStatus> {
+    if (this.#free === 0) await new Promise<void>((go) => this.#waiting.push(go));
+    else this.#free -= 1;
+    try {
+      return await this.#host.drive(run, this.#closing.signal);
+    } catch (error) {
+      this.#host.onFault(run, error);
+      return 'running';
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { unclassified } from '../protocol/boundary.ts';
+import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import { isOperation, type Workflow } from './definition.ts';
+
+/** Why a workflow cannot start. */
+export interface Blocker {
+  readonly node: string;
+  readonly why: string;
+}
+
+/** What the nodes of a workflow are checked against. */
+export interface PreflightParts {
+  readonly runtime: Runtime;
+  readonly operations: NonNullable<RuntimeConfig['operations']>;
+}
+
+/**
+ * Checks what can be checked without proposing anything: that every operation is configured, and
+ * that the boundary of every adapter can be certified. A proposal checks the rest.
+ */
+export async function findBlockers(
+  { runtime, operations }: PreflightParts,
+  workflow: Workflow,
+): Promise<readonly Blocker[]> {
+  const blockers: Blocker[] = [];
+  const adapters = new Map<string, string>();
+  for (const [node, definition] of workflow.nodes) {
+    if (!isOperation(definition)) continue;
+    const { operation: name } = definition;
+    const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
+    if (operation === undefined)
+      blockers.push({ node, why: `operation "${name}" is not configured` });
+    else adapters.set(operation.adapter, adapters.get(operation.adapter) ?? node);
+  }
+  for (const [adapter, node] of adapters) {
+    const why = await findOpenBoundary(runtime, adapter);
+    if (why !== undefined) blockers.push({ node, why });
+  }
+  return blockers;
+}
+
+async function findOpenBoundary(runtime: Runtime, adapter: string): Promise<string | undefined> {
+  try {
+    const open = unclassified(await runtime.survey(adapter)).map(({ outlet }) => outlet);
+    if (open.length === 0) return undefined;
+    return `the boundary of "${adapter}" is open (${open.slice(0, 3).join(', ')}); run \`effectmatch doctor\``;
+  } catch (error) {
+    return `"${adapter}" cannot be surveyed: ${error instanceof Error ? error.message : error}`;
+  }
+}

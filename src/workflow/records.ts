@@ -1,0 +1,209 @@
+import type { Ledgers } from '../contract/ledgers.ts';
+import { digestText } from '../crypto/digest.ts';
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
+import type { Digest } from '../protocol/record.ts';
+import type { Value } from '../protocol/value.ts';
+import type { Refusal } from '../runtime/attempt.ts';
+
+/** One node of a plan as it is recorded, so that a run can be read without the code of its plan. */
+export interface PlanNode {
+  readonly name: string;
+  /** The nodes that must be done first. */
+  readonly before: readonly string[];
+  /** The operation that it executes, or the node that releases it. */
+  readonly operation: string | null;
+  readonly of: string | null;
+  /** How many items it has; null if it runs once. */
+  readonly items: number | null;
+  readonly propose: 'start' | 'ready';
+  /** Whether its work is handed over to a queue. */
+  readonly isQueued: boolean;
+}
+
+/** One revision of a run, as the ledger keeps it. It is written once and never changed. */
+export interface RunRecord {
+  readonly version: 1;
+  readonly workflow: string;
+  readonly run: string;
+  readonly revision: number;
+  /** Digest of the plan and its functions. */
+  readonly plan: Digest;
+  /** In an order in which they can run. */
+  readonly nodes: readonly PlanNode[];
+  readonly onFailure: 'finish-branches' | 'stop';
+  readonly approval: 'all' | 'each';
+  readonly input: Value;
+  readonly startedAt: string;
+}
+
+/** What was proposed for one instance: the input of its operation and what an approver signs. */
+export interface ProposedNode {
+  readonly input: unknown;
+  readonly proposal: Proposal;
+}
+
+/** That nothing more is to be started. */
+export interface Cancellation {
+  readonly by: string;
+  readonly reason: string;
+  readonly at: string;
+}
+
+/** A place of one instance in one revision of a run, and so in one plan. */
+export interface InstancePlace extends Pick<RunRecord, 'run' | 'revision' | 'plan'> {
+  /** The node, with the number of the item. */
+  readonly instance: string;
+}
+
+/**
+ * What a run leaves in the ledger besides the verdicts: who started what, what was proposed, and the
+ * licenses. Every text has a name that is made from its place, and the first one there counts, so
+ * any number of processes may write. The ledger seals and verifies them as its other documents.
+ */
+export class RunRecords {
+  readonly #ledgers: Ledgers;
+
+  constructor(ledgers: Ledgers) {
+    this.#ledgers = ledgers;
+  }
+
+  /** Keeps the record unless the run has this revision; returns the one that counts. */
+  async begin(record: RunRecord): Promise<RunRecord> {
+    const name = nameOf('run', record.run, String(record.revision));
+    const kept = await this.#keep<RunRecord>(name, record);
+    if (record.revision === 1) await this.#list(record.run);
+    return kept;
+  }
+
+  /** The newest revision; undefined for a run that was never started. */
+  async newest(run: string): Promise<RunRecord | undefined> {
+    let newest: RunRecord | undefined;
+    for (let revision = 1; ; revision += 1) {
+      const found = await this.revision(run, revision);
+      if (found === undefined) return newest;
+      newest = found;
+    }
+  }
+
+  revision(run: string, revision: number): Promise<RunRecord | undefined> {
+    return this.#read(nameOf('run', run, String(revision)));
+  }
+
+  keepProposal(place: InstancePlace, proposed: ProposedNode): Promise<ProposedNode> {
+    return this.#keep(placeName('proposal', place), proposed);
+  }
+
+  proposal(place: InstancePlace): Promise<ProposedNode | undefined> {
+    return this.#read(placeName('proposal', place));
+  }
+
+  keepLicense(place: InstancePlace, license: SignedLicense): Promise<SignedLicense> {
+    return this.#keep(placeName('license', place), license);
+  }
+
+  license(place: InstancePlace): Promise<SignedLicense | undefined> {
+    return this.#read(placeName('license', place));
+  }
+
+  cancel(run: string, cancellation: Cancellation): Promise<Cancellation> {
+    return this.#keep(nameOf('cancel', run), cancellation);
+  }
+
+  cancellation(run: string): Promise<Cancellation | undefined> {
+    return this.#read(nameOf('cancel', run));
+  }
+
+  /** Remembers that nothing more happens in this revision, so that later starts pass it over. */
+  async close(run: string, revision: number): Promise<void> {
+    await this.#keep(nameOf('over', run, String(revision)), { over: true });
+  }
+
+  async isClosed(run: string, revision: number): Promise<boolean> {
+    return (await this.#read(nameOf('over', run, String(revision)))) !== undefined;
+  }
+
+  /** Keeps that the preflight of a revision found something: nothing of it may start. */
+  stop(run: string, revision: number, stop: { readonly why: string }): Promise<unknown> {
+    return this.#keep(nameOf('stop', run, String(revision)), stop);
+  }
+
+  stopOf(run: string, revision: number): Promise<{ readonly why: string } | undefined> {
+    return this.#read(nameOf('stop', run, String(revision)));
+  }
+
+  /** Keeps why an instance cannot run: it has no attempt that could say so. */
+  refuse(place: InstancePlace, refusal: Refusal): Promise<Refusal> {
+    return this.#keep(placeName('refusal', place), refusal);
+  }
+
+  refusal(place: InstancePlace): Promise<Refusal | undefined> {
+    return this.#read(placeName('refusal', place));
+  }
+
+  /** Every run that was started, in order. */
+  async list(): Promise<readonly string[]> {
+    const places = Array.from({ length: (await this.#firstFree()) - 1 }, (_, at) => at + 1);
+    const found = await Promise.all(places.map((at) => this.#listed(at)));
+    return [...new Set(found.flatMap((one) => (one === undefined ? [] : [one.run])))];
+  }
+
+  #listed(at: number): Promise<{ readonly run: string } | undefined> {
+    return this.#read(nameOf('list', String(at)));
+  }
+
+  /** Places are taken without gaps, so the first free one is found by halving. */
+  async #firstFree(): Promise<number> {
+    let free = 1;
+    while ((await this.#listed(free)) !== undefined) free *= 2;
+    let taken = Math.floor(free / 2);
+    while (free - taken > 1) {
+      const middle = Math.floor((taken + free) / 2);
+      if ((await this.#listed(middle)) === undefined) free = middle;
+      else taken = middle;
+    }
+    return free;
+  }
+
+  async #list(run: string): Promise<void> {
+    if ((await this.#read(nameOf('listed', run))) !== undefined) return;
+    let at = await this.#firstFree();
+    while ((await this.#keep(nameOf('list', String(at)), { run })).run !== run) at += 1;
+    await this.#keep(nameOf('listed', run), { at });
+  }
+
+  async #keep<T extends object>(name: Digest, content: T): Promise<T> {
+    const text = canonical(content as Value);
+    const kept = await this.#ledgers.keepFirst(name, text);
+    return kept === text ? content : (JSON.parse(kept) as T);
+  }
+
+  async #read<T>(name: Digest): Promise<T | undefined> {
+    const text = await this.#ledgers.document(name);
+    return text === undefined ? undefined : (JSON.parse(text) as T);
+  }
+}
+
+function placeName(kind: string, place: InstancePlace): Digest {
+  const { run, revision, plan, instance } = place;
+  return nameOf(kind, run, String(revision), plan, instance);
+}
+
+function nameOf(...parts: readonly string[]): Digest {
+  return digestText('effectmatch/workflow-run/v1', parts.join('\n'));
+}
+
+/**
+ * The task that a license of an instance is signed for: the workflow, the run, its plan and
+ * revision, and the node. A license with any other task is for something else.
+ */
+export function taskOf({ workflow, run, revision, plan }: RunRecord, instance: string): string {
+  return `${workflow}/${run}/r${revision}-${plan.slice(0, 16)}/${instance}`;
+}
+
+/** What is asked about a run that does not exist. */
+export function unknownRun(run: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {
+  const message = `run ${JSON.stringify(run)?.slice(0, 80)} was never started`;
+  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
+}

@@ -1,0 +1,72 @@
+import type { OccurrenceId } from '../protocol/record.ts';
+import { type RunStatus, type RunView, statesOf, statusOf } from './run.ts';
+import { isDone, type NodeState, nodeNamed } from './state.ts';
+
+/** One instance in a report. */
+export interface ReportedNode {
+  /** The node, with the number of the item. */
+  readonly instance: string;
+  readonly node: string;
+  readonly state: NodeState;
+  readonly detail?: string;
+  readonly occurrence?: OccurrenceId;
+}
+
+/**
+ * What a person who takes over has to know, read from the ledger: which effects are durable, which
+ * are not, what is waited for, and what has to be resolved. An instance is in exactly one list.
+ */
+export interface HandoffReport {
+  readonly workflow: string;
+  readonly run: string;
+  readonly revision: number;
+  readonly status: RunStatus;
+  /** Committed as approved, and dependent work that has completed. */
+  readonly durable: readonly ReportedNode[];
+  /** Nothing of these is durable, and nothing more happens to them in this revision. */
+  readonly notDone: readonly ReportedNode[];
+  /** Under way, or waiting for nodes before them, an approver, or a worker. */
+  readonly waiting: readonly (ReportedNode & { readonly for: string })[];
+  /** Durable and wrong, perhaps durable, or released and never completed. */
+  readonly needsResolution: readonly ReportedNode[];
+  /** Why the preflight stopped it. */
+  readonly stop?: string;
+}
+
+const WAITS: Partial<Record<NodeState, string>> = {
+  waiting: 'the nodes before it',
+  unapproved: 'an approver',
+  approved: 'a worker',
+  running: 'its verdict',
+};
+
+/** The report of a run as it is in the ledger. */
+export function reportOf(view: RunView): HandoffReport {
+  const { record, facts, instances, stop } = view;
+  const states = statesOf(view);
+  const lists = { durable: [], notDone: [], waiting: [], needsResolution: [] } as {
+    durable: ReportedNode[];
+    notDone: ReportedNode[];
+    waiting: (ReportedNode & { readonly for: string })[];
+    needsResolution: ReportedNode[];
+  };
+  for (const { id, node } of instances) {
+    const state = states.get(id) ?? 'waiting';
+    const { detail, from } = facts.get(id) ?? {};
+    const reported: ReportedNode = {
+      ...{ instance: id, node, state },
+      ...(detail !== undefined && { detail }),
+      ...(from !== undefined && { occurrence: from.occurrence }),
+    };
+    const { isQueued } = nodeNamed(record, node);
+    const waits = state === 'released' && isQueued ? 'a worker of its queue' : WAITS[state];
+    if (isDone(state)) lists.durable.push(reported);
+    else if (waits !== undefined) lists.waiting.push({ ...reported, for: waits });
+    else if (['diverged', 'indeterminate', 'released'].includes(state))
+      lists.needsResolution.push(reported);
+    else lists.notDone.push(reported);
+  }
+  const { workflow, run, revision } = record;
+  const about = { workflow, run, revision, status: statusOf(view) };
+  return { ...about, ...lists, ...(stop !== undefined && { stop }) };
+}

@@ -1,0 +1,188 @@
+import type { Ledgers } from '../contract/ledgers.ts';
+import { EffectMatchError } from '../errors.ts';
+import { copyValue, type Value } from '../protocol/value.ts';
+import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import { ITEMS_MAX, isOperation, type NodeContext, type Workflow } from './definition.ts';
+import type { PlanNode, RunRecord, RunRecords } from './records.ts';
+import {
+  deriveStates,
+  type Instance,
+  instancesOf,
+  isDone,
+  type NodeFact,
+  type NodeResult,
+  type NodeState,
+  nodeNamed,
+  readFact,
+} from './state.ts';
+
+/** What runs are made of. */
+export interface RunParts {
+  readonly runtime: Runtime;
+  readonly operations: NonNullable<RuntimeConfig['operations']>;
+  readonly workflows: Readonly<Record<string, Workflow>>;
+  readonly ledgers: Ledgers;
+  readonly records: RunRecords;
+}
+
+/** One run at one moment, as the ledger has it. */
+export interface RunView {
+  readonly record: RunRecord;
+  readonly instances: readonly Instance[];
+  readonly facts: Map<string, NodeFact>;
+  readonly isCancelled: boolean;
+  /** Why its preflight stopped it. */
+  readonly stop: string | undefined;
+}
+
+/** The workflow of a record, which must have the plan that the run was started with. */
+export function workflowOf(
+  { workflows }: Pick<RunParts, 'workflows'>,
+  record: RunRecord,
+): Workflow {
+  const found = Object.hasOwn(workflows, record.workflow) ? workflows[record.workflow] : undefined;
+  if (found === undefined)
+    throw new EffectMatchError(
+      'ERR_EM_NOT_FOUND',
+      `workflow "${record.workflow}" is not configured here`,
+    );
+  if (found.plan === record.plan) return found;
+  throw new EffectMatchError(
+    'ERR_EM_WORKFLOW_CHANGED',
+    `run "${record.run}" was started with another plan of "${record.workflow}" than the one here; nothing was started`,
+  );
+}
+
+/** The nodes of a workflow for one input, as they are recorded. */
+export function planNodes(workflow: Workflow, input: Value): readonly PlanNode[] {
+  const items = new Map<string, number | null>();
+  return [...workflow.nodes].map(([name, node]) => {
+    const own = isOperation(node)
+      ? (itemsOf(workflow, name, input)?.length ?? null)
+      : (items.get(node.of) ?? null);
+    items.set(name, own);
+    return {
+      name,
+      before: workflow.before.get(name) ?? [],
+      operation: isOperation(node) ? node.operation : null,
+      of: isOperation(node) ? null : node.of,
+      items: own,
+      propose: (isOperation(node) && node.propose) || 'start',
+      isQueued: !isOperation(node) && node.handOver !== undefined,
+    };
+  });
+}
+
+/** The items of a node; undefined if it runs once. */
+export function itemsOf(
+  { name, nodes }: Workflow,
+  node: string,
+  input: Value,
+): readonly unknown[] | undefined {
+  const definition = nodes.get(node);
+  if (definition === undefined || !isOperation(definition)) return undefined;
+  const where = `workflow "${name}", node "${node}"`;
+  const invalid = (why: string, cause?: unknown) =>
+    new EffectMatchError('ERR_EM_WORKFLOW_INVALID', `${where}: ${why}`, { cause });
+  let items: readonly unknown[] | undefined;
+  try {
+    items = definition.each?.(copyValue(input));
+  } catch (cause) {
+    throw invalid(`its function "each" threw: ${messageOf(cause)}`, cause);
+  }
+  if (items === undefined) return undefined;
+  if (!Array.isArray(items)) throw invalid('its function "each" must return a list');
+  if (items.length > ITEMS_MAX)
+    throw invalid(`it has ${items.length} items, and ${ITEMS_MAX} is the most`);
+  return items;
+}
+
+/** Reads a run from the ledger, which is all that it needs. */
+export async function readRun(
+  parts: Pick<RunParts, 'ledgers' | 'records'>,
+  record: RunRecord,
+): Promise<RunView> {
+  const { records } = parts;
+  const instances = instancesOf(record);
+  const facts = new Map<string, NodeFact>();
+  await inParallel(instances, async (instance) => {
+    facts.set(instance.id, await readFact(parts, record, instance));
+  });
+  const isCancelled = (await records.cancellation(record.run)) !== undefined;
+  const stop = (await records.stopOf(record.run, record.revision))?.why;
+  return { record, instances, facts, isCancelled, stop };
+}
+
+/** Where every instance of a run stands. */
+export function statesOf(view: RunView): ReadonlyMap<string, NodeState> {
+  const { record, instances, facts, isCancelled, stop } = view;
+  return deriveStates(record, instances, facts, { isCancelled, isStopped: stop !== undefined });
+}
+
+/** What a function of a node is given. */
+export function contextOf(view: RunView, workflow: Workflow, instance: Instance): NodeContext {
+  const results: Record<string, NodeResult | readonly NodeResult[]> = {};
+  for (const [node, own] of Map.groupBy(view.instances, (one) => one.node)) {
+    const found = own.flatMap(({ id }) => view.facts.get(id)?.result ?? []);
+    const [only] = found;
+    if (own[0]?.id !== node) results[node] = found;
+    else if (only !== undefined) results[node] = only;
+  }
+  const { input } = view.record;
+  const { of } = nodeNamed(view.record, instance.node);
+  const items = itemsOf(workflow, of ?? instance.node, input);
+  const item = items === undefined ? {} : { item: items[instance.index] };
+  return { input: copyValue(input), results, ...item };
+}
+
+/** How a whole run stands. */
+export type RunStatus = 'running' | 'waiting' | 'done' | 'failed' | 'cancelled';
+
+/** The status of a run: whether something can be done, is waited for, or nothing is left. */
+export function statusOf(view: RunView): RunStatus {
+  const states = [...statesOf(view).values()];
+  if (states.every(isDone)) return 'done';
+  if (states.includes('running')) return 'running';
+  if (nextInstances(view).length > 0) return 'running';
+  if (states.some((state) => state === 'unapproved' || state === 'released')) return 'waiting';
+  return view.isCancelled ? 'cancelled' : 'failed';
+}
+
+/** What can be begun now: proposed, executed or released. */
+export function nextInstances(view: RunView): readonly Instance[] {
+  const { record, instances } = view;
+  const states = statesOf(view);
+  const undone = new Set(
+    instances.filter(({ id }) => !isDone(states.get(id) ?? 'waiting')).map(({ node }) => node),
+  );
+  const nodes = new Map(record.nodes.map((node) => [node.name, node]));
+  const isReady = ({ node }: Instance) =>
+    nodes.get(node)?.before.every((before) => !undone.has(before)) === true;
+  const isAwaited = ({ node, id }: Instance) =>
+    nodes.get(node)?.propose === 'start' && states.get(id) === 'unapproved';
+  const isHeld = record.approval === 'all' && instances.some(isAwaited);
+  return instances.filter((instance) => {
+    const state = states.get(instance.id);
+    if (state === 'running') return true;
+    return !isHeld && (state === 'approved' || state === 'waiting') && isReady(instance);
+  });
+}
+
+const PARALLEL = 32;
+
+/** Does something for every entry of a list, several at a time. */
+export async function inParallel<T>(
+  list: readonly T[],
+  work: (one: T) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const run = async () => {
+    for (let at = next++; at < list.length; at = next++) await work(list[at] as T);
+  };
+  await Promise.all(Array.from({ length: Math.min(PARALLEL, list.length) }, run));
+}
+
+/** What an error says. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,420 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, instant, systemClock } from '../contract/clock.ts';
+import { parseDuration } from '../crypto/duration.ts';
+import { parseSignedLicense } from '../crypto/signature.ts';
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
+import { copyValue, type Value } from '../protocol/value.ts';
+import { findUnfit } from '../requests/fit.ts';
+import { actionFor } from '../requests/wanted.ts';
+import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import { isWorkflowName, type Workflow } from './definition.ts';
+import { driveRun } from './drive.ts';
+import type { OpenEngine, WorkflowEngine } from './engine.ts';
+import { inProcess } from './in-process.ts';
+import { type Blocker, findBlockers } from './preflight.ts';
+import { propose } from './propose.ts';
+import { type ProposedNode, type RunRecord, RunRecords, taskOf, unknownRun } from './records.ts';
+import { type HandoffReport, reportOf } from './report.ts';
+import {
+  inParallel,
+  messageOf,
+  planNodes,
+  type RunParts,
+  type RunView,
+  readRun,
+  statusOf,
+  workflowOf,
+} from './run.ts';
+import { type Instance, instancesOf, nodeNamed } from './state.ts';
+
+/** When a workflow is started by itself. */
+export interface WorkflowSchedule {
+  readonly workflow: string;
+  /** Such as `1h` or `1d`; a run is started in every such stretch of time since 1970 (UTC). */
+  readonly every: string | number;
+  /** The input of the run that begins at this moment. */
+  input(at: Date): unknown;
+}
+
+/** What workflows need. */
+export interface WorkflowsOptions {
+  readonly runtime: Runtime;
+  /** The operations of the runtime's configuration. */
+  readonly operations?: RuntimeConfig['operations'];
+  /** The workflows, by their names. */
+  readonly plans: Readonly<Record<string, Workflow>>;
+  /** What drives the runs; `inProcess()` unless said otherwise. */
+  readonly engine?: WorkflowEngine;
+  readonly schedules?: readonly WorkflowSchedule[];
+  /** Called with faults that the engine passed over, and faults of schedules. */
+  readonly onFault?: (run: string, error: unknown) => void;
+  readonly clock?: Clock;
+}
+
+/** What is to be started. */
+export interface StartOptions {
+  /** Names the run. Starting it again with the same plan and input changes nothing. */
+  readonly id: string;
+  readonly input?: unknown;
+}
+
+/** What waits for a signature. */
+export interface WaitingNode {
+  readonly instance: string;
+  readonly proposal: Proposal;
+  /** Who could sign it, by the configuration. */
+  readonly issuers: readonly string[];
+}
+
+const WAIT_MS = 60_000;
+const POLL_MS = 100;
+const SCHEDULE_MS = 1000;
+const MAX_EVERY_MS = 366 * 86_400_000;
+
+/** Opens workflows, and resumes what an earlier process left. */
+export async function openWorkflows(options: WorkflowsOptions): Promise<Workflows> {
+  const workflows = new Workflows(options);
+  await workflows.open(options.engine ?? inProcess());
+  return workflows;
+}
+
+/**
+ * Runs of workflows. All that is known about a run is in the ledger: its plan and input, what was
+ * proposed, the licenses, and the verdicts.
+ */
+export class Workflows implements AsyncDisposable {
+  readonly #parts: RunParts;
+  readonly #clock: Clock;
+  readonly #options: WorkflowsOptions;
+  readonly #closing = new AbortController();
+  #engine: OpenEngine | undefined;
+  #scheduling: Promise<void> | undefined;
+
+  constructor(options: WorkflowsOptions) {
+    const { runtime, operations = {}, plans: workflows, clock = systemClock } = options;
+    const { ledgers } = runtime;
+    this.#options = options;
+    this.#clock = clock;
+    this.#parts = { runtime, operations, workflows, ledgers, records: new RunRecords(ledgers) };
+    for (const [name, workflow] of Object.entries(workflows))
+      if (workflow?.name !== name)
+        throw invalid(`workflow "${name}" must be what defineWorkflow has made under that name`);
+  }
+
+  async open(engine: WorkflowEngine): Promise<void> {
+    const { onFault = () => {}, schedules = [] } = this.#options;
+    this.#engine = await engine.open({
+      drive: async (run, signal) => statusOf(await driveRun(this.#parts, run, signal)),
+      openRuns: () => this.openRuns(),
+      isRunnable: async (run) => statusOf(await this.view(run)) === 'running',
+      onFault,
+    });
+    for (const schedule of schedules) checkSchedule(this.#parts.workflows, schedule);
+    if (schedules.length > 0) this.#scheduling = this.#schedule(schedules);
+  }
+
+  /**
+   * Starts a run: checks every node that can be checked, proposes what can be proposed beforehand,
+   * and records it. Throws `ERR_EM_WORKFLOW_BLOCKED` with everything that is in the way; nothing was
+   * changed then.
+   */
+  async start(name: string, { id, input = null }: StartOptions): Promise<HandoffReport> {
+    const { workflows, records } = this.#parts;
+    const workflow = Object.hasOwn(workflows, name) ? workflows[name] : undefined;
+    if (workflow === undefined) throw notConfigured(name);
+    if (!isWorkflowName(id))
+      throw invalid(`the id of a run has 1 to 64 letters, digits and . _ -, not ${describe(id)}`);
+    const record = this.#record(workflow, id, 1, plainInput(input));
+    const known = await records.newest(id);
+    if (known !== undefined) {
+      demandSame(known, record);
+      return await this.report(id);
+    }
+    const proposed = await this.#preflight(workflow, record);
+    return await this.#begin(record, proposed);
+  }
+
+  /**
+   * Replaces the plan of a run by the one that is configured now, also where only approvals have to
+   * be given again. What is durable stays; licenses of the earlier revision can no longer be used.
+   */
+  async revise(id: string, { input }: { readonly input?: unknown } = {}): Promise<HandoffReport> {
+    const { records, runtime, workflows } = this.#parts;
+    const known = await this.#newest(id);
+    const workflow = workflows[known.workflow];
+    if (workflow === undefined) throw notConfigured(known.workflow);
+    const given = input === undefined ? known.input : plainInput(input);
+    const revision = known.revision + 1;
+    const record = this.#record(workflow, id, revision, given);
+    const proposed = await this.#preflight(workflow, record);
+    // From here on no license of the earlier revision can be claimed.
+    await inParallel(instancesOf(known), async (instance) => {
+      await runtime.ledgers.announcePlan(taskOf(known, instance.id), revision);
+    });
+    await records.close(id, known.revision);
+    return await this.#begin(record, proposed);
+  }
+
+  /** What waits for a signature, in the order in which it would run. */
+  async unapproved(id: string): Promise<readonly WaitingNode[]> {
+    const view = await this.view(id);
+    const open = view.instances.filter((one) => view.facts.get(one.id)?.state === 'unapproved');
+    const found: WaitingNode[] = [];
+    for (const { id: instance } of open) {
+      const proposed = await this.#parts.records.proposal({ ...view.record, instance });
+      if (proposed === undefined) continue;
+      const { proposal } = proposed;
+      found.push({ instance, proposal, issuers: this.#parts.runtime.issuersFor(proposal) });
+    }
+    return found;
+  }
+
+  /**
+   * Answers proposals of a run with their licenses: one, or all in one call. Each is checked before
+   * any is kept; if one does not fit or could not be used, none counts.
+   */
+  async approve(id: string, licenses: readonly unknown[]): Promise<HandoffReport> {
+    const { records } = this.#parts;
+    const record = await this.#newest(id);
+    workflowOf(this.#parts, record);
+    const byTask = new Map(instancesOf(record).map((one) => [taskOf(record, one.id), one]));
+    const checked: { readonly instance: Instance; readonly license: SignedLicense }[] = [];
+    for (const given of licenses) {
+      const license = parseSignedLicense(given);
+      const instance = byTask.get(license.license.task);
+      if (instance === undefined)
+        throw refused(`it is for "${license.license.task}", which is not a node of this plan`);
+      await this.#check(record, instance, license);
+      checked.push({ instance, license });
+    }
+    for (const { instance, license } of checked)
+      await records.keepLicense({ ...record, instance: instance.id }, license);
+    await this.#engine?.wake(id, record.revision);
+    return await this.report(id);
+  }
+
+  async #check(
+    record: RunRecord,
+    { id: instance, node }: Instance,
+    license: SignedLicense,
+  ): Promise<void> {
+    const { records, runtime, operations } = this.#parts;
+    const place = { ...record, instance };
+    const proposed = await records.proposal(place);
+    if (proposed === undefined) throw refused(`"${instance}" was not proposed yet`);
+    const unfit = findUnfit(proposed.proposal, license);
+    if (unfit !== undefined)
+      throw refused(`it was not signed for what "${instance}" proposes: its ${unfit} differs`);
+    const kept = await records.license(place);
+    if (kept !== undefined && canonical(kept as never) !== canonical(license as never))
+      throw refused(`"${instance}" has a license already`);
+    const { operation } = nodeNamed(record, node);
+    const wanted = { operation: operation ?? '', input: proposed.input };
+    const action = await actionFor({ runtime, operations }, wanted);
+    const refusal = kept === undefined ? await runtime.check({ license }, action) : undefined;
+    if (refusal !== undefined)
+      throw refused(`"${instance}" could not run (${refusal.reason}): ${refusal.detail}`);
+  }
+
+  /** Starts nothing more of a run. What is under way ends, and what is durable stays. */
+  async cancel(id: string, { by, reason }: { readonly by: string; readonly reason: string }) {
+    const { revision } = await this.#newest(id);
+    const at = instant(this.#clock.now());
+    await this.#parts.records.cancel(id, { by, reason, at });
+    await this.#engine?.wake(id, revision);
+    return await this.report(id);
+  }
+
+  /** A run as the ledger has it now. */
+  async view(id: string): Promise<RunView> {
+    return await readRun(this.#parts, await this.#newest(id));
+  }
+
+  /** What a person who takes over has to know. */
+  async report(id: string): Promise<HandoffReport> {
+    return reportOf(await this.view(id));
+  }
+
+  /** Every run that was started, in order. */
+  list(): Promise<readonly string[]> {
+    return this.#parts.records.list();
+  }
+
+  /** Runs that are not over, as far as their plan is configured here. */
+  async openRuns(): Promise<readonly Pick<RunRecord, 'run' | 'revision'>[]> {
+    const { records, workflows } = this.#parts;
+    const open: Pick<RunRecord, 'run' | 'revision'>[] = [];
+    for (const run of await records.list()) {
+      const record = await records.newest(run);
+      if (record === undefined || workflows[record.workflow]?.plan !== record.plan) continue;
+      const { revision } = record;
+      if (!(await records.isClosed(run, revision))) open.push({ run, revision });
+    }
+    return open;
+  }
+
+  /** Takes a run as far as it goes now, in this call. */
+  async drive(id: string, signal?: AbortSignal): Promise<HandoffReport> {
+    return reportOf(await driveRun(this.#parts, id, signal));
+  }
+
+  /** Takes over the runs of workers that went silent; returns which. */
+  async takeOver(): Promise<readonly string[]> {
+    return (await this.#engine?.takeOver()) ?? [];
+  }
+
+  /** Waits until a run is over, or waits for a person; otherwise returns where it stands. */
+  async wait(
+    id: string,
+    options: { readonly waitMs?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<HandoffReport> {
+    const { waitMs = WAIT_MS, signal } = options;
+    const until = performance.now() + waitMs;
+    for (;;) {
+      const report = await this.report(id);
+      if (report.status !== 'running' || performance.now() >= until) return report;
+      await sleep(POLL_MS, undefined, { ...(signal && { signal }) });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#scheduling;
+    await this.#engine?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #record(workflow: Workflow, run: string, revision: number, input: Value): RunRecord {
+    const startedAt = instant(this.#clock.now());
+    const { name, plan, onFailure, approval } = workflow;
+    const nodes = planNodes(workflow, input);
+    const about = { version: 1 as const, workflow: name, run, revision, plan };
+    return { ...about, nodes, onFailure, approval, input, startedAt };
+  }
+
+  async #newest(id: string): Promise<RunRecord> {
+    const record = isWorkflowName(id) ? await this.#parts.records.newest(id) : undefined;
+    if (record === undefined) throw unknownRun(id);
+    return record;
+  }
+
+  /** Proposes every node that can be proposed, and collects everything that is in the way. */
+  async #preflight(
+    workflow: Workflow,
+    record: RunRecord,
+  ): Promise<ReadonlyMap<string, ProposedNode>> {
+    const blockers: Blocker[] = [...(await findBlockers(this.#parts, workflow))];
+    const proposed = new Map<string, ProposedNode>();
+    const view = await readRun(this.#parts, record);
+    const early = view.instances.filter(({ id, node }) => {
+      const { operation, propose: when } = nodeNamed(record, node);
+      const isEarly = operation !== null && when === 'start';
+      return isEarly && view.facts.get(id)?.state === 'waiting';
+    });
+    if (blockers.length === 0)
+      await inParallel(early, async (instance) => {
+        try {
+          const one = await propose(this.#parts, view, workflow, instance);
+          proposed.set(instance.id, one);
+          if (this.#parts.runtime.issuersFor(one.proposal).length === 0)
+            blockers.push({
+              node: instance.id,
+              why: 'no approver of the configuration may sign it',
+            });
+        } catch (error) {
+          blockers.push({ node: instance.id, why: messageOf(error) });
+        }
+      });
+    if (blockers.length === 0) return proposed;
+    const list = blockers.slice(0, 10).map(({ node, why }) => `node "${node}": ${why}`);
+    throw new EffectMatchError(
+      'ERR_EM_WORKFLOW_BLOCKED',
+      `run "${record.run}" of "${workflow.name}" cannot start, and nothing was changed: ${list.join('; ')}`,
+    );
+  }
+
+  async #begin(
+    record: RunRecord,
+    proposed: ReadonlyMap<string, ProposedNode>,
+  ): Promise<HandoffReport> {
+    const { records } = this.#parts;
+    // First: a run that exists has its proposals.
+    await inParallel([...proposed], async ([instance, one]) => {
+      await records.keepProposal({ ...record, instance }, one);
+    });
+    demandSame(await records.begin(record), record);
+    await this.#engine?.start(record.run, record.revision);
+    return await this.report(record.run);
+  }
+
+  async #schedule(schedules: readonly WorkflowSchedule[]): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      for (const schedule of schedules) await this.#startDue(schedule);
+      await sleep(SCHEDULE_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** The id says which stretch of time it is for, so several processes start it once. */
+  async #startDue({ workflow, every, input }: WorkflowSchedule): Promise<void> {
+    const everyMs = parseDuration(every, MAX_EVERY_MS);
+    const begin = new Date(Math.floor(this.#clock.now() / everyMs) * everyMs);
+    const id = `${workflow}-${begin.toISOString().replace(/[:.]/g, '-')}`.slice(-64);
+    try {
+      if ((await this.#parts.records.newest(id)) === undefined)
+        await this.start(workflow, { id, input: input(begin) });
+    } catch (error) {
+      this.#options.onFault?.(id, error);
+    }
+  }
+}
+
+function checkSchedule(
+  workflows: Readonly<Record<string, Workflow>>,
+  { workflow, every, input }: WorkflowSchedule,
+): void {
+  if (!Object.hasOwn(workflows, workflow))
+    throw invalid(`a schedule names workflow "${workflow}", which is not configured`);
+  if (typeof input !== 'function') throw invalid('a schedule needs a function "input"');
+  parseDuration(every, MAX_EVERY_MS);
+}
+
+function plainInput(input: unknown): Value {
+  const copy = copyValue(input as Value);
+  canonical(copy);
+  return copy;
+}
+
+/** Two plans, or two inputs, under one id are two different things. */
+function demandSame(known: RunRecord, wanted: RunRecord): void {
+  const isSame =
+    known.workflow === wanted.workflow &&
+    known.plan === wanted.plan &&
+    canonical(known.input) === canonical(wanted.input);
+  if (isSame) return;
+  throw new EffectMatchError(
+    'ERR_EM_WORKFLOW_CHANGED',
+    `run "${wanted.run}" was started before with another plan or input; choose another id, or revise it`,
+  );
+}
+
+function notConfigured(name: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
+  return new EffectMatchError('ERR_EM_NOT_FOUND', `no workflow named "${name}" is configured`);
+}
+
+function describe(value: unknown): string {
+  return JSON.stringify(value)?.slice(0, 80) ?? String(value);
+}
+
+function invalid(why: string): EffectMatchError<'ERR_EM_WORKFLOW_INVALID'> {
+  return new EffectMatchError('ERR_EM_WORKFLOW_INVALID', why);
+}
+
+function refused(why: string): EffectMatchError<'ERR_EM_LICENSE_REFUSED'> {
+  return new EffectMatchError('ERR_EM_LICENSE_REFUSED', `no license was taken: ${why}`);
+}

@@ -1,0 +1,103 @@
+// Goal: wherever a process or its session dies in a hand-over, the queue has exactly the jobs whose
+// releases are recorded, and afterwards every job exists once. Method: processes that kill
+// themselves between every two steps, and sessions that the server ends while COMMIT is under way.
+// EFFECTMATCH_HAND_OVERS=10000 repeats it that often.
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import {
+  claimFixture,
+  fixtureAcknowledgement,
+  fixtureContext,
+  fixtureTerminal,
+} from '../../src/testing/ledger/fixtures.ts';
+import { createStore, ledgerDatabase } from './postgres-store.ts';
+
+after(async () => await (await ledgerDatabase()).drop());
+
+const COUNT = Number(process.env.EFFECTMATCH_HAND_OVERS ?? 200);
+const context = fixtureContext();
+
+async function openQueue(occurrences: number) {
+  const db = await ledgerDatabase();
+  const store = await createStore();
+  const queue = `queue_${store.schema}`;
+  const login = new URL(store.url).username;
+  await db.run(`create schema ${queue};
+    create table ${queue}.job (key text);
+    grant usage on schema ${queue} to "${login}";
+    grant insert on ${queue}.job to "${login}"`);
+  const ledgers = await store.open(context);
+  const claims = await Promise.all(
+    Array.from({ length: occurrences }, async (_, at) => {
+      const { record } = await claimFixture(ledgers, context, `work ${at}`);
+      await ledgers.record(fixtureTerminal(context, record, 'committed'), 'flushed');
+      return record;
+    }),
+  );
+  /** The jobs, which must be exactly the releases. */
+  const assertAgreement = async () => {
+    const rows = await db.run(`select key from ${queue}.job order by key`);
+    const jobs = rows.map(({ key }) => String(key));
+    const released = (await ledgers.uncompleted()).map(({ occurrence }) => occurrence);
+    assert.deepEqual(jobs, released.sort());
+    return jobs.length;
+  };
+  return { db, store, queue, ledgers, claims, assertAgreement, login };
+}
+
+const POINTS = ['before', 'begun', 'inserted', 'handed over', 'after 0', 'after 1', 'after 2'];
+
+test('killed between any two steps, a hand-over has happened whole or not at all', async () => {
+  const { store, queue, ledgers, assertAgreement } = await openQueue(POINTS.length + 3);
+  const run = async (point: string) => {
+    const words = [store.location, queue, point, '1'];
+    const script = join(import.meta.dirname, 'hand-over-child.ts');
+    const child = fork(script, words, { execArgv: ['--no-warnings'] });
+    const [code, signal] = await once(child, 'exit');
+    return signal ?? code;
+  };
+  for (const point of POINTS) {
+    const before = await assertAgreement();
+    const ended = await run(point);
+    // A timer may come too late: then the process has ended by itself, with everything done.
+    if (!point.startsWith('after')) assert.equal(ended, 'SIGKILL', point);
+    const made = (await assertAgreement()) - before;
+    if (['before', 'begun', 'inserted'].includes(point)) assert.equal(made, 0, point);
+    if (point === 'handed over') assert.equal(made, 1);
+  }
+  assert.equal(await run('none'), 0);
+  assert.equal(await assertAgreement(), POINTS.length + 3);
+  await ledgers.close();
+});
+
+test(`${COUNT} hand-overs while the server ends sessions: none is lost and none doubled`, async () => {
+  const { db, queue, ledgers, claims, assertAgreement, login } = await openQueue(COUNT);
+  let isOver = false;
+  const ending = (async () => {
+    while (!isOver)
+      await db.run(`select pg_terminate_backend(pid) from pg_stat_activity
+        where usename = '${login}' and query ilike '%commit%' and random() < 0.5`);
+  })();
+  const left = [...claims];
+  const work = async () => {
+    for (let claim = left.pop(); claim !== undefined; claim = left.pop()) {
+      const { occurrence } = claim;
+      const insert = `insert into ${queue}.job values ($1)`;
+      try {
+        const acknowledgement = fixtureAcknowledgement(context, claim);
+        await ledgers.handOver?.(acknowledgement, ({ query }) => query(insert, [occurrence]));
+      } catch {
+        left.push(claim);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, work));
+  isOver = true;
+  await ending;
+  assert.equal(await assertAgreement(), COUNT);
+  assert.equal((await ledgers.verify()).kind, 'intact');
+  await ledgers.close();
+});
