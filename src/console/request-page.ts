@@ -16,7 +16,7 @@ import { type OutcomeView, outcome } from './outcome.ts';
 import { handForm, talkCard } from './talk.ts';
 
 /** What the page of one request shows. */
-export interface RequestPage {
+export interface RequestPageOptions {
   readonly request: ApprovalRequest;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
@@ -36,7 +36,7 @@ export interface RequestPage {
 }
 
 /** Everything that a person needs to decide, and what became of it. */
-export function requestPage(options: RequestPage): Html {
+export function requestPage(options: RequestPageOptions): Html {
   const { request, nowMs, difference } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
   const { assignedTo } = request;
@@ -88,7 +88,7 @@ function firstSigned({ license }: SignedLicense, nowMs: number): Html {
 <p class="aside">It needs a second person's signature, and ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
 }
 
-function answerForms({ request, formToken, person, issuers, policy }: RequestPage): Html {
+function answerForms({ request, formToken, person, issuers, policy }: RequestPageOptions): Html {
   const { id, first } = request;
   const token = html`<input type="hidden" name="form" value="${formToken}">`;
   const known = JSON.stringify(issuers);
@@ -117,7 +117,7 @@ ${handForm(request, { token, names: Object.keys(policy.issuers) })}
 }
 
 /** What became of earlier requests for the same operation. */
-function earlierCard({ request, earlier, nowMs }: RequestPage): Html {
+function earlierCard({ request, earlier, nowMs }: RequestPageOptions): Html {
   if (request.operation === undefined || earlier.length === 0) return html``;
   const counts = [...Map.groupBy(earlier, ({ state }) => state)].map(
     ([state, list]) => html`<li><b>${list.length}</b> ${state}</li>`,
@@ -136,7 +136,7 @@ export function fileOf(id: string): string {
   return `${id.slice(0, 12)}.json`;
 }
 
-function renewForm({ request: { id, state }, formToken }: RequestPage): Html {
+function renewForm({ request: { id, state }, formToken }: RequestPageOptions): Html {
   const why =
     state === 'stale'
       ? 'What this was proposed for has changed.'
