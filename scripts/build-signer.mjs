@@ -1,5 +1,5 @@
 // Bundles the parts of the console that run in the browser, into the folder that is named: the one
-// that signs, and a page that verifies receipts from one file. They are the protocol of src; only
+// that signs, and pages in one file each that verify receipts and sign offline. They are the protocol of src; only
 // SHA-256 comes from a library, because browsers have none that answers at once.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -34,8 +34,14 @@ async function bundle(entry) {
 
 replace('signer.js', await bundle('signer.ts'));
 const style = readFileSync('src/console/assets/console.css', 'utf8');
-const script = (await bundle('verifier.ts')).replaceAll('</script', '<\\/script');
-const page = readFileSync('src/console/browser/verifier.html', 'utf8')
-  .replace('/*STYLE*/', () => style)
-  .replace('/*SCRIPT*/', () => script);
-replace('verifier.html', page);
+// Pages that people save: everything is in the file.
+for (const [name, entry] of [
+  ['verifier.html', 'verifier'],
+  ['signer.html', 'offline-signer'],
+]) {
+  const script = (await bundle(`${entry}.ts`)).replaceAll('</script', '<\\/script');
+  const page = readFileSync(`src/console/browser/${entry}.html`, 'utf8')
+    .replace('/*STYLE*/', () => style)
+    .replace('/*SCRIPT*/', () => script);
+  replace(name, page);
+}

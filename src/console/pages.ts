@@ -58,7 +58,11 @@ export function addPages(app: Hono<Env>, site: Console): void {
   });
   app.get('/operations', (c) => showOperations(c, site));
   app.post('/operations/recover', (c) => recover(c, site));
-  app.get('/verifier.html', () => verifierFile(site));
+  app.get('/verifier.html', () => {
+    const keys = html`${site.runtime.receiptKeys.join('\n')}`.text;
+    return savedPage('verifier.html', (text) => text.replace('<!--KEYS-->', () => keys));
+  });
+  app.get('/signer.html', () => savedPage('signer.html'));
   app.get('/events', (c) => {
     // Without a body nothing would end the listener.
     if (c.req.method === 'HEAD') return c.body(null, 204);
@@ -203,17 +207,15 @@ async function recover(c: Context<Env>, { runtime }: Console): Promise<Response>
   return c.redirect('/operations', 303);
 }
 
-/** The page that verifies receipts, with the public keys of this deployment, to be saved. */
-function verifierFile({ runtime }: Console): Response {
-  const file = new URL('./assets/verifier.html', import.meta.url);
-  if (!existsSync(file)) throw notFound('verifier: the package was not built');
-  const keys = html`${runtime.receiptKeys.join('\n')}`.text;
-  const text = readFileSync(file, 'utf8').replace('<!--KEYS-->', () => keys);
+/** A page to be saved and opened without this server. */
+function savedPage(name: string, change = (text: string) => text): Response {
+  const file = new URL(`./assets/${name}`, import.meta.url);
+  if (!existsSync(file)) throw notFound('page: the package was not built');
   const headers = {
     'content-type': 'text/html; charset=utf-8',
-    'content-disposition': 'attachment; filename="effectmatch-verifier.html"',
+    'content-disposition': `attachment; filename="effectmatch-${name}"`,
   };
-  return new Response(text, { headers });
+  return new Response(change(readFileSync(file, 'utf8')), { headers });
 }
 
 async function surveyOf(runtime: Runtime, adapter: string): Promise<Survey | string> {

@@ -99,11 +99,12 @@ function answerForms({ request, formToken, person, issuers, policy }: RequestPag
 <h3>Approve</h3>
 <p class="aside">This server has no key and cannot approve: you sign.</p>
 <div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"></div>
-<details><summary>Sign with the command line</summary>
+<details><summary>Sign with a key file</summary>
 <ol class="steps">
 <li><a href="/requests/${id}/${what}.json" download>Download the ${what}</a></li>
 <li><pre class="command">effectmatch approve ${file} \\
-  --key YOUR.key.json --out ${out}</pre></li>
+  --key YOUR.key.json --out ${out}</pre>
+<p class="aside">or with <a href="/signer.html" download>a page that you save</a> and that needs no server</p></li>
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
 <label>Send the license <input type="file" name="license" accept="application/json" required></label>
 <button class="primary">Approve with this license</button></form></li>

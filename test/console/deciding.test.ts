@@ -2,7 +2,7 @@
 // requests of one operation, each with its own license; an operator recovers and reads what happened.
 // Method: Chromium with a browser key on a real host, and axe on every page.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,8 @@ import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { z } from 'zod';
-import { defineOperation, insert } from '../../src/index.ts';
+import { parseSignedLicense, verifyLicense, verifySecond } from '../../src/crypto/signature.ts';
+import { defineOperation, generateApprover, insert } from '../../src/index.ts';
 import { policyOf } from '../../src/runtime/policy.ts';
 import { openChromium, skipWithoutChromium } from '../chromium.ts';
 import { integration, skipWithout } from '../integration.ts';
@@ -236,5 +237,50 @@ describe('deciding in the console', {
     await saved.getByText(/not verified|Not signed/).waitFor();
     assert.deepEqual(complaints, []);
     await offline.close();
+  });
+
+  test('a saved page signs with a key file, first and second, without the server', async () => {
+    const { requests } = site.host;
+    const [carol, dave] = ['carol', 'dave'].map(generateApprover);
+    assert.ok(carol && dave);
+    const { id, proposal } = await ask(5000, 'offline', 10);
+    await page.goto(`${site.origin}/requests/${id}`);
+    await page.getByText('Sign with a key file').click();
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'a page that you save' }).click();
+    await (await downloading).saveAs(join(folder, 'signer.html'));
+    const write = (name: string, content: object) => {
+      writeFileSync(join(folder, name), JSON.stringify(content));
+      return join(folder, name);
+    };
+    const offline = await browser.newContext({ offline: true });
+    const saved = await offline.newPage();
+    await saved.goto(pathToFileURL(join(folder, 'signer.html')).href);
+    const sign = async (key: object, file: string) => {
+      await saved.setInputFiles('#key', write('key.json', key));
+      await saved.setInputFiles('#files', file);
+      await saved.getByRole('button', { name: 'Read and sign' }).click();
+      assert.equal(await saved.locator('dialog pre').first().innerText(), proposal.rendering);
+      await saved.getByRole('button', { name: 'Sign', exact: true }).click();
+      const saving = saved.waitForEvent('download');
+      await saved.getByRole('link', { name: /^Save / }).click();
+      const out = join(folder, `${Object(key).issuer}.json`);
+      await (await saving).saveAs(out);
+      return out;
+    };
+    const once = await sign({ version: 1, ...carol }, write('proposal.json', proposal));
+    await saved.reload();
+    const twice = await sign({ version: 1, ...dave }, once);
+    const signed = parseSignedLicense(readFileSync(twice, 'utf8'));
+    assert.ok(verifyLicense([carol.publicKey], signed));
+    assert.ok(signed.second && verifySecond([dave.publicKey], signed.license, signed.second));
+    const text = JSON.stringify(proposal).replace('"is":10', '"is":9999');
+    await saved.reload();
+    await saved.setInputFiles('#key', write('key.json', { version: 1, ...carol }));
+    await saved.setInputFiles('#files', write('falsified.json', JSON.parse(text)));
+    await saved.getByRole('button', { name: 'Read and sign' }).click();
+    await saved.getByText(/Not signed: the proposal contradicts itself/).waitFor();
+    await offline.close();
+    await requests.withdraw(id);
   });
 });
