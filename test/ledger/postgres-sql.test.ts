@@ -47,7 +47,7 @@ test('every statement is one statement to the server, with its placeholders fill
 
 test('the ledger leaves nothing in a session that a pooler would hand to another client', () => {
   const source = globSync('src/ledger/postgres/*.ts').map((file) => readFileSync(file, 'utf8'));
-  const sent = [...SQL.queries.all(VALUES), SQL.tables.get('decide', VALUES), ...source].join('\n');
+  const sent = [...SQL.queries.all(VALUES), SQL.decide.get('decide', VALUES), ...source].join('\n');
   for (const banned of [
     /\bset (?!local\b|\w+ = |positions|claimed|lease_until_ms|revision)\w+ =/i,
     /advisory/i,

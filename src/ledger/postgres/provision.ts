@@ -56,6 +56,7 @@ function provisionSteps(values: Values, password: string | undefined): readonly 
     ...stepsFor(needs, 'tables, to which the login may only append', [
       ...fill('become_owner', 'create_schema', 'close_schema'),
       ...SQL.tables.all(values),
+      ...SQL.decide.all(values),
       ...fill('use_schema', 'read_tables', 'append', 'take_turns', 'count_positions'),
       ...fill('count_claims_right', 'settle_claims', 'raise_plans', 'decide_right'),
     ]),

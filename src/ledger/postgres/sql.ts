@@ -9,6 +9,8 @@ export const VERSION = '1';
 export const SQL = {
   /** What provisioning makes. */
   tables: open('tables'),
+  /** The function that writes decisions. */
+  decide: open('decide'),
   provision: open('provision'),
   /** The requests of agents, next to it. */
   requests: open('requests'),
@@ -18,6 +20,6 @@ export const SQL = {
 
 /** The body of the function that writes decisions, as the server keeps it. */
 export function decideBody(schema: string): string {
-  const [, body = ''] = SQL.tables.get('decide', { schema }).split(DOLLAR_QUOTE);
+  const [, body = ''] = SQL.decide.get('decide', { schema }).split(DOLLAR_QUOTE);
   return body;
 }
