@@ -22,6 +22,12 @@ test('a large amount or many changes come first and are named; small differences
   for (const { unusual } of rest) assert.equal(unusual, undefined);
 });
 
+test('an identifier does not stand out', () => {
+  const withId = (id: number) => [{ ...pay(100), key: { id: { is: id } } }];
+  const ranked = rankUnusual([1, 2, 3, 4, 90_000].map(withId), (effects) => effects);
+  for (const { unusual } of ranked) assert.equal(unusual, undefined);
+});
+
 test('amounts are read from numbers, tagged numbers and decimal text, and from nothing else', () => {
   const effects = [pay(3), pay('12.50'), pay('one'), { ...pay(7), op: 'delete' as const }];
   assert.deepEqual([...largestWritten(effects)], [['payment.amount', 12.5]]);
