@@ -291,7 +291,7 @@ interface Wrong {
   readonly signer?: (data: Buffer) => Buffer;
 }
 
-test('tokens of another key, algorithm, client, provider, sign-in or time do not count', async () => {
+test('tokens of another key, algorithm, client, provider, sign-in or time do not count', async (t) => {
   using office = openOffice();
   await using host = await office.start();
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -327,6 +327,10 @@ test('tokens of another key, algorithm, client, provider, sign-in or time do not
     response.end(JSON.stringify(documents[request.url ?? '']?.() ?? {}));
   });
   origin = found;
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   const { runtime, requests } = host;
   const login = { people: { 'alice@example.com': {} }, oidc: { issuer: origin, clientId: 'em' } };
   const parts = { runtime, requests, adapters: [], origin: ORIGIN, user: 'local', issuers: {} };
@@ -364,6 +368,4 @@ test('tokens of another key, algorithm, client, provider, sign-in or time do not
   const asked = new URL(begun.headers.get('location') ?? '').searchParams;
   const query = { code: 'c', state: asked.get('state') ?? '', iss: 'https://evil.example' };
   assert.equal((await mixed.get(`/login/callback?${new URLSearchParams(query)}`)).status, 403);
-  server.close();
-  server.closeAllConnections();
 });
