@@ -115,8 +115,9 @@ function guard(
   app.notFound((c) => c.html(bare('Not found', 'There is no such page.'), 404));
   // A name that leads here from elsewhere must not reach what only this address may see.
   app.use(async (c, next) => {
-    if (c.req.header('host') !== host) return c.html(bare('Wrong address', `Open ${origin}`), 421);
-    return await next();
+    if (c.req.header('host') === host) return await next();
+    const place = `${origin}${c.req.path}`;
+    return c.html(bare('Wrong address', html`<p>Open <a href="${place}">${place}</a></p>`), 421);
   });
   for (const name of ASSETS) addAsset(app, name);
   const cookie = sessionCookie(origin);
