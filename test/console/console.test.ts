@@ -2,6 +2,7 @@
 // of its own, and cannot approve. Method: its handler on a real host, asked as a browser would ask.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { pay } from '../requests/office.ts';
 import { openConsole, Visitor } from './visitor.ts';
@@ -107,6 +108,26 @@ test('without a session nothing is shown, and a link opens one session only', as
   const cookie = (await new Visitor(app).enter()).headers.get('set-cookie') ?? '';
   assert.match(cookie, /HttpOnly/);
   assert.match(cookie, /SameSite=Strict/);
+});
+
+test('over https the cookie belongs to this host alone and is never sent in the clear', async () => {
+  await using site = await openConsole();
+  const { runtime, requests } = site;
+  const origin = 'https://approve.example.com';
+  const parts = { runtime, requests, adapters: [], issuers: {}, user: 'carol' };
+  await using app = createConsole({ ...parts, origin });
+  const headers = { host: 'approve.example.com' };
+  const entered = await app.fetch(new Request(app.createLink(), { headers }));
+  const cookie = entered.headers.get('set-cookie') ?? '';
+  assert.match(
+    cookie,
+    /^__Host-effectmatch=[^;]{40,}; Path=\/; HttpOnly; Secure; SameSite=Strict$/,
+  );
+  const own = { ...headers, cookie: cookie.split(';')[0] ?? '' };
+  assert.equal((await app.fetch(new Request(`${origin}/`, { headers: own }))).status, 200);
+  const renamed = own.cookie.replace('__Host-effectmatch', 'effectmatch_session');
+  const other = new Request(`${origin}/`, { headers: { ...headers, cookie: renamed } });
+  assert.equal((await app.fetch(other)).status, 401);
 });
 
 test('a session ends after twelve hours', async () => {
