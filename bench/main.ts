@@ -22,6 +22,7 @@ import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
+import { heldTasksStudy } from './studies/held-tasks.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { mariadbCostStudy } from './studies/mariadb-cost.ts';
@@ -58,6 +59,7 @@ const STUDIES: readonly Study[] = [
   backendsMariadbStudy,
   costStudy,
   agentsStudy,
+  heldTasksStudy,
   topologiesStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
