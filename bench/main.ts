@@ -22,6 +22,7 @@ import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
+import { heldTasksStudy } from './studies/held-tasks.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { liveAgentsStudy } from './studies/live-agents.ts';
@@ -63,6 +64,7 @@ const STUDIES: readonly Study[] = [
   agentsStudy,
   liveAgentsStudy,
   serverStudy,
+  heldTasksStudy,
   topologiesStudy,
   workflowsStudy,
 ];
