@@ -30,6 +30,7 @@ import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
+import { serverStudy } from './studies/server.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import { topologiesStudy } from './studies/topologies.ts';
 import { workflowsStudy } from './studies/workflows.ts';
@@ -61,6 +62,7 @@ const STUDIES: readonly Study[] = [
   costStudy,
   agentsStudy,
   liveAgentsStudy,
+  serverStudy,
   topologiesStudy,
   workflowsStudy,
 ];
