@@ -9,7 +9,7 @@ import { allPlans } from '../../bench/studies/topologies/plans.ts';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { openWorkflows, type WorkflowEngine, type Workflows } from '../../src/workflow/index.ts';
-import type { TestDatabase } from '../postgres/server.ts';
+import { freshDatabase, type TestDatabase } from '../postgres/server.ts';
 
 /** Drives nothing: the workers find what is recorded. */
 export const IDLE: WorkflowEngine = {
@@ -32,19 +32,25 @@ export interface DbosSite extends AsyncDisposable {
   startWorker(): Promise<ChildProcess>;
 }
 
-/** Opens the deployment. `db` names the database of the CRM, if it is not a new one. */
-export async function openDbosSite(workers: number, db?: TestDatabase): Promise<DbosSite> {
+/**
+ * Opens the deployment. DBOS has another database than the business: its migrations would change the
+ * catalogue that the adapter certifies. `create` makes a database, if not on the shared server.
+ */
+export async function openDbosSite(
+  workers: number,
+  create: () => Promise<TestDatabase> = freshDatabase,
+): Promise<DbosSite> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-dbos-'));
-  let url = '';
+  const engine = await create();
+  const url = engine.url();
   const office = await openOffice(
     folder,
     async (database) => {
       const ledger = database.url(database.role('ledger'));
       await (await postgresLedgers(ledger).provisioning(database.url(), 'provision')).apply();
-      url = database.url();
       return ledger;
     },
-    db,
+    await create(),
   );
   const config = officeConfig(office.facts);
   const runtime = await createRuntime(config);
@@ -79,6 +85,7 @@ export async function openDbosSite(workers: number, db?: TestDatabase): Promise<
       await workflows.close();
       await runtime.close();
       await office[Symbol.asyncDispose]();
+      await engine.drop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -114,7 +114,7 @@ describe('runs on DBOS', { skip }, () => {
 
 test('the server is killed and starts again: every run ends', { skip }, async () => {
   await using server = await startServer();
-  await using site = await openDbosSite(1, await server.createDatabase());
+  await using site = await openDbosSite(1, () => server.createDatabase());
   await begin(site, 'mixed-1', 'crash');
   await sleep(300);
   await server.kill();

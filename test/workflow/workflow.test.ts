@@ -175,6 +175,16 @@ test('a revision keeps what is done, proposes the rest again, and ends earlier a
   await assert.rejects(two.workflows.drive('r'), { code: 'ERR_EM_WORKFLOW_CHANGED' });
   const revised = await two.workflows.revise('r');
   assert.equal(revised.revision, 2);
+  const proposed = (await two.workflows.unapproved('r')).map(({ proposal }) => proposal.draft);
+  const { plan } = (await two.workflows.view('r')).record;
+  assert.deepEqual(
+    proposed.map(({ task, planRevision }) => ({ task, planRevision })),
+    ['b', 'c'].map((node) => ({
+      task: `plan/r/r2-${plan.slice(0, 16)}/${node}`,
+      planRevision: 2,
+    })),
+    'what is signed names the plan, its revision and the node',
+  );
   assert.deepEqual(instances(revised.durable), ['a']);
   await assert.rejects(two.workflows.approve('r', licenses), { code: 'ERR_EM_LICENSE_REFUSED' });
   assert.equal((await two.finish('r')).status, 'done');
