@@ -27,11 +27,13 @@ import { integratedStudy } from './studies/integrated.ts';
 import { liveAgentsStudy } from './studies/live-agents.ts';
 import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
-import { topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
+import { serverStudy } from './studies/server.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
+import { topologiesStudy } from './studies/topologies.ts';
+import { workflowsStudy } from './studies/workflows.ts';
 import {
   type Cell,
   DEFAULT_SEED,
@@ -60,7 +62,9 @@ const STUDIES: readonly Study[] = [
   costStudy,
   agentsStudy,
   liveAgentsStudy,
+  serverStudy,
   topologiesStudy,
+  workflowsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]

@@ -20,6 +20,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }
 
+export type { AgentConfig, UpstreamConfig, UpstreamTool } from './access/configuration.ts';
 export { defineConfig, fromEnvironment } from './cli/config.ts';
 export {
   type Approver,
@@ -30,13 +31,13 @@ export {
   type SignOptions,
   saveApproverKey,
 } from './crypto/approver.ts';
+export { type Declined, type DeclinerOptions, signDecline } from './crypto/decline.ts';
 export type { Envelope } from './crypto/dsse.ts';
 export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
-export type { AgentConfig } from './mcp/configuration.ts';
 export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';
@@ -71,6 +72,7 @@ export type { Finding, Resolution } from './protocol/resolution.ts';
 export { renderShadow, type Shadow } from './protocol/shadow.ts';
 export type { Terminal } from './protocol/terminal.ts';
 export { effectsOf, type TableTypes, type TypedEffects } from './protocol/typed-draft.ts';
+export type { TaskLimits } from './runtime/calls.ts';
 export {
   type ContinuationGate,
   type HandOverTransaction,
@@ -80,6 +82,7 @@ export {
   type Release,
   type ReleaseOptions,
 } from './runtime/continuation.ts';
+export type { Draft, DraftOptions, DraftPlan, DraftProposal } from './runtime/draft.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {

@@ -1,4 +1,4 @@
-import type { QueryRows, ResultRow } from '../contract/adapter.ts';
+import type { CallAnswer, QueryRows, ResultRow, StatementResult } from '../contract/adapter.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import { renderDiff } from '../protocol/render.ts';
 import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
@@ -12,6 +12,11 @@ export type ToolStatus =
   | Exclude<RequestState, 'pending'>
   /** Rows of a read tool. */
   | 'read'
+  /** A task is open; or one call in it was done, or failed without an effect; or it was given up. */
+  | 'open'
+  | 'done'
+  | 'failed'
+  | 'discarded'
   /** The input cannot be used; nothing was asked for or changed. */
   | 'refused'
   /** The host could not answer. What came of the request is not known here. */
@@ -33,10 +38,17 @@ export interface ToolAnswer {
   readonly rows?: readonly ResultRow[];
   /** There are more rows than these. */
   readonly more?: true;
+  /** The handle of a task, and when it ends by itself. */
+  readonly task?: string;
+  readonly expiresAt?: string;
+  /** What tools of the backend returned, one entry for each. */
+  readonly returned?: readonly Value[];
   /** How what was observed differs from what was approved, cut like the rendering. */
   readonly diff?: string;
   /** Why it was declined, rejected or refused. */
   readonly detail?: string;
+  /** What an approver asks before answering; `reply_request` answers it. */
+  readonly question?: string;
   readonly code?: ErrorCode;
   /** What to do now, in one sentence. */
   readonly next: string;
@@ -51,6 +63,7 @@ export function answerOf(request: ApprovalRequest): ToolAnswer {
   const { id, state, link, occurrence, detail, rendering, terminal, mode } = request;
   const status = state === 'pending' ? 'approval-required' : state;
   const diff = terminal && diffOfTerminal(terminal);
+  const question = questionIn(request);
   return {
     status,
     request: id,
@@ -60,6 +73,7 @@ export function answerOf(request: ApprovalRequest): ToolAnswer {
     ...(terminal?.kind === 'committed' && committedFields(request, terminal)),
     ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
     ...(detail !== undefined && { detail: cut(detail) }),
+    ...(question !== undefined && { question: cut(question) }),
     next: state === 'approved' && mode === 'on-call' ? CALL_AGAIN : nextOf(status, request),
   };
 }
@@ -69,6 +83,40 @@ export function answerOfRows({ rows, more }: QueryRows): ToolAnswer {
   const kept = capRows(rows);
   const isCut = more || kept.length < rows.length;
   return { status: 'read', rows: kept, ...(isCut ? CUT : { next: 'These are all rows.' }) };
+}
+
+/** The answer of `task_open`. */
+export function answerOfOpen(task: string, expiresAt: string): ToolAnswer {
+  return { status: 'open', task, expiresAt, next: NEXT.open };
+}
+
+/** The answer about one call in a task. */
+export function answerOfCall(answer: CallAnswer): ToolAnswer {
+  if (answer.kind === 'failed') {
+    const { reason, detail, isLost } = answer;
+    const next = isLost === true ? 'The task is over, and nothing of it was kept.' : NEXT.failed;
+    return { status: 'failed', detail: cut(`${reason}: ${detail}`), next };
+  }
+  const { results, returned } = answer;
+  return {
+    status: 'done',
+    ...(results && rowFields(results)),
+    ...(returned && { returned: capReturned(returned) }),
+    next: NEXT.done,
+  };
+}
+
+/** The answer about how a task ended. */
+export function answerOfTask(terminal: Terminal): ToolAnswer {
+  const diff = diffOfTerminal(terminal);
+  const { kind: status, occurrence } = terminal;
+  return {
+    ...{ status, occurrence },
+    ...(terminal.kind === 'committed' && terminal.generated && { generated: terminal.generated }),
+    ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
+    ...(terminal.kind === 'rejected' && { detail: cut(`${terminal.reason}: ${terminal.detail}`) }),
+    next: status === 'rejected' ? 'Nothing was changed; the approval is spent.' : NEXT[status],
+  };
 }
 
 /** What is wrong with the input, or that the host cannot answer; then only the code is told. */
@@ -105,6 +153,12 @@ const CUT = {
 } as const;
 const ASK_AGAIN = 'to ask again, pass another key';
 
+/** The answer of `task_discard`. */
+export const DISCARDED: ToolAnswer = {
+  status: 'discarded',
+  next: 'Nothing of the task remains.',
+};
+
 const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> = {
   approved: 'It is approved and will be executed; call request_status to learn the verdict.',
   running: 'It is being executed; call request_status to learn the verdict.',
@@ -117,6 +171,10 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
   withdrawn: `It was taken back, and nothing was changed; ${ASK_AGAIN}.`,
   stale: `What it was proposed for has changed, and nothing was done; ${ASK_AGAIN}.`,
   read: 'These are all rows.',
+  open: 'Work with task_call; end with task_submit if it is a draft, otherwise with task_finish.',
+  done: 'Go on with task_call, or end the task.',
+  failed: 'The call changed nothing; the task goes on.',
+  discarded: DISCARDED.next,
   refused: 'Correct the input; nothing was asked for or changed.',
   unavailable: 'The host could not answer; call it again later: it never runs twice.',
 };
@@ -124,10 +182,19 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
 /** Another execution under the same license committed it, of which this ledger knew nothing. */
 const DONE_BEFORE = /^(?:already-committed|decided-elsewhere): /;
 
-function nextOf(status: ToolStatus, { id, link, detail = '' }: ApprovalRequest): string {
+/** What was asked back last, unless the agent has replied since. */
+function questionIn({ state, messages = [] }: ApprovalRequest): string | undefined {
+  const last = messages.at(-1);
+  return state === 'pending' && last?.from === 'approver' ? last.text : undefined;
+}
+
+function nextOf(status: ToolStatus, request: ApprovalRequest): string {
+  const { id, link, detail = '' } = request;
   if (status === 'rejected' && DONE_BEFORE.test(detail))
     return 'It was done before, by another execution; do not ask again, and tell a person.';
   if (status !== 'approval-required') return NEXT[status];
+  if (questionIn(request) !== undefined)
+    return `A person asks a question about it; answer with reply_request for request ${id}.`;
   const where = link === undefined ? '' : ` at ${link}`;
   return `A person has to approve it${where}; then call request_status with request ${id}.`;
 }
@@ -136,14 +203,25 @@ function committedFields(
   { results = [] }: ApprovalRequest,
   { generated }: Extract<Terminal, { kind: 'committed' }>,
 ): Partial<ToolAnswer> {
+  return {
+    ...(generated && { generated }),
+    ...(results.length > 0 && rowFields(results)),
+  };
+}
+
+function rowFields(results: readonly StatementResult[]): Pick<ToolAnswer, 'rows' | 'more'> {
   const rows = results.flatMap((result) => result.rows);
   const kept = capRows(rows);
   const isCut = kept.length < rows.length || results.some(({ omitted }) => omitted > 0);
-  return {
-    ...(generated && { generated }),
-    ...(results.length > 0 && { rows: kept }),
-    ...(isCut && { more: true as const }),
-  };
+  return { rows: kept, ...(isCut && { more: true as const }) };
+}
+
+/** A value that is too long is left out, and said to be. */
+function capReturned(returned: readonly Value[]): readonly Value[] {
+  return returned.map((value) => {
+    const { length } = JSON.stringify(value);
+    return length <= MAX_ROW_CHARACTERS ? value : `left out: ${length} characters`;
+  });
 }
 
 function capRows(rows: readonly ResultRow[]): readonly ResultRow[] {
@@ -172,7 +250,8 @@ export const TOOL_ANSWER_SCHEMA = {
     generated: { type: 'object' },
     rows: { type: 'array', items: { type: 'object' } },
     more: { type: 'boolean' },
-    ...{ diff: text, detail: text, code: text, next: text },
+    ...{ task: text, expiresAt: text, returned: { type: 'array' } },
+    ...{ diff: text, detail: text, question: text, code: text, next: text },
   },
   required: ['status', 'next'],
   additionalProperties: false,

@@ -14,6 +14,7 @@ export {
   type ToolStatus,
 } from './answer.ts';
 export type { JsonSchema } from './json-schema.ts';
+export { boundTools } from './task-tools.ts';
 export {
   type AdapterTools,
   type AgentTool,

@@ -1,12 +1,27 @@
+import type { Fields } from '../contract/action-input.ts';
 import { EffectMatchError } from '../errors.ts';
-import { canonical } from '../protocol/canon.ts';
 import { isName } from '../protocol/record.ts';
 import type { ApprovalRequest, Ask, WantedChange } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
+import type { TaskLimits } from '../runtime/calls.ts';
 import type { Operation } from '../runtime/operation.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { answerOf, answerOfError, answerOfFault, answerOfRows, type ToolAnswer } from './answer.ts';
+import { answerOf, answerOfFault, answerOfRows, type ToolAnswer } from './answer.ts';
+import {
+  ASKING,
+  answering,
+  CLOSED,
+  closedSchema,
+  invalidInput,
+  OPEN,
+  READING,
+  readInput,
+  SAYING,
+  SQL_FIELDS,
+  statementOf,
+} from './input.ts';
 import { type JsonSchema, schemaOf } from './json-schema.ts';
+import { taskTools } from './task-tools.ts';
 
 /** Which tools one agent gets in one run. */
 export interface AgentToolsOptions {
@@ -21,18 +36,32 @@ export interface AgentToolsOptions {
   readonly schemas?: Readonly<Record<string, JsonSchema>>;
   /** Adapters that this agent may send SQL to: to read, or to ask for changes. */
   readonly adapters?: Readonly<Record<string, AdapterTools>>;
-  /** Reads; needed for read tools. */
-  readonly runtime?: Pick<Runtime, 'query'>;
+  /** Reads, and opens drafts; needed for read tools and tasks. */
+  readonly runtime?: Pick<Runtime, 'query' | 'draft'>;
+  /** Tools of another server that keep their name and input, and are carried out here. */
+  readonly taken?: readonly TakenTool[];
+  /** How long its tasks may take, and how many calls each may make. */
+  readonly taskLimits?: TaskLimits;
   /** How long a call waits for a person; it does not wait unless said. */
   readonly waitMs?: number;
   /** Told about every fault that the agent only learns the code of. */
   readonly onFault?: (error: unknown) => void;
 }
 
+/** A tool that asks for something else than its name says. */
+export interface TakenTool {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: JsonSchema;
+  readonly want: (input: unknown) => WantedChange;
+}
+
 /** What an agent may do with one adapter. */
 export interface AdapterTools {
   readonly sql?: boolean;
   readonly read?: boolean;
+  /** Drafts of many calls, and tasks of approved requests. */
+  readonly task?: boolean;
 }
 
 /** What a client may tell its user about a tool. */
@@ -58,28 +87,13 @@ export interface AgentTool {
   show?(input: unknown): Promise<ToolAnswer>;
 }
 
-const MAX_INPUT = 64 * 1024;
 const MAX_WAIT_S = 50;
-
-const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
-const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
-/** SQL stays in the database. What an operation reaches depends on its adapter. */
-const CLOSED = { openWorldHint: false };
-const OPEN = { openWorldHint: true };
 
 const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
 const KEY = {
   type: 'string',
   maxLength: 256,
   description: 'Leave it out. Only to have the same thing done once more: any new text.',
-};
-const SQL_FIELDS = {
-  sql: { type: 'string', description: 'One statement.' },
-  values: {
-    type: 'array',
-    items: { type: ['string', 'number', 'boolean', 'null'] },
-    description: 'Its parameters, in order.',
-  },
 };
 const APPROVED = 'A person approves the exact outcome before anything changes.';
 
@@ -95,7 +109,10 @@ export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
       ...(may.sql ? [sqlTool(options, name)] : []),
       ...(may.read ? [readTool(options, name)] : []),
     ]),
+    ...(options.taken ?? []).map((taken) => takenTool(options, taken)),
+    ...toolsForTasks(options),
     statusTool(options),
+    replyTool(options),
   ];
   const names = tools.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -103,22 +120,40 @@ export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
   return tools;
 }
 
+function toolsForTasks(options: AgentToolsOptions): readonly AgentTool[] {
+  const { requests, agent, run, runtime, adapters = {}, taskLimits, onFault } = options;
+  const names = Object.keys(adapters).filter((name) => adapters[name]?.task === true);
+  if (names.length === 0) return [];
+  if (runtime === undefined) throw misconfigured('tasks need the runtime');
+  return taskTools({
+    ...{ requests: requests.forAgent(agent), runtime, run, adapters: names, onFault },
+    ...(taskLimits && { limits: taskLimits }),
+  });
+}
+
 function operationTool(options: AgentToolsOptions, operation: Operation): AgentTool {
   const { name } = operation;
   const input = options.schemas?.[name] ?? schemaOf(operation);
   const described = typeof input.description === 'string' ? input.description : name;
-  const inputSchema = closed({ input, reason: REASON, key: KEY }, ['input']);
+  const inputSchema = closedSchema({ input, reason: REASON, key: KEY }, ['input']);
   const text = `${described} ${APPROVED}`;
   const want = (fields: Fields): WantedChange => ({ operation: name, input: fields.input });
   return askingTool(options, { name: toolName(name), text, inputSchema, reach: OPEN, want });
 }
 
 function sqlTool(options: AgentToolsOptions, adapter: string): AgentTool {
-  const inputSchema = closed({ ...SQL_FIELDS, reason: REASON, key: KEY }, ['sql']);
+  const inputSchema = closedSchema({ ...SQL_FIELDS, reason: REASON, key: KEY }, ['sql']);
   const name = toolName(`sql_${adapter}`);
   const text = `Changes rows of ${adapter} with one SQL statement. ${APPROVED}`;
   const want = (fields: Fields): WantedChange => ({ adapter, action: statementOf(fields) });
   return askingTool(options, { name, text, inputSchema, reach: CLOSED, want });
+}
+
+/** All its fields are input: a reason or a key could be a field of the tool itself. */
+function takenTool(options: AgentToolsOptions, taken: TakenTool): AgentTool {
+  const { name, inputSchema, want } = taken;
+  const text = `${taken.description} ${APPROVED}`;
+  return askingTool(options, { name, text, inputSchema, reach: OPEN, want, isWordless: true });
 }
 
 interface Asking {
@@ -127,13 +162,16 @@ interface Asking {
   readonly inputSchema: JsonSchema;
   readonly reach: Pick<ToolAnnotations, 'openWorldHint'>;
   readonly want: (fields: Fields) => WantedChange;
+  readonly isWordless?: true;
 }
 
 function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
   const { name, text: description, inputSchema, reach, want } = asking;
   const { requests, agent: by, run, waitMs = 0 } = options;
   const read = (input: unknown): Ask => {
-    const { reason, key, ...fields } = readInput(inputSchema, input);
+    const given = readInput(inputSchema, input);
+    if (asking.isWordless) return { by, run, ...want(given) };
+    const { reason, key, ...fields } = given;
     const words = { ...(reason !== undefined && { reason }), ...(key !== undefined && { key }) };
     return { by, run, ...want(fields), ...words } as Ask;
   };
@@ -170,7 +208,7 @@ async function settle(
 function readTool(options: AgentToolsOptions, adapter: string): AgentTool {
   const { runtime } = options;
   if (runtime === undefined) throw misconfigured('read tools need the runtime');
-  const inputSchema = closed(SQL_FIELDS, ['sql']);
+  const inputSchema = closedSchema(SQL_FIELDS, ['sql']);
   return {
     name: toolName(`read_${adapter}`),
     description: `Reads rows of ${adapter} with one SQL query. It cannot change anything.`,
@@ -188,7 +226,7 @@ function statusTool(options: AgentToolsOptions): AgentTool {
   const own = options.requests.forAgent(options.agent);
   const waitSeconds = { type: 'number', minimum: 0, maximum: MAX_WAIT_S };
   const request = { type: 'string', maxLength: 64 };
-  const inputSchema = closed({ request, waitSeconds }, ['request']);
+  const inputSchema = closedSchema({ request, waitSeconds }, ['request']);
   return {
     name: 'request_status',
     description: 'Tells where a request stands. It waits up to waitSeconds for the verdict.',
@@ -200,52 +238,32 @@ function statusTool(options: AgentToolsOptions): AgentTool {
         const { request: id, waitSeconds: seconds = 0 } = fields;
         const isTime = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_WAIT_S;
         if (typeof id !== 'string' || !isTime)
-          throw invalid(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
+          throw invalidInput(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
         const waiting = { waitMs: seconds * 1000, ...(signal && { signal }) };
         return answerOf(await own.wait(id, waiting));
       }),
   };
 }
 
-async function answering(
-  { onFault }: AgentToolsOptions,
-  work: () => Promise<ToolAnswer>,
-): Promise<ToolAnswer> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof Error && error.name === 'AbortError') throw error;
-    const answer = answerOfError(error);
-    if (answer.status === 'unavailable') onFault?.(error);
-    return answer;
-  }
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** A plain copy of the input, within bounds and with known fields only. */
-function readInput({ properties = {}, required = [] }: JsonSchema, input: unknown): Fields {
-  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
-  if (!isObject) throw invalid('it is not an object');
-  const { length } = canonical(input);
-  if (length > MAX_INPUT) throw invalid(`it is longer than ${MAX_INPUT} characters`);
-  const fields = structuredClone(input) as Fields;
-  const unknown = Object.keys(fields).find((name) => !Object.hasOwn(properties, name));
-  if (unknown !== undefined) throw invalid(`it has an unknown field "${unknown.slice(0, 100)}"`);
-  const missing = required.find((name) => fields[name] === undefined);
-  if (missing !== undefined) throw invalid(`it has no "${missing}"`);
-  return fields;
-}
-
-function statementOf({ sql, values }: Fields): Fields {
-  return { sql, ...(values !== undefined && { values }) };
-}
-
-function closed(
-  properties: Readonly<Record<string, object>>,
-  required: readonly string[],
-): JsonSchema {
-  return { type: 'object', properties, required, additionalProperties: false };
+function replyTool(options: AgentToolsOptions): AgentTool {
+  const own = options.requests.forAgent(options.agent);
+  const inputSchema = closedSchema(
+    { request: { type: 'string', maxLength: 64 }, text: { type: 'string', maxLength: 4000 } },
+    ['request', 'text'],
+  );
+  return {
+    name: 'reply_request',
+    description: 'Answers a question that a person asks about a request before deciding it.',
+    inputSchema,
+    annotations: { ...SAYING, ...CLOSED },
+    call: (input) =>
+      answering(options, async () => {
+        const { request: id, text } = readInput(inputSchema, input);
+        if (typeof id !== 'string' || typeof text !== 'string')
+          throw invalidInput('"request" and "text" are texts');
+        return answerOf(await own.reply(id, text));
+      }),
+  };
 }
 
 /** What model providers take for the name of a tool. */
@@ -255,10 +273,6 @@ function toolName(name: string): string {
 
 function isAttemptOpen(error: unknown): boolean {
   return error instanceof EffectMatchError && error.code === 'ERR_EM_ATTEMPT_OPEN';
-}
-
-function invalid(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
-  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the input cannot be used: ${why}`);
 }
 
 function misconfigured(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {

@@ -103,6 +103,24 @@ export function readStatements<Statement>(
   });
 }
 
+/** Actions that were accepted, whose items are all under this name, as one action. */
+export function joinItems(name: string, actions: readonly unknown[]): unknown {
+  return { [name]: actions.flatMap((action) => (action as Record<string, unknown[]>)[name] ?? []) };
+}
+
+/** The same for actions of statements, in each of the forms that {@link readStatements} takes. */
+export function joinStatements(
+  actions: readonly unknown[],
+  split: (script: string) => readonly string[],
+): unknown {
+  const lists = actions.map((action) => {
+    const { script, statements } = action as { script?: string; statements?: unknown[] };
+    if (script !== undefined) return { statements: split(script).map((sql) => ({ sql })) };
+    return statements === undefined ? { statements: [action] } : action;
+  });
+  return joinItems('statements', lists);
+}
+
 /** The text of one SQL statement, or of a script. */
 export function readSql(sql: unknown, where: string, what = 'one statement'): string {
   if (typeof sql !== 'string' || sql.trim() === '')

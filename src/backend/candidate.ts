@@ -65,6 +65,8 @@ export interface Backend<Action> {
   readonly holdsTasks?: true;
   /** How long a candidate of a task can be held; absent without a limit. */
   readonly taskMaxMs?: number;
+  /** Actions that `parseAction` has accepted, joined to one that runs them in order. */
+  joinActions?(actions: readonly unknown[]): unknown;
   /** Opens a private candidate with nothing applied yet. After `failed` nothing is held. */
   hold(request: HoldRequest): Promise<HoldResult<Action>>;
   /** Closes connections. Every candidate that was handed out has ended before. Called once. */

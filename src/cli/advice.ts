@@ -89,6 +89,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_WORKFLOW_CHANGED:
     'run it with the plan that it was started with, or revise it: what is done stays done',
   ERR_EM_WORKFLOW_INVALID: 'correct the workflow at the place named above',
+  ERR_EM_UPSTREAM_UNAVAILABLE:
+    'start the upstream server by hand with the command of the configuration, and see what it says',
   ERR_EM_USAGE: 'run `effectmatch help`',
 
   // Causes: PostgreSQL, the operating system, and SQLite by primary result code.
@@ -180,6 +182,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`, correct that, then plan and approve again',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'not-admitted':
+    'no data was changed, and the license is spent; `effectmatch doctor` shows what changed in the database since the action was submitted',
   'setting-changed':
     'no data was changed, and the license is spent; find the function or trigger that changes the setting named above',
   'setting-refused':
@@ -187,6 +191,13 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   spent:
     'nothing was changed by this attempt; `effectmatch journal` has the verdict of the execution that the license was used for',
   'stale-state': AGAIN,
+  'task-budget': 'nothing was changed; open a task with a larger maxCalls, under a new license',
+  'task-discarded': 'nothing was changed; the license is spent, so sign a new one to try again',
+  'task-interrupted': 'nothing was changed; the license is spent, so sign a new one to try again',
+  'task-timeout':
+    'nothing was changed; finish sooner, or open a task with a longer deadlineMs, under a new license',
+  'task-unsupported':
+    'nothing was changed and the license is not spent; run one action with execute',
   'too-many-effects': 'nothing was changed; plan fewer changes at a time',
 };
 

@@ -162,7 +162,7 @@ async function answerRequest(
     output.line(`next: effectmatch approve --request ${id} --key THEIRS.key.json`);
     return EXIT.done;
   }
-  const ended = answered.mode === 'on-call' ? answered : await requests.execute(id);
+  const ended = answered.mode === 'on-approval' ? await requests.execute(id) : answered;
   output.document(ended);
   output.line(`${output.paint('good', 'signed')}  ${id}, by ${answered.answeredBy}`);
   if (ended.terminal === undefined) {

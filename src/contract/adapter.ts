@@ -70,6 +70,17 @@ export interface Provisioning {
    * administrator's login may not do it: a survey will find what that leaves open.
    */
   apply(report?: (statement: string) => void): Promise<readonly LeftOut[]>;
+  /** What it changes for logins of other applications; absent where it changes nothing for them. */
+  readonly changes?: readonly LoginChange[];
+}
+
+/** A login of another application, and what provisioning means for it. */
+export interface LoginChange {
+  readonly login: string;
+  /** Whether it keeps what it can do now. */
+  readonly keeps: boolean;
+  /** How it keeps that, or what it loses and why. */
+  readonly how: string;
 }
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */
@@ -160,6 +171,8 @@ export interface PromotableAdapter<Action = unknown> extends AdapterBase<Action>
   hold?(claim: Claim, certificate: Certificate, terms: TaskTerms): Promise<HeldForTask<Action>>;
   /** How long such a candidate can be held; absent without a limit. */
   readonly taskMaxMs?: number;
+  /** Actions as `parseAction` takes them, joined to one action that runs them in order. */
+  joinActions?(actions: readonly unknown[]): unknown;
   /**
    * Why a session setting of this name cannot be applied, as the end of a sentence; undefined if it
    * can. An adapter without this has no session settings.

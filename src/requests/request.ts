@@ -1,4 +1,5 @@
 import type { StatementResult } from '../contract/adapter.ts';
+import type { SignedDecline } from '../protocol/decline.ts';
 import type { ManifestDraft } from '../protocol/draft.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
@@ -11,14 +12,20 @@ export type WantedChange =
   | { readonly operation: string; readonly input: unknown }
   /** An action that is rehearsed to see what it would do. */
   | { readonly adapter: string; readonly action: unknown; readonly set?: SessionSettings }
-  /** An outcome that is stated, and the action that carries it out. */
+  /**
+   * An outcome that is stated, and the action that carries it out. Without an action the agent
+   * carries it out itself, in a task that it opens once the outcome is approved.
+   */
   | {
       readonly manifest: Omit<ManifestDraft, 'task' | 'planRevision'>;
-      readonly action: unknown;
+      readonly action?: unknown;
     };
 
 /** A question to the people who may approve. */
-export type Ask = WantedChange & {
+export type Ask = WantedChange & DraftAsk;
+
+/** A question without what is wanted, which a draft has recorded. */
+export interface DraftAsk {
   /** Who asks: the agent's name, given by the host and never by the model. */
   readonly by: string;
   /** The agent's conversation or job. The same question in one run is one request. */
@@ -27,7 +34,7 @@ export type Ask = WantedChange & {
   readonly reason?: string;
   /** Tells a deliberate repetition from a repeated call. */
   readonly key?: string;
-};
+}
 
 /**
  * Where a request stands. From `running` on it is what the journal says. `declined`: a person said
@@ -62,14 +69,27 @@ export function isFinal(state: RequestState): boolean {
   return state !== 'pending' && state !== 'approved' && state !== 'running';
 }
 
-/** When an approved request is executed: by the host at once, or when the agent calls again. */
-export type RunMode = 'on-approval' | 'on-call';
+/**
+ * When an approved request is executed: by the host at once, when the agent calls again, or by the
+ * calls of a task that the agent opens.
+ */
+export type RunMode = 'on-approval' | 'on-call' | 'on-task';
 
-/** What is stored of a question: it does not change until it is renewed. */
+/** What is stored of a question. Until it is renewed, only messages and whom it is for change. */
 export interface AskedRecord {
   readonly wanted: WantedChange;
   readonly reason?: string;
   readonly proposal: Proposal;
+  readonly messages?: readonly RequestMessage[];
+  readonly assignedTo?: string;
+}
+
+/** What an approver asks back, and what the agent replies. Nothing verifies it. */
+export interface RequestMessage {
+  readonly from: 'approver' | 'agent';
+  readonly by: string;
+  readonly at: string;
+  readonly text: string;
 }
 
 /** One request, as its host sees it. */
@@ -93,6 +113,12 @@ export interface ApprovalRequest {
   readonly link?: string;
   /** Who answered it. */
   readonly answeredBy?: string;
+  /** What was asked back and replied, oldest first. */
+  readonly messages?: readonly RequestMessage[];
+  /** Whom an approver handed it to. Others who may approve it still can. */
+  readonly assignedTo?: string;
+  /** The approver's signed "no", if it was declined with one. */
+  readonly decline?: SignedDecline;
   /** What one person signed, while it waits for a second signature. */
   readonly first?: SignedLicense;
   /** Why it was declined, rejected, or is stale. */

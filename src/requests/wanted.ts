@@ -74,13 +74,20 @@ export async function proposeWanted(
   plan: RequestPlan,
 ): Promise<Proposal> {
   if ('operation' in wanted) return await runtime.propose(wanted.operation, wanted.input, plan);
-  if ('manifest' in wanted)
-    return await runtime.prepare({ ...wanted.manifest, ...plan, action: wanted.action });
+  if ('manifest' in wanted) {
+    const { manifest, action } = wanted;
+    return await runtime.prepare({ ...manifest, ...plan, ...(action !== undefined && { action }) });
+  }
   const { adapter, action, set } = wanted;
   return await runtime.plan({ adapter, action, ...plan, ...(set && { set }) });
 }
 
-/** The action that carries it out. */
+/** Whether the agent carries it out itself, in a task. */
+export function isForTask(wanted: WantedChange): boolean {
+  return 'manifest' in wanted && wanted.action === undefined;
+}
+
+/** The action that carries it out; undefined for a task. */
 export async function actionFor({ operations }: Proposer, wanted: WantedChange): Promise<unknown> {
   if (!('operation' in wanted)) return wanted.action;
   const operation = Object.hasOwn(operations, wanted.operation)

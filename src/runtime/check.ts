@@ -33,12 +33,17 @@ export async function checkSigned(
   const signed = parseSignedLicense(license);
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const attempt = openAttempt(deployment, admitted, signed);
-  const parsed = readAction(admitted, action);
+  const parsed = readChecked(admitted, action);
   if (parsed.kind === 'refused') return parsed.refusal;
   return (
     checkLicense(deployment, attempt, parsed.action) ??
     (await findChange(deployment, attempt, parsed.action, revision))
   );
+}
+
+/** The action, if there is one: a task has none. */
+function readChecked(admitted: Admitted, action: unknown): ReturnType<typeof readAction> {
+  return action === undefined ? { kind: 'read', action } : readAction(admitted, action);
 }
 
 /**
@@ -53,7 +58,7 @@ export async function checkProposal(
 ): Promise<Refusal | undefined> {
   const { draft, approved } = parseProposal(proposal);
   const admitted = adapterNamed(deployment, draft.adapter);
-  const parsed = readAction(admitted, action);
+  const parsed = readChecked(admitted, action);
   if (parsed.kind === 'refused') return parsed.refusal;
   const stated = { admitted, signed: { license: draft, approved } };
   const change = await findChange(deployment, stated, parsed.action, revision);

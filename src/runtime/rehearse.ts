@@ -1,5 +1,5 @@
 import type { Evidence, PromotableAdapter, Staged } from '../contract/adapter.ts';
-import type { Claim } from '../contract/proof.ts';
+import type { Certificate, Claim } from '../contract/proof.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -95,7 +95,8 @@ export async function rehearse(
   return prepare(deployment, { ...request, effects }, origin);
 }
 
-function promotableNamed(deployment: Deployment, name: string): AdmittedPromotable {
+/** The adapter of that name, if something can be rehearsed on it. */
+export function promotableNamed(deployment: Deployment, name: string): AdmittedPromotable {
   const admitted = adapterNamed(deployment, name);
   if (isPromotable(admitted)) return admitted;
   throw refused(`adapter "${name}" cannot hold a change back, so nothing can be rehearsed on it`);
@@ -137,12 +138,10 @@ export async function rehearseOnce(
   const unsettable = findRefusedSetting(admitted, settings);
   if (unsettable !== undefined)
     return { kind: 'failed', reason: 'setting-refused', detail: unsettable };
-  const claim = mintRehearsalClaim(deployment, admitted, what.task);
-  const boundary = await certify(deployment, admitted, claim);
-  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: boundary.refusal.detail };
-  const proof = await proveService(provingContext(deployment, admitted.name), adapter);
-  if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
-  const staged = await adapter.stage(claim, boundary.certificate, action, reads, settings);
+  const proofs = await certifyRehearsal(deployment, admitted, what.task);
+  if (proofs.kind === 'uncertified') return proofs;
+  const { claim, certificate } = proofs;
+  const staged = await adapter.stage(claim, certificate, action, reads, settings);
   if (staged.kind === 'failed') return staged;
   try {
     const evidence = await staged.stage.observe();
@@ -152,6 +151,23 @@ export async function rehearseOnce(
   } finally {
     await staged.stage.discard();
   }
+}
+
+/** What a candidate can be opened with that nothing could ever promote. */
+export async function certifyRehearsal(
+  deployment: Deployment,
+  admitted: AdmittedPromotable,
+  task: string,
+): Promise<
+  | { readonly kind: 'certified'; readonly claim: Claim; readonly certificate: Certificate }
+  | { readonly kind: 'uncertified'; readonly detail: string }
+> {
+  const claim = mintRehearsalClaim(deployment, admitted, task);
+  const boundary = await certify(deployment, admitted, claim);
+  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: boundary.refusal.detail };
+  const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
+  if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
+  return { kind: 'certified', claim, certificate: boundary.certificate };
 }
 
 interface Rehearsed {

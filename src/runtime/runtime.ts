@@ -1,3 +1,4 @@
+import type { AgentConfig, UpstreamConfig } from '../access/configuration.ts';
 import type { ConsoleConfig } from '../console/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
@@ -14,7 +15,6 @@ import { createSealer, keyedDigest, keyedTextDigest } from '../crypto/seal.ts';
 import { verifyLicense as verifySignature } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
-import type { AgentConfig } from '../mcp/configuration.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Acknowledgement } from '../protocol/continuation.ts';
@@ -41,6 +41,7 @@ import {
   openContinuations,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
+import { type Draft, type DraftOptions, openDraft } from './draft.ts';
 import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -100,6 +101,8 @@ export interface RuntimeConfig {
   readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
+  /** Other MCP servers that agents reach through `effectmatch mcp`, with what each tool does. */
+  readonly upstreams?: Readonly<Record<string, UpstreamConfig>>;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
@@ -176,8 +179,13 @@ export interface Runtime extends AsyncDisposable {
     options?: TaskOptions,
   ): Promise<Executed>;
   /**
+   * Opens a draft, for work that has no approval yet: calls run on a candidate that can only be
+   * discarded, and are recorded. `submit` rehearses the recorded calls and proposes what they show.
+   */
+  draft(adapter: string, options?: DraftOptions): Promise<Draft>;
+  /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
-   * nothing is in the way. Records and spends nothing.
+   * nothing is in the way. Records and spends nothing. Without an action it is about a task.
    */
   check(
     approval: { readonly license: unknown } | { readonly proposal: unknown },
@@ -402,6 +410,7 @@ function methodsOf(parts: {
     ensure: (license, action, options) => ensure(deployment, license, action, options),
     open: (license, options) => openTask(deployment, license, options),
     task: (license, work, options) => runTask(deployment, license, work, options),
+    draft: (adapter, options) => openDraft(deployment, adapter, options),
     check: (approval, action, options) =>
       'license' in approval
         ? checkSigned(deployment, approval.license, action, options)

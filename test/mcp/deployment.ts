@@ -11,6 +11,10 @@ export interface OfficeFile {
   readonly digests: Readonly<Record<string, string>>;
   readonly link?: string;
   readonly callsPerMinute?: number;
+  /** The adapters on which clerk and rival may open tasks. */
+  readonly tasks?: readonly string[];
+  /** The upstream servers that clerk reaches. */
+  readonly upstreams?: readonly string[];
 }
 
 /** Paying depends on no state: a second execution would pay twice. */
@@ -28,10 +32,10 @@ const pay = defineOperation({
 });
 
 /** The deployment in a folder, for servers in this process and in others. */
-export function configFor(folder: string): RuntimeConfig {
+export function configFor(folder: string, more: Partial<RuntimeConfig> = {}): RuntimeConfig {
   const at = (name: string) => join(folder, name);
   const file = JSON.parse(readFileSync(at('office.json'), 'utf8')) as OfficeFile;
-  const { publicKey, digests, link, callsPerMinute = 100_000 } = file;
+  const { publicKey, digests, link, callsPerMinute = 100_000, tasks = [], upstreams } = file;
   const agent = (name: string) => ({ token: digests[name] ?? [], callsPerMinute });
   return {
     store: at('effectmatch.db'),
@@ -46,10 +50,12 @@ export function configFor(folder: string): RuntimeConfig {
     agents: {
       clerk: {
         ...agent('clerk'),
-        ...{ operations: ['pay/invoice'], sql: ['books'], read: ['books'] },
+        ...{ operations: ['pay/invoice'], sql: ['books'], read: ['books'], tasks },
+        ...(upstreams && { upstreams }),
       },
-      rival: { ...agent('rival'), operations: ['pay/invoice'] },
+      rival: { ...agent('rival'), operations: ['pay/invoice'], tasks },
       guest: agent('guest'),
     },
+    ...more,
   };
 }

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { joinItems } from '../../backend/action.ts';
 import {
   type Backend,
   type HoldRequest,
@@ -180,6 +181,7 @@ class FilesBackend implements Backend<CheckedFilesAction> {
   readonly describeAction = describeAction;
   readonly readsMany = true;
   readonly holdsTasks = true;
+  readonly joinActions = (actions: readonly unknown[]) => joinItems('operations', actions);
   readonly #opened: Opened;
   readonly #schema: FilesSchema;
   #known: { readonly folder: string; readonly entries: VersionEntries } | undefined;

@@ -1,5 +1,5 @@
 import mysql from 'mysql2/promise';
-import { BIGINT_OR_REAL, readSql, readStatements } from '../../backend/action.ts';
+import { BIGINT_OR_REAL, joinStatements, readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   refuseAction,
@@ -50,6 +50,11 @@ const MAX_VALUE_BYTES = 64 * 1024 * 1024;
 /** Checks untrusted input completely and copies it. Which statements may run, the server decides. */
 export function parseAction(input: unknown): CheckedMysqlAction {
   return { statements: readStatements(input, readStatement, splitScript) };
+}
+
+/** The statements of several actions, in order. */
+export function joinActions(actions: readonly unknown[]): unknown {
+  return joinStatements(actions, splitScript);
 }
 
 /** What may hold a semicolon that ends no statement; a quote or comment that is open is `open`. */

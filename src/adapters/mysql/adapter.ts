@@ -13,7 +13,13 @@ import type {
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
-import { type CheckedMysqlAction, describeAction, parseAction, probeAction } from './action.ts';
+import {
+  type CheckedMysqlAction,
+  describeAction,
+  joinActions,
+  parseAction,
+  probeAction,
+} from './action.ts';
 import { CHANNELS, MysqlCandidate } from './candidate.ts';
 import { readRelations } from './catalog.ts';
 import { explainChange, keepDefinitions } from './changes.ts';
@@ -119,6 +125,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly describeAction = describeAction;
   readonly readsMany = true;
   readonly holdsTasks = true;
+  readonly joinActions = joinActions;
   readonly taskMaxMs: number;
   readonly explainChange = explainChange;
   readonly #opened: Opened;

@@ -1,4 +1,4 @@
-import { BIGINT_OR_REAL, readSql, readStatements } from '../../backend/action.ts';
+import { BIGINT_OR_REAL, joinStatements, readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   readFields,
@@ -79,6 +79,11 @@ const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
 export function parseAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
   const read = (statement: Fields, where: string) => readStatement(tools, statement, where);
   return { statements: readStatements(input, read, (script) => splitScript(tools.gate, script)) };
+}
+
+/** The statements of several actions, in order. */
+export function joinActions(tools: ActionTools, actions: readonly unknown[]): unknown {
+  return joinStatements(actions, (script) => splitScript(tools.gate, script));
 }
 
 function splitScript(gate: StatementGate, script: string): readonly string[] {

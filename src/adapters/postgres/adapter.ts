@@ -28,6 +28,7 @@ import {
   type ActionTools,
   type CheckedPostgresAction,
   describeAction,
+  joinActions,
   parseAction,
   probeAction,
   refuseAdmitted,
@@ -196,6 +197,10 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
 
   parseAction(input: unknown): CheckedPostgresAction {
     return parseAction(this.#actionTools(this.#boundary), input);
+  }
+
+  joinActions(actions: readonly unknown[]): unknown {
+    return joinActions(this.#actionTools(this.#boundary), actions);
   }
 
   #actionTools({ entries, names }: PostgresBoundary): ActionTools {

@@ -210,12 +210,7 @@ export class Sessions {
   /** The schemas that sessions search, by name; those that do not exist are among them. */
   searchPath(login: string): readonly string[] {
     const parts = this.#path?.match(/(?:"(?:[^"]|"")*"|[^,"])+/g) ?? [];
-    const names = parts.map((part) =>
-      part
-        .trim()
-        .replace(/^"(.*)"$/s, '$1')
-        .replaceAll('""', '"'),
-    );
+    const names = parts.map((part) => readSchema(part.trim()));
     return names.map((name) => (name === '$user' ? login : name));
   }
 
@@ -235,4 +230,13 @@ export class Sessions {
     }, withinMs);
     return await promise.finally(() => clearTimeout(timer));
   }
+}
+
+/** A schema as the server reads it from a search path: folded unless quoted, and cut. */
+function readSchema(text: string): string {
+  const isQuoted = text.startsWith('"');
+  const name = isQuoted
+    ? text.slice(1, -1).replaceAll('""', '"')
+    : text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  return Buffer.from(name).subarray(0, 63).toString();
 }

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
+import { joinItems } from '../../backend/action.ts';
 import {
   type Backend,
   type HoldRequest,
@@ -139,6 +140,7 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
   readonly describeAction = describeAction;
   readonly readsMany = true;
   readonly holdsTasks = true;
+  readonly joinActions = (actions: readonly unknown[]) => joinItems('calls', actions);
   readonly #opened: Opened;
   readonly #file: string;
   readonly #site: CandidateSite;

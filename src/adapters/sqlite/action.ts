@@ -1,5 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite';
-import { BIGINT_OR_REAL, readSql, readStatements } from '../../backend/action.ts';
+import { BIGINT_OR_REAL, joinStatements, readSql, readStatements } from '../../backend/action.ts';
 import {
   type Fields,
   readFields,
@@ -49,6 +49,11 @@ const MAX_PARAMETERS = 32_766;
  */
 export function parseAction(input: unknown): CheckedSqliteAction {
   return { statements: readStatements(input, parseStatement, splitScript) };
+}
+
+/** The statements of several actions, in order. */
+export function joinActions(actions: readonly unknown[]): unknown {
+  return joinStatements(actions, splitScript);
 }
 
 function parseStatement(statement: Fields, where: string): BoundStatement {

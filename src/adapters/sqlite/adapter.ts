@@ -36,7 +36,13 @@ import {
   readPragma,
   retryWhileBusy,
 } from '../../sqlite/connection.ts';
-import { type CheckedSqliteAction, describeAction, parseAction, probeAction } from './action.ts';
+import {
+  type CheckedSqliteAction,
+  describeAction,
+  joinActions,
+  parseAction,
+  probeAction,
+} from './action.ts';
 import {
   admitFile,
   admitRegistration,
@@ -112,6 +118,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly describeAction = describeAction;
   readonly readsMany = true;
   readonly holdsTasks = true;
+  readonly joinActions = joinActions;
   readonly #opened: Opened;
   readonly #affinity = new Affinity();
   readonly #queue = new StageQueue();

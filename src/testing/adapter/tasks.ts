@@ -67,6 +67,21 @@ export function taskTests(kit: AdapterKit): void {
     await bench.assertUntouched();
   });
 
+  onTask(kit, 'recorded actions join to one that runs them in order', async (bench) => {
+    const { adapter, specimen } = bench;
+    assert.ok(adapter.joinActions !== undefined, 'drafts need it');
+    const told = (action: unknown) => adapter.describeAction(adapter.parseAction(action));
+    const { action } = specimen.effect;
+    assert.deepEqual(told(adapter.joinActions([action])), told(action));
+    const [both, ...parts] = [
+      adapter.joinActions([action, specimen.extra]),
+      action,
+      specimen.extra,
+    ];
+    const lists = parts.map((part) => Object.values(told(part) as object)[0] as unknown[]);
+    assert.deepEqual(Object.values(told(both) as object)[0], lists.flat());
+  });
+
   onTask(kit, 'an open task that is given up frees the backend', async (bench) => {
     const { stage } = await openTask(bench, 'given-up');
     await stage.call(bench.adapter.parseAction(bench.specimen.effect.action));

@@ -12,7 +12,9 @@ const MOMENT = fingerprint.get('moment');
 
 /** How a statement begins that reads the rows of the configuration. */
 export function withWatched(tier: BoundaryTier): string {
-  return `${fingerprint.get(`${tier}_versions`)} ${fingerprint.get('watched')}`;
+  const versions = tier === 'managed' ? 'managed_versions' : 'server_versions';
+  const watched = fingerprint.get('watched').replace(/^with\b/, ',');
+  return `${fingerprint.get(versions)}${watched}`;
 }
 
 /**

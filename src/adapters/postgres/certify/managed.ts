@@ -57,9 +57,17 @@ export function judgeLocal({ facts }: SurveyContext, text: string): readonly str
   return tokens.flatMap((token, at) => {
     const isSet = token.text === 'set' && startsStatement(tokens, at);
     const name = tokens[at + 2]?.text ?? '';
-    if (!isSet || tokens[at + 1]?.text !== 'local' || isHarmlessSetting(name)) return [];
+    if (!isSet || tokens[at + 1]?.text !== 'local' || isHarmless(name)) return [];
     return [`changes the setting ${name} (SET LOCAL)`];
   });
+}
+
+/**
+ * The execution login has no role to change to, and no function with other rights can; promotion
+ * pins how durable the commit is.
+ */
+function isHarmless(setting: string): boolean {
+  return ['role', 'synchronous_commit'].includes(setting) || isHarmlessSetting(setting);
 }
 
 /** What names mean under this survey: everything that it judged, and what the server came with. */

@@ -7,7 +7,7 @@ with
   subscription_versions as (
     select oid, subdbid, xmin as version from pg_catalog.pg_subscription
   ),
-  mapping_versions as (select oid, xmin as version from pg_catalog.pg_user_mapping),
+  mapping_versions as (select oid, xmin as version from pg_catalog.pg_user_mapping)
 
 -- name: managed_versions
 -- The same for a login that sees only what every login sees: a digest of the content stands for the
@@ -28,13 +28,14 @@ with
   mapping_versions as (
     select m.umid as oid, (hashtextextended(m::text, 0) & 4294967295)::text::xid as version
     from pg_catalog.pg_user_mappings as m
-  ),
+  )
 
 -- name: watched
 -- How every statement here begins that reads row versions. Lists the rows that belong to the
 -- configuration: of catalogues of the whole server only those of this database and of the roles in
 -- parameter 1; temporary relations of other sessions come and go and are left out. A row without an
 -- object id is named by the object it belongs to: class, object, part.
+with
   relations as materialized (
     select
       coalesce(array_agg(oid) filter (where relpersistence = 't'), '{}') as temporary,

@@ -12,6 +12,8 @@ export interface Agent {
   readonly operations: readonly string[];
   readonly sql: readonly string[];
   readonly read: readonly string[];
+  readonly tasks: readonly string[];
+  readonly upstreams: readonly string[];
   readonly pace: Pace;
 }
 
@@ -20,13 +22,15 @@ const OPTIONS: OptionNames<AgentConfig> = {
   operations: true,
   sql: true,
   read: true,
+  tasks: true,
+  upstreams: true,
   callsPerMinute: true,
 };
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const CALLS_PER_MINUTE = 120;
 const MAX_CALLS = 1_000_000;
 
-type Deployed = Pick<RuntimeConfig, 'agents' | 'operations' | 'adapters'>;
+type Deployed = Pick<RuntimeConfig, 'agents' | 'operations' | 'adapters' | 'upstreams'>;
 
 /** The agents of a configuration. Whatever is misspelt or does not exist is refused. */
 export function readAgents(config: Deployed): ReadonlyMap<string, Agent> {
@@ -46,12 +50,12 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
   const { token = [], callsPerMinute = CALLS_PER_MINUTE } = config;
   const digests = typeof token === 'string' ? [token] : token;
   if (!Array.isArray(digests) || !digests.every((digest) => DIGEST.test(digest)))
-    throw refuse('`token` must be a digest; `effectmatch mcp --new-token` makes one');
+    throw refuse('`token` must be a digest; `effectmatch token new --digest-only` makes one');
   const isPace = Number.isSafeInteger(callsPerMinute) && callsPerMinute >= 1;
   if (!isPace || callsPerMinute > MAX_CALLS)
     throw refuse(`\`callsPerMinute\` must be a whole number from 1 to ${MAX_CALLS}`);
   const { operations = {}, adapters } = deployed;
-  const named = (option: 'operations' | 'sql' | 'read', known: object) => {
+  const named = (option: 'operations' | 'sql' | 'read' | 'tasks' | 'upstreams', known: object) => {
     const names: unknown = config[option] ?? [];
     if (!Array.isArray(names)) throw refuse(`\`${option}\` must be a list of names`);
     const stray = names.find((each) => !Object.hasOwn(known, each));
@@ -63,6 +67,8 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
     operations: named('operations', operations),
     sql: named('sql', adapters),
     read: named('read', adapters),
+    tasks: named('tasks', adapters),
+    upstreams: named('upstreams', deployed.upstreams ?? {}),
     pace: new Pace(callsPerMinute),
   };
 }

@@ -1,0 +1,73 @@
+import type { Fields } from '../contract/action-input.ts';
+import { EffectMatchError } from '../errors.ts';
+import { canonical } from '../protocol/canon.ts';
+import { answerOfError, type ToolAnswer } from './answer.ts';
+import type { JsonSchema } from './json-schema.ts';
+
+const MAX_INPUT = 64 * 1024;
+
+/** What a client may tell its user about tools that read, and about tools that ask. */
+export const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
+export const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
+export const SAYING = { readOnlyHint: false, destructiveHint: false, idempotentHint: false };
+/** SQL stays in the database. What an operation reaches depends on its adapter. */
+export const CLOSED = { openWorldHint: false };
+export const OPEN = { openWorldHint: true };
+
+/** A statement and its parameters. */
+export const SQL_FIELDS = {
+  sql: { type: 'string', description: 'One statement.' },
+  values: {
+    type: 'array',
+    items: { type: ['string', 'number', 'boolean', 'null'] },
+    description: 'Its parameters, in order.',
+  },
+};
+
+/** Runs a call; what it throws becomes an answer, except that it was aborted. */
+export async function answering(
+  { onFault }: { readonly onFault?: ((error: unknown) => void) | undefined },
+  work: () => Promise<ToolAnswer>,
+): Promise<ToolAnswer> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error && error.name === 'AbortError') throw error;
+    const answer = answerOfError(error);
+    if (answer.status === 'unavailable') onFault?.(error);
+    return answer;
+  }
+}
+
+/** A plain copy of the input, within bounds and with known fields only. */
+export function readInput({ properties = {}, required = [] }: JsonSchema, input: unknown): Fields {
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+  if (!isObject) throw invalidInput('it is not an object');
+  const { length } = canonical(input);
+  if (length > MAX_INPUT) throw invalidInput(`it is longer than ${MAX_INPUT} characters`);
+  const fields = structuredClone(input) as Fields;
+  const unknown = Object.keys(fields).find((name) => !Object.hasOwn(properties, name));
+  if (unknown !== undefined)
+    throw invalidInput(`it has an unknown field "${unknown.slice(0, 100)}"`);
+  const missing = required.find((name) => fields[name] === undefined);
+  if (missing !== undefined) throw invalidInput(`it has no "${missing}"`);
+  return fields;
+}
+
+/** The statement among the fields. */
+export function statementOf({ sql, values }: Fields): Fields {
+  return { sql, ...(values !== undefined && { values }) };
+}
+
+/** A schema of an object with no other fields. */
+export function closedSchema(
+  properties: Readonly<Record<string, object>>,
+  required: readonly string[],
+): JsonSchema {
+  return { type: 'object', properties, required, additionalProperties: false };
+}
+
+/** The error about an input that cannot be used. */
+export function invalidInput(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
+  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the input cannot be used: ${why}`);
+}

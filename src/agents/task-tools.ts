@@ -1,0 +1,205 @@
+import { randomBytes } from 'node:crypto';
+import type { Fields } from '../contract/action-input.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { ApprovalRequest } from '../requests/request.ts';
+import type { AgentRequests } from '../requests/requests.ts';
+import type { TaskLimits } from '../runtime/calls.ts';
+import type { Draft } from '../runtime/draft.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { Task } from '../runtime/task.ts';
+import { answerOf, answerOfCall, answerOfOpen, answerOfTask, DISCARDED } from './answer.ts';
+import {
+  ASKING,
+  answering,
+  CLOSED,
+  closedSchema,
+  invalidInput,
+  READING,
+  readInput,
+  SQL_FIELDS,
+  statementOf,
+} from './input.ts';
+import type { AgentTool } from './tools.ts';
+
+/** What the tools for tasks need. */
+export interface TaskToolsOptions {
+  readonly requests: AgentRequests;
+  readonly runtime: Pick<Runtime, 'draft'>;
+  readonly run: string;
+  /** The adapters on which drafts may be opened. */
+  readonly adapters: readonly string[];
+  readonly limits?: TaskLimits;
+  readonly onFault?: ((error: unknown) => void) | undefined;
+}
+
+/** How many tasks one agent may have open: each holds a session, or the lock of a whole file. */
+const MAX_OPEN = 4;
+const TASK = { type: 'string', maxLength: 64, description: 'The task, as task_open named it.' };
+const ACTION = { type: 'object', description: 'What the adapter runs, if it is not SQL.' };
+const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
+
+/**
+ * The tools by which an agent works in many calls on one private candidate. A task is known by a
+ * random handle that only its agent was told, and lives no longer than this process.
+ */
+export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
+  const tasks = new AgentTasks();
+  const tool = (
+    described: Pick<AgentTool, 'name' | 'description' | 'inputSchema' | 'annotations'>,
+    work: (fields: Fields) => ReturnType<AgentTool['call']>,
+  ): AgentTool => ({
+    ...described,
+    call: (input) =>
+      answering(options, async () => await work(readInput(described.inputSchema, input))),
+  });
+  return [
+    tool(OPEN_TOOL(options.adapters), (fields) => open(options, tasks, fields)),
+    tool(CALL_TOOL, async ({ task, action, ...statement }) => {
+      const done = action === undefined ? statementOf(statement) : action;
+      return answerOfCall(await tasks.find(task).call(done));
+    }),
+    tool(FINISH_TOOL, async ({ task }) => {
+      const found = tasks.find(task);
+      if (!isTask(found)) throw invalidInput('it is a draft; call task_submit');
+      return answerOfTask(await found.finish());
+    }),
+    tool(SUBMIT_TOOL, async ({ task, ...words }) => {
+      const found = tasks.find(task);
+      if (isTask(found)) throw invalidInput('it has an approval; call task_finish');
+      const { run, requests } = options;
+      return answerOf(await requests.submit(found, { run, ...(words as { reason?: string }) }));
+    }),
+    tool(DISCARD_TOOL, async ({ task }) => {
+      await tasks.find(task).discard();
+      return DISCARDED;
+    }),
+  ];
+}
+
+async function open(
+  { runtime, requests, adapters, limits = {} }: TaskToolsOptions,
+  tasks: AgentTasks,
+  { adapter, request }: Fields,
+): ReturnType<AgentTool['call']> {
+  if ((adapter === undefined) === (request === undefined))
+    throw invalidInput('give either an adapter, for a draft, or an approved request');
+  tasks.demandRoom();
+  if (request !== undefined) {
+    const opened = await requests.open(String(request), limits);
+    return isRequest(opened) ? answerOf(opened) : tasks.add(opened);
+  }
+  if (!adapters.includes(String(adapter)))
+    throw invalidInput(`"adapter" is one of ${adapters.join(', ') || 'none'}`);
+  return tasks.add(await runtime.draft(String(adapter), limits));
+}
+
+const isTask = (open: Task | Draft): open is Task => 'finish' in open;
+const isRequest = (opened: Task | ApprovalRequest): opened is ApprovalRequest => 'state' in opened;
+
+/** The tasks and drafts that one agent has open. */
+class AgentTasks {
+  readonly #open = new Map<string, Task | Draft>();
+
+  demandRoom(): void {
+    this.#dropOverdue();
+    if (this.#open.size < MAX_OPEN) return;
+    throw invalidInput(`${MAX_OPEN} tasks are open; finish or discard one first`);
+  }
+
+  add(task: Task | Draft) {
+    const handle = `tsk_${randomBytes(24).toString('base64url')}`;
+    this.#open.set(handle, task);
+    return answerOfOpen(handle, task.expiresAt);
+  }
+
+  find(handle: unknown): Task | Draft {
+    const found = this.#open.get(String(handle));
+    if (found !== undefined) return found;
+    throw new EffectMatchError('ERR_EM_NOT_FOUND', 'there is no such task; open one');
+  }
+
+  /** What ended is kept until then, so that its agent can ask how. */
+  #dropOverdue(): void {
+    const now = Date.now();
+    for (const [handle, { expiresAt }] of this.#open)
+      if (Date.parse(expiresAt) <= now) this.#open.delete(handle);
+  }
+}
+
+const OPEN_TOOL = (adapters: readonly string[]) => ({
+  name: 'task_open',
+  description:
+    'Begins work of many calls on a private copy. With an adapter it is a draft, which task_submit ' +
+    'puts to a person; with the id of an approved request, task_finish makes exactly the approved ' +
+    'outcome durable. It ends by itself at expiresAt.',
+  inputSchema: closedSchema(
+    { adapter: { type: 'string', enum: adapters }, request: { type: 'string', maxLength: 64 } },
+    [],
+  ),
+  annotations: { ...ASKING, ...CLOSED },
+});
+
+const CALL_TOOL = {
+  name: 'task_call',
+  description:
+    'Runs one statement, or one action, in a task. Reads see what earlier calls wrote. A call that ' +
+    'fails changes nothing, and the task goes on. Nothing is durable yet.',
+  inputSchema: closedSchema({ task: TASK, ...SQL_FIELDS, action: ACTION }, ['task']),
+  annotations: { ...ASKING, ...CLOSED, destructiveHint: false, idempotentHint: false },
+};
+
+const FINISH_TOOL = {
+  name: 'task_finish',
+  description:
+    'Compares everything that a task of an approved request did with the approval. Equal: it is ' +
+    'durable. Otherwise nothing is, and the answer says what differs.',
+  inputSchema: closedSchema({ task: TASK }, ['task']),
+  annotations: { ...ASKING, ...CLOSED },
+};
+
+const SUBMIT_TOOL = {
+  name: 'task_submit',
+  description:
+    'Ends a draft and puts what it did to a person. Once that is approved, the same calls run again.',
+  inputSchema: closedSchema({ task: TASK, reason: REASON }, ['task']),
+  annotations: { ...ASKING, ...CLOSED },
+};
+
+const DISCARD_TOOL = {
+  name: 'task_discard',
+  description: 'Gives a task up. Nothing of it remains.',
+  inputSchema: closedSchema({ task: TASK }, ['task']),
+  annotations: { ...READING, ...CLOSED, readOnlyHint: false },
+};
+
+/**
+ * The tools of a task that the host itself opened: the model calls and finishes, and knows of no
+ * handle. If its turn ends without `finish`, the host finishes or discards.
+ */
+export function boundTools(
+  task: Pick<Task, 'call' | 'finish'>,
+  options: { readonly onFault?: (error: unknown) => void } = {},
+): readonly AgentTool[] {
+  const callSchema = closedSchema({ ...SQL_FIELDS, action: ACTION }, []);
+  const finishSchema = closedSchema({}, []);
+  return [
+    {
+      ...CALL_TOOL,
+      inputSchema: callSchema,
+      call: (input) =>
+        answering(options, async () => {
+          const { action, ...statement } = readInput(callSchema, input);
+          return answerOfCall(await task.call(action ?? statementOf(statement)));
+        }),
+    },
+    {
+      ...FINISH_TOOL,
+      inputSchema: finishSchema,
+      call: (input) =>
+        answering(options, async () => {
+          readInput(finishSchema, input);
+          return answerOfTask(await task.finish());
+        }),
+    },
+  ];
+}

@@ -1,0 +1,149 @@
+import type { CallAnswer, TaskStage } from '../contract/adapter.ts';
+import { type Deadline, deadlineIn, instant, isOver } from '../contract/clock.ts';
+import { EffectMatchError } from '../errors.ts';
+import { faultOf, type Refusal, readAction } from './attempt.ts';
+import type { AdmittedPromotable, Deployment } from './deployment.ts';
+
+/** How long a candidate may be held, and how many calls it may take. */
+export interface TaskLimits {
+  /**
+   * After this much time the candidate is given up; 60 s unless said otherwise, at most 15 minutes,
+   * and no longer than the backend holds one. Locks are held as long: on SQLite the write lock of
+   * the whole file.
+   */
+  readonly deadlineMs?: number;
+  /** The call after this many gives it up; 100 unless said otherwise, at most 10 000. */
+  readonly maxCalls?: number;
+}
+
+const DEADLINE_MS = 60_000;
+const DEADLINE_MAX_MS = 15 * 60_000;
+const CALLS = 100;
+const CALLS_MAX = 10_000;
+
+/** The limits with everything filled in, for one adapter; throws `ERR_EM_USAGE`. */
+export function limitsFor(
+  { adapters }: Deployment,
+  name: string,
+  limits: TaskLimits,
+): Required<TaskLimits> {
+  const { deadlineMs = DEADLINE_MS, maxCalls = CALLS } = limits;
+  demandWhole('deadlineMs', deadlineMs, DEADLINE_MAX_MS);
+  demandWhole('maxCalls', maxCalls, CALLS_MAX);
+  const adapter = adapters.get(name)?.adapter;
+  const max = adapter?.capability === 'PROMOTABLE' ? adapter.taskMaxMs : undefined;
+  return { deadlineMs: Math.min(deadlineMs, max ?? deadlineMs), maxCalls };
+}
+
+function demandWhole(name: string, value: unknown, max: number): void {
+  if (Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= max) return;
+  throw new EffectMatchError('ERR_EM_USAGE', `${name} must be a whole number from 1 to ${max}`);
+}
+
+/** What calls are made on. */
+export interface CallsOn {
+  readonly deployment: Deployment;
+  readonly admitted: AdmittedPromotable;
+  readonly stage: TaskStage;
+  readonly limits: Required<TaskLimits>;
+}
+
+/**
+ * The calls on one held candidate. They take turns; the deadline, the budget and a lost candidate
+ * end them.
+ */
+export class Calls {
+  readonly expiresAt: string;
+  /** Resolves when no call follows: with nothing if they were completed. */
+  readonly over: Promise<Refusal | undefined>;
+  readonly #on: CallsOn;
+  readonly #deadline: Deadline;
+  readonly #timer: NodeJS.Timeout;
+  readonly #end: (refusal: Refusal | undefined) => void;
+  #count = 0;
+  #turn: Promise<unknown> = Promise.resolve();
+  #ending: { readonly refusal: Refusal | undefined } | undefined;
+
+  constructor(on: CallsOn) {
+    const { deployment, limits } = on;
+    this.#on = on;
+    this.#deadline = deadlineIn(deployment.clock, limits.deadlineMs);
+    this.expiresAt = instant(this.#deadline.atMs);
+    const { promise, resolve } = Promise.withResolvers<Refusal | undefined>();
+    this.over = promise;
+    this.#end = resolve;
+    this.#timer = setTimeout(() => this.giveUp(this.#late()), limits.deadlineMs);
+  }
+
+  /** Runs one action; a failed one changes nothing. Waits for the calls before it. */
+  async call(action: unknown): Promise<CallAnswer> {
+    return await this.#inTurn(() => this.#run(action));
+  }
+
+  /** No call follows. Waits for the calls before it; without effect on calls that are over. */
+  async complete(): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#endIfLate();
+      this.#close({ refusal: undefined });
+    });
+  }
+
+  /** No call begins from here on; the candidate is given up when the running one has returned. */
+  giveUp({ reason, detail }: Refusal): void {
+    if (this.#ending !== undefined) return;
+    const ending = { refusal: { reason, detail } };
+    this.#ending = ending;
+    void this.#turn.then(() => this.#close(ending));
+  }
+
+  async #run(untrusted: unknown): Promise<CallAnswer> {
+    const { admitted, limits, stage } = this.#on;
+    this.#endIfLate();
+    if (this.#count === limits.maxCalls) this.giveUp(spent(limits));
+    if (this.#ending !== undefined) return { kind: 'failed', ...overOf(this.#ending.refusal) };
+    this.#count += 1;
+    const read = readAction(admitted, untrusted);
+    if (read.kind === 'refused') return { kind: 'failed', ...read.refusal };
+    try {
+      const answer = await stage.call(read.action);
+      if (answer.kind === 'failed' && answer.isLost === true) this.giveUp(answer);
+      return answer;
+    } catch (error) {
+      const fault = faultOf(admitted, error);
+      this.giveUp(fault);
+      return { kind: 'failed', ...fault, isLost: true };
+    }
+  }
+
+  #endIfLate(): void {
+    if (isOver(this.#on.deployment.clock, this.#deadline)) this.giveUp(this.#late());
+  }
+
+  #late(): Refusal {
+    const { deadlineMs } = this.#on.limits;
+    const detail = `it was not finished within ${deadlineMs} ms`;
+    return { reason: 'task-timeout', detail };
+  }
+
+  #close(ending: { readonly refusal: Refusal | undefined }): void {
+    this.#ending ??= ending;
+    clearTimeout(this.#timer);
+    this.#end(this.#ending.refusal);
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+}
+
+function spent({ maxCalls }: Required<TaskLimits>): Refusal {
+  return { reason: 'task-budget', detail: `it made more than ${maxCalls} calls` };
+}
+
+/** The answer to a call that comes too late. */
+function overOf(refusal: Refusal | undefined): Refusal & { readonly isLost: true } {
+  const why = refusal === undefined ? 'it was finished' : `nothing was kept: ${refusal.detail}`;
+  return { reason: 'task-over', detail: `the task is over (${why})`, isLost: true };
+}

@@ -1,0 +1,161 @@
+import type { CallAnswer, TaskStage } from '../contract/adapter.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { Proposal } from '../protocol/license.ts';
+import type { SessionSettings } from '../protocol/settings.ts';
+import type { Refusal } from './attempt.ts';
+import { Calls, limitsFor, type TaskLimits } from './calls.ts';
+import type { AdmittedPromotable, Deployment, OpenTask } from './deployment.ts';
+import { certifyRehearsal, type PlanRequest, promotableNamed, rehearse } from './rehearse.ts';
+import { demandSettable } from './settings.ts';
+
+/** What a draft may bring. */
+export interface DraftOptions extends TaskLimits {
+  /** Settings of the session that the calls run in; they become part of the proposal. */
+  readonly set?: SessionSettings;
+}
+
+/** What a recorded draft is proposed as. */
+export type DraftPlan = Omit<PlanRequest, 'adapter' | 'action' | 'set'>;
+
+/** A proposal made from a draft, and the action that it is for. */
+export interface DraftProposal {
+  readonly proposal: Proposal;
+  readonly action: unknown;
+}
+
+/** Work without an approval: calls on a candidate that can only be discarded. */
+export interface Draft extends AsyncDisposable {
+  readonly adapter: string;
+  readonly set?: SessionSettings;
+  /** When the candidate is discarded if the draft has not ended. */
+  readonly expiresAt: string;
+  /** Runs one action on the candidate and returns its rows. One that succeeds is recorded. */
+  call(action: unknown): Promise<CallAnswer>;
+  /** Discards the candidate, and forgets what was recorded. */
+  discard(): Promise<void>;
+  /**
+   * Discards the candidate and returns what was recorded, as one action. Throws
+   * `ERR_EM_REHEARSAL_REFUSED` if no call succeeded, or the draft was over before.
+   */
+  end(): Promise<unknown>;
+  /**
+   * Ends the draft, rehearses what was recorded, and proposes what it showed. The execution has to
+   * reproduce it. No lock is held from here on.
+   */
+  submit(plan: DraftPlan): Promise<DraftProposal>;
+}
+
+/** Opens a candidate that no license stands behind, so nothing could ever promote it. */
+export async function openDraft(
+  deployment: Deployment,
+  name: string,
+  options: DraftOptions = {},
+): Promise<Draft> {
+  const { set: settings = {} } = options;
+  const admitted = promotableNamed(deployment, name);
+  const limits = limitsFor(deployment, name, options);
+  demandSettable(admitted, settings);
+  const { adapter } = admitted;
+  if (adapter.hold === undefined || adapter.joinActions === undefined)
+    throw refused(`"${name}" cannot hold a candidate for many calls; plan one action instead`);
+  const proofs = await certifyRehearsal(deployment, admitted, 'draft');
+  if (proofs.kind === 'uncertified')
+    throw refused(`the boundary cannot be certified: ${proofs.detail}`);
+  const terms = { reads: [], settings, deadlineMs: limits.deadlineMs };
+  const held = await adapter.hold(proofs.claim, proofs.certificate, terms);
+  if (held.kind === 'failed')
+    throw refused(`no candidate could be held (${held.reason}): ${held.detail}`);
+  const { stage } = held;
+  const calls = new Calls({ deployment, admitted, stage, limits });
+  return new RecordedDraft({ deployment, admitted, calls, stage, options });
+}
+
+interface DraftParts {
+  readonly deployment: Deployment;
+  readonly admitted: AdmittedPromotable;
+  readonly calls: Calls;
+  readonly stage: TaskStage;
+  readonly options: DraftOptions;
+}
+
+class RecordedDraft implements Draft, OpenTask {
+  readonly adapter: string;
+  readonly set?: SessionSettings;
+  readonly #parts: DraftParts;
+  readonly #recorded: unknown[] = [];
+  /** Why it was given up, once nothing of the candidate is left. */
+  readonly #ended: Promise<Refusal | undefined>;
+
+  constructor(parts: DraftParts) {
+    const { deployment, admitted, options } = parts;
+    this.#parts = parts;
+    this.adapter = admitted.name;
+    if (options.set !== undefined) this.set = options.set;
+    deployment.tasks.add(this);
+    this.#ended = this.#endWhenOver();
+    this.#ended.catch(() => {});
+  }
+
+  get expiresAt(): string {
+    return this.#parts.calls.expiresAt;
+  }
+
+  async call(action: unknown): Promise<CallAnswer> {
+    const copy = copyOf(action);
+    const answer = await this.#parts.calls.call(copy);
+    if (answer.kind === 'done') this.#recorded.push(copy);
+    return answer;
+  }
+
+  async discard(): Promise<void> {
+    this.#recorded.length = 0;
+    await this.interrupt('the draft was discarded');
+  }
+
+  async interrupt(why: string): Promise<void> {
+    this.#parts.calls.giveUp({ reason: 'task-discarded', detail: why });
+    await this.#ended;
+  }
+
+  async end(): Promise<unknown> {
+    const { calls, admitted } = this.#parts;
+    await calls.complete();
+    const refusal = await this.#ended;
+    if (refusal !== undefined) throw refused(`the draft is over: ${refusal.detail}; open another`);
+    if (this.#recorded.length === 0) throw refused('no call of the draft succeeded');
+    return admitted.adapter.joinActions?.(this.#recorded);
+  }
+
+  async submit(plan: DraftPlan): Promise<DraftProposal> {
+    const { deployment } = this.#parts;
+    const action = await this.end();
+    const { adapter, set } = this;
+    const request = { ...plan, adapter, action, ...(set && { set }) };
+    return { proposal: await rehearse(deployment, request), action };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.discard();
+  }
+
+  async #endWhenOver(): Promise<Refusal | undefined> {
+    const { deployment, calls, stage } = this.#parts;
+    const refusal = await calls.over;
+    deployment.tasks.delete(this);
+    await stage.discard();
+    return refusal;
+  }
+}
+
+/** What the caller still holds cannot change what was recorded. What is not plain data is refused. */
+function copyOf(action: unknown): unknown {
+  try {
+    return structuredClone(action);
+  } catch {
+    return undefined;
+  }
+}
+
+function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
+  return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (nothing was changed)`);
+}
