@@ -78,7 +78,10 @@ await workflows.start('month-end', {
 await signAll('2026-03');
 show(await workflows.wait('2026-03'));
 expectDurable('paid', paid(), ['1', '2', '3', '4', '6']);
-tell('repair', 'the administrator removes the trigger, and the run is revised: what is done stays done');
+tell(
+  'repair',
+  'the administrator removes the trigger, and the run is revised: what is done stays done',
+);
 lookAt(folder, 'drop trigger tell');
 await workflows.revise('2026-03');
 await signAll('2026-03');
