@@ -29,7 +29,7 @@ test('comparison tells every pair apart; a decider says the same to both members
   assert.equal(admitted + (figureOf('rule set: hidden prevented') ?? -1), 38, 'the boundary');
 });
 
-test('rules deny what is for somebody else, and send cancellations to a person', {
+test('rules deny calls for another customer, and send cancellations to a person', {
   skip,
 }, async () => {
   const [task] = choosePairs(loadStateTasks(findData(undefined, STATE_FILES)));

@@ -100,7 +100,7 @@ export const LOST: Pair = {
   removedEnds: 'stopped',
 };
 
-/** The saved divergence is taken for a commit, as a ledger would have it that knows no other end. */
+/** The saved divergence is taken for a commit, as by a ledger that knows no other end. */
 export const DURABLE_HAZARD: Pair = {
   ...hazard('durable hazard, continuation', forgetful),
   paper: 20,

@@ -13,8 +13,8 @@ export type Ending = 'stopped' | 'admitted' | 'neither';
 export interface Pair {
   readonly name: string;
   /**
-   * How often the paper ran each side; every one of its runs ended the same way. Absent where it has
-   * no such row.
+   * How often the paper ran each side; every one of its runs ended the same way. Absent if the paper
+   * has no such row.
    */
   readonly paper?: number;
   /** How the runs end without the mechanism; `admitted` unless another one stops the fault too. */

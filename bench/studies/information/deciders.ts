@@ -26,8 +26,8 @@ const GRAVE = /^(cancel_|process_)/;
 const PERSONS: readonly string[] = ['customer_id', 'user_id'];
 
 /**
- * Rules as a careful operator would write them: a call for somebody else is denied, one that cancels
- * or refunds goes to a person, everything else is admitted.
+ * Rules as a careful operator would write them: a call for another customer is denied, one that
+ * cancels or refunds goes to a person, everything else is admitted.
  */
 export const RULES: Decider = {
   name: 'rule set',
