@@ -27,6 +27,7 @@ import {
   type RequestQuery,
   type RequestState,
   type RunMode,
+  type WantedChange,
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
 import type { RequestStore, StoredRequest, TokenStore } from './store.ts';
@@ -73,7 +74,7 @@ export interface RequestsOptions {
 
 /** What an agent may do: only with its own requests. */
 export interface AgentRequests {
-  ask(ask: Omit<Ask, 'by'>): Promise<ApprovalRequest>;
+  ask(ask: WantedChange & Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   /** Ends a draft and asks for what it recorded. */
   submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
