@@ -82,7 +82,7 @@ export {
   type Release,
   type ReleaseOptions,
 } from './runtime/continuation.ts';
-export type { Draft, DraftOptions, DraftPlan, DraftProposal } from './runtime/draft.ts';
+export type { Draft, DraftPlan, DraftProposal, DraftTaskOptions } from './runtime/draft.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {

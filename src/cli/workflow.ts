@@ -28,7 +28,7 @@ signed. \`approve ID\` shows all of it and signs it with one answer. \`resume ID
 approved, and takes up what an interrupted process left. \`show ID\` draws the graph (without ID it
 lists the runs), and \`report ID\` says what is durable, what is not, what is waited for, and what has
 to be resolved; both read the ledger alone. \`cancel ID\` starts nothing more; what is durable stays.
-\`revise ID\` goes on with the plan that is configured now; earlier approvals no longer count. The
+\`revise ID\` continues with the plan that is configured now; earlier approvals no longer count. The
 exit code is ${EXIT.done} if the run is done, ${EXIT.rejected} if it failed or was cancelled,
 ${EXIT.indeterminate} if something has to be resolved, and ${EXIT.halted} while it waits.`,
   positionals: ['action'],

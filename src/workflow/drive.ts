@@ -66,7 +66,7 @@ export async function driveRun(
   return last;
 }
 
-/** Whether nothing can change any more: not even recovery or an operator's decision would. */
+/** Whether this is final: not even recovery or an operator's decision would. */
 function isFinal(view: RunView): boolean {
   const status = statusOf(view);
   if (status === 'running' || status === 'waiting') return false;

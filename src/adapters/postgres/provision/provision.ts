@@ -259,7 +259,7 @@ export function removalSteps({ relations, roles }: ProvisionPlan): readonly Prov
     ...steps(needs, 'recorders', relations.flatMap(dropRecorders)),
     ...steps(
       'CREATEROLE',
-      'an administrator who is no superuser borrows the roles',
+      'an administrator without superuser rights borrows the roles',
       each('lend_role'),
     ),
     ...steps(needs, 'PUBLIC gets back what it had', fill({ role: roles.others }, 'give_back')),
