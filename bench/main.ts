@@ -1,4 +1,4 @@
-// npm run bench -- list | all [<study> ...] | report | <study> [--quick] [--json] [--strict]
+// npm run bench -- list | all [<study> ...] | report | publish | <study> [--quick] [--json] [--strict]
 // [--data <folder>] [--seed <n>] Exit code 0 when the study ran, whatever its figures, or when its
 // data is absent; 1 when it or one of `all` failed; with --strict, 3 when a count missed its target
 // or the study was not run; 130 after Ctrl-C.
@@ -10,7 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runAll } from './all.ts';
 import { findFolder } from './data/folder.ts';
+import { mergePublished, readPublished, writePublished } from './published.ts';
 import { fingerprintOf, RawRecords } from './raw.ts';
+import { rewritePages } from './report/quoted.ts';
 import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
@@ -22,6 +24,7 @@ import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
+import { heldTasksStudy } from './studies/held-tasks.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { liveAgentsStudy } from './studies/live-agents.ts';
@@ -30,8 +33,10 @@ import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
+import { serverStudy } from './studies/server.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import { topologiesStudy } from './studies/topologies.ts';
+import { workflowsStudy } from './studies/workflows.ts';
 import {
   type Cell,
   DEFAULT_SEED,
@@ -60,12 +65,19 @@ const STUDIES: readonly Study[] = [
   costStudy,
   agentsStudy,
   liveAgentsStudy,
+  serverStudy,
+  heldTasksStudy,
   topologiesStudy,
+  workflowsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]
        npm run bench -- report [--quick]
+       npm run bench -- publish
        npm run bench -- <study> [--quick] [--json] [--strict] [--data <folder>] [--seed <n>]
+
+  report   writes bench/report/index.html and report.md from the last results
+  publish  takes over complete results for the tables that the pages quote, and writes them again
 
   --quick  fewer repetitions: shows that it runs, not what it costs
   --json   the last line printed is one JSON object with every figure
@@ -109,6 +121,11 @@ function printTable(cells: readonly Cell[]): void {
 
 function printReport(quick: boolean): void {
   console.log(`\nreport: ${writeReport(gatherEntries(STUDIES, quick)).join(', ')}`);
+}
+
+function publish(): void {
+  const published = mergePublished(readPublished(), gatherEntries(STUDIES, false));
+  console.log(`written: ${[writePublished(published), ...rewritePages(published)].join(', ')}`);
 }
 
 /** Runs one study and writes down how it ended. What it failed with is thrown again. */
@@ -272,6 +289,7 @@ const [study] = chosen;
 if (values.help || name === undefined) console.log(USAGE);
 else if (name === 'list') printList();
 else if (name === 'report') printReport(quick);
+else if (name === 'publish') publish();
 else if (chosen.includes(undefined) || (name !== 'all' && others.length > 0)) {
   console.error(
     `There is no study "${wanted.find((_, index) => chosen[index] === undefined) ?? wanted.join(' ')}". These exist:`,

@@ -69,6 +69,15 @@ export class RawRecords {
   }
 }
 
+/** The runs of a study that finished; undefined where it keeps none or was interrupted since. */
+export function readRaw(study: string, quick: boolean): readonly RawRecord[] | undefined {
+  const file = join(resultsFolder(), 'raw', `${study}${quick ? '-quick' : ''}.jsonl`);
+  if (!existsSync(file)) return undefined;
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  const records = lines.map((line) => JSON.parse(line) as RawRecord);
+  return records.at(-1)?.run === 'finished' ? records.slice(1, -1) : undefined;
+}
+
 /**
  * Digest of what decides a study's figures: the project's code, the versions of its dependencies
  * and of Node.js, the `inputs`, which are files by path, and the `options`.

@@ -20,7 +20,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }
 
-export type { AgentConfig } from './access/configuration.ts';
+export type { AgentConfig, UpstreamConfig, UpstreamTool } from './access/configuration.ts';
 export { defineConfig, fromEnvironment } from './cli/config.ts';
 export {
   type Approver,

@@ -1,4 +1,6 @@
+import type { RawRecord } from '../raw.ts';
 import type { StudyResult, WrittenCell } from '../results.ts';
+import type { Tone } from './charts.ts';
 
 /** What a figure says. A figure with neither target nor expectation is only reported. */
 export type Verdict =
@@ -15,6 +17,13 @@ export const VERDICTS: readonly Verdict[] = [
   'MISSES ITS TARGET',
   'reported',
 ];
+
+/** How each verdict is coloured, in the order of {@link VERDICTS}. */
+export const TONES: readonly Tone[] = ['good', 'bad', 'fair', 'bad', 'plain'];
+
+export function toneOf(cell: WrittenCell): Tone {
+  return TONES[VERDICTS.indexOf(verdictOf(cell))] ?? 'plain';
+}
 
 /**
  * Judged from the figure and its target once more: a study that called its own failure a success is
@@ -56,6 +65,8 @@ export interface Entry {
   readonly result: StudyResult | undefined;
   /** Whether the code has changed since. */
   readonly isStale: boolean;
+  /** The runs behind its figures; absent where it keeps none or did not finish. */
+  readonly raw?: { readonly records: readonly RawRecord[] } | undefined;
 }
 
 /** The figures of a study; none where it was not run or failed. */
@@ -70,6 +81,14 @@ export function stateOf({ result, isStale }: Entry): string {
   if ('failed' in result) return `FAILED: ${result.failed}`;
   const quick = result.context.quick ? 'quick: too few repetitions to quote' : 'complete';
   return isStale ? `${quick}; the code has changed since` : quick;
+}
+
+/** The same for a narrow column. */
+export function shortStateOf({ result, isStale }: Entry): string {
+  if (result === undefined || 'notRun' in result) return 'not run';
+  if ('failed' in result) return 'FAILED';
+  const quick = result.context.quick ? 'quick' : 'complete';
+  return isStale ? `${quick}, older code` : quick;
 }
 
 export function countVerdicts(entry: Entry): ReadonlyMap<Verdict, number> {

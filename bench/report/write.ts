@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fingerprintOf, resultsFolder } from '../raw.ts';
+import { fingerprintOf, readRaw, resultsFolder } from '../raw.ts';
 import { readResult } from '../results.ts';
 import type { Study } from '../study.ts';
 import { renderMarkdown } from './markdown.ts';
@@ -23,7 +23,10 @@ export function gatherEntries(
   const code = fingerprintOf([]);
   return studies.map(({ name, about }) => {
     const result = readResult(name, quick) ?? readResult(name, !quick);
-    return { name, about, result, isStale: result !== undefined && result.context.code !== code };
+    const isStale = result !== undefined && result.context.code !== code;
+    const records = result === undefined ? undefined : readRaw(name, result.context.quick);
+    const raw = records === undefined ? undefined : { records };
+    return { name, about, result, isStale, raw };
   });
 }
 

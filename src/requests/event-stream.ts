@@ -132,12 +132,24 @@ export class EventStream {
     const { signal } = this.#stopping;
     this.#started = this.#read(() => {});
     await this.#started;
+    // What this process does is told at once; what others do, at the next look.
+    let wake = () => {};
+    let isDue = false;
+    const unwatch = this.#requests.watch(() => {
+      isDue = true;
+      wake();
+    });
     while (!signal.aborted) {
-      await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+      const waking = new AbortController();
+      wake = () => waking.abort();
+      const either = AbortSignal.any([signal, waking.signal]);
+      if (!isDue) await sleep(POLL_MS, undefined, { signal: either }).catch(() => {});
+      isDue = false;
       await this.#read((event) => {
         for (const tell of this.#listeners) tell(event);
       });
     }
+    unwatch();
   }
 
   /** Reads on from where it was; the next round tries again if the store cannot be read. */

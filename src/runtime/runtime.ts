@@ -1,4 +1,4 @@
-import type { AgentConfig } from '../access/configuration.ts';
+import type { AgentConfig, UpstreamConfig } from '../access/configuration.ts';
 import type { ConsoleConfig } from '../console/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
@@ -101,6 +101,8 @@ export interface RuntimeConfig {
   readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
+  /** Other MCP servers that agents reach through `effectmatch mcp`, with what each tool does. */
+  readonly upstreams?: Readonly<Record<string, UpstreamConfig>>;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { fingerprintOf } from '../../bench/raw.ts';
+import { fingerprintOf, RawRecords } from '../../bench/raw.ts';
 import { verdictOf } from '../../bench/report/verdict.ts';
 import { gatherEntries, writeReport } from '../../bench/report/write.ts';
 import { describeContext, writeResult } from '../../bench/results.ts';
@@ -41,6 +41,13 @@ finish('cost', [
   atMost('nothing was measured', Number.NaN, 'ms', 1),
 ]);
 finish('information', [exactly('pairs', 6, 'pairs', 6)], true);
+const records = new RawRecords('cost', []);
+await records.run('state|travel/one', async () => ({
+  direct: [1, 2, 3],
+  held: [2, 4, 9],
+  bare: [],
+}));
+records.finish();
 writeResult({ study: 'backends', context: context(false), notRun: 'there is no <data>' });
 writeResult({ study: 'recovery', context: context(false), failed: 'it broke <here>' });
 
@@ -126,14 +133,33 @@ test('the page is well-formed, needs nothing beside itself, and runs nothing', (
     -1,
     'nothing that looks like a tag is left',
   );
-  assert.doesNotMatch(html, /<script|<link|<img|<iframe| src=| href=|url\(|@import|https?:/);
-  assert.equal(html.match(/<svg/g)?.length, 4, 'overview, wrong commits, ratios, growth');
+  assert.doesNotMatch(html, /<script|<link|<img|<iframe| src=|url\(|@import|https?:/);
+  for (const [, target = ''] of html.matchAll(/ href="([^"]*)"/g))
+    assert.match(target, /^#|^\.\.\/results\//, 'a link leads into the page or to our own records');
+  assert.equal(html.match(/<svg/g)?.length, 3, 'wrong commits, times of tasks, growth');
   assert.match(html, /prefers-color-scheme: dark/);
   assert.match(html, /@media print/);
   assert.ok(
     markdown.includes(`'q' \\| pipe | 9 runs | 9 | = 9 |`),
     'a pipe in a name ends no column',
   );
+});
+
+test('what a reader takes away first is counted from the figures', () => {
+  const tiles = html.slice(html.indexOf('class="tiles"'), html.indexOf('</header>'));
+  assert.match(tiles, /class="tile bad"><b>2 of 3<\/b><span>counts of the paper reproduced/);
+  assert.match(tiles, /class="tile bad"><b>2 of 4<\/b><span>targets of our own met/);
+  assert.match(tiles, /class="tile bad"><b>36 → 1<\/b><span>wrong results committed/);
+  assert.match(tiles, /<b>3 of 6<\/b><span>studies run, 1 of them only quickly/);
+});
+
+test('plots show the recorded samples, and populations the recorded runs', () => {
+  assert.match(html, /<title>held: median 4.00, p95 9.00 ms, 3 samples<\/title>/);
+  assert.match(html, /<title>EffectMatch: 1, paper 0<\/title>/);
+  const row = html.split('<tr>').find((one) => one.includes('Cost of an execution')) ?? '';
+  assert.match(row, />1080<\/td><td class="number">6</, 'three samples of each side');
+  assert.match(html, /href="\.\.\/results\/raw\/cost\.jsonl">1 raw records</);
+  assert.match(html, /<code>npm run bench -- cost --seed 42<\/code>/);
 });
 
 test('a complete result is shown before a quick one, unless the quick one is asked for', () => {

@@ -1,0 +1,233 @@
+import { type Markup, markup, NOTHING } from './markup.ts';
+
+/** Drawn at this width; a narrow screen scrolls the figure and not the page. */
+const WIDTH = 860;
+const LABELS = 250;
+const FOOT = 34;
+
+/** How a value is meant: the class that colours it. */
+export type Tone = 'good' | 'fair' | 'bad' | 'warn' | 'plain';
+
+export interface Bar {
+  /** Position of its condition in the legend; decides the colour. */
+  readonly series: number;
+  readonly value: number;
+  readonly paper: number | undefined;
+}
+
+/** Counts as bars, one group per fault and one bar per condition; the paper's count is a stroke. */
+export function plotBars(
+  title: string,
+  legend: readonly string[],
+  groups: readonly { readonly name: string; readonly bars: readonly Bar[] }[],
+): Markup {
+  const bars = groups.flatMap((group) => group.bars);
+  if (bars.length === 0) return NOTHING;
+  const most = Math.max(1, ...bars.flatMap(({ value, paper }) => [value, paper ?? 0]));
+  const at = (value: number) => round((value / most) * (WIDTH - LABELS - 60));
+  let y = 0;
+  const drawn = groups.map((group) => {
+    const top = y;
+    const rows = group.bars.map((bar) => {
+      const row = oneBar(bar, y, at, legend[bar.series] ?? '');
+      y += 13;
+      return row;
+    });
+    const label = rowLabel(group.name, (top + y) / 2);
+    y += 9;
+    return markup`${label}${rows}<line class="rule" x1="0" x2="${WIDTH}" y1="${y - 5}" y2="${y - 5}"/>`;
+  });
+  return frame(title, [markup`<g>${drawn}</g>`], y, legend);
+}
+
+function oneBar(bar: Bar, y: number, at: (value: number) => number, name: string): Markup {
+  const { series, value, paper } = bar;
+  const stroke =
+    paper === undefined
+      ? NOTHING
+      : markup`<line class="paper" x1="${LABELS + at(paper)}" x2="${LABELS + at(paper)}" y1="${y}" y2="${y + 12}"/>`;
+  const end = LABELS + at(Math.max(value, paper ?? 0)) + 6;
+  const told = paper === undefined ? `${name}: ${value}` : `${name}: ${value}, paper ${paper}`;
+  return markup`<rect class="s${series}" x="${LABELS}" y="${y + 1}" width="${Math.max(at(value), 1)}" height="10"><title>${told}</title></rect>${stroke}<text class="small" x="${end}" y="${y + 10}">${value}</text>`;
+}
+
+export interface Square {
+  readonly text: string;
+  readonly tone: Tone;
+  readonly told: string;
+}
+
+/** A grid of judged cells: a mechanism, a crash or a scenario by what was asked of it. */
+export function plotMatrix(
+  title: string,
+  columns: readonly string[],
+  rows: readonly { readonly name: string; readonly squares: readonly (Square | undefined)[] }[],
+): Markup {
+  if (rows.length === 0) return NOTHING;
+  const wide = (WIDTH - LABELS) / columns.length;
+  const longest = Math.max(
+    ...rows.flatMap(({ squares }) => squares.map((square) => square?.text.length ?? 0)),
+  );
+  const high = longest > lettersIn(wide) ? 34 : 24;
+  const head = columns.some((column) => column !== '') ? 34 : 4;
+  const heads = columns.map(
+    (column, index) =>
+      markup`<text class="small" text-anchor="middle" x="${round(LABELS + (index + 0.5) * wide)}" y="${head - 14}">${wrap(column, wide, LABELS + (index + 0.5) * wide)}</text>`,
+  );
+  const drawn = rows.map(({ name, squares }, row) => {
+    const y = head + row * high;
+    const cells = squares.map((square, index) =>
+      square === undefined ? NOTHING : oneSquare(square, LABELS + index * wide, y, wide, high),
+    );
+    return markup`${rowLabel(name, y + high / 2)}${cells}`;
+  });
+  return frame(title, [...heads, ...drawn], head + rows.length * high);
+}
+
+function oneSquare(square: Square, x: number, y: number, wide: number, high: number): Markup {
+  const { text, tone, told } = square;
+  return markup`<rect class="cell ${tone}" x="${round(x + 1)}" y="${y + 1}" width="${round(wide - 2)}" height="${high - 2}" rx="3"><title>${told}</title></rect><text class="small" text-anchor="middle" x="${round(x + wide / 2)}" y="${y + high / 2 + 4}">${wrap(text, wide, x + wide / 2)}</text>`;
+}
+
+/** On two lines, where one is too narrow for it. */
+function wrap(text: string, wide: number, x: number): Markup {
+  const fits = lettersIn(wide);
+  const space = text.lastIndexOf(' ', fits);
+  if (text.length <= fits || space < 0) return markup`${shorten(text, fits)}`;
+  const [first, second] = [text.slice(0, space), text.slice(space + 1)];
+  return markup`<tspan x="${round(x)}" dy="-6">${first}</tspan><tspan x="${round(x)}" dy="12">${shorten(second, fits)}</tspan>`;
+}
+
+function lettersIn(wide: number): number {
+  return Math.floor(wide / 5.9);
+}
+
+export interface Spread {
+  readonly series: number;
+  readonly samples: readonly number[];
+}
+
+/** Distributions on a logarithmic axis: 5th to 95th percentile, quartiles and median. */
+export function plotSpreads(
+  title: string,
+  unit: string,
+  legend: readonly string[],
+  rows: readonly { readonly name: string; readonly spreads: readonly Spread[] }[],
+): Markup {
+  const all = rows.flatMap((row) => row.spreads.flatMap(({ samples }) => samples));
+  if (all.length === 0 || all.some((value) => !(value > 0))) return NOTHING;
+  const axis = logarithmic(all, LABELS, WIDTH - 20);
+  let y = 4;
+  const drawn = rows.map(({ name, spreads }) => {
+    const top = y;
+    const boxes = spreads.map((spread) => {
+      const box = oneSpread(spread, y, axis.at, legend[spread.series] ?? '', unit);
+      y += 11;
+      return box;
+    });
+    const label = rowLabel(name, (top + y) / 2);
+    y += 7;
+    return markup`${label}${boxes}`;
+  });
+  const grid = axis.marks.map(
+    (mark) =>
+      markup`<line class="rule" x1="${axis.at(mark)}" x2="${axis.at(mark)}" y1="0" y2="${y}"/><text class="small" text-anchor="middle" x="${axis.at(mark)}" y="${y + 14}">${mark} ${unit}</text>`,
+  );
+  return frame(title, [...grid, ...drawn], y + 20, legend);
+}
+
+function oneSpread(
+  { series, samples }: Spread,
+  y: number,
+  at: (value: number) => number,
+  name: string,
+  unit: string,
+): Markup {
+  const sorted = [...samples].sort((a, b) => a - b);
+  const of = (q: number) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 1;
+  const [low, left, middle, right, high] = [0.05, 0.25, 0.5, 0.75, 0.95].map((q) => at(of(q)));
+  const told = `${name}: median ${of(0.5).toPrecision(3)}, p95 ${of(0.95).toPrecision(3)} ${unit}, ${samples.length} samples`;
+  const width = Math.max((right ?? 0) - (left ?? 0), 1);
+  return markup`<g class="l${series}"><title>${told}</title><line x1="${low ?? 0}" x2="${high ?? 0}" y1="${y + 5}" y2="${y + 5}"/><rect class="s${series}" x="${left ?? 0}" y="${y + 1}" width="${round(width)}" height="8"/><line class="middle" x1="${middle ?? 0}" x2="${middle ?? 0}" y1="${y}" y2="${y + 10}"/></g>`;
+}
+
+export interface Line {
+  readonly name: string;
+  readonly points: readonly { readonly x: number; readonly y: number }[];
+}
+
+/** Lines on logarithmic axes. A line of one point, such as the paper's, is a hollow mark. */
+export function plotLines(
+  title: string,
+  axes: { readonly x: string; readonly y: string },
+  lines: readonly Line[],
+): Markup {
+  const all = lines.flatMap(({ points }) => points);
+  if (all.length < 2 || all.some(({ x, y }) => !(x > 0 && y > 0))) return NOTHING;
+  const [height, left] = [250, 70];
+  const xs = all.map(({ x }) => x);
+  const ys = all.map(({ y }) => y);
+  const across = logarithmic(xs, left, WIDTH - 40);
+  const up = logarithmic(ys, height - 30, 10);
+  const grid = [
+    ...across.marks.map(
+      (mark) =>
+        markup`<line class="rule" x1="${across.at(mark)}" x2="${across.at(mark)}" y1="10" y2="${height - 30}"/><text class="small" text-anchor="middle" x="${across.at(mark)}" y="${height - 16}">${mark}</text>`,
+    ),
+    ...up.marks.map(
+      (mark) =>
+        markup`<line class="rule" x1="${left}" x2="${WIDTH - 40}" y1="${up.at(mark)}" y2="${up.at(mark)}"/><text class="small" text-anchor="end" x="${left - 6}" y="${up.at(mark) + 4}">${mark}</text>`,
+    ),
+    markup`<text class="small" text-anchor="middle" x="${WIDTH / 2}" y="${height}">${axes.x}</text>`,
+  ];
+  const drawn = lines.map(({ name, points }, series) => {
+    const marks = points.map(
+      ({ x, y }) =>
+        markup`<circle class="${points.length === 1 ? 'hollow' : 'full'}" cx="${across.at(x)}" cy="${up.at(y)}" r="4"><title>${name}: ${x}, ${y.toPrecision(3)} ${axes.y}</title></circle>`,
+    );
+    const path = points.map(({ x, y }) => `${across.at(x)},${up.at(y)}`).join(' ');
+    return markup`<g class="l${series}"><polyline points="${path}"/>${marks}</g>`;
+  });
+  const legend = lines.map(({ name }) => name);
+  return frame(`${title} (${axes.y})`, [...grid, ...drawn], height + 6, legend);
+}
+
+/** An axis from one round value to another: 1, 2 or 5 times a power of ten. */
+function logarithmic(values: readonly number[], from: number, to: number) {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const first = Math.floor(Math.log10(least));
+  const decades = Math.ceil(Math.log10(most)) - first + 1;
+  const steps = Array.from({ length: decades }, (_, index) =>
+    [1, 2, 5].map((digit) => Number((digit * 10 ** (first + index)).toPrecision(1))),
+  ).flat();
+  const low = steps.findLast((step) => step <= least) ?? least;
+  const high = steps.find((step) => step >= most && step > low) ?? most;
+  const inside = steps.filter((step) => step >= low && step <= high);
+  const tens = inside.filter((step) => Number.isInteger(Math.round(Math.log10(step) * 1e9) / 1e9));
+  const at = (value: number) =>
+    round(from + (Math.log10(value / low) / Math.log10(high / low)) * (to - from));
+  return { at, marks: inside.length > 8 ? tens : inside };
+}
+
+function rowLabel(name: string, middle: number): Markup {
+  return markup`<text x="0" y="${round(middle + 4)}">${shorten(name, 38)}<title>${name}</title></text>`;
+}
+
+function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, Math.max(1, length - 1))}…` : text;
+}
+
+function frame(
+  title: string,
+  content: readonly Markup[],
+  height: number,
+  legend: readonly string[] = [],
+): Markup {
+  const keys = legend.map((name, series) => markup`<span class="key k${series}">${name}</span>`);
+  const key = keys.length === 0 ? NOTHING : markup`<p class="legend">${keys}</p>`;
+  return markup`<figure><figcaption>${title}</figcaption>${key}<div class="plot"><svg role="img" aria-label="${title}" viewBox="0 0 ${WIDTH} ${Math.max(round(height), FOOT)}">${content}</svg></div></figure>`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,148 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { findPublished, type PublishedStudy } from '../published.ts';
+import { isBad, showValue, verdictOf } from './verdict.ts';
+
+/** The pages with tables that are made from published figures. */
+export const QUOTING_PAGES = ['docs/evaluation.md', 'docs/comparison.md'];
+
+const BLOCK = /(<!-- figures: ([\w-]+) -->\n)[\s\S]*?(<!-- end of figures -->)/g;
+
+/** The page with its tables made again. */
+export function renewTables(page: string, published: readonly PublishedStudy[]): string {
+  return page.replace(BLOCK, (_, head: string, name: string, foot: string) => {
+    const render = TABLES[name];
+    if (render === undefined) throw new Error(`there is no table of figures called ${name}`);
+    return `${head}\n${render(published)}\n\n${foot}`;
+  });
+}
+
+/** Writes every quoting page again. */
+export function rewritePages(published: readonly PublishedStudy[]): readonly string[] {
+  for (const file of QUOTING_PAGES)
+    writeFileSync(file, renewTables(readFileSync(file, 'utf8'), published));
+  return QUOTING_PAGES;
+}
+
+const TABLES: {
+  readonly [name: string]: (published: readonly PublishedStudy[]) => string;
+} = { runs: listRuns, missed: listMissed, measured: listMeasured };
+
+function table(rows: readonly (readonly string[])[]): string {
+  const [head = [], ...others] = rows;
+  const lines = [head, head.map(() => '---'), ...others];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** Which studies the figures come from, and how they compare. */
+function listRuns(published: readonly PublishedStudy[]): string {
+  const rows = published.map(({ study, run, cells }) => {
+    const verdicts = cells.map(verdictOf);
+    const count = (...wanted: readonly string[]) =>
+      String(verdicts.filter((verdict) => wanted.includes(verdict)).length);
+    return [
+      `\`${study}\``,
+      run === null ? 'taken over from an older run' : run.at.slice(0, 10),
+      count('matches the paper'),
+      count('DIFFERS FROM THE PAPER'),
+      count('meets its target'),
+      count('MISSES ITS TARGET'),
+    ];
+  });
+  const head = ['study', 'run', 'as the paper', 'not as the paper', 'target met', 'target missed'];
+  return table([head, ...rows]);
+}
+
+/** Every figure that is not what it should be. */
+function listMissed(published: readonly PublishedStudy[]): string {
+  const rows = published.flatMap(({ study, cells }) =>
+    cells
+      .filter((cell) => isBad(verdictOf(cell)))
+      .map(({ name, value, unit, target = '' }) => [
+        `\`${study}\``,
+        name.replaceAll('|', ','),
+        `${showValue(value)} ${unit}`.trim(),
+        target,
+      ]),
+  );
+  return rows.length === 0 ? 'None.' : table([['study', 'figure', 'ours', 'target'], ...rows]);
+}
+
+interface MeasuredRow {
+  readonly what: string;
+  readonly study: string;
+  /** Names of figures, whose values are added; a text stands for itself. */
+  readonly without: readonly string[] | string;
+  readonly within: readonly string[];
+  /** By how much the values are divided: microseconds are told as milliseconds. */
+  readonly per?: number;
+}
+
+const HIDDEN = ['hidden extra write', 'missing row', 'altered value'];
+const faultsOf = (condition: string) =>
+  HIDDEN.map((fault) => `(a) ${condition}: ${fault}, wrong commit`);
+
+const MEASURED: readonly MeasuredRow[] = [
+  {
+    what: 'hidden extra, missing or altered writes that become durable, in 27 runs of 3 database tasks',
+    study: 'public-outcomes',
+    without: faultsOf('direct'),
+    within: faultsOf('EffectMatch'),
+  },
+  {
+    what: 'dropped writes that become durable, in 206 tool tasks run three times',
+    study: 'public-outcomes',
+    without: ['(c) direct: omit, wrong commit'],
+    within: ['(c) EffectMatch: omit, wrong commit'],
+  },
+  {
+    what: 'clean runs of the same tasks that commit, of 618',
+    study: 'public-outcomes',
+    without: ['(c) direct: clean, right state'],
+    within: ['(c) EffectMatch: clean, right state'],
+  },
+  {
+    what: 'killed between commit and verdict: dependent work released once, of 90',
+    study: 'recovery',
+    without: '',
+    within: ['exit after state save, before terminal: released once, after our recovery'],
+  },
+  {
+    what: 'five changed rows on SQLite, ms',
+    study: 'sqlite-cost',
+    without: ['plain durable transaction, median'],
+    within: ['protected execution, median'],
+    per: 1000,
+  },
+  {
+    what: 'five changed rows on PostgreSQL with fresh surveys of the boundary, relative to a plain transaction',
+    study: 'pg-cost',
+    without: '1',
+    within: ['1 client: certified, SQLite ledger over direct'],
+  },
+  {
+    what: 'time added on PostgreSQL with 1,000,000 rows, relative to 1,000 rows',
+    study: 'pg-cost',
+    without: '',
+    within: ['time added at 1000000 rows over 1000'],
+  },
+  {
+    what: 'throughput of 32 clients that share two cores with the server, relative to direct access',
+    study: 'pg-cost',
+    without: '1',
+    within: ['32 clients: certified, SQLite ledger, of direct'],
+  },
+];
+
+function listMeasured(published: readonly PublishedStudy[]): string {
+  const rows = MEASURED.map(({ what, study, without, within, per = 1 }) => {
+    const show = (names: readonly string[]) => {
+      const found = names.map((name) => findPublished(published, study, name)?.value ?? null);
+      if (found.some((value) => value === null)) return 'not run';
+      const sum = found.reduce<number>((total, value) => total + (value ?? 0), 0);
+      return showValue(sum / per);
+    };
+    const before = typeof without === 'string' ? without : show(without);
+    return [what, before, show(within), `\`npm run bench -- ${study}\``];
+  });
+  return table([['what', 'without', 'with EffectMatch', 'reproduce'], ...rows]);
+}

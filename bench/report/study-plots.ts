@@ -1,0 +1,291 @@
+import type { WrittenCell } from '../results.ts';
+import {
+  type Line,
+  plotBars,
+  plotLines,
+  plotMatrix,
+  plotSpreads,
+  type Square,
+  type Tone,
+} from './charts.ts';
+import { type Markup, markup, NOTHING } from './markup.ts';
+import { cellsOf, type Entry, showValue, toneOf } from './verdict.ts';
+
+/** The plots of a study, from its figures and raw records; none where a table says as much. */
+export function plotsOf(entry: Entry): Markup {
+  const draw = PLOTS[entry.name];
+  return draw === undefined || cellsOf(entry).length === 0 ? NOTHING : draw(entry);
+}
+
+const PLOTS: { readonly [study: string]: (entry: Entry) => Markup } = {
+  'public-outcomes': plotOutcomes,
+  ablations: plotAblations,
+  'more-ablations': plotAblations,
+  'mechanism-matrix': plotMechanisms,
+  boundary: plotBoundary,
+  recovery: plotRecovery,
+  crashes: plotCrashes,
+  cost: plotCost,
+  'pg-cost': plotThroughput,
+  'mariadb-cost': plotThroughput,
+  compare: plotCompare,
+  escapes: plotEscapes,
+  peers: plotPeers,
+};
+
+const CONDITIONS = ['direct', 'EffectMatch', 'call-level rules', 'error-reject', 'no comparison'];
+const OUTCOME = /^\(([abc])\) (?!own tools)([^:]+): (.+), wrong commit$/;
+const PARTS: { readonly [part: string]: string } = {
+  a: '3 database tasks',
+  b: '12 business tasks',
+  c: '206 business tasks',
+};
+
+/** Wrong results that were committed, per fault and condition. */
+export function plotOutcomes(entry: Entry): Markup {
+  const groups = new Map<string, { series: number; value: number; paper: number | undefined }[]>();
+  for (const { name, value, paper } of cellsOf(entry)) {
+    const [, part = '', condition = '', fault = ''] = OUTCOME.exec(name) ?? [];
+    const series = CONDITIONS.indexOf(condition);
+    if (series < 0 || value === null) continue;
+    const group = `${PARTS[part]}: ${fault}`;
+    groups.set(group, [...(groups.get(group) ?? []), { series, value, paper }]);
+  }
+  return plotBars(
+    'Wrong results that became durable, in runs. Bars are ours, strokes the paper’s',
+    CONDITIONS,
+    [...groups].map(([name, bars]) => ({
+      name,
+      bars: bars.sort((a, b) => a.series - b.series),
+    })),
+  );
+}
+
+/** Figures whose names have a row and a column in them, as a grid. */
+function gridOf(
+  cells: readonly WrittenCell[],
+  place: (cell: WrittenCell) => readonly [row: string, column: string] | undefined,
+  square: (cell: WrittenCell) => Square,
+) {
+  const columns: string[] = [];
+  const rows = new Map<string, Map<string, Square>>();
+  for (const cell of cells) {
+    const placed = place(cell);
+    if (placed === undefined) continue;
+    const [row, column] = placed;
+    if (!columns.includes(column)) columns.push(column);
+    const squares = rows.get(row) ?? new Map<string, Square>();
+    rows.set(row, squares.set(column, square(cell)));
+  }
+  return {
+    columns,
+    rows: [...rows].map(([name, squares]) => ({
+      name,
+      squares: columns.map((column) => squares.get(column)),
+    })),
+  };
+}
+
+/** Splits a name at the last place where the separator stands. */
+function splitLast(name: string, separator: string): readonly [string, string] | undefined {
+  const at = name.lastIndexOf(separator);
+  return at < 0 ? undefined : [name.slice(0, at), name.slice(at + separator.length)];
+}
+
+/** A count with what it should be. */
+function countSquare(cell: WrittenCell, tone: Tone = toneOf(cell)): Square {
+  const { name, value, target, paper } = cell;
+  const wanted = target?.replace('= ', '');
+  const text = wanted === undefined ? showValue(value) : `${showValue(value)} of ${wanted}`;
+  const told = paper === undefined ? `${name}: ${text}` : `${name}: ${text}; paper ${paper}`;
+  return { text, tone, told };
+}
+
+function plotAblations(entry: Entry): Markup {
+  const { columns, rows } = gridOf(
+    cellsOf(entry),
+    ({ name }) => splitLast(name, ': '),
+    (cell) => {
+      const isAdmitted = cell.name.endsWith('removed, admitted');
+      return countSquare(cell, isAdmitted && toneOf(cell) !== 'bad' ? 'warn' : toneOf(cell));
+    },
+  );
+  return plotMatrix(
+    'One mechanism removed at a time: the full system stops the fault, the reduced one admits it (amber)',
+    columns,
+    rows,
+  );
+}
+
+const CELL = /^(.+) \| ([^|]+): ([^:]+)$/;
+const WRONG = /commit|advance|duplicate|accept/;
+
+function plotMechanisms(entry: Entry): Markup {
+  const { columns, rows } = gridOf(
+    cellsOf(entry),
+    ({ name }) => {
+      const [, row, column] = CELL.exec(name) ?? [];
+      return row === undefined || column === undefined ? undefined : [row, column];
+    },
+    (cell) => {
+      const [, , , label = ''] = CELL.exec(cell.name) ?? [];
+      const good = label === 'exact' || label === 'reject' ? 'good' : 'fair';
+      const tone = WRONG.test(label) ? 'warn' : good;
+      const isMissed = toneOf(cell) === 'bad';
+      const text = isMissed ? `${label}: ${showValue(cell.value)} ${cell.target}` : label;
+      return { text, tone: isMissed ? 'bad' : tone, told: `${cell.name}: ${cell.value} runs` };
+    },
+  );
+  return plotMatrix(
+    'How each scenario ends. Green: right; blue: stopped for a person; amber: a wrong result stands or is built on; red: not as expected',
+    columns,
+    rows,
+  );
+}
+
+const CONSTRUCTION = /^([^:]+): (.+): (passes|is refused)$/;
+
+function plotBoundary(entry: Entry): Markup {
+  const found = cellsOf(entry).flatMap((cell) => {
+    const [, group = '', name = '', end = ''] = CONSTRUCTION.exec(cell.name) ?? [];
+    return name === '' ? [] : [{ group, name, end, cell }];
+  });
+  const groups = [...new Set(found.map(({ group }) => group))];
+  const rows = groups.map((group) => ({
+    name: group,
+    squares: found
+      .filter((one) => one.group === group)
+      .map(({ name, end, cell }): Square => {
+        const tone = toneOf(cell) === 'bad' ? 'bad' : 'good';
+        return { text: name, tone: end === 'passes' ? tone : flip(tone), told: cell.name };
+      }),
+  }));
+  const most = Math.max(1, ...rows.map(({ squares }) => squares.length));
+  const columns = Array.from({ length: most }, () => '');
+  return plotMatrix(
+    'The boundary map. Green: certified and committed; blue: refused, as it must be; red: not as expected',
+    columns,
+    rows,
+  );
+}
+
+function flip(tone: Tone): Tone {
+  return tone === 'bad' ? 'bad' : 'fair';
+}
+
+function plotRecovery(entry: Entry): Markup {
+  const own = cellsOf(entry).filter(({ name }) => !name.startsWith('own tools'));
+  const { columns, rows } = gridOf(
+    own,
+    ({ name }) => splitLast(name, ': '),
+    (cell) => {
+      const wanted = toneOf(cell);
+      return countSquare(cell, wanted !== 'bad' && cell.value === 0 ? 'plain' : wanted);
+    },
+  );
+  return plotMatrix(
+    'Killed at a step, then asked by fresh processes: runs with the state, verdict and release that they must have (grey: none)',
+    columns,
+    rows,
+  );
+}
+
+function plotCrashes(entry: Entry): Markup {
+  const { columns, rows } = gridOf(
+    cellsOf(entry),
+    ({ name }) => splitLast(name, ' | '),
+    (cell) => countSquare(cell),
+  );
+  return plotMatrix('Kills by backend and step', columns, rows);
+}
+
+function plotEscapes(entry: Entry): Markup {
+  const { columns, rows } = gridOf(
+    cellsOf(entry),
+    ({ name }) => splitLast(name, ': '),
+    (cell) => countSquare(cell),
+  );
+  return plotMatrix('Attempts to get past the boundary, by class and ending', columns, rows);
+}
+
+function plotPeers(entry: Entry): Markup {
+  const { columns, rows } = gridOf(
+    cellsOf(entry),
+    ({ name }) => splitLast(name, ': '),
+    (cell) => {
+      const isLeft = cell.value !== 0 && !cell.name.startsWith('EffectMatch');
+      return countSquare(cell, isLeft ? 'warn' : toneOf(cell));
+    },
+  );
+  return plotMatrix(
+    'Wrong results that each lets become durable (amber), of the runs of a case',
+    columns,
+    rows,
+  );
+}
+
+const SIDES = ['direct', 'held', 'barest path'];
+
+/** The recorded samples of a run, where it has them. */
+function samplesOf(record: object, side: string): readonly number[] {
+  const found: unknown = Object.entries(record).find(([name]) => name === side)?.[1];
+  return Array.isArray(found) ? found.filter((one) => typeof one === 'number') : [];
+}
+
+function plotCost(entry: Entry): Markup {
+  const rows = (entry.raw?.records ?? []).flatMap((record) => {
+    const task = /^state\|(.+)$/.exec(record.run)?.[1];
+    if (task === undefined) return [];
+    const spreads = ['direct', 'held', 'bare'].map((side, series) => ({
+      series,
+      samples: samplesOf(record, side),
+    }));
+    return [{ name: task.replace(/^[^/]*\//, ''), spreads }];
+  });
+  const spreads = plotSpreads(
+    'Time of a business task: whiskers from the 5th to the 95th percentile, box of the quartiles, median',
+    'ms',
+    SIDES,
+    rows,
+  );
+  return markup`${spreads}${plotGrowth(cellsOf(entry))}`;
+}
+
+const COMPARISON = /^comparison of (\d+) effects$/;
+
+function plotGrowth(cells: readonly WrittenCell[]): Markup {
+  const found = cells.flatMap(({ name, value, paper }) => {
+    const effects = COMPARISON.exec(name)?.[1];
+    return effects === undefined || value === null ? [] : [{ x: Number(effects), y: value, paper }];
+  });
+  const published = found.flatMap(({ x, paper }) => (paper === undefined ? [] : [{ x, y: paper }]));
+  const lines: Line[] = [{ name: 'ours', points: found }];
+  if (published.length > 0) lines.push({ name: 'paper', points: published });
+  return plotLines('Comparison by the number of effects', { x: 'effects', y: 'ms' }, lines);
+}
+
+function plotCompare(entry: Entry): Markup {
+  const points = cellsOf(entry).flatMap(({ name, value }) => {
+    const effects = /^(\d+) effects$/.exec(name)?.[1];
+    return effects === undefined || value === null ? [] : [{ x: Number(effects), y: value }];
+  });
+  const lines = [{ name: 'from row images to the verdict', points }];
+  return plotLines('Comparison by the number of effects', { x: 'effects', y: 'us' }, lines);
+}
+
+const THROUGHPUT = /^(\d+) clients: (.+)$/;
+
+/** Operations per second by the number of clients, one line for each path. */
+function plotThroughput(entry: Entry): Markup {
+  const lines = new Map<string, { x: number; y: number }[]>();
+  for (const { name, value, unit } of cellsOf(entry)) {
+    const [, clients, path] = THROUGHPUT.exec(name) ?? [];
+    if (path === undefined || unit !== 'op/s' || value === null) continue;
+    lines.set(path, [...(lines.get(path) ?? []), { x: Number(clients), y: value }]);
+  }
+  return plotLines(
+    'Throughput by the number of clients',
+    { x: 'clients', y: 'operations per second' },
+    [...lines].map(([name, points]) => ({ name, points })),
+  );
+}

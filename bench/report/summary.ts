@@ -1,0 +1,62 @@
+import type { Tone } from './charts.ts';
+import { cellsOf, countVerdicts, type Entry, type Verdict } from './verdict.ts';
+
+/** One thing that a reader takes away. */
+export interface Headline {
+  readonly figure: string;
+  readonly words: string;
+  readonly tone: Tone;
+}
+
+/** What the figures say together. A study that was not run adds nothing. */
+export function headlines(entries: readonly Entry[]): readonly Headline[] {
+  const count = (verdict: Verdict) =>
+    entries.reduce((sum, entry) => sum + (countVerdicts(entry).get(verdict) ?? 0), 0);
+  const [same, other] = [count('matches the paper'), count('DIFFERS FROM THE PAPER')];
+  const [met, missed] = [count('meets its target'), count('MISSES ITS TARGET')];
+  const ran = entries.filter((entry) => cellsOf(entry).length > 0).length;
+  const quick = entries.filter(({ result }) => result?.context.quick === true).length;
+  return [
+    {
+      figure: `${same} of ${same + other}`,
+      words: 'counts of the paper reproduced',
+      tone: toneOfCount(same, other),
+    },
+    {
+      figure: `${met} of ${met + missed}`,
+      words: 'targets of our own met',
+      tone: toneOfCount(met, missed),
+    },
+    ...compareWrong(entries),
+    {
+      figure: `${ran} of ${entries.length}`,
+      words: quick === 0 ? 'studies run' : `studies run, ${quick} of them only quickly`,
+      tone: ran === entries.length && quick === 0 ? 'good' : 'plain',
+    },
+  ];
+}
+
+function toneOfCount(right: number, wrong: number): Tone {
+  if (wrong > 0) return 'bad';
+  return right === 0 ? 'plain' : 'good';
+}
+
+const WRONG = /^\([abc]\) (?!own tools)([^:]+): .+, wrong commit$/;
+
+/** Wrong results that became durable in the public tasks, direct and under EffectMatch. */
+function compareWrong(entries: readonly Entry[]): readonly Headline[] {
+  const cells = entries.filter(({ name }) => name === 'public-outcomes').flatMap(cellsOf);
+  const sum = (condition: string) =>
+    cells
+      .filter(({ name }) => WRONG.exec(name)?.[1] === condition)
+      .reduce((total, { value }) => total + (value ?? Number.NaN), 0);
+  if (cells.length === 0) return [];
+  const [direct, ours] = [sum('direct'), sum('EffectMatch')];
+  return [
+    {
+      figure: `${direct} → ${ours}`,
+      words: 'wrong results committed: direct, and under EffectMatch',
+      tone: ours === 0 ? 'good' : 'bad',
+    },
+  ];
+}

@@ -1,0 +1,55 @@
+// Goal: the pages quote the published figures and nothing else, and publishing takes complete runs
+// only. Method: the tables of the real pages are made again and compared; then with one figure
+// changed, which must show; then results of every kind are merged.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { mergePublished, type PublishedStudy, readPublished } from '../../bench/published.ts';
+import { QUOTING_PAGES, renewTables } from '../../bench/report/quoted.ts';
+import { describeContext } from '../../bench/results.ts';
+import { exactly } from '../../bench/study.ts';
+
+const pages = QUOTING_PAGES.map((file) => readFileSync(file, 'utf8'));
+
+test('the pages agree with bench/published.json; "npm run bench -- publish" makes them', () => {
+  const published = readPublished();
+  assert.ok(published.length >= 5);
+  for (const page of pages) {
+    assert.match(page, /<!-- figures: [\w-]+ -->/);
+    assert.equal(renewTables(page, published), page);
+  }
+});
+
+test('a page that says another figure is noticed', () => {
+  const changed = readPublished().map((one): PublishedStudy => {
+    const cells = one.cells.map((cell) => ({ ...cell, value: (cell.value ?? 0) + 1 }));
+    return { ...one, cells };
+  });
+  for (const page of pages) assert.notEqual(renewTables(page, changed), page);
+  const [, comparison = ''] = pages;
+  assert.match(renewTables(comparison, []), /in 27 runs of 3 database tasks \| not run \| not run/);
+});
+
+test('only complete results are published; others leave the older figures', () => {
+  const old: PublishedStudy = { study: 'recovery', run: null, cells: [exactly('x', 1, 'runs', 1)] };
+  const merge = (quick: boolean, end: 'cells' | 'failed' | 'notRun') => {
+    const how = { quick, seed: 1, seeded: null, seconds: 1, code: 'code' };
+    const context = describeContext(how);
+    const cells = [exactly('x', 2, 'runs', 2)];
+    const ends = {
+      cells: { cells },
+      failed: { failed: 'it broke' },
+      notRun: { notRun: 'no data' },
+    };
+    const result = { study: 'recovery', context, ...ends[end] };
+    const [merged] = mergePublished(
+      [old],
+      [{ name: 'recovery', about: '', result, isStale: false }],
+    );
+    return merged?.cells[0]?.value;
+  };
+  assert.equal(merge(false, 'cells'), 2);
+  assert.equal(merge(true, 'cells'), 1);
+  assert.equal(merge(false, 'failed'), 1);
+  assert.equal(merge(false, 'notRun'), 1);
+});
