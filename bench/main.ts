@@ -25,13 +25,16 @@ import { costStudy } from './studies/cost.ts';
 import { heldTasksStudy } from './studies/held-tasks.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
+import { liveAgentsStudy } from './studies/live-agents.ts';
 import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
-import { topologiesStudy } from './studies/not-run.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
+import { serverStudy } from './studies/server.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
+import { topologiesStudy } from './studies/topologies.ts';
+import { workflowsStudy } from './studies/workflows.ts';
 import {
   type Cell,
   DEFAULT_SEED,
@@ -60,7 +63,10 @@ const STUDIES: readonly Study[] = [
   costStudy,
   agentsStudy,
   heldTasksStudy,
+  liveAgentsStudy,
+  serverStudy,
   topologiesStudy,
+  workflowsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]
@@ -77,7 +83,8 @@ const USAGE = `Usage: npm run bench -- list
 interface How {
   readonly quick: boolean;
   readonly data: string | undefined;
-  readonly seed: number;
+  /** As told; a study knows its own otherwise. */
+  readonly seed: number | undefined;
   readonly json: boolean;
   readonly strict: boolean;
 }
@@ -111,7 +118,8 @@ function printReport(quick: boolean): void {
 }
 
 /** Runs one study and writes down how it ended. What it failed with is thrown again. */
-async function runStudy(study: Study, { quick, data, seed, json, strict }: How): Promise<void> {
+async function runStudy(study: Study, { quick, data, json, strict, ...how }: How): Promise<void> {
+  const seed = how.seed ?? study.seed ?? DEFAULT_SEED;
   const started = performance.now();
   const code = fingerprintOf([]);
   const context = () => {
@@ -177,8 +185,7 @@ async function runEverything(
   });
   const start = async (name: string) => {
     const given = [
-      '--seed',
-      String(seed),
+      ...(seed === undefined ? [] : ['--seed', String(seed)]),
       ...(quick ? ['--quick'] : []),
       ...(strict ? ['--strict'] : []),
       ...(data === undefined ? [] : ['--data', data]),
@@ -195,7 +202,8 @@ async function runEverything(
       // A process that was killed wrote nothing, and figures from before it must not stand in the
       // report.
       if (ended === undefined || !('failed' in ended)) {
-        const context = describeContext({ quick, seed, seeded: null, seconds: 0, code });
+        const told = seed ?? DEFAULT_SEED;
+        const context = describeContext({ quick, seed: told, seeded: null, seconds: 0, code });
         writeResult({ study: name, context, failed: message });
       }
       throw new Error(message);
@@ -215,7 +223,7 @@ async function runEverything(
   printReport(quick);
   const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
   console.log(
-    `\nall: ${minutes} min; seed ${seed}; ran ${ran.length}, kept from before ${kept.length}`,
+    `\nall: ${minutes} min; seed ${seed ?? DEFAULT_SEED}; ran ${ran.length}, kept from before ${kept.length}`,
   );
   if (notRun.length > 0) console.log(`not run: ${notRun.join(', ')}`);
   if (failed.length > 0) {
@@ -224,9 +232,10 @@ async function runEverything(
   }
 }
 
-function readSeed(text: string | undefined): number {
-  const seed = Number(text ?? DEFAULT_SEED);
-  if (text?.trim() !== '' && Number.isSafeInteger(seed) && seed >= 0) return seed;
+function readSeed(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seed = Number(text);
+  if (text.trim() !== '' && Number.isSafeInteger(seed) && seed >= 0) return seed;
   console.error(`--seed must be a whole number from 0 on, not "${text}"`);
   process.exit(1);
 }

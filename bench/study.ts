@@ -49,6 +49,8 @@ export interface Study {
    * are never seeded.
    */
   readonly seeded?: string;
+  /** The seed unless told; {@link DEFAULT_SEED} for most. */
+  readonly seed?: number;
   run(options: StudyOptions): Promise<readonly Cell[]>;
 }
 

@@ -123,6 +123,7 @@ const peers = Object.keys(manifest.peerDependencies ?? {})
 /** These need an optional peer, and must say so until it is installed. */
 const NEEDS_PEERS = [
   ...['adapters/mysql', 'adapters/postgres', 'ledger/postgres', 'requests/postgres', 'telemetry'],
+  'workflow/dbos',
 ].map((path) => `${manifest.name}/${path}`);
 const subpaths = Object.keys(manifest.exports)
   .filter((path) => path !== './package.json')

@@ -20,6 +20,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }
 
+export type { AgentConfig, UpstreamConfig, UpstreamTool } from './access/configuration.ts';
 export { defineConfig, fromEnvironment } from './cli/config.ts';
 export {
   type Approver,
@@ -30,13 +31,13 @@ export {
   type SignOptions,
   saveApproverKey,
 } from './crypto/approver.ts';
+export { type Declined, type DeclinerOptions, signDecline } from './crypto/decline.ts';
 export type { Envelope } from './crypto/dsse.ts';
 export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
 export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
-export type { AgentConfig, UpstreamConfig, UpstreamTool } from './mcp/configuration.ts';
 export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';
 export type { Diff } from './protocol/diff.ts';

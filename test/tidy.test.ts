@@ -32,9 +32,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   adapters: ['errors', 'protocol', 'contract', 'crypto', 'backend', 'sqlite', 'postgres', 'http'],
   runtime: ['errors', 'protocol', 'contract', 'crypto', 'ledger'],
   requests: ['errors', 'protocol', 'contract', 'crypto', 'sqlite', 'postgres', 'runtime'],
-  workflow: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
+  workflow: ['errors', 'protocol', 'contract', 'crypto', 'postgres', 'runtime', 'requests'],
   agents: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
-  mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents'],
+  access: ['errors', 'protocol', 'contract', 'runtime', 'requests'],
+  mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents', 'access'],
+  api: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'access'],
   console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
   telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
@@ -60,7 +62,7 @@ test('imports follow the direction of the layers', () => {
           target === 'node-version' ||
           allowed.includes(target) ||
           // Types: the configuration of a deployment names all of these.
-          /^\.\.\/(?:requests|mcp|workflow|console)\/configuration\.ts$/.test(specifier),
+          /^\.\.\/(?:requests|access|workflow|console)\/configuration\.ts$/.test(specifier),
         `${file} must not import ${specifier}`,
       );
       checked += 1;

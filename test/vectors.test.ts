@@ -43,6 +43,7 @@ test('every record kind of the protocol has a vector, and every vector has a kin
     'certificate',
     'checkpoint',
     'claim',
+    'decline',
     'frame',
     'license',
     'manifest',

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { z } from 'zod';
-import { type Answer, policyKey } from '../state-tools/desk.ts';
+import { type Answer, type DeskData, deskFor, policyKey } from '../state-tools/desk.ts';
 import type { Json } from './patch.ts';
 import { readLines, type StateTask, type VariantName } from './state-bench.ts';
 
@@ -68,13 +68,28 @@ export function gatherPolicies(
   return book;
 }
 
+/** Makes what our own tools need for a task, with the policy texts of its domain. */
+export function deskMaker(
+  folder: string,
+  tasks: readonly StateTask[],
+): (task: StateTask) => DeskData {
+  const recorded = loadAnswers(folder);
+  const books = new Map<string, PolicyBook>();
+  return ({ packet }) => {
+    const { domain } = packet;
+    const book = books.get(domain) ?? gatherPolicies(tasks, recorded, domain);
+    books.set(domain, book);
+    return deskFor(packet, book);
+  };
+}
+
 const tool = z.strictObject({
   name: z.string(),
   description: z.string(),
   parameters: z.record(z.string(), json),
   isWrite: z.boolean(),
 });
-const domain = z.strictObject({
+const domainLine = z.strictObject({
   systemPromptTemplate: z.string(),
   maxAgentTurns: z.int(),
   tools: z.array(tool),
@@ -83,15 +98,25 @@ const domain = z.strictObject({
 /** A business tool as it is offered to a model. */
 export type ToolSchema = z.infer<typeof tool>;
 
-export function loadDomains(folder: string): { readonly [domain: string]: z.infer<typeof domain> } {
+export function loadDomains(folder: string): {
+  readonly [domain: string]: z.infer<typeof domainLine>;
+} {
   const text = readFileSync(join(folder, DOMAINS), 'utf8');
-  return z.record(z.string(), domain).parse(JSON.parse(text));
+  return z.record(z.string(), domainLine).parse(JSON.parse(text));
 }
 
+const liveCall = z.object({
+  tool: z.string(),
+  arguments: z.record(z.string(), json),
+  changedState: z.boolean(),
+});
 const liveTask = z.object({
   domain: z.string(),
   taskId: z.string(),
+  userId: z.string(),
   systemPrompt: z.string(),
+  userMessages: z.array(z.string()),
+  calls: z.array(liveCall),
   previews: z.array(z.object({ previewCall: z.int(), confirmingCall: z.int() })),
   confirmationReply: z.object({ needed: z.boolean(), text: z.string().nullable() }),
 });

@@ -1,5 +1,5 @@
 import type { Json } from '../data/patch.ts';
-import type { StateRecord } from '../data/state-bench.ts';
+import type { Packet, StateRecord } from '../data/state-bench.ts';
 
 /** A record that a tool may change. */
 export type Row = { [field: string]: Json };
@@ -19,6 +19,15 @@ export interface DeskData {
   readonly reference: { readonly [kind: string]: readonly StateRecord[] };
   /** Policy texts by the arguments that ask for them. */
   readonly policies: { readonly [asked: string]: Answer };
+  /** The ids of each namespace in the order of the data; a store may keep them in another. */
+  readonly order: { readonly [namespace: string]: readonly string[] };
+}
+
+/** What the tools of a task need. */
+export function deskFor(packet: Packet, policies: DeskData['policies']): DeskData {
+  const { domain, now, reference, initial } = packet;
+  const order = Object.entries(initial).map(([namespace, rows]) => [namespace, Object.keys(rows)]);
+  return { domain, now, reference, policies, order: Object.fromEntries(order) };
 }
 
 /** What a tool works with: the business state, and what the tools of one task remember. */
@@ -37,8 +46,12 @@ export class Desk {
     this.state = state;
   }
 
+  /** The records in the order of the data, then those that calls added. */
   rows(namespace: string): readonly Row[] {
-    return Object.values(this.state[namespace] ?? {});
+    const rows = this.state[namespace] ?? {};
+    const known = this.data.order[namespace] ?? [];
+    const added = Object.keys(rows).filter((id) => !known.includes(id));
+    return [...known, ...added.sort()].flatMap((id) => (rows[id] === undefined ? [] : [rows[id]]));
   }
 
   row(namespace: string, id: Json | undefined): Row | undefined {

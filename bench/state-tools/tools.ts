@@ -1,7 +1,6 @@
 // Our own business tools of the three domains, written from what the benchmark's tools answered.
 import { applyPatch, type PatchStep } from '../data/patch.ts';
-import type { Packet, Snapshot } from '../data/state-bench.ts';
-import type { PolicyBook } from '../data/state-native.ts';
+import type { Snapshot } from '../data/state-bench.ts';
 import {
   type Answer,
   type Arguments,
@@ -30,10 +29,6 @@ export interface ToolKit {
   readonly fault?: { readonly after: number; readonly steps: readonly PatchStep[] };
   /** The state that {@link RESET} brings back. */
   readonly reset?: Snapshot;
-}
-
-export function deskFor({ domain, now, reference }: Packet, policies: PolicyBook): DeskData {
-  return { domain, now, reference, policies };
 }
 
 /** The tools of one task with what they remember from call to call. */

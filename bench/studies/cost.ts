@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { findData } from '../data/folder.ts';
 import { loadStateTasks, STATE_FILES, type StateTask } from '../data/state-bench.ts';
+import { deskMaker, NATIVE_FILES } from '../data/state-native.ts';
 import { RawRecords } from '../raw.ts';
 import {
   atMost,
@@ -30,15 +31,19 @@ async function run({
   seed = DEFAULT_SEED,
   progress,
 }: StudyOptions): Promise<readonly Cell[]> {
-  const folder = findData(data, STATE_FILES);
-  const inputs = STATE_FILES.map((file) => join(folder, file));
+  const files = [...STATE_FILES, ...NATIVE_FILES];
+  const folder = findData(data, files);
+  const inputs = files.map((file) => join(folder, file));
   const raw = new RawRecords(`cost${quick ? '-quick' : ''}`, inputs, seed);
   const size = quick ? QUICK : FULL;
   const all = loadStateTasks(folder);
   const timing = all.filter(({ timing18 }) => timing18);
   const tasks = quick ? oneOfEachDomain(timing) : timing;
+  const how = { raw, draw: drawing(seed), progress };
+  const desk = deskMaker(folder, all);
   const cells = [
-    ...(await measureState(all, tasks, size.state, { raw, draw: drawing(seed), progress })),
+    ...(await measureState(all, tasks, size.state, how)),
+    ...(await measureState(all, tasks, size.state, { ...how, draw: drawing(seed), desk })),
   ];
 
   progress(`PostgreSQL: certification off and on, ${size.certification.pairs} pairs`);

@@ -6,7 +6,9 @@ import type { Step } from '../../src/contract/steps.ts';
 import { findData } from '../data/folder.ts';
 import { MCPMARK_FILES } from '../data/mcpmark.ts';
 import { loadStateTasks, type Snapshot, STATE_FILES, type StateTask } from '../data/state-bench.ts';
+import { deskMaker, NATIVE_FILES } from '../data/state-native.ts';
 import { RawRecords } from '../raw.ts';
+import type { ToolKit } from '../state-tools/tools.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { replayVariant } from './public-outcomes/replay.ts';
@@ -24,6 +26,8 @@ import { type CaseRun, runCase, type Start, starter } from './recovery/case-run.
 import { runDatabaseCases } from './recovery/database.ts';
 
 const REPETITIONS = 5;
+/** The paper's runs of one scenario. */
+const PAPER_RUNS = 90;
 
 interface Scenario {
   readonly name: string;
@@ -37,6 +41,8 @@ interface Scenario {
   };
   /** Releases once our recovery has run, of 90. */
   readonly recovered: number;
+  /** Part of a quick run with our own tools. */
+  readonly quickly?: boolean;
 }
 
 const SCENARIOS: readonly Scenario[] = [
@@ -80,6 +86,7 @@ const SCENARIOS: readonly Scenario[] = [
     exitAt: 'path:terminal-recorded',
     paper: { correct: 35, terminals: 90, releases: 35 },
     recovered: 35,
+    quickly: true,
   },
 ];
 
@@ -110,7 +117,7 @@ async function runScenarios(
   { quick, data, progress }: StudyOptions,
   start: Start,
 ): Promise<readonly Cell[]> {
-  const files = [...STATE_FILES, ...MCPMARK_FILES];
+  const files = [...STATE_FILES, ...NATIVE_FILES, ...MCPMARK_FILES];
   const folder = findData(data, files);
   const raw = new RawRecords(
     `recovery${quick ? '-quick' : ''}`,
@@ -119,27 +126,39 @@ async function runScenarios(
   const all = loadStateTasks(folder);
   const timing = all.filter(({ timing18 }) => timing18);
   const tasks = quick ? oneOfEach(timing) : timing;
-  const repetitions = quick ? 1 : REPETITIONS;
+  const desk = deskMaker(folder, all);
   const cells: Cell[] = [];
   for (const scenario of SCENARIOS) {
-    progress(scenario.name);
-    const runs: CaseRun[] = [];
-    for (const task of tasks) {
-      const prepared = prepareCase(task, all, scenario.variant);
-      for (let repetition = 1; repetition <= repetitions; repetition += 1) {
-        const name = [
-          scenario.name,
-          `${task.packet.domain}/${task.packet.taskId}`,
-          repetition,
-        ].join('|');
-        runs.push(await raw.run(name, () => runTask(start, prepared, scenario.exitAt)));
+    for (const tools of TOOLS) {
+      // The tools are the same every time: recovery's repetitions are those of the recorded calls.
+      const repetitions = quick || tools === 'own' ? 1 : REPETITIONS;
+      if (quick && tools === 'own' && scenario.quickly !== true) continue;
+      progress([scenario.name, ...(tools === 'own' ? ['own tools'] : [])].join(', '));
+      const runs: CaseRun[] = [];
+      for (const task of tasks) {
+        const kit = tools === 'own' ? { desk: desk(task) } : undefined;
+        const prepared = prepareCase(task, all, scenario.variant, kit);
+        for (let repetition = 1; repetition <= repetitions; repetition += 1) {
+          const name = nameRun(scenario, tools, task, repetition);
+          runs.push(await raw.run(name, () => runTask(start, prepared, scenario.exitAt)));
+        }
       }
+      cells.push(...countCases(scenario, runs, { tasks, tools }));
     }
-    cells.push(...countCases(scenario, runs, tasks, quick));
   }
   cells.push(...(await runDatabaseCases(folder, raw, start, { quick, progress })));
   raw.finish();
   return cells;
+}
+
+/** Whether the calls have their recorded consequences, or our own tools run them. */
+type Tools = 'recorded' | 'own';
+const TOOLS: readonly Tools[] = ['recorded', 'own'];
+
+function nameRun(scenario: Scenario, tools: Tools, task: StateTask, repetition: number): string {
+  const { domain, taskId } = task.packet;
+  const name = [scenario.name, `${domain}/${taskId}`, repetition].join('|');
+  return tools === 'own' ? `own tools|${name}` : name;
 }
 
 /** A task whose first write may be left out, and one where that changes the result. */
@@ -159,6 +178,7 @@ function prepareCase(
   task: StateTask,
   all: readonly StateTask[],
   variant: Scenario['variant'],
+  kit: ToolKit | undefined,
 ): Prepared {
   const { domain, initial } = task.packet;
   const reference = task.variants.clean?.final;
@@ -168,6 +188,7 @@ function prepareCase(
     initial,
     calls: replayVariant(task, variant),
     approved: approvedEffects(initial, reference),
+    kit,
   };
   return { reference, execution };
 }
@@ -175,19 +196,23 @@ function prepareCase(
 function countCases(
   scenario: Scenario,
   runs: readonly CaseRun[],
-  tasks: readonly StateTask[],
-  quick: boolean,
+  ran: { readonly tasks: readonly StateTask[]; readonly tools: Tools },
 ): Cell[] {
-  const { name, variant, paper, recovered } = scenario;
+  const { variant, paper, recovered } = scenario;
+  const { tasks } = ran;
+  const name = ran.tools === 'own' ? `own tools, ${scenario.name}` : scenario.name;
   // With fewer tasks, what the recorded flags say: an omission that changes nothing is released as
   // the clean calls are.
   const harmless = tasks.filter(({ variants }) => variants[variant]?.equalsClean === true).length;
-  const expected = (count: number) =>
-    count === 0 ? 0 : count === 90 ? runs.length : (harmless * runs.length) / tasks.length;
+  const expected = (count: number) => {
+    if (count === 0) return 0;
+    return count === PAPER_RUNS ? runs.length : (harmless * runs.length) / tasks.length;
+  };
+  const isWhole = runs.length === PAPER_RUNS;
   const cell = (words: string, value: number, count: number) =>
-    quick
-      ? exactly(`${name}: ${words}`, value, 'runs', expected(count))
-      : reproduced(`${name}: ${words}`, value, 'runs', count);
+    isWhole
+      ? reproduced(`${name}: ${words}`, value, 'runs', count)
+      : exactly(`${name}: ${words}`, value, 'runs', expected(count));
   const count = (holds: (run: CaseRun) => boolean) => runs.filter(holds).length;
   return [
     cell(
@@ -215,7 +240,7 @@ function countCases(
       `${name}: released once, after our recovery`,
       count(({ releasesAfterRecovery }) => releasesAfterRecovery === 1),
       'runs',
-      quick ? expected(recovered) : recovered,
+      isWhole ? recovered : expected(recovered),
     ),
   ];
 }

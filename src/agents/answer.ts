@@ -47,6 +47,8 @@ export interface ToolAnswer {
   readonly diff?: string;
   /** Why it was declined, rejected or refused. */
   readonly detail?: string;
+  /** What an approver asks before answering; `reply_request` answers it. */
+  readonly question?: string;
   readonly code?: ErrorCode;
   /** What to do now, in one sentence. */
   readonly next: string;
@@ -61,6 +63,7 @@ export function answerOf(request: ApprovalRequest): ToolAnswer {
   const { id, state, link, occurrence, detail, rendering, terminal, mode } = request;
   const status = state === 'pending' ? 'approval-required' : state;
   const diff = terminal && diffOfTerminal(terminal);
+  const question = questionIn(request);
   return {
     status,
     request: id,
@@ -70,6 +73,7 @@ export function answerOf(request: ApprovalRequest): ToolAnswer {
     ...(terminal?.kind === 'committed' && committedFields(request, terminal)),
     ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
     ...(detail !== undefined && { detail: cut(detail) }),
+    ...(question !== undefined && { question: cut(question) }),
     next: state === 'approved' && mode === 'on-call' ? CALL_AGAIN : nextOf(status, request),
   };
 }
@@ -178,10 +182,19 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
 /** Another execution under the same license committed it, of which this ledger knew nothing. */
 const DONE_BEFORE = /^(?:already-committed|decided-elsewhere): /;
 
-function nextOf(status: ToolStatus, { id, link, detail = '' }: ApprovalRequest): string {
+/** What was asked back last, unless the agent has replied since. */
+function questionIn({ state, messages = [] }: ApprovalRequest): string | undefined {
+  const last = messages.at(-1);
+  return state === 'pending' && last?.from === 'approver' ? last.text : undefined;
+}
+
+function nextOf(status: ToolStatus, request: ApprovalRequest): string {
+  const { id, link, detail = '' } = request;
   if (status === 'rejected' && DONE_BEFORE.test(detail))
     return 'It was done before, by another execution; do not ask again, and tell a person.';
   if (status !== 'approval-required') return NEXT[status];
+  if (questionIn(request) !== undefined)
+    return `A person asks a question about it; answer with reply_request for request ${id}.`;
   const where = link === undefined ? '' : ` at ${link}`;
   return `A person has to approve it${where}; then call request_status with request ${id}.`;
 }
@@ -238,7 +251,7 @@ export const TOOL_ANSWER_SCHEMA = {
     rows: { type: 'array', items: { type: 'object' } },
     more: { type: 'boolean' },
     ...{ task: text, expiresAt: text, returned: { type: 'array' } },
-    ...{ diff: text, detail: text, code: text, next: text },
+    ...{ diff: text, detail: text, question: text, code: text, next: text },
   },
   required: ['status', 'next'],
   additionalProperties: false,

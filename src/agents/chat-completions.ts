@@ -13,9 +13,12 @@ export interface Endpoint {
   readonly signal?: AbortSignal;
 }
 
+/** A tool as a model is told about it. */
+export type ToolDescription = Pick<AgentTool, 'name' | 'description' | 'inputSchema'>;
+
 /** The model's next message. */
 export async function complete(
-  endpoint: Endpoint & { readonly tools: readonly AgentTool[] },
+  endpoint: Endpoint & { readonly tools: readonly ToolDescription[] },
   messages: readonly ChatMessage[],
 ): Promise<ChatMessage> {
   const { baseUrl, apiKey, model, onText, signal, tools } = endpoint;

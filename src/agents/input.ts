@@ -9,6 +9,7 @@ const MAX_INPUT = 64 * 1024;
 /** What a client may tell its user about tools that read, and about tools that ask. */
 export const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 export const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
+export const SAYING = { readOnlyHint: false, destructiveHint: false, idempotentHint: false };
 /** SQL stays in the database. What an operation reaches depends on its adapter. */
 export const CLOSED = { openWorldHint: false };
 export const OPEN = { openWorldHint: true };

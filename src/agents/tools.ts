@@ -16,6 +16,7 @@ import {
   OPEN,
   READING,
   readInput,
+  SAYING,
   SQL_FIELDS,
   statementOf,
 } from './input.ts';
@@ -111,6 +112,7 @@ export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
     ...(options.taken ?? []).map((taken) => takenTool(options, taken)),
     ...toolsForTasks(options),
     statusTool(options),
+    replyTool(options),
   ];
   const names = tools.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -239,6 +241,27 @@ function statusTool(options: AgentToolsOptions): AgentTool {
           throw invalidInput(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
         const waiting = { waitMs: seconds * 1000, ...(signal && { signal }) };
         return answerOf(await own.wait(id, waiting));
+      }),
+  };
+}
+
+function replyTool(options: AgentToolsOptions): AgentTool {
+  const own = options.requests.forAgent(options.agent);
+  const inputSchema = closedSchema(
+    { request: { type: 'string', maxLength: 64 }, text: { type: 'string', maxLength: 4000 } },
+    ['request', 'text'],
+  );
+  return {
+    name: 'reply_request',
+    description: 'Answers a question that a person asks about a request before deciding it.',
+    inputSchema,
+    annotations: { ...SAYING, ...CLOSED },
+    call: (input) =>
+      answering(options, async () => {
+        const { request: id, text } = readInput(inputSchema, input);
+        if (typeof id !== 'string' || typeof text !== 'string')
+          throw invalidInput('"request" and "text" are texts');
+        return answerOf(await own.reply(id, text));
       }),
   };
 }

@@ -182,6 +182,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`, correct that, then plan and approve again',
   'source-not-allowed':
     "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'not-admitted':
+    'no data was changed, and the license is spent; `effectmatch doctor` shows what changed in the database since the action was submitted',
   'setting-changed':
     'no data was changed, and the license is spent; find the function or trigger that changes the setting named above',
   'setting-refused':

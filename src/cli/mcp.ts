@@ -1,7 +1,7 @@
 import { hasCode } from '../errors.ts';
 import type { Gateways } from '../mcp/gateway.ts';
 import type { AgentServers } from '../mcp/server.ts';
-import { newToken } from '../mcp/token.ts';
+import type { Requests } from '../requests/requests.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -20,7 +20,6 @@ agents: {
     operations: ['pay-invoice'], // tools; each call waits for an approval
     sql: ['books'],              // guarded SQL: sql_books
     read: ['books'],             // read_books
-    token: 'sha256:…',           // for --http; --new-token makes one
   },
 },`;
 /** Clients start it in a folder of theirs, so it is named by where it is installed. */
@@ -52,16 +51,11 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
       about: 'list the tools of an upstream server of the configuration, with their digests',
       excludes: ['agent', 'http', 'run'],
     },
-    'new-token': {
-      about: "print a new token for an agent, and the digest for the configuration's `token`",
-      excludes: ['agent', 'http', 'run', 'config', 'classify'],
-    },
     ...CONFIG_FLAG,
   },
   examples: [
     'effectmatch mcp --agent billing-agent',
     'effectmatch mcp --http 8765',
-    'effectmatch mcp --new-token',
     'effectmatch mcp --classify docs',
   ],
   blocks: [
@@ -94,7 +88,6 @@ args = ["mcp", "--agent", "billing-agent",
     },
   ],
   async run(args, output) {
-    if (args.has('new-token')) return printToken(output);
     const classified = args.value('classify');
     if (classified !== undefined) return await listTools(args, classified, output);
     const port = args.count('http', 0);
@@ -123,7 +116,7 @@ args = ["mcp", "--agent", "billing-agent",
       await served.serveAgentOnStdio(servers, agent, { signal: ending, onError });
       return EXIT.done;
     }
-    demandToken(servers);
+    await demandToken(servers, opened.requests);
     const listening = await served.listenHttp(servers, { port, onError });
     output.document({ url: listening.url });
     output.line(`listening on ${listening.url}`);
@@ -132,15 +125,6 @@ args = ["mcp", "--agent", "billing-agent",
     return EXIT.done;
   },
 };
-
-function printToken(output: Output): ExitCode {
-  const { token, digest } = newToken();
-  output.document({ token, digest });
-  output.line(`token   ${token}`);
-  output.line(`digest  ${digest}`);
-  output.line('Give the token to the agent; it is not shown again. The digest goes into `token`.');
-  return EXIT.done;
-}
 
 /** The SDK is an optional peer. */
 async function importServer(): Promise<typeof import('../mcp/index.ts')> {
@@ -212,9 +196,11 @@ function chooseAgent(args: Arguments, { agents }: AgentServers): string {
   );
 }
 
-function demandToken({ agents }: AgentServers): void {
+async function demandToken({ agents }: AgentServers, { tokens }: Requests): Promise<void> {
   if ([...agents.values()].some(({ digests }) => digests.length > 0)) return;
-  throw withoutAgents('no agent in the configuration has a `token`');
+  if ((await tokens.tokens()).some(({ kind, holder }) => kind === 'agent' && agents.has(holder)))
+    return;
+  throw withoutAgents('no agent in the configuration has a token');
 }
 
 function withoutAgents(what: string): GuidedError<'ERR_EM_CONFIG_INVALID'> {

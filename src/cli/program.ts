@@ -22,6 +22,7 @@ import { run } from './run.ts';
 import { serve } from './serve.ts';
 import { shadow } from './shadow.ts';
 import { show } from './show.ts';
+import { token } from './token.ts';
 import { types } from './types.ts';
 import { verify } from './verify.ts';
 import { packageVersion } from './version.ts';
@@ -31,7 +32,7 @@ import { workflow } from './workflow.ts';
 const VERBS: readonly Verb[] = [
   ...[demo, init, keygen, types, provision, doctor],
   ...[plan, approve, run, shadow],
-  ...[requests, decline, renew, wait, workflow, serve, mcp],
+  ...[requests, decline, renew, wait, workflow, serve, token, mcp],
   ...[journal, show, continuations, recover, resolve],
   ...[exportReceipts, verify, ledger],
   completionOf(() => VERBS),

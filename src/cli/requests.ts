@@ -1,9 +1,15 @@
+import { resolve } from 'node:path';
+import { loadApproverKey } from '../crypto/approver.ts';
+import { type Declined, signDecline } from '../crypto/decline.ts';
+import { parseProposal } from '../crypto/proposal.ts';
+import type { Proposal } from '../protocol/license.ts';
 import { type ApprovalRequest, isFinal, REQUEST_STATES } from '../requests/request.ts';
 import { openRequests, type Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { loadConfig, openRuntime } from './deployment.ts';
 import { GuidedError } from './fault.ts';
+import { readTextFile, writePrivateFile } from './files.ts';
 import { cut, type Output, printableLine, toneOf } from './output.ts';
 import { printNote, printRendering } from './prompt.ts';
 
@@ -21,17 +27,12 @@ export async function openConfigured(args: Arguments): Promise<OpenedRequests> {
 
 /** The same for a configuration that was loaded. */
 export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedRequests> {
-  if (config.requests === undefined)
-    throw new GuidedError(
-      'ERR_EM_CONFIG_INVALID',
-      'the configuration has no `requests`; nothing was done',
-      "add `requests: { store: 'effectmatch.requests.db' }` to it",
-    );
+  if (config.requests === undefined) throw withoutRequests();
   const runtime = await openRuntime(config);
-  const { operations } = config;
+  const { operations, issuers } = config;
   const requests = await openRequests({
     ...config.requests,
-    runtime,
+    ...{ runtime, issuers },
     ...(operations && { operations }),
   });
   return {
@@ -41,6 +42,15 @@ export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedReque
       await runtime.close();
     },
   };
+}
+
+/** What to do about a configuration that has no place for requests. */
+export function withoutRequests(): GuidedError<'ERR_EM_CONFIG_INVALID'> {
+  return new GuidedError(
+    'ERR_EM_CONFIG_INVALID',
+    'the configuration has no `requests`; nothing was done',
+    "add `requests: { store: 'effectmatch.requests.db' }` to it",
+  );
 }
 
 /** Lists what waits for a person, or shows one request. */
@@ -88,16 +98,24 @@ export const decline: Verb = {
   name: 'decline',
   summary: 'decline a request, with a reason that the agent is told',
   about: `Closes a request that waits for an answer. The agent gets the reason. What was declined is
-never executed; asking again needs another key.`,
+never executed; asking again needs another key. With --key and --out it signs the decline of a
+proposal file and writes it, for the HTTP API; that needs your key and nothing else.`,
   positionals: ['request'],
   flags: {
     reason: { value: 'TEXT', about: 'why; the agent is told' },
-    by: { value: 'NAME', about: 'who declines (default: your user name)' },
+    by: { value: 'NAME', about: 'who declines (default: your user name)', excludes: ['key'] },
+    key: { value: 'FILE', about: 'sign the decline with your key file' },
+    out: { value: 'FILE', about: 'with --key: write the decline of a proposal file here' },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch decline req_1f3a --reason "the invoice is disputed"'],
+  examples: [
+    'effectmatch decline req_1f3a --reason "the invoice is disputed"',
+    'effectmatch decline proposal.json --reason "disputed" --key alice.key.json --out decline.json',
+  ],
   async run(args, output) {
     const reason = args.needed('reason');
+    if (args.has('out')) return await writeDecline(args, reason, output);
+    if (args.has('key')) return await declineSigned(args, reason, output);
     const by = args.value('by') ?? process.env.USER ?? 'operator';
     await using opened = await openConfigured(args);
     const id = await opened.requests.findId(args.first);
@@ -107,6 +125,36 @@ never executed; asking again needs another key.`,
     return EXIT.done;
   },
 };
+
+/** Signs the decline of a proposal that was handed over as a file. */
+async function writeDecline(args: Arguments, reason: string, output: Output): Promise<ExitCode> {
+  const { issuer, privateKey } = loadApproverKey(resolve(args.needed('key')));
+  const text = readTextFile(args.first, 'name a proposal file');
+  const signed = signDecline({ issuer, privateKey }, declinedBy(parseProposal(text), reason));
+  const out = resolve(args.needed('out'));
+  await writePrivateFile(out, [JSON.stringify(signed)], { force: false });
+  output.document({ decline: signed });
+  output.line(`signed  ${out}; send it to /v1/requests/${signed.request}/decline`);
+  return EXIT.done;
+}
+
+/** Signs the decline of a request and answers it. */
+async function declineSigned(args: Arguments, reason: string, output: Output): Promise<ExitCode> {
+  const { issuer, privateKey } = loadApproverKey(resolve(args.needed('key')));
+  await using opened = await openConfigured(args);
+  const { requests } = opened;
+  const { id, proposal } = await requests.get(await requests.findId(args.first));
+  const signed = signDecline({ issuer, privateKey }, declinedBy(proposal, reason));
+  output.document(await requests.declineSigned(id, signed));
+  output.line(`declined  ${id}, signed by ${issuer}; the agent is told: ${printableLine(reason)}`);
+  return EXIT.done;
+}
+
+/** A request is the task of its proposal, and how often it was proposed is the plan's revision. */
+function declinedBy({ draft }: Proposal, reason: string): Declined {
+  const { task, planRevision, approved } = draft;
+  return { request: task, generation: planRevision, approved, reason };
+}
 
 /** Proposes a request again. */
 export const renew: Verb = {

@@ -2,8 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import type { ConsoleApp } from '../console/app.ts';
+import type { CallLog } from '../api/app.ts';
 import { parseIssuerKey } from '../crypto/issuer-key.ts';
+import { EventStream } from '../requests/event-stream.ts';
+import type { Requests } from '../requests/requests.ts';
+import { policyOf } from '../runtime/policy.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -11,23 +14,28 @@ import { GuidedError } from './fault.ts';
 import type { Output } from './output.ts';
 import { catchInterrupt } from './progress.ts';
 import { openRequestsOf } from './requests.ts';
+import { packageVersion } from './version.ts';
 
 const PORT = 8420;
+const MAX_CONNECTIONS = 2048;
+const HEADERS_MS = 15_000;
 
-/** Serves the console to the browser of this machine. */
+/** Serves the console to browsers, and the API to programs. */
 export const serve: Verb = {
   name: 'serve',
-  summary: 'show the inbox of requests in your browser',
+  summary: 'show the inbox of requests in your browser, and serve the HTTP API',
   about: `Serves the console on this machine: what agents ask for as a row diff, what became of it, and
 what an operator has to look after. It executes what is approved while it runs. It has no key:
 you sign in the browser with a passkey or a key that cannot leave it, or with \`effectmatch
 approve\`. The link that it prints signs you in once; Enter prints another, and Ctrl-C ends it.
-A team signs in by the \`console\` of the configuration.`,
+A team signs in by the \`console\` of the configuration. Programs reach the same over HTTP with a
+token of \`effectmatch token\`; /openapi.json describes it.`,
   flags: {
     port: {
       value: 'N',
       about: `the port on this machine (default: ${PORT}); keys in browsers belong to it`,
     },
+    log: { about: 'write one line of JSON per API call to stderr; without values' },
     demo: { about: 'a small shop with agents that ask, in a temporary folder' },
     ...CONFIG_FLAG,
   },
@@ -36,7 +44,8 @@ A team signs in by the \`console\` of the configuration.`,
     const port = args.count('port', 0) ?? (args.has('demo') ? 0 : PORT);
     using demo = args.has('demo') ? temporaryFolder() : undefined;
     const config = demo === undefined ? await loadConfig(args) : await createDemo(demo.path);
-    await serveConsole(config, { port, demoFolder: demo?.path }, output);
+    const isLogged = args.has('log');
+    await serveAll(config, { port, isLogged, demoFolder: demo?.path }, output);
     return EXIT.done;
   },
 };
@@ -51,41 +60,64 @@ async function createDemo(folder: string): Promise<RuntimeConfig> {
   return await createDemoInbox(folder);
 }
 
+/** What the flags say. */
+interface Serving {
+  readonly port: number;
+  readonly isLogged: boolean;
+  readonly demoFolder: string | undefined;
+}
+
+type Handle = (request: Request) => Response | Promise<Response>;
+
 /** Listens until Ctrl-C. */
-async function serveConsole(
-  config: RuntimeConfig,
-  { port, demoFolder }: { port: number; demoFolder: string | undefined },
-  output: Output,
-): Promise<void> {
+async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): Promise<void> {
   const { createConsole } = await import('../console/app.ts');
+  const { createApi, isApiPath } = await import('../api/app.ts');
   const { createAdaptorServer } = await import('@hono/node-server');
   await using opened = await openRequestsOf(config);
   const { runtime, requests } = opened;
-  let app: ConsoleApp | undefined;
-  const fetch = (request: Request) => app?.fetch(request) ?? new Response(null, { status: 503 });
+  let handle: Handle = () => new Response(null, { status: 503 });
+  const fetch = (request: Request) => handle(request);
   using interrupt = catchInterrupt();
-  using listeners = await listenLocally(() => createAdaptorServer({ fetch }), port);
+  using listeners = await listenLocally(() => createAdaptorServer({ fetch }), flags.port);
   const { origin = `http://localhost:${listeners.port}`, people, oidc } = config.console ?? {};
   const adapters = Object.keys(config.adapters);
+  await using events = openEvents(requests);
+  const { stream } = events;
   await using served = createConsole({
-    ...{ runtime, requests, adapters, origin, issuers: issuersOf(config) },
+    ...{ runtime, requests, adapters, origin, issuers: issuersOf(config), events: stream },
+    policy: policyOf(config),
     user: userName(),
     ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
   });
-  app = served;
+  await using api = createApi({
+    ...{ runtime, requests, config, origin, events: stream, version: packageVersion() },
+    ...(flags.isLogged && { log: writeLog }),
+  });
+  handle = (request) => (isApiPath(request) ? api : served).fetch(request);
   requests.start();
   const hasLink = people === undefined;
-  const link = hasLink ? app.createLink() : undefined;
-  output.document({ origin, link: link ?? null });
+  const link = hasLink ? served.createLink() : undefined;
+  const local = `http://127.0.0.1:${listeners.port}`;
+  output.document({ origin, link: link ?? null, listening: local });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
   if (hasLink) output.line(`open this link once to sign in: ${link}`);
-  if (demoFolder !== undefined)
-    output.line(`the demo's key: ${join(demoFolder, 'ap-team.key.json')}`);
+  if (flags.demoFolder !== undefined)
+    output.line(`the demo's key: ${join(flags.demoFolder, 'ap-team.key.json')}`);
   output.line(hasLink ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');
   const printLink = () => output.line(`another link: ${served.createLink()}`);
   if (hasLink && process.stdin.isTTY) process.stdin.on('data', printLink);
   await interrupt.interrupted;
   process.stdin.off('data', printLink).pause();
+}
+
+function openEvents(requests: Requests): AsyncDisposable & { readonly stream: EventStream } {
+  const stream = new EventStream(requests);
+  return { stream, [Symbol.asyncDispose]: () => stream.close() };
+}
+
+function writeLog(entry: CallLog): void {
+  process.stderr.write(`${JSON.stringify(entry)}\n`);
 }
 
 type Listener = ReturnType<typeof import('@hono/node-server').createAdaptorServer>;
@@ -99,6 +131,8 @@ async function listenLocally(
   wished: number,
 ): Promise<Disposable & { readonly port: number }> {
   const [first, second] = [create(), create()];
+  for (const server of [first, second])
+    Object.assign(server, { maxConnections: MAX_CONNECTIONS, headersTimeout: HEADERS_MS });
   first.listen(wished, '127.0.0.1');
   await listening(first, wished);
   const { port } = first.address() as AddressInfo;

@@ -4,16 +4,17 @@ import { bodyLimit } from 'hono/body-limit';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
+import type { Policy } from '../protocol/frame.ts';
+import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import {
   type ConsoleSession,
+  ConsoleSessions,
   isSameWord,
   type Person,
   SECURITY_HEADERS,
-  Sessions,
 } from './access.ts';
-import { EventStream } from './events.ts';
 import { type Html, html } from './html.ts';
 import { type PageOptions, page } from './layout.ts';
 import { addLogin, type ConsoleLogin } from './login.ts';
@@ -34,9 +35,13 @@ export interface ConsoleOptions {
    * under this name.
    */
   readonly user: string;
+  /** Who may approve what: shown beside what is to be approved. */
+  readonly policy?: Policy;
   /** How other people sign in, and who they are; they cannot unless it says. */
   readonly login?: ConsoleLogin;
   readonly clock?: Clock;
+  /** What tells pages about changes, if it is shared with the API; a new one unless said. */
+  readonly events?: EventStream;
 }
 
 /** What a handler knows about the one who asks. */
@@ -46,7 +51,6 @@ export interface Env {
 
 /** What the pages work with. */
 export interface Console extends Required<Omit<ConsoleOptions, 'login'>> {
-  readonly events: EventStream;
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
 }
 
@@ -74,15 +78,18 @@ const TYPES: Readonly<Record<string, string>> = {
 /** The console of a deployment whose requests are open. Dispose of it before the requests. */
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
-  const sessions = new Sessions(user, clock);
-  const events = new EventStream(requests);
+  const sessions = new ConsoleSessions(user, clock);
+  const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
   guard(app, { ...options, clock }, sessions);
-  addPages(app, { ...options, clock, events, show: showWith(requests) });
+  const { policy = { version: 1, issuers: {} } } = options;
+  addPages(app, { ...options, policy, clock, events, show: showWith(requests) });
   return {
     fetch: (request) => app.fetch(request),
     createLink: () => `${origin}/enter/${sessions.createEntry()}`,
-    [Symbol.asyncDispose]: () => events.close(),
+    [Symbol.asyncDispose]: async () => {
+      if (options.events === undefined) await events.close();
+    },
   };
 }
 
@@ -90,7 +97,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 function guard(
   app: Hono<Env>,
   options: ConsoleOptions & { readonly clock: Clock },
-  sessions: Sessions,
+  sessions: ConsoleSessions,
 ): void {
   const { origin, login, issuers, clock } = options;
   const { host } = new URL(origin);
@@ -108,8 +115,9 @@ function guard(
   app.notFound((c) => c.html(bare('Not found', 'There is no such page.'), 404));
   // A name that leads here from elsewhere must not reach what only this address may see.
   app.use(async (c, next) => {
-    if (c.req.header('host') !== host) return c.html(bare('Wrong address', `Open ${origin}`), 421);
-    return await next();
+    if (c.req.header('host') === host) return await next();
+    const place = `${origin}${c.req.path}`;
+    return c.html(bare('Wrong address', html`<p>Open <a href="${place}">${place}</a></p>`), 421);
   });
   for (const name of ASSETS) addAsset(app, name);
   const cookie = sessionCookie(origin);
@@ -122,7 +130,7 @@ function guard(
   };
   addEntry(app, sessions, welcome);
   if (login !== undefined) {
-    app.use('/login/passkey', bodyLimit({ maxSize: MAX_LOGIN }));
+    app.use('/login/passkey', limitBody(MAX_LOGIN));
     addLogin(app, login, {
       ...{ origin, clock, issuers, page: bare },
       welcome: (c, person: Person, to) => welcome(c, sessions.open(person), to),
@@ -130,7 +138,7 @@ function guard(
   }
   demandSession(app, sessions, { cookie, hasLogin: login !== undefined });
   // Only now: the limit keeps a body of unknown length in memory, and strangers must not fill it.
-  app.use(bodyLimit({ maxSize: MAX_BODY }));
+  app.use(limitBody(MAX_BODY));
   demandOwnForm(app, origin);
   app.post('/logout', async (c) => {
     const { everywhere } = await c.req.parseBody();
@@ -140,10 +148,15 @@ function guard(
   });
 }
 
+function limitBody(maxSize: number): ReturnType<typeof bodyLimit> {
+  const words = `Send at most ${maxSize} bytes.`;
+  return bodyLimit({ maxSize, onError: (c) => c.html(bare('Too large', words), 413) });
+}
+
 /** The link that signs in the user of this machine. */
 function addEntry(
   app: Hono<Env>,
-  sessions: Sessions,
+  sessions: ConsoleSessions,
   welcome: (c: Context<Env>, secret: string, to: string) => Response | Promise<Response>,
 ): void {
   app.get('/enter/:entry', (c) => {
@@ -169,7 +182,7 @@ function sessionCookie(origin: string) {
 
 function demandSession(
   app: Hono<Env>,
-  sessions: Sessions,
+  sessions: ConsoleSessions,
   { cookie, hasLogin }: { cookie: ReturnType<typeof sessionCookie>; hasLogin: boolean },
 ): void {
   app.use(async (c, next) => {

@@ -1,5 +1,3 @@
-import type { OidcConfig } from './oidc.ts';
-
 /** The console of a deployment that a team uses, as the configuration says it. */
 export interface ConsoleConfig {
   /**
@@ -24,4 +22,15 @@ export interface PersonConfig {
   readonly issuers?: readonly string[];
   /** Passkeys that sign them in, never the ones that sign licenses. */
   readonly passkey?: string | readonly string[];
+}
+
+/** An identity provider that speaks OpenID Connect. */
+export interface OidcConfig {
+  /** Its address, as its discovery document states it. */
+  readonly issuer: string;
+  readonly clientId: string;
+  /** For a confidential client. Public clients have PKCE alone. */
+  readonly clientSecret?: string;
+  /** Which claim names a person; `email`, which must be verified, unless said otherwise. */
+  readonly claim?: string;
 }

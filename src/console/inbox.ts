@@ -54,6 +54,7 @@ export function stateBadge(state: RequestState): Html {
 export function inbox({ requests, filter, nowMs, next }: InboxPage): Html {
   return html`<h1>Inbox</h1>
 ${filterBar(filter)}
+${bulkLinks(requests)}
 ${requests.length === 0 ? emptyInbox(filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, nowMs))}</ol>`}
 ${next !== undefined && html`<p class="more"><a href="${next}">Older requests</a></p>`}`;
 }
@@ -72,6 +73,29 @@ function filterBar({ state, by, adapter }: InboxFilter): Html {
 <button>Filter</button></form></div>`;
 }
 
+/** Several requests for one operation can be answered together. */
+function bulkLinks(requests: readonly ApprovalRequest[]): Html {
+  const pending = requests.filter(({ state }) => state === 'pending');
+  const groups = [...Map.groupBy(pending, ({ operation }) => operation ?? '')];
+  const links = groups.flatMap(([operation, list]) =>
+    operation === '' || list.length < 2
+      ? []
+      : [
+          html`<a class="chip" href="/bulk/${operation}">Answer ${list.length} × ${operation} together</a> `,
+        ],
+  );
+  return links.length === 0 ? html`` : html`<p class="chips">${links}</p>`;
+}
+
+/** What an approver should know before opening it. */
+function marks({ first, assignedTo, messages = [], state }: ApprovalRequest): Html {
+  if (state !== 'pending') return html``;
+  const last = messages.at(-1);
+  return html`${first && badge('plain', `signed by ${first.license.issuer}, needs a second`)}
+${assignedTo !== undefined && badge('plain', `for ${assignedTo}`)}
+${last && badge('plain', last.from === 'agent' ? 'the agent replied' : 'asked back')}`;
+}
+
 function emptyInbox({ state, by, adapter }: InboxFilter): Html {
   const isNarrow = by !== '' || adapter !== '';
   const what = state === 'pending' && !isNarrow ? 'Nothing waits for an answer.' : 'No requests.';
@@ -85,7 +109,7 @@ function row(request: ApprovalRequest, nowMs: number): Html {
   const said = detail !== undefined ? first(detail) : reason && `says: ${first(reason)}`;
   return html`<li><a class="row" href="/requests/${id}">
 <span class="head">${stateBadge(state)} <b>${operation ?? adapter}</b>
-${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
+${operation !== undefined && html`<span class="aside">in ${adapter}</span>`} ${marks(request)}</span>
 <span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}${waits}</span>
 <span class="what">${headline(request.proposal.approved.effects)}</span>
 <span class="said">${said}</span>

@@ -6,6 +6,5 @@
 import '../node-version.ts';
 
 export { type ConsoleApp, type ConsoleOptions, createConsole } from './app.ts';
-export type { ConsoleConfig, PersonConfig } from './configuration.ts';
+export type { ConsoleConfig, OidcConfig, PersonConfig } from './configuration.ts';
 export type { ConsoleLogin } from './login.ts';
-export type { OidcConfig } from './oidc.ts';

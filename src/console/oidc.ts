@@ -2,17 +2,7 @@ import { createHash, createPublicKey, type JsonWebKey, randomBytes, verify } fro
 import type { WallClock } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
 import { isSameWord } from './access.ts';
-
-/** An identity provider that speaks OpenID Connect. */
-export interface OidcConfig {
-  /** Its address, as its discovery document states it. */
-  readonly issuer: string;
-  readonly clientId: string;
-  /** For a confidential client. Public clients have PKCE alone. */
-  readonly clientSecret?: string;
-  /** Which claim names a person; `email`, which must be verified, unless said otherwise. */
-  readonly claim?: string;
-}
+import type { OidcConfig } from './configuration.ts';
 
 /** What is kept on the server while a person is at the provider. */
 export interface OidcAttempt {
@@ -140,7 +130,7 @@ export class OidcClient {
     });
     const pair = [clientId, clientSecret ?? ''].map(encodeURIComponent).join(':');
     const authorization = `Basic ${Buffer.from(pair).toString('base64')}`;
-    const headers = clientSecret === undefined ? {} : { authorization };
+    const headers: Record<string, string> = clientSecret === undefined ? {} : { authorization };
     const answer = await readJson(place, { method: 'POST', body, headers });
     if (typeof answer.id_token !== 'string') throw refused('the provider sent no id token');
     return { idToken: answer.id_token, accessToken: String(answer.access_token ?? '') };

@@ -1,19 +1,25 @@
+import { existsSync, readFileSync } from 'node:fs';
 import type { Context, Hono } from 'hono';
 import { EffectMatchError } from '../errors.ts';
 import type { Survey } from '../protocol/boundary.ts';
 import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { type ApprovalRequest, isRequestState } from '../requests/request.ts';
+import { type ApprovalRequest, isFinal, isRequestState } from '../requests/request.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Person, Said } from './access.ts';
+import { addAnswers } from './answers.ts';
 import type { Console, Env } from './app.ts';
+import { bulkPage } from './bulk.ts';
 import { history, occurrencePage } from './history.ts';
+import { html } from './html.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
 import { operationsPage } from './operations.ts';
 import { fileOf, requestPage } from './request-page.ts';
 
 const PAGE = 50;
-const HISTORY_ROWS = 400;
+const JOURNAL_ROWS = 2000;
+const EARLIER = 100;
+const BULK_READ = 500;
 
 /** Every page, what it needs, and what its forms do. */
 export function addPages(app: Hono<Env>, site: Console): void {
@@ -28,30 +34,15 @@ export function addPages(app: Hono<Env>, site: Console): void {
     if (first === undefined) throw notFound('license that waits for a second signature');
     return download('license.json', first);
   });
-  app.post('/requests/:id/license', (c) =>
-    answer(c, async (id, form) => {
-      const { license } = form;
-      const text = license instanceof File ? await license.text() : String(license ?? '');
-      const { first } = await site.requests.answer(id, parseJson(text));
-      const words = 'Signed. A second person has to sign it too.';
-      return { notice: good(first === undefined ? 'Approved. It is executed now.' : words) };
-    }),
-  );
-  app.post('/requests/:id/decline', (c) =>
-    answer(c, async (id, form) => {
-      const { name } = c.get('session').person;
-      await site.requests.decline(id, { by: name, reason: String(form.reason ?? '') });
-      return { notice: good('Declined. The agent is told why.') };
-    }),
-  );
-  app.post('/requests/:id/renew', (c) =>
-    answer(c, async (id) => {
-      const { difference } = await site.requests.renew(id);
-      return { notice: good('Proposed again from the state as it is now.'), difference };
-    }),
-  );
+  addAnswers(app, site);
+  // Looking is what finds out that a request is stale; the page then hears of it as of any change.
+  app.get('/requests/:id/check', async (c) => {
+    await current(site, c.req.param('id'));
+    return c.body(null, 204);
+  });
+  app.get('/bulk/:operation', (c) => showBulk(c, site));
   app.get('/history', async (c) => {
-    const rows = await site.runtime.ledgers.journal({ last: true, limit: HISTORY_ROWS });
+    const rows = await site.runtime.ledgers.journal({ last: true, limit: JOURNAL_ROWS });
     const verdicts = rows.flatMap((row): readonly Terminal[] =>
       row.kind === 'terminal' ? [row.record] : [],
     );
@@ -66,10 +57,20 @@ export function addPages(app: Hono<Env>, site: Console): void {
     return download(`${occurrence}.receipt.json`, receipt);
   });
   app.get('/operations', (c) => showOperations(c, site));
+  app.post('/operations/recover', (c) => recover(c, site));
+  app.get('/verifier.html', () => {
+    const keys = html`${site.runtime.receiptKeys.join('\n')}`.text;
+    return savedPage('verifier.html', (text) => text.replace('<!--KEYS-->', () => keys));
+  });
+  app.get('/signer.html', () => savedPage('signer.html'));
   app.get('/events', (c) => {
     // Without a body nothing would end the listener.
     if (c.req.method === 'HEAD') return c.body(null, 204);
-    const opened = site.events.open(c.req.raw.signal);
+    const opened = site.events.open({
+      name: c.get('session').person.name,
+      signal: c.req.raw.signal,
+      write: ({ id }) => `event: request\ndata: ${id}\n\n`,
+    });
     return opened ?? c.text('too many pages listen; reload this one instead', 503);
   });
 }
@@ -94,24 +95,51 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   const rest = { ...filter, ...(last !== undefined && { after: last }) };
   const next = last === undefined ? undefined : `/?${new URLSearchParams(rest).toString()}`;
   const content = inbox({ requests, filter, nowMs: site.clock.now(), next });
-  return await site.show(c, { title: 'Inbox', section: 'inbox' }, content);
+  const notice = takeSaid(c)?.notice;
+  return await site.show(c, { title: 'Inbox', section: 'inbox', notice }, content);
 }
 
 async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const request = await current(site, c.req.param('id') ?? '');
   const part = Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
+  const find = (c.req.query('find') ?? '').slice(0, 200);
+  const order = c.req.query('order') === 'proposed' ? 'proposed' : 'extreme';
+  const view = { part, find, order } as const;
   const session = c.get('session');
   const { formToken, person } = session;
-  // A page that refreshes itself keeps what it says; only a new page may take it.
-  const isNew = c.req.header('effectmatch-refresh') === undefined;
-  const said = isNew ? session.said : undefined;
-  if (isNew) session.said = undefined;
+  const said = takeSaid(c);
   const nowMs = site.clock.now();
   const difference = said?.difference;
   const issuers = keysOf(person, site.issuers);
-  const content = requestPage({ request, formToken, person, issuers, nowMs, part, difference });
+  const { policy } = site;
+  const earlier = await earlierOf(site, request);
+  const content = requestPage({
+    ...{ request, formToken, person, issuers, policy, earlier, nowMs, view, difference },
+  });
   const title = request.operation ?? `Change in ${request.adapter}`;
   return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
+}
+
+/** What became of the last requests for the same operation. */
+async function earlierOf({ requests }: Console, request: ApprovalRequest) {
+  const { operation, adapter, id } = request;
+  if (operation === undefined) return [];
+  const found = await requests.list({ adapter, limit: EARLIER });
+  return found.filter(
+    (other) => other.operation === operation && other.id !== id && isFinal(other.state),
+  );
+}
+
+async function showBulk(c: Context<Env>, site: Console): Promise<Response> {
+  const operation = c.req.param('operation') ?? '';
+  const { formToken, person } = c.get('session');
+  const found = await site.requests.list({ state: 'pending', limit: BULK_READ });
+  const requests = found.filter((request) => request.operation === operation).slice(0, PAGE);
+  const content = bulkPage({
+    ...{ operation, requests, formToken, person, nowMs: site.clock.now() },
+    issuers: keysOf(person, site.issuers),
+  });
+  return await site.show(c, { title: operation, section: 'inbox' }, content);
 }
 
 /** The keys that a person may have; every one if it is not known which. */
@@ -126,24 +154,13 @@ async function current({ requests }: Console, id: string): Promise<ApprovalReque
   return await requests.recheck(id).catch(() => known);
 }
 
-type Form = Record<string, string | File | (string | File)[]>;
-
-const good = (text: string) => ({ tone: 'good', text }) as const;
-
-/** Does what a form asks for; the page of the request then says what was done or refused. */
-async function answer(
-  c: Context<Env>,
-  work: (id: string, form: Form) => Promise<Said>,
-): Promise<Response> {
-  const id = c.req.param('id') ?? '';
+/** A page that refreshes itself keeps what it says; only a new page may take it. */
+function takeSaid(c: Context<Env>): Said | undefined {
+  if (c.req.header('effectmatch-refresh') !== undefined) return undefined;
   const session = c.get('session');
-  try {
-    session.said = await work(id, await c.req.parseBody());
-  } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_NOT_FOUND') throw error;
-    session.said = { notice: { tone: 'bad', text: `${error.code}: ${error.message}` } };
-  }
-  return c.redirect(`/requests/${encodeURIComponent(id)}`, 303);
+  const { said } = session;
+  session.said = undefined;
+  return said;
 }
 
 async function showOccurrence(c: Context<Env>, site: Console): Promise<Response> {
@@ -164,7 +181,11 @@ async function showOccurrence(c: Context<Env>, site: Console): Promise<Response>
 
 async function showOperations(c: Context<Env>, site: Console): Promise<Response> {
   const { runtime, adapters } = site;
+  const rows = await runtime.ledgers.journal({ last: true, limit: JOURNAL_ROWS });
+  const { formToken, person } = c.get('session');
   const content = operationsPage({
+    ...{ formToken, person },
+    shadows: rows.flatMap((row) => (row.kind === 'shadow' ? [row.record] : [])).reverse(),
     unsettled: await runtime.ledgers.unsettled({ includeLeased: true }),
     continuations: await runtime.continuations(),
     boundaries: await Promise.all(
@@ -172,7 +193,29 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
     ),
     nowMs: site.clock.now(),
   });
-  return await site.show(c, { title: 'Operations', section: 'operations' }, content);
+  const notice = takeSaid(c)?.notice;
+  return await site.show(c, { title: 'Operations', section: 'operations', notice }, content);
+}
+
+/** Settles interrupted attempts. Safe beside everything that runs. */
+async function recover(c: Context<Env>, { runtime }: Console): Promise<Response> {
+  const results = await runtime.recover();
+  const of = (kind: string) => results.filter((result) => result.kind === kind).length;
+  const text = `${of('settled')} settled, ${of('running')} still running, ${of('unresolved')} need a person.`;
+  const tone = of('unresolved') === 0 ? 'good' : 'bad';
+  c.get('session').said = { notice: { tone, text } };
+  return c.redirect('/operations', 303);
+}
+
+/** A page to be saved and opened without this server. */
+function savedPage(name: string, change = (text: string) => text): Response {
+  const file = new URL(`./assets/${name}`, import.meta.url);
+  if (!existsSync(file)) throw notFound('page: the package was not built');
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-disposition': `attachment; filename="effectmatch-${name}"`,
+  };
+  return new Response(change(readFileSync(file, 'utf8')), { headers });
 }
 
 async function surveyOf(runtime: Runtime, adapter: string): Promise<Survey | string> {
@@ -189,14 +232,6 @@ function download(name: string, content: unknown): Response {
     'content-disposition': `attachment; filename="${name}"`,
   };
   return new Response(JSON.stringify(content), { headers });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the file is not a license: it is not JSON');
-  }
 }
 
 function notFound(what: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {

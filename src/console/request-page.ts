@@ -1,84 +1,71 @@
+import type { Policy } from '../protocol/frame.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { showText } from '../protocol/render-text.ts';
 import { diffOfTerminal } from '../protocol/terminal.ts';
-import { type ApprovalRequest, isFinal } from '../requests/request.ts';
+import type { ApprovalRequest } from '../requests/request.ts';
 import type { Person } from './access.ts';
-import { changesOfDiff, changeTables, type ShownChange, summarise } from './changes.ts';
+import { changesOfDiff, changeTables, headline, type ShownChange } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { stateBadge } from './inbox.ts';
 import { badge, moment } from './layout.ts';
+import { limitsCard } from './limits.ts';
+import { type OutcomeView, outcome } from './outcome.ts';
+import { handForm, talkCard } from './talk.ts';
 
 /** What the page of one request shows. */
-export interface RequestPage {
+export interface RequestPageOptions {
   readonly request: ApprovalRequest;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
   /** Who looks at it. */
   readonly person: Person;
   readonly nowMs: number;
-  /** Which page of the changes, from 1. */
-  readonly part: number;
+  /** Which of the changes to show. */
+  readonly view: OutcomeView;
+  /** Who may approve what. */
+  readonly policy: Policy;
+  /** What became of earlier requests for the same operation, newest first. */
+  readonly earlier: readonly ApprovalRequest[];
   /** Public keys of issuers, and whose they are. */
   readonly issuers: Readonly<Record<string, string>>;
   /** Shown after `renew`: lines that are gone and lines that are new. */
   readonly difference?: readonly string[] | undefined;
 }
 
-/** So many changes are on one page. */
-export const CHANGES_PER_PAGE = 100;
-
 /** Everything that a person needs to decide, and what became of it. */
-export function requestPage(options: RequestPage): Html {
+export function requestPage(options: RequestPageOptions): Html {
   const { request, nowMs, difference } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
+  const { assignedTo } = request;
+  const { canAnswer } = options.person;
+  const token = html`<input type="hidden" name="form" value="${options.formToken}">`;
+  const signers = [...new Set(Object.values(options.issuers))];
   const isOpen = state === 'pending';
   const deadline = isOpen && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
-<p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`} · <code>${id}</code></p>
+<p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
 ${detail !== undefined && html`<p class="detail">${state === 'declined' ? 'Declined: ' : ''}${showText(detail)}</p>`}
 ${difference !== undefined && differenceList(difference)}
 <div class="columns">
 <div class="wide">
 ${request.terminal !== undefined && verdict(request)}
-${outcome(options)}
+${outcome(request, options.view)}
+${earlierCard(options)}
 </div>
 <aside class="narrow">
 ${request.first !== undefined && firstSigned(request.first, nowMs)}
-${isOpen && options.person.canAnswer && answerForms(options)}
-${options.person.canAnswer && (state === 'stale' || state === 'expired') && renewForm(options)}
+${isOpen && canAnswer && answerForms(options)}
+${canAnswer && (state === 'stale' || state === 'expired') && renewForm(options)}
+${isOpen && limitsCard(request.proposal, options.policy, signers)}
 ${said(request)}
+${talkCard(request, { token, nowMs, canAsk: isOpen && canAnswer })}
 ${terms(request)}
 </aside>
 </div>`;
-}
-
-/** What would change, as tables; large outcomes a page at a time. */
-function outcome({ request, part }: RequestPage): Html {
-  const { approved } = request.proposal;
-  const { effects, registration, requires, watch } = approved;
-  const start = (part - 1) * CHANGES_PER_PAGE;
-  const shown = effects.slice(start, start + CHANGES_PER_PAGE).map((effect) => ({ effect }));
-  const parts = Math.max(1, Math.ceil(effects.length / CHANGES_PER_PAGE));
-  const title = isFinal(request.state) ? 'What was asked for' : 'What would change';
-  const others = registration.targets.map(({ name }) => name);
-  return html`<section aria-labelledby="outcome"><h2 id="outcome">${title}</h2>
-<p class="summary">${summarise(effects)}</p>
-${changeTables(shown, registration)}
-${parts > 1 && pages(request.id, part, parts)}
-<p class="aside">Nothing else may change in ${others.join(', ')}.</p>
-${requires.length > 0 && html`<p class="aside">${requires.length} rows must be as they were when this was proposed.</p>`}
-${watch.length > 0 && html`<p class="aside">${watch.length} rows are watched: if one changes, this is stale.</p>`}
-</section>`;
-}
-
-function pages(id: string, part: number, parts: number): Html {
-  const link = (to: number, label: string) =>
-    to >= 1 && to <= parts && html`<a href="/requests/${id}?part=${to}">${label}</a>`;
-  return html`<p class="pages">${link(part - 1, '← before')} page ${part} of ${parts} ${link(part + 1, 'after →')}</p>`;
 }
 
 /** What really happened, and how it differs. */
@@ -101,7 +88,7 @@ function firstSigned({ license }: SignedLicense, nowMs: number): Html {
 <p class="aside">It needs a second person's signature, and ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
 }
 
-function answerForms({ request, formToken, person, issuers }: RequestPage): Html {
+function answerForms({ request, formToken, person, issuers, policy }: RequestPageOptions): Html {
   const { id, first } = request;
   const token = html`<input type="hidden" name="form" value="${formToken}">`;
   const known = JSON.stringify(issuers);
@@ -112,11 +99,12 @@ function answerForms({ request, formToken, person, issuers }: RequestPage): Html
 <h3>Approve</h3>
 <p class="aside">This server has no key and cannot approve: you sign.</p>
 <div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"></div>
-<details><summary>Sign with the command line</summary>
+<details><summary>Sign with a key file</summary>
 <ol class="steps">
 <li><a href="/requests/${id}/${what}.json" download>Download the ${what}</a></li>
 <li><pre class="command">effectmatch approve ${file} \\
-  --key YOUR.key.json --out ${out}</pre></li>
+  --key YOUR.key.json --out ${out}</pre>
+<p class="aside">or with <a href="/signer.html" download>a page that you save</a> and that needs no server</p></li>
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
 <label>Send the license <input type="file" name="license" accept="application/json" required></label>
 <button class="primary">Approve with this license</button></form></li>
@@ -125,15 +113,31 @@ function answerForms({ request, formToken, person, issuers }: RequestPage): Html
 <form method="post" action="/requests/${id}/decline">${token}
 <label>Why? The agent is told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
 <button class="danger">Decline</button></form>
+${handForm(request, { token, names: Object.keys(policy.issuers) })}
 </section>`;
 }
+
+/** What became of earlier requests for the same operation. */
+function earlierCard({ request, earlier, nowMs }: RequestPageOptions): Html {
+  if (request.operation === undefined || earlier.length === 0) return html``;
+  const counts = [...Map.groupBy(earlier, ({ state }) => state)].map(
+    ([state, list]) => html`<li><b>${list.length}</b> ${state}</li>`,
+  );
+  const rows = earlier.slice(0, EARLIER_SHOWN).map(
+    ({ id, state, by, askedAt, proposal }) => html`<tr><td>${stateBadge(state)}</td>
+<td><a href="/requests/${id}">${id.slice(0, 12)}</a></td><td>${headline(proposal.approved.effects)}</td><td>${by}</td><td>${moment(Date.parse(askedAt), nowMs)}</td></tr>`,
+  );
+  return html`<section><h2>Earlier requests for ${request.operation}</h2><ul class="counts">${counts}</ul>
+<div class="scroll" tabindex="0" role="region" aria-label="earlier requests"><table class="plain"><tbody>${rows}</tbody></table></div></section>`;
+}
+const EARLIER_SHOWN = 5;
 
 /** What the downloaded proposal is called. */
 export function fileOf(id: string): string {
   return `${id.slice(0, 12)}.json`;
 }
 
-function renewForm({ request: { id, state }, formToken }: RequestPage): Html {
+function renewForm({ request: { id, state }, formToken }: RequestPageOptions): Html {
   const why =
     state === 'stale'
       ? 'What this was proposed for has changed.'

@@ -1,11 +1,11 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
+import type { UpstreamConfig, UpstreamTool } from '../access/configuration.ts';
 import { answerOf, answerOfError, type ToolAnswer } from '../agents/answer.ts';
 import type { AgentTool, TakenTool } from '../agents/tools.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { WantedChange } from '../requests/request.ts';
 import type { AgentRequests } from '../requests/requests.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import type { UpstreamConfig, UpstreamTool } from './configuration.ts';
 import { PrivateTree } from './private-tree.ts';
 import { Upstream, type UpstreamDefinition } from './upstream.ts';
 

@@ -10,10 +10,9 @@ import {
   validateHostHeader,
   validateOriginHeader,
 } from '@modelcontextprotocol/server';
+import type { Callers } from '../access/callers.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
-import type { Agent } from './agents.ts';
 import type { AgentServers } from './server.ts';
-import { digestOfHeader } from './token.ts';
 
 /** A server that listens, and how to stop it. */
 export interface Listening {
@@ -43,20 +42,18 @@ class Refusal extends Error {
   }
 }
 
-/** Serves every agent that has a token, on 127.0.0.1. Who calls is decided by the token alone. */
+/** Serves every agent that has a token, on 127.0.0.1. The token alone decides who calls. */
 export async function listenHttp(
   servers: AgentServers,
   { port, onError }: { readonly port: number; readonly onError: (error: Error) => void },
 ): Promise<Listening> {
-  const byDigest = new Map<string, Agent>();
-  for (const agent of servers.agents.values())
-    for (const digest of agent.digests) byDigest.set(digest, agent);
+  const { callers } = servers;
   const handler = createMcpHandler(({ authInfo }) => servers.open(String(authInfo?.clientId)), {
     maxSubscriptions: MAX_SUBSCRIPTIONS,
     onerror: onError,
   });
   const server = createServer((request, response) => {
-    answer(handler, byDigest, request, response).catch((error) => refuse(response, error));
+    answer(handler, callers, request, response).catch((error) => refuse(response, error));
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.requestTimeout = RECEIVE_MS;
@@ -81,7 +78,7 @@ export async function listenHttp(
 /** Every check before anything is read; then the SDK serves what was read. */
 async function answer(
   handler: McpHttpHandler,
-  byDigest: ReadonlyMap<string, Agent>,
+  callers: Callers,
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -89,9 +86,8 @@ async function answer(
   const headers = plainHeaders(incoming);
   checkSource(headers);
   if (url !== PATH) throw new Refusal(404, 'ERR_EM_NOT_FOUND', `the only path is ${PATH}`);
-  const digest = digestOfHeader(headers.get('authorization') ?? undefined);
-  const agent = digest === undefined ? undefined : byDigest.get(digest);
-  if (agent === undefined)
+  const { agent, scopes } = (await callers.find(headers.get('authorization') ?? undefined)) ?? {};
+  if (agent === undefined || scopes?.has('ask') !== true)
     throw new Refusal(401, 'ERR_EM_ACCESS_REFUSED', 'the bearer token is missing or unknown');
   if (!agent.pace.take())
     throw new Refusal(429, 'ERR_EM_RATE_LIMITED', 'too many calls in a minute; call later');

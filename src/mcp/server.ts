@@ -10,12 +10,13 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server';
+import { type Agent, readAgents } from '../access/agents.ts';
+import { Callers } from '../access/callers.ts';
 import { TOOL_ANSWER_SCHEMA, type ToolAnswer } from '../agents/answer.ts';
 import { type AgentTool, agentTools } from '../agents/tools.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
-import { type Agent, readAgents } from './agents.ts';
 import type { Gateways, PassedTool } from './gateway.ts';
 
 /** What an MCP server for agents is made of. */
@@ -37,6 +38,8 @@ export interface AgentServersOptions {
 /** The agents, and a fresh protocol server for one of them. */
 export interface AgentServers {
   readonly agents: ReadonlyMap<string, Agent>;
+  /** Finds an agent by its token. */
+  readonly callers: Callers;
   open(agent: string): Server;
 }
 
@@ -53,6 +56,7 @@ export function openAgentServers(options: AgentServersOptions): AgentServers {
   );
   return {
     agents,
+    callers: new Callers(agents, options.requests.tokens),
     open(name) {
       const [agent, offer] = [agents.get(name), offers.get(name)];
       invariant(agent !== undefined && offer !== undefined, 'a known agent is served');

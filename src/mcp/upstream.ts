@@ -6,9 +6,9 @@ import {
   type Tool,
 } from '@modelcontextprotocol/client';
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import type { UpstreamConfig } from '../access/configuration.ts';
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
-import type { UpstreamConfig } from './configuration.ts';
 import { MAX_MESSAGE } from './http.ts';
 
 /** A tool of an upstream server as it defines it now, and the digest of that. */

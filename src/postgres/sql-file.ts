@@ -3,7 +3,7 @@ import { EffectMatchError, invariant } from '../errors.ts';
 import { quoteLiteral, quoteName } from './identifier.ts';
 
 /** The only dollar quote that files use, so that a value can be kept from ending one. */
-const DOLLAR_QUOTE = '$effectmatch$';
+export const DOLLAR_QUOTE = '$effectmatch$';
 
 /** How a server writes identifiers and literals. */
 interface Quoting {

@@ -23,6 +23,7 @@ export {
   continuationOf,
   type Halt,
 } from './continuation.ts';
+export { declineRecord, type SignedDecline } from './decline.ts';
 export type { CountedEffect, Diff } from './diff.ts';
 export type {
   ApprovedEffect,

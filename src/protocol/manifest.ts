@@ -90,6 +90,7 @@ const registrationSchema: Schema<Registration> = closed({
     10_000,
   ),
   capability: optional(choice('MEDIATED', 'OPAQUE')),
+  boundary: optional(choice('managed')),
 });
 
 /**

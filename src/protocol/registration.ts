@@ -28,4 +28,6 @@ export interface Registration {
    * are held.
    */
   readonly capability?: 'MEDIATED' | 'OPAQUE';
+  /** What closes the backend's outlets, if it is not the backend's rights alone. */
+  readonly boundary?: 'managed';
 }

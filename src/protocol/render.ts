@@ -74,9 +74,13 @@ export function renderOutcome(
   return lines.join('\n');
 }
 
-/** What an approver must not take for granted about a backend that cannot hold a change. */
-function renderAssurance({ profile, capability }: Approved['registration']): string[] {
+/** What an approver must not take for granted about a backend. */
+function renderAssurance(registration: Approved['registration']): string[] {
+  const { profile, capability, boundary } = registration;
   return [
+    ...(boundary === 'managed'
+      ? ['Held behind a managed boundary: part of it is closed by reading statements and code']
+      : []),
     ...(profile === 'registered-fields'
       ? [
           'Compared: the registered fields as read back afterwards; who wrote them is not established',

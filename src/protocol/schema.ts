@@ -33,6 +33,28 @@ interface Pass {
  */
 export type Schema<T> = (value: unknown, pass: Pass, depth: number) => T | undefined;
 
+/** What a schema accepts, in the words of JSON Schema. Checks that it has no words for are left out. */
+export type JsonSchema = { readonly [keyword: string]: unknown };
+type Describe = (inner: (schema: Schema<unknown>) => JsonSchema) => JsonSchema;
+const descriptions = new WeakMap<Schema<unknown>, Describe>();
+
+function describe<T>(schema: Schema<T>, description: Describe): Schema<T> {
+  descriptions.set(schema, description);
+  return schema;
+}
+
+/** Describes a schema. One that has a name is referred to where it stands inside another. */
+export function jsonSchemaOf(
+  schema: Schema<unknown>,
+  refOf: (schema: Schema<unknown>) => string | undefined = () => undefined,
+): JsonSchema {
+  const inner = (part: Schema<unknown>): JsonSchema => {
+    const ref = refOf(part);
+    return ref === undefined ? jsonSchemaOf(part, refOf) : { $ref: ref };
+  };
+  return descriptions.get(schema)?.(inner) ?? {};
+}
+
 /** What a schema reads. */
 export type Infer<S> = S extends Schema<infer T> ? T : never;
 
@@ -133,29 +155,33 @@ function isText(value: string, pass: Pass): boolean {
 /** Text with a number of characters in these bounds. */
 export function text(min = 0, max = Number.POSITIVE_INFINITY): Schema<string> {
   const what = `must be text of ${range(min, max)} characters`;
-  return (value, pass) => {
+  const schema: Schema<string> = (value, pass) => {
     if (typeof value !== 'string' || value.length < min || value.length > max)
       return refuse(pass, what);
     return isText(value, pass) ? value : undefined;
   };
+  // JSON Schema counts code points, of which there are never more than units.
+  return describe(schema, () => ({ type: 'string', ...bounds('Length', Math.min(min, 1), max) }));
 }
 
 /** Text of a certain form, which the message describes. */
 export function form<T extends string = string>(pattern: RegExp, what: string): Schema<T> {
-  return (value, pass) => {
+  const schema: Schema<T> = (value, pass) => {
     if (typeof value !== 'string' || !pattern.test(value)) return refuse(pass, `must be ${what}`);
     return isText(value, pass) ? (value as T) : undefined;
   };
+  return describe(schema, () => ({ type: 'string', pattern: pattern.source, description: what }));
 }
 
 /** A safe integer in these bounds, the only numbers that records have outside of values. */
 export function integer(min: number, max = Number.MAX_SAFE_INTEGER): Schema<number> {
-  return (value, pass) => {
+  const schema: Schema<number> = (value, pass) => {
     const fits = Number.isSafeInteger(value) && !Object.is(value, -0);
     return fits && (value as number) >= min && (value as number) <= max
       ? (value as number)
       : refuse(pass, `must be a whole number of ${range(min, max)}`);
   };
+  return describe(schema, () => ({ type: 'integer', minimum: min, maximum: max }));
 }
 
 /** One of some texts, truth values or positive integers. */
@@ -163,18 +189,21 @@ export function choice<const T extends string | number | boolean>(
   ...choices: readonly T[]
 ): Schema<T> {
   const all = new Set<unknown>(choices);
-  return (value, pass) =>
+  const schema: Schema<T> = (value, pass) =>
     all.has(value) ? (value as T) : refuse(pass, `must be ${choices.join(' or ')}`);
+  return describe(schema, () => ({ enum: choices }));
 }
 
 /** What the schema reads, or null. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
-  return (value, pass, depth) => (value === null ? null : schema(value, pass, depth));
+  const orNull: Schema<T | null> = (value, pass, depth) =>
+    value === null ? null : schema(value, pass, depth);
+  return describe(orNull, (inner) => ({ anyOf: [inner(schema), { type: 'null' }] }));
 }
 
 /** A list with a number of items in these bounds. */
 export function list<T>(item: Schema<T>, min = 0, max = Number.POSITIVE_INFINITY): Schema<T[]> {
-  return (value, pass, depth) => {
+  const schema: Schema<T[]> = (value, pass, depth) => {
     if (!isArray(value) || getPrototypeOf(value) !== Array.prototype)
       return refuse(pass, 'must be a list');
     // Read once, like everything else: a proxy could give another answer the next time.
@@ -193,12 +222,17 @@ export function list<T>(item: Schema<T>, min = 0, max = Number.POSITIVE_INFINITY
     }
     return freeze(copy) as T[];
   };
+  return describe(schema, (inner) => ({
+    type: 'array',
+    items: inner(item),
+    ...bounds('Items', min, max),
+  }));
 }
 const anyList: Schema<Value[]> = list(plain);
 
 /** An object whose keys are data. */
 export function dictionary<T>(key: Schema<string>, item: Schema<T>): Schema<{ [key: string]: T }> {
-  return (value, pass, depth) => {
+  const schema: Schema<{ [key: string]: T }> = (value, pass, depth) => {
     if (!isPlainObject(value, pass, depth)) return refuse(pass, NOT_OBJECT);
     const copy: { [key: string]: T } = {};
     const keys = sortKeys(keysOf(value));
@@ -214,6 +248,7 @@ export function dictionary<T>(key: Schema<string>, item: Schema<T>): Schema<{ [k
     }
     return freeze(copy);
   };
+  return describe(schema, (inner) => ({ type: 'object', additionalProperties: inner(item) }));
 }
 const NOT_OBJECT = 'must be an object';
 const anyObject: Schema<{ [key: string]: Value }> = dictionary(text(), plain);
@@ -249,7 +284,7 @@ export function closed<const F extends SchemaFields>(fields: F): Schema<Closed<F
         ? { key, isOptional: true, read: field.optional }
         : { key, isOptional: false, read: field };
     });
-  return (value, pass, depth) => {
+  const schema: Schema<Closed<F>> = (value, pass, depth) => {
     if (!isPlainObject(value, pass, depth)) return refuse(pass, NOT_OBJECT);
     const copy: { [key: string]: unknown } = {};
     let present = 0;
@@ -267,6 +302,12 @@ export function closed<const F extends SchemaFields>(fields: F): Schema<Closed<F
     if (keys.length !== present) return refuse(pass, describeUnknown(keys, fields));
     return freeze(copy) as Closed<F>;
   };
+  return describe(schema, (inner) => ({
+    type: 'object',
+    properties: Object.fromEntries(entries.map(({ key, read }) => [key, inner(read)])),
+    required: entries.flatMap(({ key, isOptional }) => (isOptional ? [] : [key])),
+    additionalProperties: false,
+  }));
 }
 
 function describeUnknown(keys: readonly string[], fields: SchemaFields): string {
@@ -288,12 +329,13 @@ export function variants<
   const schemas = new Map<unknown, Schema<unknown>>(
     tags.map((tag) => [tag, closed({ ...fieldsOf[tag], [key]: choice(tag) })]),
   );
-  return (value, pass, depth) => {
+  const union: Schema<Variants<K, V>> = (value, pass, depth) => {
     if (typeof value !== 'object' || value === null) return refuse(pass, NOT_OBJECT);
     const schema = schemas.get(getOwnPropertyDescriptor(value, key)?.value);
     if (schema === undefined) return refuse(pass, `must have "${key}": ${tags.join(' or ')}`);
     return schema(value, pass, depth) as Variants<K, V> | undefined;
   };
+  return describe(union, (inner) => ({ oneOf: [...schemas.values()].map(inner) }));
 }
 
 /** An object with exactly one of these fields. */
@@ -304,18 +346,22 @@ export function oneField<const F extends { readonly [key: string]: Schema<unknow
     Object.entries(fields).map(([key, schema]) => [key, closed({ [key]: schema })]),
   );
   const what = `must have one of the fields ${[...schemas.keys()].join(', ')}`;
-  return (value, pass, depth) => {
+  type OneField = { [K in keyof F]: { [key in K]: Infer<F[K]> } }[keyof F];
+  const union: Schema<OneField> = (value, pass, depth) => {
     if (typeof value !== 'object' || value === null) return refuse(pass, NOT_OBJECT);
     const [key] = keysOf(value);
     const schema = key === undefined ? undefined : schemas.get(key);
     if (schema === undefined) return refuse(pass, what);
-    return schema(value, pass, depth) as { [K in keyof F]: { [key in K]: Infer<F[K]> } }[keyof F];
+    return schema(value, pass, depth) as OneField;
   };
+  return describe(union, (inner) => ({ oneOf: [...schemas.values()].map(inner) }));
 }
 
 /** What the first schema reads, or else the second. */
 export function either<A, B>(first: Schema<A>, second: Schema<B>): Schema<A | B> {
-  return (value, pass, depth) => first(value, pass, depth) ?? second(value, pass, depth);
+  const schema: Schema<A | B> = (value, pass, depth) =>
+    first(value, pass, depth) ?? second(value, pass, depth);
+  return describe(schema, (inner) => ({ anyOf: [inner(first), inner(second)] }));
 }
 
 /** A list of two. */
@@ -329,10 +375,15 @@ export function checked<T>(
   passes: (value: T) => boolean,
   why: string,
 ): Schema<T> {
-  return (value, pass, depth) => {
+  const stricter: Schema<T> = (value, pass, depth) => {
     const copy = schema(value, pass, depth);
     return copy === undefined || passes(copy) ? copy : refuse(pass, why);
   };
+  return describe(stricter, (inner) => inner(schema));
+}
+
+function bounds(what: 'Items' | 'Length', min: number, max: number): JsonSchema {
+  return { [`min${what}`]: min, ...(Number.isFinite(max) && { [`max${what}`]: max }) };
 }
 
 function range(min: number, max: number): string {

@@ -21,10 +21,20 @@ export {
   type ApprovalRule,
   openRequests,
   type Renewed,
+  type RequestPage,
   type Requests,
   type RequestsOptions,
   type WaitOptions,
 } from './requests.ts';
 export { openSqliteRequests } from './sqlite-store.ts';
-export type { RequestChange, RequestStore, StoredQuery, StoredRequest } from './store.ts';
-export { signWebhook, type Webhook } from './webhook.ts';
+export type {
+  Delivery,
+  LoggedDelivery,
+  RequestChange,
+  RequestStore,
+  StoredQuery,
+  StoredRequest,
+  StoredToken,
+  TokenStore,
+} from './store.ts';
+export { signWebhook, type Webhook, type WebhookDelivery } from './webhook.ts';

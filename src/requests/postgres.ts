@@ -12,7 +12,15 @@ import {
 } from '../postgres/connection.ts';
 import { quoteName } from '../postgres/identifier.ts';
 import type { RequestEvent, RequestState } from './request.ts';
-import type { RequestChange, RequestStore, StoredQuery, StoredRequest } from './store.ts';
+import type {
+  Delivery,
+  LoggedDelivery,
+  RequestChange,
+  RequestStore,
+  StoredQuery,
+  StoredRequest,
+  StoredToken,
+} from './store.ts';
 
 export type { ConnectionOptions } from '../postgres/options.ts';
 
@@ -23,6 +31,9 @@ export interface PostgresRequestsOptions {
 }
 
 const DEADLINE_MS = 30_000;
+const LOG_KEPT_MS = 30 * 86_400_000;
+const LOGGED = 'number, receiver, seq, attempt, at_ms, delivered, result';
+const TOKEN = 'id, digest, kind, holder, scopes, created_ms, expires_ms';
 
 /**
  * Requests next to a ledger in PostgreSQL, for any number of machines. `connection` is the ledger's
@@ -47,7 +58,7 @@ const COLUMNS: Readonly<Record<keyof StoredRequest, string>> = {
   ...{ id: 'id', generation: 'generation', by: 'by', run: 'run', adapter: 'adapter' },
   ...{ operation: 'operation', mode: 'mode', askedMs: 'asked_ms', expiresMs: 'expires_ms' },
   ...{ asked: 'asked', state: 'state', license: 'license', occurrence: 'occurrence' },
-  ...{ answeredBy: 'answered_by', detail: 'detail', results: 'results' },
+  ...{ answeredBy: 'answered_by', decline: 'decline', detail: 'detail', results: 'results' },
 };
 const FIELDS = Object.keys(COLUMNS) as (keyof StoredRequest)[];
 const NUMBERS: readonly string[] = ['generation', 'askedMs', 'expiresMs'];
@@ -101,7 +112,8 @@ class PostgresRequests implements RequestStore {
     change: RequestChange,
     atMs: number,
   ): Promise<boolean> {
-    return await this.#update(id, only, change, atMs, change.license !== undefined);
+    const isNews = change.license !== undefined || change.asked !== undefined;
+    return await this.#update(id, only, change, atMs, isNews);
   }
 
   async renew(
@@ -110,7 +122,9 @@ class PostgresRequests implements RequestStore {
     renewed: Pick<StoredRequest, 'asked' | 'expiresMs'>,
     atMs: number,
   ): Promise<boolean> {
-    const cleared = { license: null, occurrence: null, answeredBy: null, detail: null };
+    const cleared = {
+      ...{ license: null, occurrence: null, answeredBy: null, decline: null, detail: null },
+    };
     const generation = only.generation + 1;
     const fields = { state: 'pending', generation, ...renewed, ...cleared } as const;
     return await this.#update(id, only, fields, atMs, true);
@@ -125,19 +139,24 @@ class PostgresRequests implements RequestStore {
     always = false,
   ): Promise<boolean> {
     const names = Object.keys(fields) as (keyof StoredRequest)[];
-    const sets = names.map((name, index) => `${COLUMNS[name]} = $${index + 6}`).join(', ');
+    const sets = names.map((name, index) => `${COLUMNS[name]} = $${index + 7}`).join(', ');
     const request = this.#table('request');
     const text = `with changed as (
         update ${request} as r set ${sets}
         from (select id, state from ${request} where id = $1 for update) as was
         where r.id = was.id and r.generation = $2 and r.state = any ($3)
-          and (r.license is null or ${only.unsigned !== true}) returning was.state),
+          and (r.license is null or ${only.unsigned !== true})
+          and ($6::text is null or r.asked = $6) returning was.state),
       noted as (
         insert into ${this.#table('event')} (id, at_ms, state)
         select $1, $4, $5 from changed where ${always} or changed.state <> $5)
       select from changed`;
     const conditions = [id, asText(only.generation), only.from, asText(atMs), fields.state];
-    const values = [...conditions, ...names.map((name) => asText(fields[name] ?? null))];
+    const values = [
+      ...conditions,
+      only.asked ?? null,
+      ...names.map((name) => asText(fields[name] ?? null)),
+    ];
     return (await this.#write({ text, values })) > 0;
   }
 
@@ -183,10 +202,58 @@ class PostgresRequests implements RequestStore {
     return Number(row?.[0] ?? 0);
   }
 
-  async confirm(receiver: string, seq: number): Promise<void> {
-    const text = `insert into ${this.#table('delivery')} as d (receiver, seq) values ($1, $2)
+  async logDelivery(delivery: Delivery): Promise<void> {
+    const { receiver, seq, attempt, atMs, delivered, result } = delivery;
+    const log = this.#table('delivery_log');
+    const text = `with logged as (
+        insert into ${log} (receiver, seq, attempt, at_ms, delivered, result)
+        values ($1, $2, $3, $4, $5, $6)),
+      pruned as (delete from ${log} where at_ms < $7)
+      insert into ${this.#table('delivery')} as d (receiver, seq)
+      select $1, $2::bigint where $5::boolean
       on conflict (receiver) do update set seq = greatest(d.seq, excluded.seq)`;
-    await this.#write({ text, values: [receiver, String(seq)] });
+    const numbers = [String(seq), String(attempt), String(atMs)];
+    const kept = String(atMs - LOG_KEPT_MS);
+    await this.#write({ text, values: [receiver, ...numbers, String(delivered), result, kept] });
+  }
+
+  async deliveries(after: number, limit: number): Promise<readonly LoggedDelivery[]> {
+    const text = `select ${LOGGED} from ${this.#table('delivery_log')}
+      where number > $1 order by number limit $2`;
+    return (await this.#read(text, [String(after), String(limit)])).map(readDelivery);
+  }
+
+  async lastDelivery(receiver: string): Promise<LoggedDelivery | undefined> {
+    const text = `select ${LOGGED} from ${this.#table('delivery_log')}
+      where receiver = $1 order by number desc limit 1`;
+    const [row] = await this.#read(text, [receiver]);
+    return row && readDelivery(row);
+  }
+
+  async addToken(token: StoredToken): Promise<void> {
+    const { id, digest, kind, holder, scopes, createdMs, expiresMs } = token;
+    const text = `insert into ${this.#table('token')} (${TOKEN})
+      values ($1, $2, $3, $4, $5, $6, $7)`;
+    const words = [id, digest, kind, holder, scopes.join(' ')];
+    await this.#write({ text, values: [...words, String(createdMs), String(expiresMs)] });
+  }
+
+  async findToken(digest: string): Promise<StoredToken | undefined> {
+    const text = `select ${TOKEN} from ${this.#table('token')} where digest = $1`;
+    const [row] = await this.#read(text, [digest]);
+    return row && readToken(row);
+  }
+
+  async tokens(): Promise<readonly StoredToken[]> {
+    const text = `select ${TOKEN} from ${this.#table('token')}
+      order by created_ms desc, id limit 1000`;
+    return (await this.#read(text, [])).map(readToken);
+  }
+
+  async endToken(id: string, atMs: number): Promise<boolean> {
+    const text = `update ${this.#table('token')} set expires_ms = least(expires_ms, $2)
+      where id = $1 returning id`;
+    return (await this.#write({ text, values: [id, String(atMs)] })) > 0;
   }
 
   async close(): Promise<void> {
@@ -252,6 +319,24 @@ function readRow(row: TextRow): StoredRequest {
     return [field, NUMBERS.includes(field) ? Number(text) : text] as const;
   });
   return Object.fromEntries(entries) as unknown as StoredRequest;
+}
+
+function readDelivery(row: TextRow): LoggedDelivery {
+  const [number, receiver, seq, attempt, atMs, delivered, result] = row;
+  return {
+    ...{ number: Number(number), receiver: String(receiver), seq: Number(seq) },
+    ...{ attempt: Number(attempt), atMs: Number(atMs), delivered: delivered === 't' },
+    result: String(result),
+  };
+}
+
+function readToken(row: TextRow): StoredToken {
+  const [id, digest, kind, holder, scopes, createdMs, expiresMs] = row.map(String);
+  return {
+    ...({ id, digest, kind, holder } as Pick<StoredToken, 'id' | 'digest' | 'kind' | 'holder'>),
+    scopes: String(scopes).split(' '),
+    ...{ createdMs: Number(createdMs), expiresMs: Number(expiresMs) },
+  };
 }
 
 /** PostgreSQL has no text with a NUL character. */

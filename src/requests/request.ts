@@ -1,4 +1,5 @@
 import type { StatementResult } from '../contract/adapter.ts';
+import type { SignedDecline } from '../protocol/decline.ts';
 import type { ManifestDraft } from '../protocol/draft.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
@@ -74,11 +75,21 @@ export function isFinal(state: RequestState): boolean {
  */
 export type RunMode = 'on-approval' | 'on-call' | 'on-task';
 
-/** What is stored of a question: it does not change until it is renewed. */
+/** What is stored of a question. Until it is renewed, only messages and whom it is for change. */
 export interface AskedRecord {
   readonly wanted: WantedChange;
   readonly reason?: string;
   readonly proposal: Proposal;
+  readonly messages?: readonly RequestMessage[];
+  readonly assignedTo?: string;
+}
+
+/** What an approver asks back, and what the agent replies. Nothing verifies it. */
+export interface RequestMessage {
+  readonly from: 'approver' | 'agent';
+  readonly by: string;
+  readonly at: string;
+  readonly text: string;
 }
 
 /** One request, as its host sees it. */
@@ -102,6 +113,12 @@ export interface ApprovalRequest {
   readonly link?: string;
   /** Who answered it. */
   readonly answeredBy?: string;
+  /** What was asked back and replied, oldest first. */
+  readonly messages?: readonly RequestMessage[];
+  /** Whom an approver handed it to. Others who may approve it still can. */
+  readonly assignedTo?: string;
+  /** The approver's signed "no", if it was declined with one. */
+  readonly decline?: SignedDecline;
   /** What one person signed, while it waits for a second signature. */
   readonly first?: SignedLicense;
   /** Why it was declined, rejected, or is stale. */

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, systemClock } from '../contract/clock.ts';
 import type { Approver, SignOptions } from '../crypto/approver.ts';
+import { verifyDecline } from '../crypto/decline.ts';
 import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError, isFault } from '../errors.ts';
+import { declineRecord, type SignedDecline } from '../protocol/decline.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
-import type { OccurrenceId } from '../protocol/record.ts';
+import { isName, type OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Refusal } from '../runtime/attempt.ts';
 import type { Draft } from '../runtime/draft.ts';
@@ -21,13 +23,14 @@ import {
   type DraftAsk,
   isFinal,
   type RequestEvent,
+  type RequestMessage,
   type RequestQuery,
   type RequestState,
   type RunMode,
   type WantedChange,
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
-import type { RequestStore, StoredRequest } from './store.ts';
+import type { RequestStore, StoredRequest, TokenStore } from './store.ts';
 import {
   actionFor,
   isForTask,
@@ -36,7 +39,7 @@ import {
   readAsk,
   requestId,
 } from './wanted.ts';
-import { deliverEvents, type Webhook } from './webhook.ts';
+import { keepDelivering, showDelivery, type Webhook, type WebhookDelivery } from './webhook.ts';
 
 /** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
 export interface ApprovalRule {
@@ -53,6 +56,8 @@ export interface RequestsOptions {
   readonly runtime: Runtime;
   /** The operations of the runtime's configuration. */
   readonly operations?: RuntimeConfig['operations'];
+  /** The issuers of the runtime's configuration, for signed declines. */
+  readonly issuers?: RuntimeConfig['issuers'];
   /** The path of an SQLite file, the address of a ledger (`postgres://…`), or a store. */
   readonly store: string | RequestStore;
   /** Where a person can answer, with `{id}` for the request. */
@@ -74,6 +79,8 @@ export interface AgentRequests {
   submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
+  /** Answers what an approver has asked back. */
+  reply(id: string, text: string): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
   /** Opens the task of an approved request; otherwise where the request stands. */
   open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
@@ -86,6 +93,12 @@ export interface WaitOptions {
   /** Ends once it is no longer pending; without this, once nothing more happens to it. */
   readonly until?: 'answered';
   readonly signal?: AbortSignal;
+}
+
+/** Some of the requests, and the last one of them if there may be more. */
+export interface RequestPage {
+  readonly requests: readonly ApprovalRequest[];
+  readonly next?: string;
 }
 
 /** A request that was proposed again, and what is different. */
@@ -105,6 +118,9 @@ const POLL_MS = 500;
 const WAIT_MS = 60_000;
 const PAGE = 50;
 const MAX_PAGE = 500;
+const MAX_MESSAGE = 4000;
+const MAX_MESSAGES = 50;
+const AMEND_TRIES = 5;
 const OPEN: readonly RequestState[] = ['pending'];
 const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
 
@@ -114,8 +130,11 @@ export async function openRequests(options: RequestsOptions): Promise<Requests> 
   return new Requests(options, typeof store === 'string' ? await openStore(store) : store);
 }
 
-/** The driver is an optional package, so it is loaded only where it is needed. */
-async function openStore(place: string): Promise<RequestStore> {
+/**
+ * Opens the store at a place. The driver is an optional package, so it is loaded only where it is
+ * needed.
+ */
+export async function openStore(place: string): Promise<RequestStore> {
   if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
   const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {
     const what = 'requests in PostgreSQL need the package pg; run `npm install pg`';
@@ -135,13 +154,16 @@ export class Requests implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #lifetimeMs: number;
   readonly #executing = new Map<string, Promise<StoredRequest>>();
+  readonly #watching = new Set<() => void>();
   readonly #stopping = new AbortController();
-  #working: Promise<void> | undefined;
+  #working: Promise<unknown> | undefined;
 
   constructor(options: RequestsOptions, store: RequestStore) {
     const { runtime, operations = {}, clock = systemClock, expiresIn = '24h' } = options;
     this.#options = options;
-    this.#store = store;
+    this.#store = announced(store, () => {
+      for (const tell of this.#watching) tell();
+    });
     this.#proposer = { runtime, operations };
     this.#clock = clock;
     this.#lifetimeMs = parseDuration(expiresIn, MAX_DAYS_MS);
@@ -159,6 +181,8 @@ export class Requests implements AsyncDisposable {
       submit: (draft, ask) => this.submit(draft, { ...ask, by }),
       get: async (id) => await this.#view(await own(id)),
       wait: async (id, options) => await this.wait((await own(id)).id, options),
+      reply: async (id, text) =>
+        await this.#addMessage((await own(id)).id, { from: 'agent', by, text }),
       withdraw: async (id) => await this.withdraw((await own(id)).id),
       open: async (id, options) => await this.open((await own(id)).id, options),
     };
@@ -205,7 +229,8 @@ export class Requests implements AsyncDisposable {
       mode: isForTask(wanted) ? 'on-task' : this.#modeOf(operation),
       expiresMs: now + this.#lifetimeMs,
       asked: JSON.stringify(asked),
-      ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
+      ...{ license: null, occurrence: null, answeredBy: null, decline: null },
+      ...{ detail: null, results: null },
     });
     await this.#applyRules(stored);
     return await this.#find(id);
@@ -245,8 +270,18 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
+  /** Whether this was asked before. */
+  async isKnown(ask: Ask): Promise<boolean> {
+    return (await this.#store.find(requestId(ask, readAsk(ask)))) !== undefined;
+  }
+
   /** Newest first, a page at a time. */
   async list(query: RequestQuery = {}): Promise<readonly ApprovalRequest[]> {
+    return (await this.page(query)).requests;
+  }
+
+  /** The same, with where the next page begins; a page may be short although there are more. */
+  async page(query: RequestQuery = {}): Promise<RequestPage> {
     const { olderThanMs, limit = PAGE, ...rest } = query;
     const stored = await this.#store.list({
       ...rest,
@@ -254,7 +289,12 @@ export class Requests implements AsyncDisposable {
       limit: Math.min(limit, MAX_PAGE),
     });
     const found = await Promise.all(stored.map((request) => this.#view(request)));
-    return query.state === undefined ? found : found.filter(({ state }) => state === query.state);
+    // What is overdue turns out to be expired only now.
+    const { state: wanted } = query;
+    const requests = found.filter(({ state }) => wanted === undefined || state === wanted);
+    const isLast = stored.length < Math.min(limit, MAX_PAGE);
+    const next = isLast ? undefined : stored.at(-1)?.id;
+    return { requests, ...(next !== undefined && { next }) };
   }
 
   /**
@@ -314,6 +354,64 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
+  /** Asks the agent something before answering. The request stays open. */
+  async askBack(id: string, { by, text }: { by: string; text: string }): Promise<ApprovalRequest> {
+    return await this.#addMessage(id, { from: 'approver', by, text });
+  }
+
+  /** Hands a request to another approver, by name. Others who may approve it still can. */
+  async assign(id: string, to: string): Promise<ApprovalRequest> {
+    if (!isName(to)) throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say whom it is for');
+    return await this.#amend(id, (asked) => ({ ...asked, assignedTo: to }));
+  }
+
+  async #addMessage(
+    id: string,
+    said: Pick<RequestMessage, 'from' | 'by' | 'text'>,
+  ): Promise<ApprovalRequest> {
+    const text = String(said.text).trim().slice(0, MAX_MESSAGE).toWellFormed();
+    if (text === '') throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the message is empty');
+    const at = new Date(this.#clock.now()).toISOString();
+    return await this.#amend(id, (asked) => {
+      const { messages = [] } = asked;
+      if (messages.length >= MAX_MESSAGES)
+        throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there are too many messages already');
+      return { ...asked, messages: [...messages, { ...said, text, at }] };
+    });
+  }
+
+  /** Changes what is said about an open request, if nothing else has changed it meanwhile. */
+  async #amend(id: string, work: (asked: AskedRecord) => AskedRecord): Promise<ApprovalRequest> {
+    for (let tries = 0; tries < AMEND_TRIES; tries += 1) {
+      const stored = await this.#demandOpen(id);
+      const { generation, asked } = stored;
+      const change = { state: 'pending', asked: JSON.stringify(work(readAsked(stored))) } as const;
+      const only = { from: OPEN, generation, asked };
+      if (await this.#store.change(id, only, change, this.#clock.now())) return await this.get(id);
+    }
+    const message = `${id} is being changed by others; try again`;
+    throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
+  }
+
+  /** Says no, with an approver's signature over what was proposed and why. */
+  async declineSigned(id: string, decline: unknown): Promise<ApprovalRequest> {
+    const signed = declineRecord.parse(decline);
+    const { issuer, reason } = signed;
+    const stored = await this.#demandOpen(id);
+    const { draft } = readAsked(stored).proposal;
+    const isFor = signed.request === id && signed.generation === stored.generation;
+    if (!isFor || signed.approved !== draft.approved)
+      throw refusedDecline('it was signed for something else');
+    const { issuers = {} } = this.#options;
+    const keys = Object.hasOwn(issuers, issuer) ? [issuers[issuer]?.key ?? []].flat() : [];
+    if (!verifyDecline(keys, signed))
+      throw refusedDecline(`it is not signed with a key of an issuer named "${issuer}"`);
+    const change = { state: 'declined', answeredBy: issuer, detail: reason } as const;
+    const kept = { ...change, decline: JSON.stringify(signed) };
+    if (!(await this.#change(stored, OPEN, kept))) throw closed(await this.get(id));
+    return await this.get(id);
+  }
+
   /** The agent takes its question back. */
   async withdraw(id: string): Promise<ApprovalRequest> {
     const stored = await this.#demandOpen(id);
@@ -329,7 +427,8 @@ export class Requests implements AsyncDisposable {
   async renew(id: string): Promise<Renewed> {
     const stored = await this.#find(id);
     await this.#demandRenewable(stored);
-    const { wanted, reason, proposal: earlier } = readAsked(stored);
+    const { proposal: earlier, ...said } = readAsked(stored);
+    const { wanted, reason } = said;
     const { by, generation } = stored;
     const plan = {
       task: id,
@@ -341,7 +440,7 @@ export class Requests implements AsyncDisposable {
     // From here on no license for the earlier plan can be claimed. One that was claimed before
     // counts.
     await this.#demandRenewable(stored);
-    const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
+    const asked: AskedRecord = { ...said, proposal };
     const now = this.#clock.now();
     const only = { from: RENEWABLE, generation: stored.generation };
     const renewed = { asked: JSON.stringify(asked), expiresMs: now + this.#lifetimeMs };
@@ -394,12 +493,39 @@ export class Requests implements AsyncDisposable {
   }
 
   /**
+   * Calls back whenever this process may have added an event; returns how to stop that. Other
+   * processes add events too, so callers also look from time to time.
+   */
+  watch(tell: () => void): () => void {
+    this.#watching.add(tell);
+    return () => void this.#watching.delete(tell);
+  }
+
+  /** Tries at delivering events to webhooks after this one, oldest first. */
+  async deliveries(after = 0, limit = PAGE): Promise<readonly WebhookDelivery[]> {
+    const logged = await this.#store.deliveries(after, Math.min(limit, MAX_PAGE));
+    return logged.map(showDelivery);
+  }
+
+  /** The tokens of agents and operators, as digests. */
+  get tokens(): TokenStore {
+    return this.#store;
+  }
+
+  /**
    * Executes what is approved and reports to webhooks, until it is closed. What is overdue becomes
    * `expired` when it is looked at.
    * Several processes may do this at once.
    */
   start(): void {
-    this.#working ??= this.#work();
+    const { webhooks = [] } = this.#options;
+    const context = {
+      ...{ store: this.#store, clock: this.#clock, signal: this.#stopping.signal },
+      linkTo: (id: string) => this.#linkTo(id),
+    };
+    // A receiver that does not answer must hold up neither executions nor other receivers.
+    const deliver = () => webhooks.map((webhook) => keepDelivering(context, webhook));
+    this.#working ??= Promise.all([this.#work(), ...deliver()]);
   }
 
   async close(): Promise<void> {
@@ -435,8 +561,6 @@ export class Requests implements AsyncDisposable {
       after = approved.at(-1)?.id;
       isLast = approved.length < PAGE;
     }
-    for (const webhook of this.#options.webhooks ?? [])
-      await deliverEvents(this.#store, webhook, (id) => this.#linkTo(id));
   }
 
   /** What is thrown says nothing about the outcome; the next round asks again. */
@@ -496,7 +620,7 @@ export class Requests implements AsyncDisposable {
   }
 
   async #view(stored: StoredRequest): Promise<ApprovalRequest> {
-    const { proposal, reason } = readAsked(stored);
+    const { proposal, reason, messages, assignedTo } = readAsked(stored);
     const { state, terminal } = await this.#truth(stored);
     const { id, by, run, adapter, operation, mode, generation, answeredBy, occurrence } = stored;
     const detail = terminal === undefined ? stored.detail : detailOf(terminal);
@@ -510,6 +634,9 @@ export class Requests implements AsyncDisposable {
       rendering: proposal.rendering,
       ...(link !== undefined && { link }),
       ...(answeredBy !== null && { answeredBy }),
+      ...(messages !== undefined && { messages }),
+      ...(assignedTo !== undefined && { assignedTo }),
+      ...(stored.decline !== null && { decline: JSON.parse(stored.decline) as SignedDecline }),
       ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
       ...(detail !== null && { detail }),
       ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),
@@ -583,6 +710,23 @@ export class Requests implements AsyncDisposable {
   }
 }
 
+const ADDS_EVENTS: readonly string[] = ['insert', 'change', 'renew'];
+
+/** The store, which tells of every call that may have added an event. */
+function announced(store: RequestStore, tell: () => void): RequestStore {
+  return new Proxy(store, {
+    get(target, name: keyof RequestStore) {
+      const method = target[name].bind(target) as (...values: unknown[]) => Promise<unknown>;
+      if (!ADDS_EVENTS.includes(name)) return method;
+      return async (...values: unknown[]) => {
+        const result = await method(...values);
+        tell();
+        return result;
+      };
+    },
+  });
+}
+
 /** A person is not asked to approve that nothing happens. */
 function demandChange({ approved }: Proposal): void {
   if (approved.effects.length > 0) return;
@@ -623,6 +767,11 @@ function demandFit(proposal: Proposal, signed: SignedLicense): void {
     'ERR_EM_LICENSE_REFUSED',
     `the license was not signed for this request: its ${wrong} differs; the request is still open`,
   );
+}
+
+function refusedDecline(why: string): EffectMatchError<'ERR_EM_SIGNATURE_INVALID'> {
+  const message = `the decline cannot be used: ${why}; the request is still open`;
+  return new EffectMatchError('ERR_EM_SIGNATURE_INVALID', message);
 }
 
 /** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */

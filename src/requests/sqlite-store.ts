@@ -10,11 +10,20 @@ import {
   statement,
 } from '../sqlite/connection.ts';
 import type { RequestEvent, RequestState } from './request.ts';
-import type { RequestChange, RequestStore, StoredQuery, StoredRequest } from './store.ts';
+import type {
+  Delivery,
+  LoggedDelivery,
+  RequestChange,
+  RequestStore,
+  StoredQuery,
+  StoredRequest,
+  StoredToken,
+} from './store.ts';
 
 const APPLICATION_ID = 0x454d5251;
-const VERSION = 1;
+const VERSION = 2;
 const MAX_COUNT = 1000;
+const LOG_KEPT_MS = 30 * 86_400_000;
 const BUSY = { deadlineMs: 10_000 };
 
 const SCHEMA = `
@@ -31,8 +40,21 @@ const SCHEMA = `
     seq integer primary key autoincrement, id text not null, atMs integer not null, state text not null
   ) strict;
   create table delivery (receiver text primary key, seq integer not null) strict;
-  pragma application_id = ${APPLICATION_ID};
-  pragma user_version = ${VERSION};`;
+  pragma application_id = ${APPLICATION_ID};`;
+/** What the second version added. */
+const SINCE_VERSION_1 = `
+  alter table request add column decline text;
+  create table delivery_log (
+    number integer primary key autoincrement, receiver text not null, seq integer not null,
+    attempt integer not null, atMs integer not null, delivered integer not null, result text not null
+  ) strict;
+  create index delivery_log_by_receiver on delivery_log (receiver, number);
+  create index delivery_log_by_time on delivery_log (atMs);
+  create table token (
+    id text primary key, digest text not null unique, kind text not null, holder text not null,
+    scopes text not null, createdMs integer not null, expiresMs integer not null
+  ) strict;
+  pragma user_version = 2;`;
 
 /** Requests in an SQLite file. Several processes may use it at once. */
 export async function openSqliteRequests(file: string): Promise<RequestStore> {
@@ -53,8 +75,10 @@ function prepareFile(db: DatabaseSync, file: string): void {
   const [application, version] = [readPragma(db, 'application_id'), readPragma(db, 'user_version')];
   if (application === APPLICATION_ID && version === VERSION) return;
   const isEmpty = db.prepare('select 1 from sqlite_schema').get() === undefined;
-  if (isEmpty && application === 0) {
-    db.exec(SCHEMA);
+  const isOlder = application === APPLICATION_ID && version === 1;
+  if (isEmpty && application === 0) db.exec(SCHEMA);
+  if (isOlder || (isEmpty && application === 0)) {
+    db.exec(SINCE_VERSION_1);
     return;
   }
   const why =
@@ -66,7 +90,7 @@ function prepareFile(db: DatabaseSync, file: string): void {
 
 const COLUMNS = [
   ...['id', 'generation', 'by', 'run', 'adapter', 'operation', 'mode', 'askedMs', 'expiresMs'],
-  ...['asked', 'state', 'license', 'occurrence', 'answeredBy', 'detail', 'results'],
+  ...['asked', 'state', 'license', 'occurrence', 'answeredBy', 'decline', 'detail', 'results'],
 ] as const;
 
 class SqliteRequests implements RequestStore {
@@ -118,9 +142,10 @@ class SqliteRequests implements RequestStore {
       () => {
         const found = this.#find(id);
         if (found === undefined || !isAllowed(found, only)) return false;
-        const { state, ...rest } = change;
-        this.#set(id, { state, ...rest });
-        if (state !== found.state || rest.license !== undefined) this.#addEvent(id, atMs, state);
+        const { state, license, asked } = change;
+        this.#set(id, change);
+        const isNews = state !== found.state || license !== undefined || asked !== undefined;
+        if (isNews) this.#addEvent(id, atMs, state);
         return true;
       },
       BUSY,
@@ -133,7 +158,9 @@ class SqliteRequests implements RequestStore {
     { asked, expiresMs }: Pick<StoredRequest, 'asked' | 'expiresMs'>,
     atMs: number,
   ): Promise<boolean> {
-    const cleared = { license: null, occurrence: null, answeredBy: null, detail: null };
+    const cleared = {
+      ...{ license: null, occurrence: null, answeredBy: null, decline: null, detail: null },
+    };
     return await immediate(
       this.#db,
       () => {
@@ -181,10 +208,60 @@ class SqliteRequests implements RequestStore {
     return Number(row?.seq ?? 0);
   }
 
-  async confirm(receiver: string, seq: number): Promise<void> {
-    const sql = `insert into delivery (receiver, seq) values (?, ?)
+  async logDelivery(delivery: Delivery): Promise<void> {
+    const { receiver, seq, attempt, atMs, delivered, result } = delivery;
+    const values = [receiver, seq, attempt, atMs, Number(delivered), result];
+    const log = `insert into delivery_log (receiver, seq, attempt, atMs, delivered, result)
+      values (?, ?, ?, ?, ?, ?)`;
+    const confirm = `insert into delivery (receiver, seq) values (?, ?)
       on conflict (receiver) do update set seq = max(seq, excluded.seq)`;
-    await immediate(this.#db, () => void statement(this.#db, sql).run(receiver, seq), BUSY);
+    await immediate(
+      this.#db,
+      () => {
+        statement(this.#db, log).run(...values);
+        if (delivered) statement(this.#db, confirm).run(receiver, seq);
+        statement(this.#db, 'delete from delivery_log where atMs < ?').run(atMs - LOG_KEPT_MS);
+      },
+      BUSY,
+    );
+  }
+
+  async deliveries(after: number, limit: number): Promise<readonly LoggedDelivery[]> {
+    const sql = 'select * from delivery_log where number > ? order by number limit ?';
+    const rows = await retryWhileBusy(() => statement(this.#db, sql).all(after, limit), BUSY);
+    return rows.map(readDelivery);
+  }
+
+  async lastDelivery(receiver: string): Promise<LoggedDelivery | undefined> {
+    const sql = 'select * from delivery_log where receiver = ? order by number desc limit 1';
+    const row = await retryWhileBusy(() => statement(this.#db, sql).get(receiver), BUSY);
+    return row && readDelivery(row);
+  }
+
+  async addToken(token: StoredToken): Promise<void> {
+    const { id, digest, kind, holder, scopes, createdMs, expiresMs } = token;
+    const values = [id, digest, kind, holder, scopes.join(' '), createdMs, expiresMs];
+    const sql = `insert into token (id, digest, kind, holder, scopes, createdMs, expiresMs)
+      values (?, ?, ?, ?, ?, ?, ?)`;
+    await immediate(this.#db, () => void statement(this.#db, sql).run(...values), BUSY);
+  }
+
+  async findToken(digest: string): Promise<StoredToken | undefined> {
+    const sql = 'select * from token where digest = ?';
+    const row = await retryWhileBusy(() => statement(this.#db, sql).get(digest), BUSY);
+    return row && readToken(row);
+  }
+
+  async tokens(): Promise<readonly StoredToken[]> {
+    const sql = `select * from token order by createdMs desc, id limit ${MAX_COUNT}`;
+    const rows = await retryWhileBusy(() => statement(this.#db, sql).all(), BUSY);
+    return rows.map(readToken);
+  }
+
+  async endToken(id: string, atMs: number): Promise<boolean> {
+    const sql = 'update token set expiresMs = min(expiresMs, ?) where id = ?';
+    const end = () => statement(this.#db, sql).run(atMs, id).changes;
+    return (await immediate(this.#db, end, BUSY)) === 1;
   }
 
   async close(): Promise<void> {
@@ -208,10 +285,19 @@ class SqliteRequests implements RequestStore {
   }
 }
 
+function readDelivery(row: Record<string, unknown>): LoggedDelivery {
+  return { ...row, delivered: row.delivered === 1 } as unknown as LoggedDelivery;
+}
+
+function readToken(row: Record<string, unknown>): StoredToken {
+  return { ...row, scopes: String(row.scopes).split(' ') } as unknown as StoredToken;
+}
+
 function isAllowed(
-  { state, generation, license }: StoredRequest,
+  { state, generation, license, asked }: StoredRequest,
   only: Parameters<RequestStore['change']>[1],
 ): boolean {
+  if (only.asked !== undefined && only.asked !== asked) return false;
   if (only.unsigned === true && license !== null) return false;
   return only.from.includes(state) && only.generation === generation;
 }

@@ -19,6 +19,8 @@ export interface StoredRequest {
   readonly license: string | null;
   readonly occurrence: string | null;
   readonly answeredBy: string | null;
+  /** The signed decline, as JSON, if there is one. */
+  readonly decline: string | null;
   readonly detail: string | null;
   /** Rows of a committed action, as JSON. */
   readonly results: string | null;
@@ -26,7 +28,12 @@ export interface StoredRequest {
 
 /** What may be said about a request after it was asked. */
 export type RequestChange = Pick<StoredRequest, 'state'> &
-  Partial<Pick<StoredRequest, 'license' | 'occurrence' | 'answeredBy' | 'detail' | 'results'>>;
+  Partial<
+    Pick<
+      StoredRequest,
+      'asked' | 'license' | 'occurrence' | 'answeredBy' | 'decline' | 'detail' | 'results'
+    >
+  >;
 
 /** Which stored requests to list, newest first. */
 export interface StoredQuery {
@@ -38,8 +45,48 @@ export interface StoredQuery {
   readonly after?: string;
 }
 
+/** A token as a store keeps it: its digest, and never the token. */
+export interface StoredToken {
+  /** For people; it opens nothing. */
+  readonly id: string;
+  readonly digest: string;
+  readonly kind: 'agent' | 'operator';
+  readonly holder: string;
+  readonly scopes: readonly string[];
+  readonly createdMs: number;
+  readonly expiresMs: number;
+}
+
+/** Keeps the tokens of agents and operators. */
+export interface TokenStore {
+  addToken(token: StoredToken): Promise<void>;
+  findToken(digest: string): Promise<StoredToken | undefined>;
+  /** Newest first, at most a thousand. */
+  tokens(): Promise<readonly StoredToken[]>;
+  /** Lets it expire then, unless it does before; false if there is no such token. */
+  endToken(id: string, atMs: number): Promise<boolean>;
+}
+
+/** One try at delivering an event to a webhook. */
+export interface Delivery {
+  readonly receiver: string;
+  /** The event. */
+  readonly seq: number;
+  /** Which try it was, counted from 1. */
+  readonly attempt: number;
+  readonly atMs: number;
+  readonly delivered: boolean;
+  /** What the receiver answered, or why there is no answer; never its words. */
+  readonly result: string;
+}
+
+/** A delivery with its place in the log. */
+export interface LoggedDelivery extends Delivery {
+  readonly number: number;
+}
+
 /** Keeps requests. Every change is one transaction that is on disk when it returns. */
-export interface RequestStore {
+export interface RequestStore extends TokenStore {
   /** Inserts it if there is none with its id; returns the one that is there then. */
   insert(request: StoredRequest): Promise<StoredRequest>;
   find(id: string): Promise<StoredRequest | undefined>;
@@ -49,7 +96,7 @@ export interface RequestStore {
   search(beginning: string): Promise<readonly string[]>;
   /**
    * Changes it if it is in one of these states and of this generation, and says whether it was.
-   * Adds an event if the state changes or a license arrives.
+   * Adds an event if the state changes, a license arrives or what was asked is added to.
    */
   change(
     id: string,
@@ -58,6 +105,8 @@ export interface RequestStore {
       readonly generation: number;
       /** Only if no license was kept for it yet. */
       readonly unsigned?: boolean;
+      /** Only if what was asked is still this. */
+      readonly asked?: string;
     },
     change: RequestChange,
     atMs: number,
@@ -71,8 +120,12 @@ export interface RequestStore {
   ): Promise<boolean>;
   list(query: StoredQuery): Promise<readonly StoredRequest[]>;
   events(afterSeq: number, limit: number): Promise<readonly RequestEvent[]>;
-  /** The last event that a receiver has confirmed, and setting it. */
+  /** The last event that a receiver has confirmed. */
   delivered(receiver: string): Promise<number>;
-  confirm(receiver: string, seq: number): Promise<void>;
+  /** Adds a try to the log. One that succeeded also confirms its event. */
+  logDelivery(delivery: Delivery): Promise<void>;
+  /** The log after this number, oldest first; of one receiver its last try. */
+  deliveries(after: number, limit: number): Promise<readonly LoggedDelivery[]>;
+  lastDelivery(receiver: string): Promise<LoggedDelivery | undefined>;
   close(): Promise<void>;
 }

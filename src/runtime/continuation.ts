@@ -73,6 +73,11 @@ export interface ContinuationGate {
    */
   release<T>(work: () => T | Promise<T>, options?: ReleaseOptions): Promise<Release<T>>;
   /**
+   * For work that runs elsewhere, for example behind HTTP: whether it is released, durably and once.
+   * Who runs it then calls {@link ContinuationGate.perform} to record its receipt.
+   */
+  begin(options?: ReleaseOptions): Promise<Release<undefined>>;
+  /**
    * Inserts a job instead: what `insert` writes and the release are committed together. Needs the
    * ledger in the PostgreSQL database of the queue. The job calls {@link ContinuationGate.perform}.
    */
@@ -95,6 +100,7 @@ export function continuationGate(
 ): ContinuationGate {
   return {
     release: (work, options) => release(deployment, from, name, work, options),
+    begin: (options) => begin(deployment, from, name, options),
     handOver: (insert, options) => handOver(deployment, from, name, insert, options),
     perform: (work) => perform(deployment, from, name, work),
   };
@@ -109,15 +115,27 @@ async function release<T>(
   options?: ReleaseOptions,
 ): Promise<Release<T>> {
   demandArguments(from, continuation, work, 'release needs the work, as a function');
+  const begun = await begin(deployment, from, continuation, options);
+  if (begun.kind === 'halted') return begun;
+  const value = await work();
+  deployment.reached('continuation:work-done');
+  await deployment.ledgers.acknowledge(acknowledge(deployment, from, continuation, 'completed'));
+  return { kind: 'released', value };
+}
+
+/** Records the release of work that runs elsewhere. */
+async function begin(
+  deployment: Deployment,
+  from: Lineage,
+  continuation: string,
+  options?: ReleaseOptions,
+): Promise<Release<undefined>> {
   const asked = await askRelease(deployment, from, continuation, options);
   if (asked.kind === 'halted') return asked;
   if (!(await deployment.ledgers.acknowledge(asked.acknowledgement)))
     return { kind: 'halted', why: 'already-released' };
   deployment.reached('continuation:acknowledged');
-  const value = await work();
-  deployment.reached('continuation:work-done');
-  await deployment.ledgers.acknowledge(acknowledge(deployment, from, continuation, 'completed'));
-  return { kind: 'released', value };
+  return { kind: 'released', value: undefined };
 }
 
 /** Releases work to a queue: the job and the release are committed together. */

@@ -5,8 +5,10 @@ import type { Deployment } from './deployment.ts';
 
 /** What is being done, by names that the configuration or this package chose. */
 export interface Activity {
-  readonly kind: 'execute' | 'task' | 'plan' | 'shadow' | 'recover';
+  readonly kind: 'execute' | 'task' | 'plan' | 'shadow' | 'recover' | 'http';
   readonly adapter?: string;
+  /** Of a call over HTTP: its method and the pattern of its path, never the path itself. */
+  readonly route?: string;
 }
 
 /**
@@ -27,6 +29,7 @@ export type Ending =
       readonly results: Readonly<Record<'settled' | 'running' | 'unresolved', number>>;
     }
   | { readonly kind: 'done' }
+  | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'fault'; readonly code: string };
 
 /** One activity from its beginning to its end. */

@@ -88,8 +88,11 @@ class SpanTrace implements Trace {
   }
 }
 
-function adapterOf({ adapter }: Activity): Attributes {
-  return adapter === undefined ? {} : { 'effectmatch.adapter': adapter };
+function adapterOf({ adapter, route }: Activity): Attributes {
+  return {
+    ...(adapter !== undefined && { 'effectmatch.adapter': adapter }),
+    ...(route !== undefined && { 'http.route': route }),
+  };
 }
 
 function labelsOf(ending: Ending): Attributes {
@@ -106,6 +109,8 @@ function labelsOf(ending: Ending): Attributes {
       return { 'effectmatch.would': ending.would };
     case 'fault':
       return { 'effectmatch.code': ending.code };
+    case 'answered':
+      return { 'http.response.status_code': ending.status };
     case 'recovered':
     case 'done':
       return {};

@@ -60,7 +60,7 @@ export async function driveRun(
     if (running.size === 0) break;
     await Promise.race(running.values());
   }
-  if (faults.length > 0) throw faults[0];
+  if (faults.length > 0 && signal?.aborted !== true) throw faults[0];
   const last = await readRun(parts, record);
   if (isFinal(last)) await parts.records.close(run, record.revision);
   return last;
@@ -155,8 +155,7 @@ async function licensed(
   const isFit =
     license !== undefined &&
     proposed !== undefined &&
-    license.license.task === taskOf(record, id) &&
-    license.license.planRevision === record.revision &&
+    proposed.proposal.draft.task === taskOf(record, id) &&
     findUnfit(proposed.proposal, license) === undefined;
   if (!isFit)
     throw new EffectMatchError(

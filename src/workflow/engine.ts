@@ -7,8 +7,10 @@ export interface EngineHost {
    * again after a crash.
    */
   drive(run: string, signal?: AbortSignal): Promise<RunStatus>;
-  /** Runs that are not over, for an engine without its own memory. */
-  openRuns(): Promise<readonly string[]>;
+  /** Runs that are not over, whichever program started them. */
+  openRuns(): Promise<readonly { readonly run: string; readonly revision: number }[]>;
+  /** Whether something of a run can be done now. */
+  isRunnable(run: string): Promise<boolean>;
   /** Faults that an engine met and passed over; it tries again. */
   onFault(run: string, error: unknown): void;
 }
@@ -16,9 +18,9 @@ export interface EngineHost {
 /** An engine at work. */
 export interface OpenEngine {
   /** Sees to it that a run is driven until it is over. Starting it twice is starting it once. */
-  start(run: string): Promise<void>;
+  start(run: string, revision: number): Promise<void>;
   /** Something that a run may wait for has happened. */
-  wake(run: string): Promise<void>;
+  wake(run: string, revision: number): Promise<void>;
   /** Takes over the runs of workers that went silent; returns which. */
   takeOver(): Promise<readonly string[]>;
   close(): Promise<void>;

@@ -24,13 +24,13 @@ export function inProcess(options: InProcessOptions = {}): WorkflowEngine {
   return {
     async open(host) {
       const loop = new DriveLoop(host, pollMs, runs);
-      if (resume) for (const run of await host.openRuns()) loop.start(run);
+      if (resume) for (const { run } of await host.openRuns()) loop.start(run);
       return {
         start: async (run) => void loop.start(run),
         wake: async (run) => loop.wake(run),
         takeOver: async () => {
           const open = await host.openRuns();
-          return open.filter((run) => loop.start(run));
+          return open.map(({ run }) => run).filter((run) => loop.start(run));
         },
         close: () => loop.close(),
       };

@@ -108,6 +108,7 @@ export class Workflows implements AsyncDisposable {
     this.#engine = await engine.open({
       drive: async (run, signal) => statusOf(await driveRun(this.#parts, run, signal)),
       openRuns: () => this.openRuns(),
+      isRunnable: async (run) => statusOf(await this.view(run)) === 'running',
       onFault,
     });
     for (const schedule of schedules) checkSchedule(this.#parts.workflows, schedule);
@@ -144,6 +145,12 @@ export class Workflows implements AsyncDisposable {
     const known = await this.#newest(id);
     const workflow = workflows[known.workflow];
     if (workflow === undefined) throw notConfigured(known.workflow);
+    const cancelled = await records.cancellation(id);
+    if (cancelled !== undefined)
+      throw new EffectMatchError(
+        'ERR_EM_WORKFLOW_BLOCKED',
+        `run "${id}" was cancelled by ${cancelled.by}; start another one`,
+      );
     const given = input === undefined ? known.input : plainInput(input);
     const revision = known.revision + 1;
     const record = this.#record(workflow, id, revision, given);
@@ -190,7 +197,7 @@ export class Workflows implements AsyncDisposable {
     }
     for (const { instance, license } of checked)
       await records.keepLicense({ ...record, instance: instance.id }, license);
-    await this.#engine?.wake(id);
+    await this.#engine?.wake(id, record.revision);
     return await this.report(id);
   }
 
@@ -219,10 +226,10 @@ export class Workflows implements AsyncDisposable {
 
   /** Starts nothing more of a run. What is under way ends, and what is durable stays. */
   async cancel(id: string, { by, reason }: { readonly by: string; readonly reason: string }) {
-    await this.#newest(id);
+    const { revision } = await this.#newest(id);
     const at = instant(this.#clock.now());
     await this.#parts.records.cancel(id, { by, reason, at });
-    await this.#engine?.wake(id);
+    await this.#engine?.wake(id, revision);
     return await this.report(id);
   }
 
@@ -242,13 +249,14 @@ export class Workflows implements AsyncDisposable {
   }
 
   /** Runs that are not over, as far as their plan is configured here. */
-  async openRuns(): Promise<readonly string[]> {
+  async openRuns(): Promise<readonly Pick<RunRecord, 'run' | 'revision'>[]> {
     const { records, workflows } = this.#parts;
-    const open: string[] = [];
+    const open: Pick<RunRecord, 'run' | 'revision'>[] = [];
     for (const run of await records.list()) {
       const record = await records.newest(run);
       if (record === undefined || workflows[record.workflow]?.plan !== record.plan) continue;
-      if (!(await records.isClosed(run, record.revision))) open.push(run);
+      const { revision } = record;
+      if (!(await records.isClosed(run, revision))) open.push({ run, revision });
     }
     return open;
   }
@@ -346,7 +354,7 @@ export class Workflows implements AsyncDisposable {
       await records.keepProposal({ ...record, instance }, one);
     });
     demandSame(await records.begin(record), record);
-    await this.#engine?.start(record.run);
+    await this.#engine?.start(record.run, record.revision);
     return await this.report(record.run);
   }
 
@@ -383,9 +391,8 @@ function checkSchedule(
 }
 
 function plainInput(input: unknown): Value {
-  const copy = copyValue(input as Value);
-  canonical(copy);
-  return copy;
+  canonical(input as Value);
+  return copyValue(input as Value);
 }
 
 /** Two plans, or two inputs, under one id are two different things. */

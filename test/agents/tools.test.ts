@@ -106,6 +106,23 @@ test('an operation is a typed tool, and its rules reach the agent', async () => 
   assert.equal(declined.detail, 'next month');
 });
 
+test('a question of an approver reaches the agent, and its reply the approver', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const tools = toolsOf(host);
+  const asked = await tools('sql_books').call(PAY);
+  const request = asked.request ?? '';
+  await host.requests.askBack(request, { by: 'alice', text: 'which invoice?' });
+  const told = await tools('request_status').call({ request });
+  assert.deepEqual([told.status, told.question], ['approval-required', 'which invoice?']);
+  assert.match(told.next, /reply_request/);
+  const replied = await tools('reply_request').call({ request, text: 'number 4711' });
+  assert.equal(replied.question, undefined);
+  assert.equal((await host.requests.get(request)).messages?.at(-1)?.text, 'number 4711');
+  const foreign = await toolsOf(host, 'other')('reply_request').call({ request, text: 'x' });
+  assert.equal(foreign.status, 'refused');
+});
+
 test('a rejected call says what differs, and that nothing was changed', async () => {
   using office = openOffice();
   await using host = await office.start({ operations });
@@ -175,6 +192,7 @@ const BAD: Readonly<Record<string, [tool: string, input: unknown]>> = {
   'a rounded number': ['sql_books', { sql: 'select ?', values: [2 ** 60] }],
   'a request that is no text': ['request_status', { request: { id: 1 } }],
   'a request that does not exist': ['request_status', { request: "req_' or 1=1" }],
+  'a reply that is no text': ['reply_request', { request: 'req_1', text: 7 }],
   'a long wait': ['request_status', { request: 'req_1', waitSeconds: 1e9 }],
 };
 

@@ -13,7 +13,6 @@ import { runGithub } from '../../bench/studies/backends/github.ts';
 import { sandboxEffects } from '../../bench/studies/backends/sandbox-runs.ts';
 import { backendsStudy } from '../../bench/studies/backends.ts';
 import { backendsMariadbStudy } from '../../bench/studies/backends-mariadb.ts';
-import { topologiesStudy } from '../../bench/studies/not-run.ts';
 import { NotRun } from '../../bench/study.ts';
 import { skipWithoutMariadb } from '../mysql/binaries.ts';
 
@@ -76,8 +75,4 @@ test('on MariaDB, only the clean operations are committed under a license', {
     cells.map(({ value }) => value),
     [8, 8, 8, 8, 8, 8],
   );
-});
-
-test('what needs parts that do not exist says so', async () => {
-  await assert.rejects(topologiesStudy.run({ quick: true, progress: () => {} }), NotRun);
 });

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findData } from '../../bench/data/folder.ts';
 import { loadStateTasks, STATE_FILES } from '../../bench/data/state-bench.ts';
+import { NATIVE_FILES } from '../../bench/data/state-native.ts';
 import { PAPER_CERTIFICATION, PAPER_ROWS, PAPER_STATE } from '../../bench/studies/cost/paper.ts';
 import { costStudy } from '../../bench/studies/cost.ts';
 import { whyAbsent } from './absent.ts';
@@ -27,7 +28,7 @@ test("the paper's rows agree with their own ratios and with its medians", () => 
 });
 
 test('the tasks are those of the table, and every execution leaves the right state', {
-  skip: whyAbsent(STATE_FILES),
+  skip: whyAbsent([...STATE_FILES, ...NATIVE_FILES]),
 }, async () => {
   const timing = loadStateTasks(findData(undefined, STATE_FILES)).filter(
     ({ timing18 }) => timing18,
@@ -41,8 +42,11 @@ test('the tasks are those of the table, and every execution leaves the right sta
     18,
     'three tasks, three pairs, two halves',
   );
+  assert.equal(cellOf('STATE own tools: executions with the right state')?.value, 18);
   assert.ok(cellOf('STATE: the barest path with the same flushes, over direct'));
-  const ratios = cells.filter(({ name }) => /^STATE .+\/.+: held over direct$/.test(name));
+  const ratios = cells.filter(({ name }) =>
+    /^STATE (?!own tools).+\/.+: held over direct$/.test(name),
+  );
   assert.equal(ratios.length, 3);
   for (const { name, paper } of ratios) {
     assert.equal(paper, PAPER_ROWS[name.replace(/^STATE |: held over direct$/g, '')]?.ratio);

@@ -269,7 +269,7 @@ test('without the packages for PostgreSQL or MCP the command says which to insta
       call('mcp').stderr,
       /@modelcontextprotocol\/server is not installed; nothing was done\nnext: run `npm install @/,
     );
-    assert.equal(call('mcp', '--new-token').status, 0);
+    assert.equal(call('token', 'new', 'agent', '--digest-only').status, 0);
     assert.equal(call('keygen', 'alice').status, 0);
   } finally {
     rmSync(bare, { recursive: true, force: true });

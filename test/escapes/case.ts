@@ -31,6 +31,11 @@ export interface EscapeCase {
    */
   readonly residue?: readonly string[];
   readonly expectation: Expectation;
+  /**
+   * Behind the managed boundary the approved effects commit, and nothing else: what the case leaves
+   * open cannot be named there.
+   */
+  readonly managedCommits?: boolean;
 }
 
 /**
@@ -53,6 +58,8 @@ export type Expectation =
 
 /** A file of cases with the database they run on. */
 export interface EscapeFile {
+  /** The boundary that the cases aim at; the server's unless told. */
+  readonly boundary?: 'server' | 'managed';
   readonly schema: string;
   readonly relations: readonly (string | { readonly name: string; readonly bulk?: boolean })[];
   readonly entryPoints: readonly string[];

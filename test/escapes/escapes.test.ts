@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { expectedEnding } from './case.ts';
+import { ESCAPES as GATE } from './cases/gate.ts';
 import { ESCAPES } from './cases/postgres.ts';
 import { compareEvidence, readEvidence } from './evidence.ts';
 import { runEscapes } from './runner.ts';
@@ -77,3 +78,30 @@ test('one case of every kind ends as it must', async () => {
     [],
   );
 });
+
+test('at least 60 cases aim at the statement gate, and one of every kind ends as it must', async () => {
+  const aimed = GATE.cases.filter(({ expectation }) => expectation.kind !== 'committed');
+  assert.ok(aimed.length >= 60);
+  const cases = GATE.cases.filter(({ name }) => GATE_SAMPLE.includes(name));
+  assert.equal(cases.length, GATE_SAMPLE.length);
+  const { results } = await runEscapes({ ...GATE, cases });
+  assert.deepEqual(
+    results.filter(({ ok }) => !ok),
+    [],
+  );
+});
+
+const GATE_SAMPLE = [
+  "gate: pg_notify('leak', 'x')",
+  'gate: (12345::oid).lo_unlink',
+  'gate: invoice.mood',
+  'gate: initcap(invoice)',
+  'gate: aggregate',
+  'gate: in ON CONFLICT predicate',
+  'gate: settings by an update behind a name',
+  'gate: a view that calls',
+  'gate: default: a built-in',
+  'gate: trigger: a body that calls an extension',
+  'gate: an overload made after the approval',
+  'gate control: an extension that is trusted',
+];

@@ -49,6 +49,7 @@ export async function execute(
   aside: (sql: string | undefined) => Promise<void>,
 ): Promise<Ending> {
   const factory = postgres({
+    boundary: file.boundary ?? 'server',
     owner: names.owner ?? '',
     control: db.url(names.control),
     execution: db.url(names.exec),

@@ -24,6 +24,11 @@ export interface RunOptions {
   /** The programs of another installation. */
   readonly bin?: string;
   readonly report?: (result: EscapeResult) => void;
+  /**
+   * Any ending will do that is not a commit, except for controls: the endings of the catalogue are
+   * those of the server boundary, and another one closes the same outlets elsewhere.
+   */
+  readonly anyEnding?: boolean;
 }
 
 /** What a run found, and on which server. */
@@ -36,7 +41,7 @@ export interface EscapeRun {
 /** Runs every case on a database of its own, cloned from one that is provisioned once. */
 export async function runEscapes(
   file: EscapeFile,
-  { version = 17, bin, report = () => {} }: RunOptions = {},
+  { version = 17, bin, report = () => {}, anyEnding = false }: RunOptions = {},
 ): Promise<EscapeRun> {
   await using server = await startServer({
     version,
@@ -55,10 +60,10 @@ export async function runEscapes(
     owner: base.role('em_owner'),
   };
   const texts = { scratch, port: String(server.port) };
-  const { relations, entryPoints } = file;
+  const { relations, entryPoints, boundary = 'server' } = file;
   await protectedDatabase(
     fill(file.schema, { names: { ...names, db: base.name }, texts }),
-    { relations, entryPoints },
+    { relations, entryPoints, boundary },
     { db: base },
   );
   const [found] = await base.run(
@@ -88,10 +93,11 @@ export async function runEscapes(
     if (place === undefined || !isPlain) {
       await place?.db.drop();
       const db = await server.createDatabase(undefined, { template: base.name });
-      await db.run(`revoke create, temporary on database ${quoteName(db.name)} from public`);
+      if (boundary === 'server')
+        await db.run(`revoke create, temporary on database ${quoteName(db.name)} from public`);
       place = { db, names: { ...names, db: db.name }, texts, file };
     }
-    const expected = expectedEnding(attempt, major);
+    const expected = anyEnding ? managedEnding(attempt) : expectedEnding(attempt, major);
     const result = await runCase(server, place, attempt, expected).catch((error: unknown) =>
       failed(attempt, error),
     );
@@ -109,6 +115,13 @@ export async function runEscapes(
   }
   await place?.db.drop();
   return { version: serverVersion, results };
+}
+
+/** What a case must come to if only the commit counts. */
+const ANY_REFUSAL = 'refused, denied or observed';
+
+function managedEnding({ expectation, managedCommits = false }: EscapeCase): string {
+  return expectation.kind === 'committed' || managedCommits ? 'committed' : ANY_REFUSAL;
 }
 
 /** Puts quoted names and plain texts into SQL. */
@@ -202,13 +215,14 @@ function judge(
   unapproved: readonly string[],
 ): EscapeResult {
   const because = 'because' in expectation ? (expectation.because ?? '') : '';
-  const wrongly =
-    ended.found === 'committed' && expectation.kind !== 'committed' ? ['it committed'] : [];
+  const wrongly = ended.found === 'committed' && expected !== 'committed' ? ['it committed'] : [];
   const violation = [...wrongly, ...unapproved].join('; ');
   const isExplained = expectation.kind !== 'refused' || because !== '';
-  const ok =
-    violation === '' && ended.found === expected && isExplained && ended.detail.includes(because);
-  const wanted = because === '' ? expected : `${expected} because "${because}"`;
+  const isSame = ended.found === expected && isExplained && ended.detail.includes(because);
+  const isExpected = isSame || (expected === 'committed' && ended.found === expected);
+  const ok = violation === '' && (expected === ANY_REFUSAL || isExpected);
+  const wanted =
+    because === '' || expected === ANY_REFUSAL ? expected : `${expected} because "${because}"`;
   return { name, expected: wanted, ...ended, ok, ...(violation === '' ? {} : { violation }) };
 }
 

@@ -8,7 +8,17 @@ import { before, test } from 'node:test';
 import { loadModule, parseSync } from 'libpg-query';
 import { SQL } from '../../src/ledger/postgres/sql.ts';
 
-const NAMES = ['schema', 'requests', 'owner', 'login', 'database', 'version', 'password', 'role'];
+const NAMES = [
+  'schema',
+  'requests',
+  'owner',
+  'login',
+  'database',
+  'version',
+  'password',
+  'role',
+  'decide',
+];
 const VALUES = Object.fromEntries(NAMES.map((name) => [name, `a"b'c\\${name}`]));
 
 before(async () => await loadModule());
@@ -37,7 +47,7 @@ test('every statement is one statement to the server, with its placeholders fill
 
 test('the ledger leaves nothing in a session that a pooler would hand to another client', () => {
   const source = globSync('src/ledger/postgres/*.ts').map((file) => readFileSync(file, 'utf8'));
-  const sent = [...SQL.queries.all(VALUES), ...source].join('\n');
+  const sent = [...SQL.queries.all(VALUES), SQL.decide.get('decide', VALUES), ...source].join('\n');
   for (const banned of [
     /\bset (?!local\b|\w+ = |positions|claimed|lease_until_ms|revision)\w+ =/i,
     /advisory/i,

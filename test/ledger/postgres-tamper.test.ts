@@ -162,6 +162,7 @@ describe('what verify finds', () => {
       'create rule meddle as on insert to journal do instead nothing',
       'drop rule meddle on journal',
     ],
+    function: ['alter function decide security definer', 'alter function decide security invoker'],
     policy: ['create policy meddle on journal', 'drop policy meddle on journal'],
     view: ['create view meddle as select 1', 'drop view meddle'],
     columns: [

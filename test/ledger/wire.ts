@@ -104,7 +104,10 @@ export async function startTransactionPooler(
   return { ...(await listen(server, sockets)), handedOver: () => handedOver };
 }
 
-/** What happens to the next message that ends a transaction with COMMIT. */
+/** How a session prepares the function that is a whole transaction of the ledger. */
+const PREPARED_DECISION = /(effectmatch_[0-9a-f]{32})\0select "[^"]*"\.decide\(/g;
+
+/** What happens to the next message that ends a transaction. */
 export type Cut = 'before' | 'after' | undefined;
 
 /** A line that can be cut, and counts how often a client asked the server to be ready again. */
@@ -125,6 +128,13 @@ export async function startCuttingLine(port: number): Promise<CuttingLine> {
     sockets.push(client, socket);
     let isCut = false;
     const answers = new Messages();
+    const deciding = new Set<string>();
+    const ends = (chunk: Buffer) => {
+      const text = chunk.toString('latin1');
+      for (const [, name] of text.matchAll(PREPARED_DECISION)) deciding.add(String(name));
+      const isDecision = () => [...deciding].some((name) => text.includes(name));
+      return text.includes('commit\0') || text.includes('.decide(') || isDecision();
+    };
     const cut = () => {
       isCut = true;
       client.destroy();
@@ -134,7 +144,8 @@ export async function startCuttingLine(port: number): Promise<CuttingLine> {
       if (!isCut) client.write(chunk);
     });
     client.on('data', (chunk) => {
-      if (pending === undefined || !chunk.includes('commit\0')) {
+      const isEnd = ends(chunk);
+      if (pending === undefined || !isEnd) {
         socket.write(chunk);
         return;
       }

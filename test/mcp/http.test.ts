@@ -50,12 +50,13 @@ for (const revision of Object.keys(REVISIONS) as Revision[]) {
     };
     const tools = await offered('clerk');
     const names = tools.map(({ name }) => name);
-    assert.deepEqual(names, [PAY, 'sql_books', 'read_books', 'request_status']);
+    assert.deepEqual(names, [PAY, 'sql_books', 'read_books', 'request_status', 'reply_request']);
     for (const { name, annotations, inputSchema, outputSchema } of tools) {
       const reads = name === 'read_books' || name === 'request_status';
+      const isReply = name === 'reply_request';
       assert.equal(annotations?.readOnlyHint, reads, name);
-      assert.equal(annotations?.destructiveHint, !reads, name);
-      assert.equal(annotations?.idempotentHint, true, name);
+      assert.equal(annotations?.destructiveHint, !reads && !isReply, name);
+      assert.equal(annotations?.idempotentHint, !isReply, name);
       assert.equal(annotations?.openWorldHint, name === PAY, name);
       assert.equal(inputSchema.additionalProperties, false, name);
       assert.deepEqual(outputSchema?.required, ['status', 'next']);
@@ -63,7 +64,10 @@ for (const revision of Object.keys(REVISIONS) as Revision[]) {
     const others = [await offered('rival'), await offered('guest')];
     assert.deepEqual(
       others.map((list) => list.map(({ name }) => name)),
-      [[PAY, 'request_status'], ['request_status']],
+      [
+        [PAY, 'request_status', 'reply_request'],
+        ['request_status', 'reply_request'],
+      ],
     );
   });
 }

@@ -10,12 +10,12 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { newToken } from '../../src/access/token.ts';
 import type { ToolAnswer } from '../../src/agents/index.ts';
 import { createKeyring } from '../../src/crypto/keyring.ts';
 import { approver, generateApprover } from '../../src/index.ts';
 import { Gateways } from '../../src/mcp/gateway.ts';
 import { listenHttp, openAgentServers } from '../../src/mcp/index.ts';
-import { newToken } from '../../src/mcp/token.ts';
 import { openRequests, type Requests } from '../../src/requests/index.ts';
 import { createRuntime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
 import { configFor, type OfficeFile } from './deployment.ts';

@@ -48,7 +48,7 @@ describe('clients by others', { concurrency: 2, skip: skipWithout('mcp-clients')
   test('mcporter lists the tools, asks over HTTP, and learns the verdict over stdio', async () => {
     const { tools } = await mcporter('list', 'http', '--json');
     const names = tools.map(({ name }: { name: string }) => name);
-    assert.deepEqual(names, [PAY, 'sql_books', 'read_books', 'request_status']);
+    assert.deepEqual(names, [PAY, 'sql_books', 'read_books', 'request_status', 'reply_request']);
     const asked = await callTool(`http.${PAY}`, pay('mcporter'));
     assert.equal(asked.status, 'approval-required');
     assert.deepEqual(office.payments(), []);

@@ -112,7 +112,7 @@ describe('the command', { concurrency: 2 }, () => {
   });
 
   test('makes tokens, and its help has blocks for clients that are valid JSON', async () => {
-    const made = await runCommand(['mcp', '--new-token', '--json']);
+    const made = await runCommand(['token', 'new', 'clerk', '--digest-only', '--json']);
     const { token, digest } = JSON.parse(made.stdout);
     assert.match(token, /^emt_[\w-]{43}$/);
     assert.match(digest, /^sha256:[0-9a-f]{64}$/);

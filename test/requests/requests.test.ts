@@ -132,6 +132,40 @@ test('an approver cannot approve what they asked for, neither first nor second',
   assert.deepEqual(office.payments(), []);
 });
 
+test('an approver asks back, the agent replies, and both stay when it is proposed again', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const { requests } = host;
+  const agent = requests.forAgent('agent');
+  const { id } = await agent.ask({ run: 'run', ...pay('globex') });
+  await Promise.all([
+    requests.askBack(id, { by: 'alice', text: ' which invoice? ' }),
+    requests.askBack(id, { by: 'bob', text: 'is it due?' }),
+  ]);
+  await agent.reply(id, '4711, today');
+  await requests.assign(id, 'bob');
+  const { messages = [], assignedTo, state } = (await requests.renew(id)).request;
+  assert.deepEqual(
+    messages
+      .slice(0, 2)
+      .map(({ by, text }) => `${by}: ${text}`)
+      .sort(),
+    ['alice: which invoice?', 'bob: is it due?'],
+  );
+  assert.equal(messages[2]?.text, '4711, today');
+  assert.deepEqual([messages[2]?.from, assignedTo, state], ['agent', 'bob', 'pending']);
+  await assert.rejects(requests.forAgent('other').reply(id, 'x'), { code: 'ERR_EM_NOT_FOUND' });
+  for (const text of ['', '  '])
+    await assert.rejects(requests.askBack(id, { by: 'alice', text }), {
+      code: 'ERR_EM_INPUT_INVALID',
+    });
+  await assert.rejects(requests.assign(id, 'no such <name>'), { code: 'ERR_EM_INPUT_INVALID' });
+  await requests.decline(id, { by: 'bob', reason: 'no' });
+  await assert.rejects(requests.askBack(id, { by: 'alice', text: 'but?' }), {
+    code: 'ERR_EM_REQUEST_CLOSED',
+  });
+});
+
 test('a license that does not fit, or does not count, leaves the request open', async () => {
   using office = openOffice();
   await using host = await office.start();

@@ -5,10 +5,16 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
-import type { RequestState, RequestStore, StoredRequest } from '../../src/requests/index.ts';
+import type {
+  RequestState,
+  RequestStore,
+  StoredRequest,
+  StoredToken,
+} from '../../src/requests/index.ts';
 import { openSqliteRequests } from '../../src/requests/index.ts';
 import { openPostgresRequests } from '../../src/requests/postgres.ts';
 import { freshDatabase, type TestDatabase } from '../postgres/server.ts';
@@ -34,7 +40,8 @@ function requestOf(id: string, askedMs: number, by: string): StoredRequest {
   return {
     ...{ id, by, askedMs, run: 'r\n"é', adapter: 'books', operation: null, mode: 'on-call' },
     ...{ generation: 1, state: 'pending', expiresMs: askedMs + 5, asked: '{"a":1}' },
-    ...{ license: null, occurrence: null, answeredBy: null, detail: null, results: null },
+    ...{ license: null, occurrence: null, answeredBy: null, decline: null, detail: null },
+    results: null,
   };
 }
 
@@ -54,6 +61,8 @@ const step = fc.oneof(
     detail: fc.constantFrom(undefined, null, "it's"),
     license: fc.constantFrom(undefined, '{}'),
     unsigned: fc.boolean(),
+    asked: fc.constantFrom(undefined, '{"a":1}', '{}'),
+    was: fc.constantFrom(undefined, '{"a":1}', '{}'),
   }),
   fc.record({
     kind: fc.constant('renew' as const),
@@ -76,9 +85,14 @@ async function take(store: RequestStore, one: Step): Promise<unknown> {
     case 'insert':
       return await store.insert(requestOf(one.id, one.at, one.by));
     case 'change': {
-      const { id, from, generation, unsigned, state, detail, license } = one;
-      const more = { ...(detail !== undefined && { detail }), ...(license && { license }) };
-      return await store.change(id, { from, generation, unsigned }, { state, ...more }, 7);
+      const { id, from, generation, unsigned, state, detail, license, asked, was } = one;
+      const more = {
+        ...(detail !== undefined && { detail }),
+        ...(license && { license }),
+        ...(asked && { asked }),
+      };
+      const only = { from, generation, unsigned, ...(was && { asked: was }) };
+      return await store.change(id, only, { state, ...more }, 7);
     }
     case 'renew': {
       const { id, from, generation } = one;
@@ -184,4 +198,80 @@ test('a request next to a ledger in PostgreSQL is asked, signed and executed onc
 test('a database that is not prepared is refused', async () => {
   const opened = openPostgresRequests(url, { schema: 'nowhere' });
   await assert.rejects(opened, { code: 'ERR_EM_STORE_UNAVAILABLE', message: /provision --ledger/ });
+});
+
+test('tokens and the delivery log behave alike in both stores', async () => {
+  const stores = [
+    await openSqliteRequests(join(folder, 'tokens.db')),
+    await openPostgresRequests(url),
+  ] as const;
+  const answers = [];
+  for (const store of stores) {
+    const token: StoredToken = {
+      ...{ id: 'tok_1', digest: 'sha256:1', kind: 'operator', holder: 'carol' },
+      ...{ scopes: ['read', 'answer'], createdMs: 1, expiresMs: 100 },
+    };
+    await store.addToken(token);
+    await store.addToken({ ...token, id: 'tok_2', digest: 'sha256:2', createdMs: 2 });
+    await assert.rejects(store.addToken({ ...token, id: 'tok_3' }));
+    assert.deepEqual({ ...(await store.findToken('sha256:1')) }, token);
+    const ended = [await store.endToken('tok_1', 50), await store.endToken('tok_1', 70)];
+    assert.deepEqual([...ended, await store.endToken('tok_9', 1)], [true, true, false]);
+    const entry = {
+      receiver: 'desk',
+      seq: 1,
+      attempt: 1,
+      atMs: 5,
+      delivered: false,
+      result: '500',
+    };
+    await store.logDelivery(entry);
+    assert.equal(await store.delivered('desk'), 0);
+    await store.logDelivery({ ...entry, attempt: 2, delivered: true, result: '204' });
+    await store.logDelivery({ ...entry, receiver: 'other', seq: 9, delivered: true });
+    await store.logDelivery({ ...entry, receiver: 'late', atMs: 31 * 86_400_000 });
+    answers.push({
+      tokens: await store.tokens(),
+      unknown: await store.findToken('sha256:9'),
+      delivered: [await store.delivered('desk'), await store.delivered('nowhere')],
+      last: await store.lastDelivery('late'),
+      log: await store.deliveries(0, 10),
+      none: await store.deliveries(4, 10),
+    });
+    await store.close();
+  }
+  const [file, server] = answers.map((answer) => JSON.parse(JSON.stringify(answer)));
+  assert.deepEqual(server, file);
+  assert.equal(file.tokens[1].expiresMs, 50);
+  assert.deepEqual(file.delivered, [1, 0]);
+  assert.equal(file.log.length, 1, 'what is older than thirty days is removed');
+});
+
+test('a file of the first version is taken over with everything in it', async () => {
+  const file = join(folder, 'first.db');
+  const old = new DatabaseSync(file);
+  old.exec(`create table request (
+      id text primary key, generation integer not null, state text not null, by text not null,
+      run text not null, adapter text not null, operation text, mode text not null,
+      askedMs integer not null, expiresMs integer not null, asked text not null,
+      license text, occurrence text unique, answeredBy text, detail text, results text) strict;
+    create table event (
+      seq integer primary key autoincrement, id text not null, atMs integer not null, state text not null
+    ) strict;
+    create table delivery (receiver text primary key, seq integer not null) strict;
+    insert into request values
+      ('req_a', 1, 'pending', 'x', 'r', 'books', null, 'on-call', 1, 2, '{}', null, null, null, null, null);
+    insert into event (id, atMs, state) values ('req_a', 1, 'pending');
+    insert into delivery values ('desk', 1);
+    pragma application_id = ${0x454d5251};
+    pragma user_version = 1;`);
+  old.close();
+  for (const _ of ['taken over', 'opened again']) {
+    const store = await openSqliteRequests(file);
+    assert.equal((await store.find('req_a'))?.decline, null);
+    assert.equal((await store.events(0, 10)).length, 1);
+    assert.equal(await store.delivered('desk'), 1);
+    assert.deepEqual(await store.tokens(), []);
+    await store.close();
+  }
 });

@@ -2,7 +2,7 @@ import { generateKeyPairSync, hash, sign, verify } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Snapshot } from '../../data/state-bench.ts';
-import { Simulator } from '../public-outcomes/replay.ts';
+import { runnerFor } from '../public-outcomes/replay.ts';
 import type { Execution } from '../public-outcomes/state-conditions.ts';
 
 const KEYS = generateKeyPairSync('ed25519');
@@ -36,15 +36,15 @@ export function openBare(folder: string, initial: Snapshot) {
     }),
     run(
       { text, signature }: { readonly text: string; readonly signature: Buffer },
-      { calls }: Execution,
+      { calls, kit }: Execution,
     ): void {
       if (!verify(null, Buffer.from(text), KEYS.publicKey, signature))
         throw new Error('the signature does not fit');
       const occurrence = hash('sha256', text);
       append.run(occurrence, 'claim', text);
-      const simulator = new Simulator(calls);
+      const runner = runnerFor({ calls, kit });
       const copy = JSON.parse(String(select.get()?.text)) as { [namespace: string]: unknown };
-      for (const { tool, args } of calls) simulator.run(copy, tool, args);
+      for (const { tool, args } of calls) runner.run(copy, tool, args);
       state.exec('begin immediate');
       update.run(JSON.stringify(copy));
       mark.run(occurrence);

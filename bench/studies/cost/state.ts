@@ -6,9 +6,11 @@ import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
 import type { Snapshot, StateTask } from '../../data/state-bench.ts';
 import type { RawRecords } from '../../raw.ts';
+import type { DeskData } from '../../state-tools/desk.ts';
+import { RESET } from '../../state-tools/tools.ts';
 import { atMost, type Cell, exactly, figure, median, reproduced } from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
-import { replayVariant, Simulator } from '../public-outcomes/replay.ts';
+import { replayVariant, runnerFor } from '../public-outcomes/replay.ts';
 import {
   approveHeld,
   type Execution,
@@ -40,8 +42,15 @@ interface TaskTimes {
   readonly right: number;
 }
 
-/** Brings the state back between two executions, under a license of its own. */
-const RESET = 'bench_reset';
+/** How the tasks are measured, and by which tools. */
+export interface StateMeasurement {
+  readonly raw: RawRecords;
+  /** Decides the order of the executions. */
+  draw(): number;
+  progress(line: string): void;
+  /** Makes our own tools for a task; without it, recorded consequences are applied. */
+  readonly desk?: (task: StateTask) => DeskData;
+}
 
 /**
  * Measures every task. `draw` decides in which order direct and held come, and whether the bare
@@ -51,27 +60,25 @@ export async function measureState(
   all: readonly StateTask[],
   tasks: readonly StateTask[],
   size: StateSize,
-  {
-    raw,
-    draw,
-    progress,
-  }: { readonly raw: RawRecords; draw(): number; progress(line: string): void },
+  { raw, draw, progress, desk }: StateMeasurement,
 ): Promise<readonly Cell[]> {
+  const title = desk === undefined ? 'STATE' : 'STATE own tools';
   const measured: { readonly name: string; readonly times: TaskTimes }[] = [];
   for (const task of tasks) {
     const name = nameOf(task);
-    progress(`STATE ${name}: ${size.pairs} pairs`);
+    progress(`${title} ${name}: ${size.pairs} pairs`);
     // Drawn even when the task was measured before the interruption, so that the others get the
     // same order.
     const orders = Array.from({ length: size.warmups + size.pairs }, () => drawOrder(draw));
-    const times = await raw.run(`state|${name}`, () =>
-      measureTask(prepare(task, all), orders, size.warmups),
+    const kind = desk === undefined ? 'state' : 'state, own tools';
+    const times = await raw.run(`${kind}|${name}`, () =>
+      measureTask(prepare(task, all, desk?.(task)), orders, size.warmups),
     );
     measured.push({ name, times });
   }
   return [
-    ...measured.flatMap(({ name, times }) => cellsOf(name, times)),
-    ...summarise(measured, size),
+    ...measured.flatMap(({ name, times }) => cellsOf(title, name, times)),
+    ...summarise(title, measured, size),
   ];
 }
 
@@ -91,7 +98,7 @@ interface Prepared {
   readonly reference: Snapshot;
 }
 
-function prepare(task: StateTask, all: readonly StateTask[]): Prepared {
+function prepare(task: StateTask, all: readonly StateTask[], desk: DeskData | undefined): Prepared {
   const { domain, initial } = task.packet;
   const reference = task.variants.clean?.final;
   if (reference === undefined) throw new Error(`${task.packet.taskId} has no clean reference`);
@@ -99,7 +106,11 @@ function prepare(task: StateTask, all: readonly StateTask[]): Prepared {
   const approved = approvedEffects(initial, reference);
   return {
     reference,
-    execution: { ...describeApplication(domain, all), initial, calls, approved },
+    execution: {
+      ...describeApplication(domain, all),
+      ...{ initial, calls, approved },
+      kit: desk && { desk, reset: initial },
+    },
   };
 }
 
@@ -172,10 +183,10 @@ async function demandCommit(
  * As an application does it that trusts its tools: one copy in memory, all calls, one durable
  * write.
  */
-function runDirect(plain: ReturnType<typeof openPlain>, { calls }: Execution): void {
-  const simulator = new Simulator(calls);
+function runDirect(plain: ReturnType<typeof openPlain>, { calls, kit }: Execution): void {
+  const runner = runnerFor({ calls, kit });
   const state = plain.load();
-  for (const { tool, args } of calls) simulator.run(state, tool, args);
+  for (const { tool, args } of calls) runner.run(state, tool, args);
   plain.write(JSON.stringify(state));
 }
 
@@ -187,21 +198,22 @@ async function time(work: () => Promise<void>): Promise<number> {
   return performance.now() - started;
 }
 
-function cellsOf(name: string, { direct, held }: TaskTimes): readonly Cell[] {
+function cellsOf(title: string, name: string, { direct, held }: TaskTimes): readonly Cell[] {
   const paper = PAPER_ROWS[name];
   const beside = (cell: Cell, published: number | undefined) =>
     published === undefined ? cell : { ...cell, paper: published };
   return [
-    beside(figure(`STATE ${name}: direct`, median(direct), 'ms'), paper?.direct),
-    beside(figure(`STATE ${name}: held`, median(held), 'ms'), paper?.held),
+    beside(figure(`${title} ${name}: direct`, median(direct), 'ms'), paper?.direct),
+    beside(figure(`${title} ${name}: held`, median(held), 'ms'), paper?.held),
     beside(
-      figure(`STATE ${name}: held over direct`, median(held) / median(direct), 'x'),
+      figure(`${title} ${name}: held over direct`, median(held) / median(direct), 'x'),
       paper?.ratio,
     ),
   ];
 }
 
 function summarise(
+  title: string,
   measured: readonly { readonly times: TaskTimes }[],
   { pairs }: StateSize,
 ): readonly Cell[] {
@@ -209,11 +221,11 @@ function summarise(
     middle(measured.map(({ times }) => figureOf(times)));
   const right = measured.reduce((sum, { times }) => sum + times.right, 0);
   const executions = measured.length * pairs * 2;
-  const name = 'STATE: executions with the right state';
+  const name = `${title}: executions with the right state`;
   return [
     {
       ...atMost(
-        'STATE: median of held over direct',
+        `${title}: median of held over direct`,
         over(({ direct, held }) => median(held) / median(direct)),
         'x',
         3.6,
@@ -222,19 +234,19 @@ function summarise(
     },
     {
       ...figure(
-        'STATE: median of the added time',
+        `${title}: median of the added time`,
         over(({ direct, held }) => median(held) - median(direct)),
         'ms',
       ),
       paper: PAPER_STATE.added,
     },
     figure(
-      'STATE: the barest path with the same flushes, over direct',
+      `${title}: the barest path with the same flushes, over direct`,
       over(({ direct, bare }) => median(bare) / median(direct)),
       'x',
     ),
     figure(
-      'STATE: opening a runtime, in no other figure',
+      `${title}: opening a runtime, in no other figure`,
       over(({ opening }) => opening),
       'ms',
     ),

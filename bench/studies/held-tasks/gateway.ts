@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import type { UpstreamConfig } from '../../../src/mcp/configuration.ts';
+import type { UpstreamConfig } from '../../../src/access/configuration.ts';
 import { describeTools } from '../../../src/mcp/gateway.ts';
 import { Upstream } from '../../../src/mcp/upstream.ts';
 import { Office } from '../../../test/mcp/office.ts';

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { applyPatch, type Json } from '../../data/patch.ts';
 import type { Snapshot, StateTask, VariantName } from '../../data/state-bench.ts';
+import type { Answer, BusinessState } from '../../state-tools/desk.ts';
+import { BusinessTools, errorOf, type ToolKit } from '../../state-tools/tools.ts';
 
 /** One call as an agent makes it, and what the native simulator did with it. */
 export interface ReplayedCall {
@@ -60,8 +62,39 @@ export function withFinal(
   return [...calls.slice(0, -1), { ...last, after: change(final) }];
 }
 
+/** What runs the calls of one execution, on the state that it is given. */
+export interface CallRunner {
+  /** Changes the state as the tool does, and returns its error, if it reported one. */
+  run(state: { [namespace: string]: unknown }, tool: string, args: unknown): string | undefined;
+}
+
+/** Our own tools where there is a kit for them, otherwise what was recorded. */
+export function runnerFor(given: {
+  readonly calls: readonly ReplayedCall[];
+  readonly kit?: ToolKit | undefined;
+}): CallRunner {
+  return given.kit === undefined ? new Simulator(given.calls) : new OwnTools(given.kit);
+}
+
+/** Our own business tools. */
+export class OwnTools implements CallRunner {
+  readonly #tools: BusinessTools;
+
+  constructor(kit: ToolKit) {
+    this.#tools = new BusinessTools(kit);
+  }
+
+  call(state: { [namespace: string]: unknown }, tool: string, args: unknown): Answer {
+    return this.#tools.call(state as BusinessState, tool, args);
+  }
+
+  run(state: { [namespace: string]: unknown }, tool: string, args: unknown): string | undefined {
+    return errorOf(this.call(state, tool, args));
+  }
+}
+
 /** A simulator that has one sequence of calls in it and answers only to that. */
-export class Simulator {
+export class Simulator implements CallRunner {
   readonly #calls: readonly ReplayedCall[];
   #next = 0;
 

@@ -10,9 +10,10 @@ import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import type { Snapshot } from '../../data/state-bench.ts';
-import { type ReplayedCall, Simulator } from './replay.ts';
+import type { ToolKit } from '../../state-tools/tools.ts';
+import { type ReplayedCall, runnerFor } from './replay.ts';
 import { KEY, type Schema } from './state-effects.ts';
-import type { Recorded } from './state-tools.ts';
+import type { ToolSource } from './state-tools.ts';
 
 /** One execution to be. Which fault it carries, if any, is not in it. */
 export interface Execution {
@@ -21,6 +22,8 @@ export interface Execution {
   readonly calls: readonly ReplayedCall[];
   /** Tools that the application has. */
   readonly tools: readonly string[];
+  /** For our own tools; without it, the recorded consequences of the calls are applied. */
+  readonly kit?: ToolKit | undefined;
   /** What was approved; only EffectMatch reads it. */
   readonly approved: readonly ApprovedEffect[];
 }
@@ -42,12 +45,12 @@ export interface Condition {
 /** Every tool works on the durable state, and its answer is trusted. */
 const direct: Condition = {
   name: 'direct',
-  async run({ initial, calls }, folder) {
+  async run({ initial, calls, kit }, folder) {
     using store = openPlain(folder, initial);
-    const simulator = new Simulator(calls);
+    const runner = runnerFor({ calls, kit });
     for (const { tool, args } of calls) {
       const state = store.load();
-      simulator.run(state, tool, args);
+      runner.run(state, tool, args);
       store.save(state);
     }
     return { committed: true };
@@ -58,12 +61,12 @@ const direct: Condition = {
 /** The tools work on a private copy, which is discarded when one of them reports an error. */
 const errorReject: Condition = {
   name: 'error-reject',
-  async run({ initial, calls }, folder) {
+  async run({ initial, calls, kit }, folder) {
     using store = openPlain(folder, initial);
-    const simulator = new Simulator(calls);
+    const runner = runnerFor({ calls, kit });
     const copy = store.load();
     for (const { tool, args } of calls) {
-      const error = simulator.run(copy, tool, args);
+      const error = runner.run(copy, tool, args);
       if (error !== undefined) return { committed: false, why: `${tool}: ${error}` };
     }
     store.save(copy);
@@ -121,7 +124,7 @@ export async function openHeld(
  * The deployment in this folder: the same in every process that knows the approver's public key.
  */
 export function heldConfig(
-  { initial, schema, calls, tools }: Execution,
+  { initial, schema, calls, tools, kit }: Execution,
   folder: string,
   publicKey: string,
 ) {
@@ -134,7 +137,7 @@ export function heldConfig(
     initial,
     collections: Object.fromEntries(collections),
     tools: new URL('./state-tools.ts', import.meta.url),
-    toolData: { calls, tools } satisfies Recorded,
+    toolData: { calls, tools, kit } satisfies ToolSource,
   });
   return {
     store: join(folder, 'ledger.db'),

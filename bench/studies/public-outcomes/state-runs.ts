@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { PatchStep } from '../../data/patch.ts';
 import type { Snapshot, StateTask } from '../../data/state-bench.ts';
 import type { RawRecords } from '../../raw.ts';
+import type { DeskData } from '../../state-tools/desk.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import type { ReplayedCall } from './replay.ts';
 import type { Condition, Execution } from './state-conditions.ts';
@@ -10,6 +12,8 @@ import { approvedEffects, schemaOf } from './state-effects.ts';
 export interface StateVariant {
   readonly name: string;
   calls(task: StateTask): readonly ReplayedCall[];
+  /** A change of the state that no call shows, for our own tools; recorded calls contain it. */
+  fault?(task: StateTask): readonly PatchStep[];
 }
 
 export interface StatePlan {
@@ -21,6 +25,8 @@ export interface StatePlan {
   readonly repetitions: number;
   /** The complete state that is approved for a task. */
   approve(task: StateTask): Snapshot;
+  /** Makes our own tools for a task; without it, recorded consequences are applied. */
+  desk?(task: StateTask): DeskData;
 }
 
 /** The recorded clean state as the approved one, as the paper has it. */
@@ -48,6 +54,14 @@ export function countRuns(runs: readonly StateRun[], variant: string, condition:
     /** Said to be rejected, and yet something is durable. */
     spoilt: own.filter(({ committed, isInitial }) => !committed && !isInitial).length,
   };
+}
+
+/** How a table of runs is made. */
+export interface TableOptions {
+  readonly quick: boolean;
+  progress(line: string): void;
+  /** Makes our own tools for a task. */
+  desk(task: StateTask): DeskData;
 }
 
 /** How one run ended. */
@@ -104,7 +118,12 @@ async function runTask(
   const approved = approvedEffects(initial, target);
   const runs: StateRun[] = [];
   for (const variant of plan.variants) {
-    const execution = { ...application, initial, approved, calls: variant.calls(task) };
+    const calls = variant.calls(task);
+    const steps = variant.fault?.(task);
+    const fault = steps && { after: calls.length, steps };
+    const desk = plan.desk?.(task);
+    const kit = desk && { desk, ...(fault && { fault }) };
+    const execution = { ...application, initial, approved, calls, kit };
     for (const condition of plan.conditions) {
       const facts = {
         task: `${domain}/${taskId}`,

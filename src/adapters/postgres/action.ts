@@ -10,6 +10,7 @@ import {
 import { quoteQualified, sqlName } from '../../postgres/identifier.ts';
 import { encodeBytes, readTag, type Value } from '../../protocol/value.ts';
 import type { EntryRoutine } from './entry.ts';
+import type { GateCatalog } from './gate/resolve.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
 import { isSignature, parseRoutine } from './routine-name.ts';
 import type { StatementGate } from './statement-gate.ts';
@@ -60,6 +61,8 @@ export interface ActionTools {
   readonly gate: StatementGate;
   /** Registered entry points by target. */
   readonly entries: ReadonlyMap<string, EntryRoutine>;
+  /** With the managed boundary: what names mean. */
+  readonly catalog?: GateCatalog | undefined;
 }
 
 /** The protocol counts parameters in 16 bits. */
@@ -94,15 +97,37 @@ function readStatement(tools: ActionTools, statement: Fields, where: string): Bo
   refuseUnknown(statement, ['sql', 'values'], where);
   const sql = readSql(statement.sql, where);
   const values = readValues(statement.values, where);
-  const entries = [...tools.entries.values()];
-  const has = (target: string) =>
-    entries.some((entry) => entry.kind === 'procedure' && sqlName(entry) === target);
-  const finding = tools.gate.check(sql, { has });
+  const finding = tools.gate.check(sql, proceduresOf(tools.entries), tools.catalog);
   if (finding.kind === 'refused') throw refuseAction(`${where}: ${finding.why}`);
   if (finding.parameters !== values.length) {
     throw refuseValueCount(`${where}: the statement`, finding.parameters, values.length);
   }
   return { sql, values, returnsRows: finding.returnsRows };
+}
+
+/** The procedures that a CALL may name. */
+function proceduresOf(entries: ActionTools['entries']): Pick<ReadonlySet<string>, 'has'> {
+  const known = [...entries.values()];
+  return {
+    has: (target) => known.some((entry) => entry.kind === 'procedure' && sqlName(entry) === target),
+  };
+}
+
+/**
+ * Why an action that was admitted earlier is not admitted under this catalogue; undefined if it is.
+ * Statements that are ours, calls of entry points and the probe, name nothing of the agent.
+ */
+export function refuseAdmitted(
+  { gate, entries, catalog }: ActionTools,
+  action: CheckedPostgresAction,
+): string | undefined {
+  if (catalog === undefined || isProbe(action)) return undefined;
+  for (const { sql, call } of action.statements) {
+    if (call !== undefined) continue;
+    const finding = gate.check(sql, proceduresOf(entries), catalog);
+    if (finding.kind === 'refused') return finding.why;
+  }
+  return undefined;
 }
 
 function readCall({ entries }: ActionTools, statement: Fields, where: string): BoundStatement {

@@ -31,6 +31,7 @@ import {
   joinActions,
   parseAction,
   probeAction,
+  refuseAdmitted,
 } from './action.ts';
 import {
   admitRegistration,
@@ -71,15 +72,17 @@ export async function openAdapter(
   context: AdapterContext,
 ): Promise<PromotableAdapter<CheckedPostgresAction>> {
   const settings = readOptions(options);
-  const gate = await loadGate();
-  const control = new Control(options.control);
+  const isManaged = settings.boundary === 'managed';
+  const control = new Control(options.control, settings.boundary);
   const deadlineMs = settings.stageTimeoutMs + ANSWER_GRACE_MS;
-  const sessions = new Sessions(options.execution, options.sessions, deadlineMs);
+  const sessions = new Sessions(options.execution, options.sessions, deadlineMs, isManaged);
   try {
     await control.demandProvisioned();
     const deployment = await control.deployment();
+    const gate = await loadGate(isManaged ? deployment.major : undefined);
     const executor = await sessions.login();
-    const roles = { backend: deployment.backend, executor, ...(await control.roles()) };
+    const path = sessions.searchPath(executor);
+    const roles = { backend: deployment.backend, executor, path, ...(await control.roles()) };
     // The survey finds few roles besides these, and a fingerprint that covers all is taken once.
     control.watchRoles([executor, roles.owner, roles.control]);
     const boundary = await readBoundary(control, settings, roles);
@@ -132,7 +135,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     this.registration = registration;
     this.taskMaxMs = settings.stageTimeoutMs;
     this.identity = {
-      kind: `postgresql ${deployment.major}`,
+      kind: `postgresql ${deployment.major}${settings.boundary === 'managed' ? ' managed' : ''}`,
       backend: deployment.backend,
       code: adapterCode(import.meta.url, '../../postgres/'),
     };
@@ -181,7 +184,9 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       throw queryRefused('too many other queries are running; ask again later');
     this.#queries += 1;
     try {
-      await this.#closedBoundary();
+      const boundary = await this.#closedBoundary();
+      const why = refuseAdmitted(this.#actionTools(boundary), action);
+      if (why !== undefined) throw queryRefused(why);
       const timeoutMs = Math.min(limits.timeoutMs, settings.stageTimeoutMs);
       const bounded = { ...limits, timeoutMs };
       return await this.#withExecution((session) => queryRows(session, action, bounded));
@@ -191,15 +196,15 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   }
 
   parseAction(input: unknown): CheckedPostgresAction {
-    return parseAction(this.#actionTools, input);
+    return parseAction(this.#actionTools(this.#boundary), input);
   }
 
   joinActions(actions: readonly unknown[]): unknown {
-    return joinActions(this.#actionTools, actions);
+    return joinActions(this.#actionTools(this.#boundary), actions);
   }
 
-  get #actionTools(): ActionTools {
-    return { gate: this.#opened.gate, entries: this.#boundary.entries };
+  #actionTools({ entries, names }: PostgresBoundary): ActionTools {
+    return { gate: this.#opened.gate, entries, catalog: names };
   }
 
   async survey(): Promise<Survey> {
@@ -234,6 +239,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       deployment,
       boundary,
       reached,
+      refuse: (action) => refuseAdmitted(this.#actionTools(boundary), action),
       readCommitted: (reads) => this.read(reads),
       // A setting that was once applied reads as '' afterwards, and not as unset.
       release: async (inDoubt, reset) =>

@@ -14,9 +14,10 @@ import { type RelationInspection, readRelations, resolveNames } from './catalog.
 import { readRows, type TextReader } from './certify/catalog.ts';
 import type { PostgresSurvey, RegisteredRelation } from './certify/facts.ts';
 import { bindFingerprint } from './certify/fingerprint.ts';
-import { surveyBoundary } from './certify/survey.ts';
+import { surveyWithNames } from './certify/survey.ts';
 import type { Control } from './control.ts';
 import { demandEntries, type EntryRoutine } from './entry.ts';
+import type { GateCatalog } from './gate/resolve.ts';
 import { type RegisteredName, refused, type Settings } from './options.ts';
 import { PROBE_TABLE } from './provision/provision.ts';
 import { listForeignKeys, type PostgresRelation } from './relation.ts';
@@ -57,6 +58,10 @@ export interface PostgresBoundary {
   /** Their object ids as an array literal. */
   readonly sequenceOids: string;
   readonly survey: PostgresSurvey;
+  /** How operations get to tables besides those they name, by object id. */
+  readonly routes: ReadonlyMap<string, string>;
+  /** With the managed boundary: what names in statements mean. */
+  readonly names?: GateCatalog | undefined;
 }
 
 /** Whose boundary it is: the database, and the roles as the server calls them. */
@@ -65,6 +70,8 @@ export interface BoundaryRoles {
   readonly executor: string;
   readonly owner: string;
   readonly control: string;
+  /** The schemas that execution sessions search. */
+  readonly path?: readonly string[];
 }
 
 const READS_MAX = 5;
@@ -118,8 +125,9 @@ async function readOnce(
   const entryPoints = [...entries].map(([name, { oid }]) => ({ name, oid }));
   const { declared: restrictions, reviews, trustedCode } = settings;
   const views = await demandViews(connection, settings.views);
-  const facts = { ...roles, relations, views, entryPoints, restrictions, reviews, trustedCode };
-  const survey = await surveyBoundary(connection, facts);
+  const declared = { restrictions, reviews, trustedCode, tier: settings.boundary };
+  const facts = { ...roles, relations, views, entryPoints, ...declared };
+  const { survey, routes, names: gateNames } = await surveyWithNames(connection, facts);
   const readableSequences = await listSequences(connection, roles.owner);
   return {
     fingerprint,
@@ -136,6 +144,8 @@ async function readOnce(
     readableSequences,
     sequenceOids: writeOids(readableSequences),
     drawableSequences: drawableSequences(relations, readableSequences),
+    routes,
+    names: gateNames,
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };
 }
@@ -259,12 +269,13 @@ const HIDDEN =
  * a remedy. A sequence compares by the numbers that were drawn from it and that no row has.
  */
 export function admitRegistration(
-  { profile, values }: Pick<Settings, 'profile' | 'values'>,
+  { profile, values, boundary }: Pick<Settings, 'profile' | 'values' | 'boundary'>,
   relations: readonly RegisteredRelation[],
   sequences: readonly ReadableSequence[],
 ): Registration {
   const drawn = sequences.map(({ name }) => ({ name, columns: [UNUSED], key: [], volatile: [] }));
-  return { profile, values, targets: [...relations.map(admitRelation), ...drawn] };
+  const targets = [...relations.map(admitRelation), ...drawn];
+  return { profile, values, targets, ...(boundary === 'managed' && { boundary }) };
 }
 
 function admitRelation(relation: RegisteredRelation): Target {

@@ -49,6 +49,8 @@ export interface PostgresCandidateTools {
   readonly boundary: PostgresBoundary;
   readonly control: Control;
   readonly reached: AdapterContext['reached'];
+  /** Why an action is not admitted under this boundary; undefined if it is. */
+  readonly refuse: (action: CheckedPostgresAction) => string | undefined;
   /** Declared state as it is committed beneath the candidate. */
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   /** Takes the session back; `inDoubt` if its transaction may still be open. */
@@ -99,6 +101,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   /** May be called once: its observation seals the transaction against further writes. */
   async apply(action: CheckedPostgresAction): Promise<Applied> {
     invariant(this.#held === undefined, 'a candidate of PostgreSQL holds one action');
+    const refused = this.#refuse(action);
+    if (refused !== undefined) return refused;
     const { looked, ran } = await this.#send([...this.#runs(action), ...this.#observes()]);
     const opening = this.#readOpening(looked, ran, this.#writtenBy(action));
     if (opening.kind === 'failed') return opening;
@@ -110,6 +114,12 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     if (failure !== undefined) return failure;
     const results = collectResults(done.slice(0, count));
     return { kind: 'done', ...(results && { results }) };
+  }
+
+  /** The catalogue may have changed since the action was parsed. */
+  #refuse(action: CheckedPostgresAction): StageFailure | undefined {
+    const why = this.#tools.refuse(action);
+    return why === undefined ? undefined : stageFailed('not-admitted', why);
   }
 
   /** Opens the transaction of a task, with everything that precedes an action. */
@@ -124,6 +134,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
    * can neither name nor end the savepoint.
    */
   async call(action: CheckedPostgresAction): Promise<CallAnswer> {
+    const refused = this.#refuse(action);
+    if (refused !== undefined) return refused;
     const { session, boundary } = this.#tools;
     const look = lookAtDraws(boundary.sequenceOids);
     const statements = [look, SAVEPOINT, ...action.statements.map(wireStatement), RELEASE];

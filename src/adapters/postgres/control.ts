@@ -11,7 +11,7 @@ import {
 } from '../../postgres/connection.ts';
 import { type Fingerprints, prepareFingerprint } from './certify/fingerprint.ts';
 import { PINNED_SEARCH_PATH } from './formats.ts';
-import { refused } from './options.ts';
+import { type BoundaryTier, refused } from './options.ts';
 import { VERSION } from './provision/provision.ts';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -37,8 +37,11 @@ export class Control {
   #running: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  constructor(options: ConnectionOptions) {
+  readonly #tier: BoundaryTier;
+
+  constructor(options: ConnectionOptions, tier: BoundaryTier = 'server') {
     this.#options = options;
+    this.#tier = tier;
   }
 
   /**
@@ -149,7 +152,8 @@ export class Control {
       // Another session begins with a full reading, and may meet a server that took over and gives
       // out the same ids again.
       this.#promoted = new Set();
-      this.#fingerprints = { connection, prepared: prepareFingerprint(connection, this.#roles) };
+      const prepared = prepareFingerprint(connection, this.#roles, this.#tier);
+      this.#fingerprints = { connection, prepared };
     }
     try {
       return await (await this.#fingerprints.prepared).read(this.#promoted);
@@ -157,7 +161,8 @@ export class Control {
       this.#fingerprints = undefined;
       if (sqlState(error) === INSUFFICIENT_PRIVILEGE) {
         const what =
-          'postgres: provisioning left out what only a superuser may grant; have one run `effectmatch provision`';
+          'postgres: provisioning left out what only a superuser may grant; have one run `effectmatch provision`, ' +
+          "or set boundary: 'managed' where there is none";
         throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', what);
       }
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the configuration could not be read');

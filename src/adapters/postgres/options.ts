@@ -17,6 +17,13 @@ export type PostgresRelationOption =
       readonly bulk?: boolean;
     };
 
+/**
+ * What closes the outlets that agent SQL could take. `server`: the server's rights, which a
+ * superuser sets once. `managed`: the rights that a role without superuser can set, and for the rest
+ * a gate that looks up every name of a statement and reads the application's code.
+ */
+export type BoundaryTier = 'server' | 'managed';
+
 /** The sessions of the execution login. */
 export interface SessionOptions {
   /** How many operations may be held at once; 10 unless told. */
@@ -35,6 +42,11 @@ export interface PostgresOptions {
    * The role that owns schema `effectmatch`; `effectmatch_owner` unless told. No session logs in as it.
    */
   readonly owner?: string;
+  /**
+   * What closes outlets; `server` unless told. `managed` is for servers without a superuser, such as
+   * those of cloud providers.
+   */
+  readonly boundary?: BoundaryTier;
   /** The tables that protected operations may write. */
   readonly relations: readonly PostgresRelationOption[];
   /**
@@ -74,6 +86,7 @@ export interface PostgresOptions {
 
 /** Options that were checked, with everything filled in. */
 export interface Settings {
+  readonly boundary: BoundaryTier;
   readonly relations: readonly RegisteredName[];
   readonly views: readonly StatedName[];
   readonly reads: readonly StatedName[];
@@ -103,6 +116,7 @@ const OPTIONS: OptionNames<PostgresOptions> = {
   control: true,
   execution: true,
   owner: true,
+  boundary: true,
   relations: true,
   reads: true,
   entryPoints: true,
@@ -129,7 +143,9 @@ const PROFILES = ['relation-write', 'row-event', 'net-state'];
 /** Checks what can be checked without the database. */
 export function readOptions(options: PostgresOptions): Settings {
   checkNames(options);
-  const { profile = 'net-state', isolation = 'read committed' } = options;
+  const { profile = 'net-state', isolation = 'read committed', boundary = 'server' } = options;
+  if (boundary !== 'server' && boundary !== 'managed')
+    throw refused(`boundary "${String(boundary)}" is neither "server" nor "managed"`);
   const values = readValuesOption(options.values, refused);
   if (!PROFILES.includes(profile))
     throw refused(`profile "${profile}" is none of ${PROFILES.join(', ')}`);
@@ -142,6 +158,7 @@ export function readOptions(options: PostgresOptions): Settings {
   const relations = options.relations.map(readRelation);
   refuseTwice(relations);
   return {
+    boundary,
     relations,
     profile,
     values,

@@ -43,7 +43,8 @@ export async function isReset(session: Connection, isCommitted = false): Promise
  * object by its path.
  */
 const PLACE = `select pg_catalog.concat_ws(' ', d.oid,
-    pg_catalog.current_setting('server_version_num')::pg_catalog.int4 operator(pg_catalog./) 10000)
+    pg_catalog.current_setting('server_version_num')::pg_catalog.int4 operator(pg_catalog./) 10000),
+    pg_catalog.current_setting('search_path')
   from pg_catalog.pg_database as d where d.datname operator(pg_catalog.=) pg_catalog.current_database()`;
 
 /** Ends the wait of a caller, with a session if there is one. */
@@ -63,17 +64,22 @@ export class Sessions {
   #resetting = 0;
   /** Where the first session led; all others must lead there. */
   #place: string | undefined;
+  /** The search path of the first session, where all must have the same. */
+  #path: string | undefined;
+  readonly #pinsPath: boolean;
   #closed = false;
 
   /**
    * `deadlineMs` is how long any answer may take: longer than the server itself lets an operation
-   * run.
+   * run. With `pinsPath`, names mean the same in all sessions, or none is opened.
    */
   constructor(
     options: ConnectionOptions,
     { max = 10, reuse = true }: SessionOptions = {},
     deadlineMs?: number,
+    pinsPath = false,
   ) {
+    this.#pinsPath = pinsPath;
     this.#options = options;
     this.#deadlineMs = deadlineMs;
     this.max = max;
@@ -183,6 +189,7 @@ export class Sessions {
       const { rows } = await session.query(PLACE);
       const place = String(rows[0]?.[0]);
       this.#place ??= place;
+      this.#demandSamePath(String(rows[0]?.[1]));
       if (place === this.#place) return;
       const what =
         'postgres: the address of the execution login leads to another database than when it was opened';
@@ -191,6 +198,20 @@ export class Sessions {
       await session.close();
       throw error;
     }
+  }
+
+  #demandSamePath(path: string): void {
+    this.#path ??= path;
+    if (!this.#pinsPath || path === this.#path) return;
+    const what = `postgres: the search_path of the execution login was ${this.#path} and now is ${path}`;
+    throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `${what}; restart`);
+  }
+
+  /** The schemas that sessions search, by name; those that do not exist are among them. */
+  searchPath(login: string): readonly string[] {
+    const parts = this.#path?.match(/(?:"(?:[^"]|"")*"|[^,"])+/g) ?? [];
+    const names = parts.map((part) => readSchema(part.trim()));
+    return names.map((name) => (name === '$user' ? login : name));
   }
 
   #offer(session: Connection): void {
@@ -209,4 +230,13 @@ export class Sessions {
     }, withinMs);
     return await promise.finally(() => clearTimeout(timer));
   }
+}
+
+/** A schema as the server reads it from a search path: folded unless quoted, and cut. */
+function readSchema(text: string): string {
+  const isQuoted = text.startsWith('"');
+  const name = isQuoted
+    ? text.slice(1, -1).replaceAll('""', '"')
+    : text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  return Buffer.from(name).subarray(0, 63).toString();
 }

@@ -1,5 +1,7 @@
 import { EffectMatchError } from '../../errors.ts';
 import { sqlName } from '../../postgres/identifier.ts';
+import { type NameReading, readNames } from './gate/names.ts';
+import { type GateCatalog, refuseNames } from './gate/resolve.ts';
 
 /**
  * What the gate makes of a text: a statement that may be tried, with its highest parameter and
@@ -21,14 +23,22 @@ interface Script {
 }
 
 /**
- * Reads SQL with PostgreSQL's own grammar. This is for admission and display: it keeps mistakes and
- * plain abuse out early and in readable words. It is never the safety argument, because functions,
- * triggers and text that is executed inside the database are beyond any parser; the rights of the
- * execution login and the witnesses of the stage are.
+ * Reads SQL with PostgreSQL's own grammar. With the server boundary this is for admission and
+ * display: it keeps mistakes and plain abuse out early and in readable words, while the rights of
+ * the execution login and the witnesses of the stage are the safety argument. With the managed
+ * boundary it is part of that argument: rights cannot close the server's own functions there, so
+ * every name of a statement is looked up in the catalogue.
  */
 export interface StatementGate {
-  /** `procedures` has the targets that a CALL may name. */
-  check(sql: string, procedures: Pick<ReadonlySet<string>, 'has'>): StatementFinding;
+  /**
+   * `procedures` has the targets that a CALL may name. With a catalogue, every name must lead to
+   * something in it that is certified.
+   */
+  check(
+    sql: string,
+    procedures: Pick<ReadonlySet<string>, 'has'>,
+    catalog?: GateCatalog,
+  ): StatementFinding;
   /** The statements of a script, where the grammar ends each of them. */
   split(script: string): Script | Refused;
 }
@@ -36,37 +46,84 @@ export interface StatementGate {
 const REMEMBERED_MAX = 500;
 const REMEMBERED_CHARACTERS_MAX = 10_000;
 
-/** Loads the parser; from then on checks are synchronous. */
-export async function loadGate(): Promise<StatementGate> {
-  let parser: typeof import('libpg-query');
-  try {
-    parser = await import('libpg-query');
-    await parser.loadModule();
-  } catch (cause) {
-    const what =
-      'postgres: the parser for statements could not be loaded; install the package libpg-query';
-    throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', what, { cause });
-  }
-  const parse: Parse = (sql) => (parser.parseSync(sql) as ReturnType<Parse>) ?? {};
+/**
+ * Loads a parser; from then on checks are synchronous. `major` demands the grammar of that server
+ * version: in a later one, the same text can be a different statement.
+ */
+export async function loadGate(major?: string): Promise<StatementGate> {
+  const parse = major === undefined ? await loadParser('libpg-query') : await loadGrammar(major);
   // Agents send the same few texts with other values.
   const known = new Map<string, ReadText>();
+  const judged = new WeakMap<GateCatalog, Map<ReadText, string | undefined>>();
   return {
     split: (script) => splitText(parse, script),
-    check(sql, procedures) {
+    check(sql, procedures, catalog) {
       const read = known.get(sql) ?? readText(parse, sql);
       if (known.size >= REMEMBERED_MAX) known.clear();
       if (sql.length <= REMEMBERED_CHARACTERS_MAX) known.set(sql, read);
       const { procedure, finding } = read;
-      if (procedure === undefined || procedures.has(procedure)) return finding;
-      return refused(`CALL of ${procedure} is not admitted: it is not a registered entry point`);
+      if (procedure !== undefined && !procedures.has(procedure))
+        return refused(`CALL of ${procedure} is not admitted: it is not a registered entry point`);
+      if (catalog === undefined || finding.kind === 'refused') return finding;
+      const why = judgeOnce(judged, catalog, read);
+      return why === undefined ? finding : refused(why);
     },
   };
+}
+
+/** What one state of the catalogue makes of a text; a new state is a new object. */
+function judgeOnce(
+  judged: WeakMap<GateCatalog, Map<ReadText, string | undefined>>,
+  catalog: GateCatalog,
+  read: ReadText,
+): string | undefined {
+  const known = judged.get(catalog) ?? new Map<ReadText, string | undefined>();
+  judged.set(catalog, known);
+  if (known.has(read)) return known.get(read);
+  const { names } = read;
+  const why = names?.kind === 'names' ? refuseNames(names.names, catalog) : unread(names);
+  if (known.size >= REMEMBERED_MAX) known.clear();
+  known.set(read, why);
+  return why;
+}
+
+function unread(names: Extract<NameReading, { kind: 'unknown' }> | undefined): string {
+  return names?.why ?? 'its names cannot be read';
+}
+
+const NOT_LOADED =
+  'postgres: the parser for statements could not be loaded; install the package libpg-query';
+
+/** A parser by the name of its package. */
+async function loadParser(name: string): Promise<Parse> {
+  try {
+    const parser = (await import(name)) as typeof import('libpg-query');
+    await parser.loadModule();
+    return (sql) => (parser.parseSync(sql) as ReturnType<Parse>) ?? {};
+  } catch (cause) {
+    throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', NOT_LOADED, { cause });
+  }
+}
+
+/** The parser with the grammar of one server version, under its usual name or under an alias. */
+async function loadGrammar(major: string): Promise<Parse> {
+  for (const name of [`libpg-query-${major}`, 'libpg-query']) {
+    const parse = await loadParser(name).catch(() => undefined);
+    const { version = 0 } = parse?.('select 1') ?? {};
+    if (parse !== undefined && Math.floor(version / 10_000) === Number(major)) return parse;
+  }
+  throw new EffectMatchError(
+    'ERR_EM_ADAPTER_REFUSED',
+    `postgres: the managed boundary needs the grammar of PostgreSQL ${major}, and the installed parser has another; ` +
+      `run \`npm install libpg-query@${major}\`, or for several servers \`npm install libpg-query-${major}@npm:libpg-query@${major}\``,
+  );
 }
 
 /** What one text is, and the procedure that it calls if it is a CALL. */
 interface ReadText {
   readonly finding: StatementFinding;
   readonly procedure?: string;
+  readonly names?: NameReading;
 }
 
 /**
@@ -83,7 +140,10 @@ interface ParsedStatement {
 }
 
 /** Throws if the text does not parse. */
-type Parse = (sql: string) => { readonly stmts?: readonly ParsedStatement[] };
+type Parse = (sql: string) => {
+  readonly version?: number;
+  readonly stmts?: readonly ParsedStatement[];
+};
 
 function splitText(parse: Parse, script: string): Script | Refused {
   try {
@@ -123,10 +183,14 @@ function readText(parse: Parse, sql: string): ReadText {
       return { finding: refused(why) };
     }
     const node = content as Node;
-    if (kind !== 'CallStmt')
-      return { finding: readNodes(stmts[0]?.stmt ?? {}, returnsRows(kind, node)) };
+    const statement = stmts[0]?.stmt ?? {};
+    if (kind !== 'CallStmt') {
+      const finding = readNodes(statement, returnsRows(kind, node));
+      return { finding, names: readNames(statement) };
+    }
     const call = node.funccall as Node;
-    return { finding: readNodes(call, true), procedure: readName(call.funcname) };
+    const procedure = readName(call.funcname);
+    return { finding: readNodes(call, true), procedure, names: readNames({ FuncCall: call }) };
   } catch (error) {
     return { finding: refuseUnparsed(error, sql) };
   }

@@ -33,9 +33,15 @@ function offerRefresh() {
   main.prepend(note);
 }
 
+const [, section, shown] = location.pathname.split('/');
+
 new EventSource('/events').addEventListener('request', ({ data: id }) => {
-  const [, section, shown] = location.pathname.split('/');
   if (section === 'requests' && shown !== id) return;
   if (isBusy()) return offerRefresh();
   void refresh();
 });
+
+// What a request was proposed for may change at any time: the server looks at it while it is read.
+const LOOK_MS = 10_000;
+if (section === 'requests' && document.querySelector('#signer') !== null)
+  setInterval(() => document.hidden || fetch(`/requests/${shown}/check`).catch(() => {}), LOOK_MS);

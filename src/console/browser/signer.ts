@@ -9,7 +9,12 @@ import { digestRecord, digestText } from '../../crypto/digest.ts';
 import { signedText, writeLicense } from '../../crypto/license.ts';
 import { readPasskeyText } from '../../crypto/passkey-text.ts';
 import { parseProposal } from '../../crypto/proposal.ts';
-import { type License, licenseRecord, type SignedLicense } from '../../protocol/license.ts';
+import {
+  type License,
+  licenseRecord,
+  type Proposal,
+  type SignedLicense,
+} from '../../protocol/license.ts';
 import type { Digest } from '../../protocol/record.ts';
 import { button, paragraph, preformatted } from './elements.ts';
 import { findKey, makeKey, sign } from './key.ts';
@@ -44,14 +49,21 @@ await offerOnPage();
 async function offerOnPage(): Promise<void> {
   const box = document.querySelector<HTMLElement>('#signer');
   if (box !== null) await offer(box);
+  const bulk = document.querySelector<HTMLElement>('#bulk');
+  if (bulk !== null) await offerBulk(bulk);
   const login = document.querySelector<HTMLElement>('#login');
   if (login !== null) offerLogin(login);
 }
 
+function siteOf({ dataset }: HTMLElement): Site {
+  const { request = '', form = '', user = '', first = '', issuers = '{}' } = dataset;
+  return { request, form, user, first, issuers: JSON.parse(issuers) };
+}
+
 /** Offers to sign with every key that is known here, and to make one. */
 async function offer(box: HTMLElement): Promise<void> {
-  const { request = '', form = '', user = '', first = '', issuers = '{}' } = box.dataset;
-  const site: Site = { request, form, user, first, issuers: JSON.parse(issuers) };
+  const site = siteOf(box);
+  const { first } = site;
   const signers = [...(await browserSigners(site)), ...passkeySigners(site)];
   const offered = signers.filter(({ issuer }) => issuer !== first);
   const buttons = offered.map((signer, index) =>
@@ -127,29 +139,92 @@ async function showNew(site: Site, details: HTMLElement): Promise<void> {
 async function readAndSign(site: Site, signer: Signer): Promise<void> {
   const signed = await (site.first === '' ? signFirst(site, signer) : signSecond(site, signer));
   if (signed === undefined) return;
-  const body = new FormData();
-  body.set('form', site.form);
-  body.set('license', new Blob([JSON.stringify(signed)]), 'license.json');
-  await fetch(`/requests/${site.request}/license`, { method: 'POST', body, redirect: 'manual' });
+  await send(site, site.request, signed);
   location.reload();
 }
 
-async function signFirst(
-  { request }: Site,
-  { issuer, key, sign: signWith }: Signer,
-): Promise<SignedLicense | undefined> {
+async function send(
+  { form }: Site,
+  request: string,
+  signed: SignedLicense,
+  accept = 'text/html',
+): Promise<Response> {
+  const body = new FormData();
+  body.set('form', form);
+  body.set('license', new Blob([JSON.stringify(signed)]), 'license.json');
+  const init = { method: 'POST', body, redirect: 'manual', headers: { accept } } as const;
+  return await fetch(`/requests/${request}/license`, init);
+}
+
+async function fetchProposal(request: string): Promise<Proposal> {
   const answer = await fetch(`/requests/${request}/proposal.json`);
-  const { draft, approved, note } = parseProposal(await answer.text());
-  if (draft.task !== request) throw new Error('the server sent the proposal of another request');
-  const expiresIn = await confirmReading({
-    title: `Sign this as ${issuer}?`,
-    documents: [{ terms: draft, approved, note }],
-    asksLifetime: true,
-  });
-  if (expiresIn === undefined) return undefined;
+  const proposal = parseProposal(await answer.text());
+  if (proposal.draft.task !== request)
+    throw new Error('the server sent the proposal of another request');
+  return proposal;
+}
+
+async function signProposal(
+  { draft, approved }: Proposal,
+  { issuer, key, sign: signWith }: Signer,
+  expiresIn: string,
+): Promise<SignedLicense> {
   const drawNonce = () => crypto.randomUUID().replaceAll('-', '');
   const license = writeLicense(draft, { issuer, key, nowMs: Date.now(), drawNonce }, { expiresIn });
   return { license, approved, signature: await signWith(license) };
+}
+
+async function signFirst({ request }: Site, signer: Signer): Promise<SignedLicense | undefined> {
+  const proposal = await fetchProposal(request);
+  const { draft, approved, note } = proposal;
+  const expiresIn = await confirmReading({
+    title: `Sign this as ${signer.issuer}?`,
+    documents: [{ terms: draft, approved, note }],
+    asksLifetime: true,
+  });
+  return expiresIn === undefined ? undefined : await signProposal(proposal, signer, expiresIn);
+}
+
+/** Offers to sign what is chosen on the page: each is read, and each gets its own license. */
+async function offerBulk(box: HTMLElement): Promise<void> {
+  const site = siteOf(box);
+  const signers = [...(await browserSigners(site)), ...passkeySigners(site)];
+  const buttons = signers.map((signer, index) =>
+    button(signer.label, () => signChosen(box, signer), index === 0 ? 'primary' : ''),
+  );
+  const none = paragraph('No key on this device can sign this. Open one request to make one.');
+  box.replaceChildren(...(buttons.length === 0 ? [none] : buttons));
+}
+
+async function signChosen(box: HTMLElement, signer: Signer): Promise<void> {
+  const chosen = [...document.querySelectorAll<HTMLInputElement>('input[name=id]:checked')];
+  const ids = chosen.filter(({ dataset }) => (dataset.first ?? '') === '').map((one) => one.value);
+  if (ids.length === 0) throw new Error('choose at least one request that is not signed yet');
+  const proposals = await Promise.all(ids.map(fetchProposal));
+  const expiresIn = await confirmReading({
+    title: `Sign these ${ids.length} as ${signer.issuer}?`,
+    aside: 'Each of them gets its own license. What stands out comes first.',
+    documents: proposals.map(({ draft, approved, note }) => ({ terms: draft, approved, note })),
+    asksLifetime: true,
+  });
+  if (expiresIn === undefined) return;
+  const refused: string[] = [];
+  for (const proposal of proposals) {
+    const { task } = proposal.draft;
+    const signed = await signProposal(proposal, signer, expiresIn);
+    const answer = await send(siteOf(box), task, signed, 'application/json');
+    const { tone, text } = (await answer.json()) as { tone: string; text: string };
+    if (tone !== 'good') refused.push(`${task.slice(0, 12)}: ${text}`);
+  }
+  const done = `${ids.length - refused.length} of ${ids.length} approved.`;
+  box.replaceChildren(
+    paragraph(done, 'notice'),
+    ...refused.map((line) => paragraph(line, 'problem')),
+  );
+  const back = document.createElement('a');
+  back.href = '/';
+  back.textContent = 'Back to the inbox';
+  box.append(back);
 }
 
 /** Signs what another person signed, after reading the same text. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { JournalVerdict, LedgerContext, LedgersFactory } from '../../contract/ledgers.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
-import { asFault, Connection, type ParameterValue } from '../../postgres/connection.ts';
+import { asFault, Connection } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import { openDatabase, retryWhileBusy } from '../../sqlite/connection.ts';
 import { tampered } from '../journal.ts';
@@ -14,23 +14,13 @@ const BUSY_MS = 5000;
 /** Rows that are read and sent at once. */
 const BATCH = 200;
 
-/** What is copied: from where, by which statement, and in which order of columns. */
+/** What is copied, in the order of the statement's parameters: from where, and by which key. */
 const TABLES = [
-  ['set_plans', 'plan', 'task', 'task, revision'],
-  [
-    'add_issuances',
-    'issuance',
-    'id',
-    'id, issuer, nonce, claimed, license, approved, binding, seal_key, mac',
-  ],
-  [
-    'add_rows',
-    'journal',
-    'seq',
-    'seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance',
-  ],
-  ['add_checkpoints', 'checkpoint', 'through_seq', 'through_seq, text, seal_key, seal_mac'],
-  ['add_documents', 'document', 'digest', 'digest, text, seal_key, seal_mac'],
+  ['plan', 'task', 'task, revision'],
+  ['issuance', 'id', 'id, issuer, nonce, claimed, license, approved, binding, seal_key, mac'],
+  ['journal', 'seq', 'seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance'],
+  ['checkpoint', 'through_seq', 'through_seq, text, seal_key, seal_mac'],
+  ['document', 'digest', 'digest, text, seal_key, seal_mac'],
 ] as const;
 
 interface Target {
@@ -101,41 +91,33 @@ async function sendAll(db: DatabaseSync, rows: number, target: Target): Promise<
         'ERR_EM_STORE_UNAVAILABLE',
         'the ledger in PostgreSQL is not empty, and a ledger is copied only into an empty one',
       );
-    for (const [statement, table, key, columns] of TABLES) {
-      for (const batch of readBatches(db, table, key, columns)) {
-        const { text, values } = queries.get(statement, ...batch);
-        await session.query(text, values);
-      }
-    }
-    const { text, values } = queries.get('advance', String(rows));
-    await session.query(text, values);
+    const send = async (at: number, value: string) => {
+      const values = [null, null, null, null, null, null].with(at, value as never);
+      const { text } = queries.get('copy_rows');
+      await session.query(text, values);
+    };
+    for (const [at, [table, key, columns]] of TABLES.entries())
+      for (const batch of readBatches(db, table, key, columns)) await send(at, batch);
+    await send(TABLES.length, String(rows));
     await session.query('commit');
   } catch (error) {
     throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', 'the ledger was not copied');
   }
 }
 
-/** The rows of a table, as lists of the values of each column. */
+/** The rows of a table, as texts of JSON. */
 function* readBatches(
   db: DatabaseSync,
   table: string,
   key: string,
   columns: string,
-): Generator<readonly ParameterValue[]> {
+): Generator<string> {
   const read = db.prepare(`select ${columns} from ${table} order by ${key} limit ? offset ?`);
-  read.setReturnArrays(true);
   for (let offset = 0; ; offset += BATCH) {
-    const rows = read.all(BATCH, offset) as unknown as readonly (readonly unknown[])[];
-    if (rows.length > 0) {
-      const names = columns.split(', ');
-      yield names.map((_, column) => rows.map((row) => textOf(row[column])));
-    }
+    const rows = read.all(BATCH, offset);
+    if (rows.length > 0) yield JSON.stringify(rows);
     if (rows.length < BATCH) return;
   }
-}
-
-function textOf(value: unknown): string | null {
-  return value === null ? null : String(value);
 }
 
 async function openCopy(context: LedgerContext, { factory }: Target) {

@@ -17,9 +17,10 @@ export class Queries {
   /** Where verdicts are announced. */
   readonly channel: string;
 
-  constructor(file: SqlFile, schema: string) {
+  /** `decide` is the body of the function that writes decisions. */
+  constructor(file: SqlFile, schema: string, decide: string) {
     this.channel = schema;
-    this.#texts = new Map(file.names.map((name) => [name, file.get(name, { schema })]));
+    this.#texts = new Map(file.names.map((name) => [name, file.get(name, { schema, decide })]));
   }
 
   get(name: string, ...values: readonly ParameterValue[]) {

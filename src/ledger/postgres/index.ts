@@ -9,7 +9,7 @@ import { ledgersIn } from '../ledgers.ts';
 import { copyLedger } from './copy.ts';
 import { Queries } from './fetch.ts';
 import { archiveRows, planLedger } from './provision.ts';
-import { SQL, VERSION } from './sql.ts';
+import { decideBody, SQL, VERSION } from './sql.ts';
 import { PostgresStore } from './store.ts';
 
 export type { ConnectionOptions } from '../../postgres/options.ts';
@@ -35,7 +35,7 @@ export function postgresLedgers(
   options: PostgresLedgerOptions = {},
 ): LedgersFactory & Required<Pick<LedgersFactory, 'provisioning' | 'copyFrom' | 'archive'>> {
   const { schema = 'effectmatch_ledger', deadlineMs = 30_000 } = options;
-  const queries = new Queries(SQL.queries, schema);
+  const queries = new Queries(SQL.queries, schema, decideBody(schema));
   const open: LedgersFactory['open'] = async (context) => {
     const { namesLog } = await demandPrepared(connection, queries, schema);
     return ledgersIn(new PostgresStore(context, { connection, queries, deadlineMs, namesLog }));
@@ -77,7 +77,7 @@ async function demandPrepared(
 }
 
 function findFault(conditions: readonly (string | null)[]): string | undefined {
-  const [fsync, fullPages, standby, encoding, path, usable, prepared] = conditions;
+  const [fsync, fullPages, standby, encoding, path, usable, prepared, , current] = conditions;
   if (prepared !== 't' || usable !== 't')
     return 'it is not prepared for this login; run `effectmatch provision --ledger`';
   if (standby === 't') return 'the server is a standby; connect to the primary';
@@ -86,6 +86,8 @@ function findFault(conditions: readonly (string | null)[]): string | undefined {
   if (encoding !== 'UTF8') return `its encoding is ${encoding}; use a database with UTF8`;
   if (path !== 'pg_catalog, pg_temp')
     return 'the search path of its login was changed; run `effectmatch provision --ledger`';
+  if (current !== 't')
+    return 'its function was changed, or made by another release; run `effectmatch provision --ledger`';
   return undefined;
 }
 

@@ -1,5 +1,4 @@
 import type { LedgerContext } from '../../contract/ledgers.ts';
-import type { ParameterValue } from '../../postgres/connection.ts';
 import type { About, UnsettledEntry } from '../store.ts';
 import { type FetchedRow, FetchedTables } from './fetched.ts';
 
@@ -9,10 +8,24 @@ interface HeldAttempt {
   readonly entry: UnsettledEntry;
 }
 
-/** Tables as this process believes them to be, and the question whether they are. */
+/** What a process believes about the tables, as the server compares it. */
+export interface Belief {
+  readonly positions: string;
+  /** How many rows these occurrences have. */
+  readonly occurrences: readonly string[];
+  readonly counts: readonly string[];
+  /** Nonces that were not used. */
+  readonly issuers: readonly string[];
+  readonly nonces: readonly string[];
+  /** Revisions that were not superseded. */
+  readonly tasks: readonly string[];
+  readonly revisions: readonly string[];
+}
+
+/** Tables as this process believes them to be. */
 export interface Assumed {
   readonly tables: FetchedTables;
-  readonly values: readonly ParameterValue[];
+  readonly belief: Belief;
 }
 
 /** Attempts that another process ended would otherwise add up. */
@@ -49,17 +62,17 @@ export class LedgerMemory {
     tables.lists.positions = this.#positions;
     tables.lists.nowMs = Math.floor(this.#clock.serverMs + elapsed);
     const known = new Map<string, number>();
-    const nonces: (readonly [string, string])[] = [];
-    const plans: (readonly [string, string])[] = [];
+    const nonces: { readonly issuer: string; readonly nonce: string }[] = [];
+    const plans: { readonly task: string; readonly revision: number }[] = [];
     for (const about of abouts) {
       const { binding, plan, occurrences = [], ...more } = about;
       if (Object.keys(more).length > 0) return undefined;
       if (binding !== undefined) {
-        nonces.push([binding.issuer, binding.nonce]);
+        nonces.push(binding);
         for (const first of binding.occurrences.slice(0, 1))
           known.set(first, this.#held.get(first)?.rows.length ?? 0);
       }
-      if (plan !== undefined) plans.push([plan.task, String(plan.revision)]);
+      if (plan !== undefined) plans.push(plan);
       for (const occurrence of occurrences) {
         const held = this.#held.get(occurrence);
         if (held === undefined) return undefined;
@@ -68,11 +81,16 @@ export class LedgerMemory {
     }
     tables.addOccurrences(known.keys());
     for (const occurrence of known.keys()) this.#addHeld(tables, occurrence);
-    const column = (pairs: readonly (readonly [string, string])[], at: 0 | 1) =>
-      pairs.map((pair) => pair[at]);
-    const counts = [...known].map(([occurrence, count]) => [occurrence, String(count)] as const);
-    const lists = [counts, nonces, plans].flatMap((pairs) => [column(pairs, 0), column(pairs, 1)]);
-    return { tables, values: [String(this.#positions), ...lists] };
+    const belief = {
+      positions: String(this.#positions),
+      occurrences: [...known.keys()],
+      counts: [...known.values()].map(String),
+      issuers: nonces.map(({ issuer }) => issuer),
+      nonces: nonces.map(({ nonce }) => nonce),
+      tasks: plans.map(({ task }) => task),
+      revisions: plans.map(({ revision }) => String(revision)),
+    };
+    return { tables, belief };
   }
 
   /** What was assumed did not hold. */

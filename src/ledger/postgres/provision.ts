@@ -51,13 +51,14 @@ function provisionSteps(values: Values, password: string | undefined): readonly 
       ...secret,
     ]),
     ...stepsFor(needs, 'the login connects, and the owner makes its schema', [
-      ...fill('connect', 'pin_path', 'let_owner_create'),
+      ...fill('connect', 'pin_path', 'let_owner_create', 'let_owner_write_functions'),
     ]),
     ...stepsFor(needs, 'tables, to which the login may only append', [
       ...fill('become_owner', 'create_schema', 'close_schema'),
       ...SQL.tables.all(values),
+      ...SQL.decide.all(values),
       ...fill('use_schema', 'read_tables', 'append', 'take_turns', 'count_positions'),
-      ...fill('count_claims_right', 'settle_claims', 'raise_plans'),
+      ...fill('count_claims_right', 'settle_claims', 'raise_plans', 'decide_right'),
     ]),
     ...stepsFor(needs, 'the requests of agents, next to the ledger', [
       ...SQL.requests.all(values),

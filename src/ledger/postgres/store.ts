@@ -13,15 +13,16 @@ import { LedgerMemory } from './memory.ts';
 import { NamedStatements } from './named.ts';
 import {
   beginning,
+  COMMIT,
   closed,
-  ending,
   isLost,
   LOCK_TIMEOUT,
   openSession,
   type Place,
   unavailable,
+  WAIT_FOR_FLUSH,
 } from './transaction.ts';
-import { writesOf } from './write.ts';
+import { writeOf } from './write.ts';
 
 /** Decisions of one process that share a transaction, at most. */
 const GROUP_MAX = 64;
@@ -214,27 +215,22 @@ export class PostgresStore implements TableStore {
     const abouts = group.map(({ about }) => about);
     const assumed = unanswered ? undefined : this.#memory.assume(this.context, abouts);
     if (assumed === undefined) return undefined;
-    const { tables, values } = assumed;
+    const { tables, belief } = assumed;
     const results = group.map(({ decide }) => attempt(tables, decide));
     if (results.some((result) => 'error' in result && result.error instanceof Unfetched))
       return undefined;
     transaction.unanswered = unansweredOf(tables, results);
-    const { queries } = this.#place;
+    const { queries, deadlineMs: lockMs } = this.#place;
     const shared = group.some((one) => one.log?.name === log) ? log : undefined;
     const demand = shared === undefined ? [] : [demandLog(shared)];
-    const before = [...beginning(this.#place), ...demand];
-    const { replies, failure } = await this.#named.run(session, [
-      ...before,
-      queries.get('lock'),
-      queries.get('guard', ...values),
-      ...writesOf(queries, tables),
-      ...ending(isRelaxed(group, log)),
-    ]);
-    const [id, process] = replies[before.length]?.rows[0] ?? [];
+    const write = writeOf(queries, tables, { relaxed: isRelaxed(group, log), belief, lockMs });
+    // Without BEGIN the message is one transaction, which ends before it is answered as a whole.
+    const { replies, failure } = await this.#named.run(session, [...demand, write]);
+    const [id, process] = replies[demand.length]?.rows[0]?.[0]?.split(' ') ?? [];
     noteTransaction(group, log, id);
     this.#named.answered(session, process);
     if (failure === undefined) {
-      invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
+      invariant(id !== undefined, 'a message that was answered has decided');
       this.#memory.wasRight();
       this.#memory.learn(tables);
       return results;
@@ -242,7 +238,6 @@ export class PostgresStore implements TableStore {
     if (isLost(failure.error) || sqlState(failure.error) === LOCK_TIMEOUT) throw failure.error;
     transaction.unanswered = undefined;
     this.#memory.wasWrong();
-    await session.query('rollback');
     return undefined;
   }
 
@@ -253,7 +248,7 @@ export class PostgresStore implements TableStore {
     await this.#begin(session, tables, group, unanswered);
     const [found] = tables.lists.page ?? [];
     if (unanswered !== undefined && found?.digest === unanswered.first.digest) {
-      const { failure } = await session.run(ending(false));
+      const { failure } = await session.run([WAIT_FOR_FLUSH, COMMIT]);
       if (failure !== undefined) throw failure.error;
       return unanswered.results;
     }
@@ -296,8 +291,8 @@ export class PostgresStore implements TableStore {
   }
 
   async #commit(session: Connection, tables: FetchedTables, relaxed: boolean): Promise<void> {
-    const writes = writesOf(this.#place.queries, tables);
-    const { replies, failure } = await session.run([...writes, ...ending(relaxed)]);
+    const write = writeOf(this.#place.queries, tables, { relaxed });
+    const { replies, failure } = await session.run([write, COMMIT]);
     if (failure !== undefined) throw failure.error;
     invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
   }

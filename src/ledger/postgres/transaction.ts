@@ -24,10 +24,10 @@ export function beginning({ deadlineMs }: Place): readonly WireStatement[] {
   ];
 }
 
-/** Commits, and waits for the flush unless told otherwise. */
-export function ending(relaxed: boolean): readonly WireStatement[] {
-  return [{ text: `set local synchronous_commit = ${relaxed ? 'off' : 'on'}` }, { text: 'commit' }];
-}
+export const COMMIT: WireStatement = { text: 'commit' };
+
+/** For a transaction that writes nothing more. */
+export const WAIT_FOR_FLUSH: WireStatement = { text: 'set local synchronous_commit = on' };
 
 /** A session that gives up on a server that does not answer. */
 export function openSession({ connection, deadlineMs }: Place): Promise<Connection> {

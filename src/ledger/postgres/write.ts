@@ -1,86 +1,98 @@
 import type { ParameterValue, WireStatement } from '../../postgres/connection.ts';
-import { quoteLiteral, quoteName } from '../../postgres/identifier.ts';
 import type { Queries } from './fetch.ts';
 import type { FetchedTables } from './fetched.ts';
+import type { Belief } from './memory.ts';
 
-type Column = string | number | undefined;
+/** How a decision is written, besides what it is. */
+interface Writing {
+  /** Do not wait for the flush. */
+  readonly relaxed: boolean;
+  /** The tables as the process believes them; the server refuses if they are not. */
+  readonly belief?: Belief;
+  /** The call is a transaction by itself, and waits at most this long for its turn. */
+  readonly lockMs?: number;
+}
 
-/** The statements that write what was decided. */
-export function writesOf(queries: Queries, tables: FetchedTables): readonly WireStatement[] {
+/** The statement that writes what was decided. */
+export function writeOf(
+  queries: Queries,
+  tables: FetchedTables,
+  { relaxed, belief, lockMs }: Writing,
+): WireStatement {
   const { changes } = tables;
-  const writes: WireStatement[] = [];
-  const write = (name: string, rows: readonly (readonly Column[])[]) => {
-    if (rows.length > 0) writes.push(queries.get(name, ...columnsOf(rows)));
-  };
-  const issuances = (ids: Iterable<number>) =>
-    [...ids].flatMap((id) => {
-      const row = tables.issuance(id);
-      return row === undefined ? [] : [{ id, ...row }];
-    });
-
-  write(
-    'add_issuances',
-    issuances(changes.issued).map((row) => {
-      const { id, issuer, nonce, claimed, license, approved, binding, sealKey, mac } = row;
-      return [id, issuer, nonce, claimed, license, approved, binding, sealKey, mac];
-    }),
+  const { positions, occurrences, counts, issuers, nonces, tasks, revisions } = belief ?? {};
+  const known = [occurrences, counts, issuers, nonces, tasks, revisions];
+  const believed = [positions ?? null, ...known.map((list) => list ?? null)];
+  const isNew = changes.rows.length > 0;
+  const documents = [...tables.kept.values()].filter(({ digest }) => changes.documents.has(digest));
+  return queries.get(
+    'decide',
+    ...[lockMs === undefined ? null : String(lockMs), String(relaxed)],
+    ...believed,
+    json(issuances(tables, changes.issued).map(issuanceColumns)),
+    json(issuances(tables, changes.counted).map(({ id, claimed }) => ({ id, claimed }))),
+    json(changes.rows.map(rowColumns)),
+    json(tables.entries(changes.entered).map(entryColumns)),
+    json(tables.entries(changes.leased).map(entryColumns)),
+    changes.removed.size > 0 ? [...changes.removed].map(String) : null,
+    json([...changes.plans].map((task) => ({ task, revision: tables.plans.get(task) }))),
+    json(documents.map(documentColumns)),
+    json(changes.checkpoints.map(checkpointColumns)),
+    isNew ? String(tables.lastSeq()) : null,
+    announced(tables),
   );
-  write(
-    'count_claims',
-    issuances(changes.counted).map(({ id, claimed }) => [id, claimed]),
-  );
-  write(
-    'add_rows',
-    changes.rows.map((row) => {
-      const { seq, kind, occurrence, slot, text, sealKey, sealMac, digest, issuance } = row;
-      return [seq, kind, occurrence, slot, text, sealKey, sealMac, digest, issuance];
-    }),
-  );
-  write(
-    'add_entries',
-    tables.entries(changes.entered).map((one) => [one.claim, one.execution, one.leaseUntilMs]),
-  );
-  write(
-    'set_leases',
-    tables.entries(changes.leased).map((one) => [one.claim, one.leaseUntilMs]),
-  );
-  if (changes.removed.size > 0)
-    writes.push(queries.get('remove_entries', [...changes.removed].map(String)));
-  write(
-    'set_plans',
-    [...changes.plans].map((task) => [task, tables.plans.get(task)]),
-  );
-  write(
-    'add_documents',
-    [...tables.kept.values()]
-      .filter(({ digest }) => changes.documents.has(digest))
-      .map(({ digest, text, sealKey, sealMac }) => [digest, text, sealKey, sealMac]),
-  );
-  write(
-    'add_checkpoints',
-    changes.checkpoints.map((row) => [row.throughSeq, row.text, row.sealKey, row.sealMac]),
-  );
-  if (changes.rows.length > 0) writes.push(queries.get('advance', String(tables.lastSeq())));
-  for (const { kind, occurrence } of changes.rows)
-    if (isAwaited(kind)) writes.push({ text: notifying(queries.channel, occurrence) });
-  return writes;
 }
 
 /** What `ensure` waits for. */
-function isAwaited(kind: string): boolean {
-  return kind === 'terminal' || kind === 'resolution';
+function announced({ changes }: FetchedTables): readonly string[] | null {
+  const awaited = changes.rows.filter(({ kind }) => kind === 'terminal' || kind === 'resolution');
+  return awaited.length === 0 ? null : awaited.map(({ occurrence }) => occurrence);
 }
 
-/** The statement, because the function of the same purpose may be closed to this login. */
-function notifying(channel: string, payload: string): string {
-  return `notify ${quoteName(channel)}, ${quoteLiteral(payload)}`;
+function issuances(tables: FetchedTables, ids: Iterable<number>) {
+  return [...ids].flatMap((id) => {
+    const row = tables.issuance(id);
+    return row === undefined ? [] : [{ id, ...row }];
+  });
 }
 
-function columnsOf(rows: readonly (readonly Column[])[]): readonly ParameterValue[] {
-  const [first = []] = rows;
-  return first.map((_, column) => rows.map((row) => textOf(row[column])));
-}
+type Row<Name extends 'issued' | 'row' | 'entry' | 'document' | 'checkpoint'> = {
+  readonly issued: ReturnType<typeof issuances>[number];
+  readonly row: FetchedTables['changes']['rows'][number];
+  readonly entry: ReturnType<FetchedTables['entries']>[number];
+  readonly document: NonNullable<ReturnType<FetchedTables['document']>>;
+  readonly checkpoint: FetchedTables['changes']['checkpoints'][number];
+}[Name];
 
-function textOf(value: Column): string | null {
-  return value === undefined ? null : String(value);
+const issuanceColumns = ({ sealKey, ...row }: Row<'issued'>) => ({ ...row, seal_key: sealKey });
+
+const rowColumns = ({ sealKey, sealMac, ...row }: Row<'row'>) => ({
+  ...row,
+  seal_key: sealKey,
+  seal_mac: sealMac,
+});
+
+const entryColumns = ({ claim, execution, leaseUntilMs }: Row<'entry'>) => ({
+  claim,
+  execution,
+  lease_until_ms: leaseUntilMs,
+});
+
+const documentColumns = ({ digest, text, sealKey, sealMac }: Row<'document'>) => ({
+  digest,
+  text,
+  seal_key: sealKey,
+  seal_mac: sealMac,
+});
+
+const checkpointColumns = ({ throughSeq, text, sealKey, sealMac }: Row<'checkpoint'>) => ({
+  through_seq: throughSeq,
+  text,
+  seal_key: sealKey,
+  seal_mac: sealMac,
+});
+
+/** The list as the server reads it; nothing for an empty one. */
+function json(rows: readonly object[]): ParameterValue {
+  return rows.length === 0 ? null : JSON.stringify(rows);
 }

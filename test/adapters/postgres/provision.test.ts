@@ -35,7 +35,7 @@ test('an owner without superuser provisions what it can, and the survey names wh
   await assert.rejects(open(), {
     code: 'ERR_EM_ADAPTER_REFUSED',
     message:
-      /a superuser .* run `effectmatch provision`: .*(pg_authid|pg_user_mapping|pg_subscription)/,
+      /a superuser .* run `effectmatch provision`, or set boundary: 'managed' .*(pg_authid|pg_user_mapping|pg_subscription)/,
   });
 
   const closing = await planProvisioning(db.url(), options);

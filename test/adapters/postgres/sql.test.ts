@@ -27,7 +27,17 @@ const SENT_WHOLE = ['catalog', 'tables', 'functions', 'guards'];
 /** Values for every placeholder that there is. */
 const VALUES = Object.fromEntries(
   [
-    ...['owner', 'control', 'execution', 'role', 'database', 'schema', 'table', 'sequence'],
+    ...[
+      'owner',
+      'control',
+      'execution',
+      'others',
+      'role',
+      'database',
+      'schema',
+      'table',
+      'sequence',
+    ],
     ...['trigger', 'names', 'password', 'version'],
   ].map((name) => [name, `a"b'c\\${name}`]),
 );
@@ -54,7 +64,8 @@ test('every statement is one statement to the server, with its placeholders fill
     for (const name of statements.names) {
       const filled = statements.get(name, VALUES);
       // Continues with the statement that reads the rows it lists.
-      const text = name === 'watched' && file === 'fingerprint' ? `${filled} select 1` : filled;
+      const isBeginning = name === 'watched' || name.endsWith('_versions');
+      const text = isBeginning && file === 'fingerprint' ? `${filled} select 1` : filled;
       const { stmts } = parseSync(text) as { stmts: readonly unknown[] };
       assert.equal(stmts.length, 1, `${file}: ${name}`);
       assert.doesNotMatch(text.replaceAll("'", "''"), /(?<!:):"\w/, `${file}: ${name}`);
@@ -143,9 +154,10 @@ test('the server stores the functions and triggers that the files say', async ()
 });
 
 test('a provisioning script has no placeholder left, whatever the names', () => {
-  const roles = { owner: `o'"w`, control: 'c :"x"', execution: "e :'x'" };
+  const roles = { owner: `o'"w`, control: 'c :"x"', execution: "e :'x'", others: 'p' };
   const steps = provisionSteps({
-    ...{ database: 'd', roles, rowSecurity: true, views: [], entryPoints: [] },
+    ...{ boundary: 'server', database: 'd', roles, rowSecurity: true },
+    ...{ views: [], entryPoints: [] },
     relations: [
       {
         ...{ schema: 's', name: 'r', bulk: true, partitioned: true },

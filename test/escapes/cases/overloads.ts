@@ -31,6 +31,7 @@ export const OVERLOADS: readonly EscapeCase[] = [
     'another that everybody may execute',
     other('more int', 'grant'),
     boundary('not a registered entry point'),
+    { managedCommits: true },
   ),
   overload('another that answers the same call', other('more int default 1'), state('42725')),
   overload('another that answers the same call, made after the approval', '', state('42725'), {

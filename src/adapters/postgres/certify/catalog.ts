@@ -167,6 +167,8 @@ interface CastRow {
   readonly sourceOid: number;
   readonly targetOid: number;
   readonly function: number;
+  /** The volatile built-in that it calls. */
+  readonly builtin: string | null;
   readonly extension: string | null;
 }
 

@@ -1,7 +1,8 @@
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
+import type { BoundaryTier } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { readRows, type SystemCatalog, type TextReader } from './catalog.ts';
-import { compareFingerprints, WITH_WATCHED } from './fingerprint.ts';
+import { compareFingerprints, withWatched } from './fingerprint.ts';
 
 /**
  * Row versions of the configuration, by what they are rows of: what the fingerprint is made from,
@@ -166,12 +167,13 @@ function show(value: unknown): string {
 export async function readVersions(
   control: TextReader,
   roles: readonly string[],
+  tier: BoundaryTier,
 ): Promise<Versions> {
   const { fingerprint } = SQL;
   const watched = await readRows<{ oid: number }>(control, fingerprint.get('roles'), [roles]);
   const found = await readRows<{ object: string; version: string }>(
     control,
-    `${WITH_WATCHED} ${fingerprint.get('versions')}`,
+    `${withWatched(tier)} ${fingerprint.get('versions')}`,
     [`{${watched.map(({ oid }) => oid).join(',')}}`],
   );
   return new Map(found.map(({ object, version }) => [object, version]));

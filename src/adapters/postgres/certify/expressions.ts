@@ -3,6 +3,7 @@ import { findUnseenAct } from './body.ts';
 import type { IndexRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import type { SurveyContext } from './facts.ts';
+import { findUnclosed } from './managed.ts';
 
 type Kind =
   | ('default' | 'check' | 'foreign key' | 'constraint' | 'trigger' | 'rule' | 'policy')
@@ -145,11 +146,13 @@ const JUDGED_ELSEWHERE: readonly Kind[] = ['index', 'statistics', 'partition key
 /**
  * Expressions with effects that are not observed: those of reached relations, and of every domain.
  */
-export function surveyExpressions({ index, reach, outlets }: SurveyContext): void {
+export function surveyExpressions(context: SurveyContext): void {
+  const { index, reach, outlets } = context;
   for (const { kind, relation, what, text, close } of index.expressions) {
     const row = index.relation.get(relation);
     const isReached = relation === 0 || (row !== undefined && reach.relations.has(row));
-    const act = isReached && !JUDGED_ELSEWHERE.includes(kind) ? findUnseenAct(text) : undefined;
+    const isJudged = isReached && !JUDGED_ELSEWHERE.includes(kind);
+    const act = isJudged ? (findUnseenAct(text) ?? findUnclosed(context, text)[0]) : undefined;
     if (act === undefined) continue;
     const object = row?.object ?? what;
     outlets.open({

@@ -1,5 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
+import type { BoundaryTier } from '../options.ts';
 import type { PostgresRelation } from '../relation.ts';
 import { TRUSTED_EXTENSIONS } from './builtins.ts';
 import type { SystemCatalog, TextReader } from './catalog.ts';
@@ -33,6 +34,10 @@ export interface Review {
 /** What a deployment says about itself before anything is read from the server. */
 export interface BoundaryFacts {
   readonly backend: string;
+  /** What closes outlets; the server's rights unless told. */
+  readonly tier?: BoundaryTier;
+  /** With the managed boundary: the schemas that execution sessions search. */
+  readonly path?: readonly string[];
   /** The login that runs agent SQL. */
   readonly executor: string;
   /** The role that owns schema `effectmatch`; no session logs in as it. */
@@ -74,6 +79,8 @@ export interface Problem {
   readonly object: string;
   /** Why the execution login gets there. */
   readonly why: string;
+  /** What keeps the object as it is and still closes the outlet, if there is such a way. */
+  readonly keep?: string;
   /** Statements that close it, in order; after them a survey no longer finds it. */
   readonly fix: readonly string[];
   /** Whose rights the statements need. */
@@ -101,15 +108,24 @@ export interface PostgresSurvey extends Survey {
 export class Outlets {
   readonly listed: Outlet[] = [];
   readonly problems: Problem[] = [];
+  readonly #tier: BoundaryTier;
+
+  constructor(tier: BoundaryTier = 'server') {
+    this.#tier = tier;
+  }
 
   /** A route whose effects are part of the evidence. */
   observed(outlet: string, by: string): void {
     this.listed.push({ outlet, disposition: 'observed', by });
   }
 
-  /** A route that exists and is closed. */
-  denied(outlet: string, by: string): void {
-    this.listed.push({ outlet, disposition: 'denied', by });
+  /**
+   * A route that exists and is closed. With the managed boundary it says by what: the server's
+   * rights and configuration, unless `closer` says otherwise.
+   */
+  denied(outlet: string, by: string, closer: Closer = 'rights'): void {
+    const named = this.#tier === 'managed' ? `${closer}: ${by}` : by;
+    this.listed.push({ outlet, disposition: 'denied', by: named });
   }
 
   /**
@@ -117,10 +133,11 @@ export class Outlets {
    * per outlet and reason is enough.
    */
   open(problem: Problem): void {
-    const { outlet, why, needs, fix } = problem;
+    const { outlet, why, needs, fix, keep } = problem;
     if (this.problems.some((known) => known.outlet === outlet && known.why === why)) return;
     this.problems.push(problem);
-    const by = `${why}. Close it (${needs}): ${fix.join('; ')}`;
+    const first = keep === undefined ? '' : ` Keep it: ${keep}.`;
+    const by = `${why}.${first} Close it (${needs}): ${fix.join('; ')}`;
     this.listed.push({ outlet, disposition: 'unclassified', by });
   }
 
@@ -129,6 +146,12 @@ export class Outlets {
     this.open({ ...problem, object, needs: `${quoteName(owner)} or a superuser` });
   }
 }
+
+/**
+ * What closes an outlet with the managed boundary: the server's rights and configuration, the gate
+ * that reads statements and code, or the provider, whose configuration no login of ours can see.
+ */
+export type Closer = 'rights' | 'gate' | 'provider';
 
 /** An object as SQL names it, and its owner. */
 interface OwnedObject {
@@ -145,4 +168,9 @@ export interface SurveyContext {
   readonly index: CatalogIndex;
   readonly reach: Reach;
   readonly outlets: Outlets;
+  /**
+   * With the managed boundary: what rights leave open to every role, by name, and why it must not
+   * be in the code of the application. Empty where rights close it.
+   */
+  readonly unclosed: ReadonlyMap<string, string>;
 }

@@ -3,6 +3,7 @@ import { invariant } from '../../../errors.ts';
 import type { Connection, TextRow, WireStatement } from '../../../postgres/connection.ts';
 import type { Survey } from '../../../protocol/boundary.ts';
 import { PINNED_SEARCH_PATH } from '../formats.ts';
+import type { BoundaryTier } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { readRows } from './catalog.ts';
 
@@ -10,8 +11,11 @@ const { fingerprint } = SQL;
 const MOMENT = fingerprint.get('moment');
 
 /** How a statement begins that reads the rows of the configuration. */
-export const WITH_WATCHED = fingerprint.get('watched');
-const FINGERPRINT = `${WITH_WATCHED}, moment as (${MOMENT}) ${fingerprint.get('fingerprint')}`;
+export function withWatched(tier: BoundaryTier): string {
+  const versions = tier === 'managed' ? 'managed_versions' : 'server_versions';
+  const watched = fingerprint.get('watched').replace(/^with\b/, ',');
+  return `${fingerprint.get(versions)}${watched}`;
+}
 
 /**
  * Reads whether anything in the configuration changed, far more cheaply than reading what it is.
@@ -33,13 +37,15 @@ export interface Fingerprints {
 export async function prepareFingerprint(
   control: Pick<Connection, 'query' | 'prepare' | 'run'>,
   roles: readonly string[],
+  tier: BoundaryTier = 'server',
 ): Promise<Fingerprints> {
   await control.query(`SET search_path = ${PINNED_SEARCH_PATH}`);
   await control.query('SET plan_cache_mode = force_generic_plan');
   const closure = await readRows<{ oid: number }>(control, fingerprint.get('roles'), [roles]);
   const oids = `{${closure.map(({ oid }) => oid).join(',')}}`;
   await control.query('DEALLOCATE ALL');
-  await control.prepare({ effectmatch_fingerprint: FINGERPRINT, effectmatch_moment: MOMENT });
+  const whole = `${withWatched(tier)}, moment as (${MOMENT}) ${fingerprint.get('fingerprint')}`;
+  await control.prepare({ effectmatch_fingerprint: whole, effectmatch_moment: MOMENT });
   const ask = async (statement: WireStatement): Promise<TextRow | undefined> => {
     const { replies, failure } = await control.run([statement]);
     if (failure !== undefined) throw failure.error;

@@ -35,11 +35,11 @@ export async function surveyLentCode(context: SurveyContext): Promise<void> {
     const isOpen = outlets.problems.some(({ object }) =>
       catalog.functions.some((row) => row.extension === name && row.object === object),
     );
-    if (!isOpen && !isTrustedExtension(name, facts))
-      outlets.denied(
-        `extension ${quoteName(name)} ${version}`,
-        'no role that an execution can act as may execute its functions',
-      );
+    if (isOpen || isTrustedExtension(name, facts)) continue;
+    const outlet = `extension ${quoteName(name)} ${version}`;
+    if (facts.tier === 'managed')
+      outlets.denied(outlet, 'no statement and no code may name its functions', 'gate');
+    else outlets.denied(outlet, 'no role that an execution can act as may execute its functions');
   }
 }
 
@@ -68,6 +68,7 @@ function openNative(
   route: Route,
 ): void {
   const row = index.function.get(oid);
+  if (facts.tier === 'managed') return;
   if (row === undefined || isTrustedExtension(row.extension, facts)) return;
   if (['sql', 'plpgsql', 'internal'].includes(row.language)) return;
   outlets.openOn(row, {

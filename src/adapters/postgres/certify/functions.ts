@@ -5,6 +5,7 @@ import { findUnseenAct, judgeBody } from './body.ts';
 import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import type { FunctionRow } from './catalog.ts';
 import { type BoundaryFacts, isVouchedFor, type SurveyContext } from './facts.ts';
+import { findUnclosed, judgeLocal } from './managed.ts';
 import { closeExecute, type Route } from './reach.ts';
 
 /** What a review binds to: everything that decides what a function does. */
@@ -56,7 +57,7 @@ export function isTrustedExtension(name: string | null, { trustedCode = [] }: Bo
 /** What the execution login may call must be an entry point, or be called by the schema anyway. */
 function surveyCallable(context: SurveyContext, row: FunctionRow): void {
   const { catalog, facts, index, reach, outlets } = context;
-  if (!index.executable.has(row.oid) || row.trigger) return;
+  if (facts.tier === 'managed' || !index.executable.has(row.oid) || row.trigger) return;
   const isUsed = catalog.uses.some((use) => {
     const relation = index.relation.get(use.relation);
     const isReached = relation !== undefined && reach.relations.has(relation);
@@ -103,20 +104,29 @@ function surveyOwn({ facts, index, outlets }: SurveyContext, row: FunctionRow): 
   else open('The execution login may call it and must not', ...closeExecute(row, facts.executor));
 }
 
-type Open = (why: string, fix: readonly string[]) => void;
+type Open = (why: string, fix: readonly string[], keep?: string) => void;
+
+/** What to write into the configuration once a person has read the function. */
+function describeReview(row: FunctionRow): string {
+  const review = `{ function: '${row.object}', digest: '${digestFunction(row)}', by: 'NAME' }`;
+  return `have it read, and add to reviews: ${review}`;
+}
 
 /** A function of the application, by its settings and its text, unless a person has read it. */
-function judge({ facts, outlets }: SurveyContext, row: FunctionRow, route: Route): void {
+function judge(context: SurveyContext, row: FunctionRow, route: Route): void {
+  const { facts, outlets } = context;
   const outlet = `function ${row.object}`;
-  const open: Open = (why, fix) =>
+  const open: Open = (why, fix, keep) =>
     outlets.openOn(row, {
       outlet,
       why: `${why}; reached through ${route.by}`,
+      ...(keep !== undefined && { keep }),
       fix: fix.length > 0 ? fix : closeExecute(row, facts.executor),
     });
   judgeSettings(row, open);
   const reviewer = reviewerOf(row, facts);
-  if (reviewer === undefined) judgeText(row, route, open);
+  const openText: Open = (why, fix) => open(why, fix, describeReview(row));
+  if (reviewer === undefined) judgeText(context, row, route, openText);
   else outlets.observed(outlet, `read by ${reviewer}, digest ${digestFunction(row)}`);
 }
 
@@ -134,7 +144,7 @@ function judgeSettings(row: FunctionRow, open: Open): void {
     ]);
 }
 
-function judgeText(row: FunctionRow, { close }: Route, open: Open): void {
+function judgeText(context: SurveyContext, row: FunctionRow, { close }: Route, open: Open): void {
   const hint = `(or have it read and declare its digest ${digestFunction(row)})`;
   const { language } = row;
   if (row.kind === 'a') {
@@ -153,8 +163,10 @@ function judgeText(row: FunctionRow, { close }: Route, open: Open): void {
       close,
     );
   else {
+    const text = row.sqlBody ?? row.source;
     const ofDefaults = findUnseenAct(row.defaults ?? '') ?? [];
-    const reasons = [judgeBody(row.sqlBody ?? row.source), ofDefaults].flat();
+    const unclosed = findUnclosed(context, `${text}\n${row.defaults ?? ''}`);
+    const reasons = [judgeBody(text), ofDefaults, unclosed, judgeLocal(context, text)].flat();
     for (const reason of new Set(reasons)) open(`It ${reason} ${hint}`, close);
   }
 }

@@ -34,20 +34,41 @@ export function surveyChannels({ catalog, facts, outlets }: SurveyContext): void
   }
   const { owned, writable } = catalog.largeObjects[0] ?? { owned: 0, writable: 0 };
   const mine = `${owned} owned and ${writable} writable by ${quoteName(facts.executor)}`;
+  const isManaged = facts.tier === 'managed';
+  const functions = isManaged
+    ? 'no statement or code may name the writing functions'
+    : 'none of the writing functions is executable';
   if (!outlets.problems.some(({ object }) => /^pg_catalog\.lo/.test(object)))
-    outlets.denied('large objects', `${mine}; none of the writing functions is executable`);
+    outlets.denied('large objects', `${mine}; ${functions}`, 'gate');
+  const notify = isManaged
+    ? 'no statement or code may name pg_notify'
+    : 'pg_notify is not executable';
   outlets.denied(
     'NOTIFY and LISTEN',
-    'the statement is not admitted, pg_notify is not executable, and function bodies with them are refused',
+    `the statement is not admitted, ${notify}, and function bodies with them are refused`,
+    'gate',
   );
   outlets.denied(
     'COPY, DO, LOCK, SET, DDL and transaction control by the agent',
     'the statement is not admitted; definitions changed by code show in the counters',
+    'gate',
   );
 }
 
 /** A cast on a registered type would decide what approvals and records say. */
-export function surveyCasts({ catalog, facts, index, outlets }: SurveyContext): void {
+export function surveyCasts(context: SurveyContext): void {
+  const { catalog, facts, index, outlets, unclosed } = context;
+  for (const { description, source, target, builtin } of catalog.casts) {
+    const danger = builtin === null ? undefined : unclosed.get(builtin);
+    if (danger === undefined) continue;
+    outlets.open({
+      outlet: description,
+      object: `CAST (${source} AS ${target})`,
+      why: `It calls ${builtin}, which ${danger}`,
+      fix: [`DROP CAST (${source} AS ${target})`],
+      needs: 'the owner of either type, or a superuser',
+    });
+  }
   const columns = catalog.columns.filter(({ relation }) => index.registered.has(relation));
   const rowTypes = catalog.types.filter(({ relation }) => index.registered.has(relation));
   const oids = [...columns.map(({ typeOid }) => typeOid), ...rowTypes.map(({ oid }) => oid)];
@@ -69,14 +90,15 @@ export function surveyCasts({ catalog, facts, index, outlets }: SurveyContext): 
 }
 
 /** Operators are signs for functions, which are judged by themselves. */
-export function surveyOperators({ catalog, outlets }: SurveyContext): void {
+export function surveyOperators({ catalog, outlets, unclosed }: SurveyContext): void {
   for (const { description, extension, builtin } of catalog.operators) {
     const observed = 'its function is judged above; our own statements name operators by schema';
-    if (builtin === 'setval')
+    const danger = builtin === 'setval' ? 'moves a sequence' : unclosed.get(builtin ?? '');
+    if (danger !== undefined)
       outlets.open({
         outlet: description,
         object: description,
-        why: 'It is a sign for setval, which moves a sequence: neither recorders nor counters see that',
+        why: `It is a sign for ${builtin}, which ${danger}: neither recorders nor counters see that`,
         fix: [`DROP ${description.replace('operator', 'OPERATOR')}`],
         needs: 'the owner of the operator, or a superuser',
       });

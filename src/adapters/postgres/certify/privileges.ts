@@ -32,7 +32,10 @@ export function surveyPrivileges(context: SurveyContext): void {
   const harmless: string[] = [];
   for (const grant of grantedTo(catalog, facts.executor)) {
     const by = grant.grantable ? undefined : judgeGrant(context, grant, relations, sequences);
-    if (by === undefined) report(grant, facts, outlets);
+    if (by === undefined && isGated(grant, facts)) {
+      const why = 'PUBLIC has it; statements that would use it are not admitted';
+      outlets.denied(describe(grant), `${why}, and what code does with it is counted`, 'gate');
+    } else if (by === undefined) report(grant, facts, outlets);
     else if (by === '') harmless.push(grant.kind);
     else outlets.observed(describe(grant), by);
   }
@@ -48,6 +51,16 @@ export function surveyPrivileges(context: SurveyContext): void {
     'other databases of the server',
     'a session cannot change its database, and code that opens connections is refused',
   );
+}
+
+/**
+ * Rights that every role has by default, or by a grant of others, and that the managed boundary
+ * leaves to them: it admits neither statements that define or lock things nor writes to tables that
+ * are not registered, and such acts of code show in the counters.
+ */
+function isGated({ grantee, kind, object }: Grant, { tier }: BoundaryFacts): boolean {
+  if (tier !== 'managed' || grantee !== '') return false;
+  return !kind.startsWith('FOREIGN') && !object.startsWith('effectmatch.');
 }
 
 /** What observes its use, empty for rights that leave nothing, undefined for an open outlet. */

@@ -10,7 +10,7 @@ import type {
 } from './catalog.ts';
 import { type CatalogIndex, typesBeneath } from './catalog-index.ts';
 import { closeUse, isLive, type StoredExpression } from './expressions.ts';
-import type { BoundaryFacts } from './facts.ts';
+import { type BoundaryFacts, isVouchedFor } from './facts.ts';
 
 /** How an execution arrives somewhere, and the statements that would cut this way off. */
 export interface Route {
@@ -40,13 +40,14 @@ export function computeReach(
   const search = new ReachSearch(catalog, facts, index);
   for (const oid of index.registered) search.addRegistered(oid, 'relation');
   for (const oid of index.views) search.addRegistered(oid, 'view');
-  for (const oid of index.executable)
+  for (const oid of callableBy(facts, index))
     search.addCallable(oid, `EXECUTE of ${quoteName(facts.executor)}`);
   for (const { function: oid, description } of [...catalog.casts, ...catalog.operators])
     search.addCallable(oid, description);
   // A value may be read as any domain without a text that names it: as a default, or with the name
   // put together.
-  for (const { oid, kind } of catalog.types) if (kind === 'd') search.addType(oid);
+  const isManaged = facts.tier === 'managed';
+  for (const { oid, kind } of catalog.types) if (kind === 'd' || isManaged) search.addType(oid);
   search.addUses(
     catalog.uses.filter(({ class: kind }) => kind === 'pg_amproc' || kind === 'pg_conversion'),
   );
@@ -56,6 +57,19 @@ export function computeReach(
     if (row) search.addFunction(row, { by: `event trigger ${object}`, close });
   }
   return search;
+}
+
+/**
+ * The functions that statements may call: all that the execution login has the right to, or with
+ * the managed boundary those that the statement gate admits.
+ */
+function callableBy(facts: BoundaryFacts, index: CatalogIndex): Iterable<number> {
+  if (facts.tier !== 'managed') return index.executable;
+  const entries = new Set(facts.entryPoints.map(({ oid }) => oid));
+  return [...index.executable].filter((oid) => {
+    const extension = index.function.get(oid)?.extension ?? null;
+    return entries.has(oid) || isVouchedFor({ extension }, facts);
+  });
 }
 
 /** What has been reached so far. Adding something adds all that it leads to. */

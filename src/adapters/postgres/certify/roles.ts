@@ -92,7 +92,7 @@ export function surveyTrustedRoles({ catalog, facts, outlets }: SurveyContext): 
  * parameters.
  */
 export async function surveyLentRights(context: SurveyContext): Promise<void> {
-  const { control, catalog, reach, outlets } = context;
+  const { control, catalog, facts, reach, outlets } = context;
   const query = SQL.rights.get('role_closure');
   const names = [...reach.principals.keys()];
   const closure = await readRows<{ member: string; role: string }>(control, query, [names]);
@@ -112,12 +112,23 @@ export async function surveyLentRights(context: SurveyContext): Promise<void> {
     }
     const held = closure.filter(({ member }) => member === name).map((row) => row.role);
     for (const other of held) {
-      const isDangerous = other.startsWith('pg_') ? !READING_ROLES.has(other) : isSuper(other);
+      const isServers = other.startsWith('pg_');
+      const isDangerous = isServers ? !READING_ROLES.has(other) : isSuper(other);
+      if (isServers && isDangerous && facts.tier === 'managed') {
+        const by = 'the code that runs with these rights is read, and names nothing that uses them';
+        outlets.denied(`${quoteName(other)} of ${sql}`, by, 'gate');
+        continue;
+      }
       const revoke = `REVOKE ${quoteName(other)} FROM ${sql} CASCADE`;
       if (isDangerous) open(`is a member of ${quoteName(other)}`, [revoke]);
     }
     for (const { kind, object, privilege, grantee } of catalog.grants) {
       if (kind !== 'PARAMETER' || ![name, ...held].includes(grantee)) continue;
+      if (facts.tier === 'managed') {
+        const by = 'the code that runs with this right is read, and sets no such parameter';
+        outlets.denied(`parameter ${object} of ${sql}`, by, 'gate');
+        continue;
+      }
       const revoke = `REVOKE ${privilege} ON PARAMETER ${object} FROM ${quoteName(grantee)}`;
       open(`may ${privilege} the parameter ${object}`, [revoke]);
     }
@@ -127,6 +138,10 @@ export async function surveyLentRights(context: SurveyContext): Promise<void> {
 /** Dangerous built-ins that the execution login, or a role whose rights are lent, may call. */
 export async function surveyBuiltins(context: SurveyContext): Promise<void> {
   const { control, facts, reach, outlets } = context;
+  if (facts.tier === 'managed') {
+    surveyReviewed(context);
+    return;
+  }
   const roles = [facts.executor, ...reach.principals.keys()];
   const rows = await readRows<{ role: string; name: string; object: string; grantees: string[] }>(
     control,
@@ -151,6 +166,16 @@ export async function surveyBuiltins(context: SurveyContext): Promise<void> {
   const why = 'no volatile built-in outside the list of harmless ones is executable';
   if (!dangerous.some(({ role }) => role === facts.executor))
     outlets.denied('dangerous built-in functions', why);
+}
+
+/** Built-ins that every role may call where defaults cannot be revoked, by what they would do. */
+function surveyReviewed({ unclosed, outlets }: SurveyContext): void {
+  const groups = Map.groupBy(unclosed, ([, why]) => why);
+  for (const [why, members] of groups) {
+    const names = members.map(([name]) => name).join(', ');
+    const by = `no statement and no code of the application may name ${names}`;
+    outlets.denied(`built-in that ${why}`, by, 'gate');
+  }
 }
 
 /**

@@ -51,7 +51,13 @@ export function surveySettings(context: SurveyContext): void {
   );
   for (const kind of ['shared', 'session', 'local']) {
     const setting = `${kind}_preload_libraries`;
-    surveyLibraries(context, setting, server.get(setting) ?? '');
+    if (context.facts.tier !== 'managed')
+      surveyLibraries(context, setting, server.get(setting) ?? '');
+    else {
+      const list = server.get(setting) ?? 'not visible to this login';
+      const by = `${list}; what the provider loads into its server is trusted`;
+      outlets.denied(`setting ${setting}`, by, 'provider');
+    }
   }
   surveyStored(context, server.get('search_path') ?? '');
 }

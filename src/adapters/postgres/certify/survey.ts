@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { GateCatalog } from '../gate/resolve.ts';
 import { surveyAttached } from './attached.ts';
 import { readCatalog, type SystemCatalog, type TextReader } from './catalog.ts';
 import { indexCatalog } from './catalog-index.ts';
@@ -10,6 +11,7 @@ import { type BoundaryFacts, Outlets, type PostgresSurvey, type SurveyContext } 
 import { readUsable, surveyForeignBeneath, surveyLentCode, surveyServers } from './foreign.ts';
 import { surveyFunctions } from './functions.ts';
 import { surveyEvidenceTables, surveyGuards } from './guards.ts';
+import { listUnclosed, readGateCatalog, surveyTier } from './managed.ts';
 import { surveyCasts, surveyChannels, surveyEventTriggers, surveyOperators } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
 import { computeReach } from './reach.ts';
@@ -37,6 +39,7 @@ import { surveyViews } from './views.ts';
  *    server and checks that the `fix` statements close it, and one to `test/escapes/cases`.
  */
 const OUTLETS: readonly ((context: SurveyContext) => void | Promise<void>)[] = [
+  surveyTier,
   surveyExecutor,
   surveyTrustedRoles,
   surveyGuards,
@@ -74,6 +77,22 @@ export async function surveyBoundary(
   control: TextReader,
   facts: BoundaryFacts,
 ): Promise<PostgresSurvey> {
+  return (await surveyWithNames(control, facts)).survey;
+}
+
+/** A survey, and with the managed boundary what names in statements mean under it. */
+interface NamedSurvey {
+  readonly survey: PostgresSurvey;
+  readonly names?: GateCatalog;
+  /** How operations get to tables besides those they name, by object id. */
+  readonly routes: ReadonlyMap<string, string>;
+}
+
+/** The same together with what the statement gate needs, from the same snapshot. */
+export async function surveyWithNames(
+  control: TextReader,
+  facts: BoundaryFacts,
+): Promise<NamedSurvey> {
   await control.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
   try {
     await control.query(`SET LOCAL search_path = pg_catalog`);
@@ -88,21 +107,22 @@ async function classify(
   control: TextReader,
   catalog: SystemCatalog,
   facts: BoundaryFacts,
-): Promise<PostgresSurvey> {
-  const { executor, owner } = facts;
-  const outlets = new Outlets();
+): Promise<NamedSurvey> {
+  const { executor, owner, tier = 'server' } = facts;
+  const outlets = new Outlets(tier);
   const usable = await readUsable(control, [executor]);
   const functions = usable.filter(({ kind }) => kind === 'function');
   const index = indexCatalog(catalog, facts, new Set(functions.map(({ oid }) => oid)));
   const reach = computeReach(catalog, facts, index);
-  const context = { control, catalog, facts, index, reach, outlets };
+  const unclosed = await listUnclosed(control, tier);
+  const context = { control, catalog, facts, index, reach, outlets, unclosed };
   for (const survey of OUTLETS) await survey(context);
   const ours = [executor, owner, facts.control];
   const roles = closureOf(catalog, [...ours, ...reach.principals.keys()]);
   const listed = Object.freeze(outlets.listed);
-  keepSurveyed(listed, { catalog, roles, versions: await readVersions(control, [...roles]) });
+  keepSurveyed(listed, { catalog, roles, versions: await readVersions(control, [...roles], tier) });
   const declared = listDeclared(facts);
-  return {
+  const survey = {
     backend: facts.backend,
     executor,
     outlets: listed,
@@ -117,6 +137,10 @@ async function classify(
     ]),
     enforcement: digest(declared),
   };
+  const reached = [...reach.relations].map(([{ oid }, { by }]) => [String(oid), by] as const);
+  const routes = new Map(reached);
+  if (tier !== 'managed') return { survey, routes };
+  return { survey, routes, names: await readGateCatalog(context) };
 }
 
 /** What the deployment says and the server cannot confirm. */

@@ -1,6 +1,7 @@
 import { type QualifiedName, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
 import { type ProvisionStep, stepsFor as steps } from '../../../postgres/provisioning.ts';
 import { DANGEROUS } from '../certify/builtins.ts';
+import type { BoundaryTier } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { createRecorders, dropRecorders, type RecordedRelation } from './recorders.ts';
 
@@ -18,6 +19,8 @@ interface RoleNames {
   readonly control: string;
   /** Restricted login that runs agent statements. */
   readonly execution: string;
+  /** Has what PUBLIC had before the server boundary took it; other roles are members. */
+  readonly others: string;
 }
 
 /**
@@ -35,6 +38,7 @@ interface ProvisionedRoutine extends QualifiedName {
 
 /** What a script is made for. */
 export interface ProvisionPlan {
+  readonly boundary: BoundaryTier;
   readonly database: string;
   readonly roles: RoleNames;
   readonly relations: readonly (RecordedRelation & {
@@ -67,7 +71,13 @@ export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
     ...plan.views.flatMap((view) => openView(view, plan.roles)),
     ...bypassPolicies(plan),
     ...plan.reads.flatMap((relation) => openReads(relation, plan.roles)),
-    ...plan.entryPoints.flatMap((entry) => openEntryPoint(entry, plan.roles)),
+    ...plan.entryPoints.flatMap((entry) => openEntryPoint(entry, plan)),
+    ...keepOthers(plan),
+    ...steps(
+      'CREATEROLE',
+      'the rights of the owner go back',
+      fill({ ...plan.roles }, 'return_owner'),
+    ),
   ];
 }
 
@@ -77,7 +87,7 @@ function fill(values: Values, ...names: readonly string[]): readonly string[] {
   return names.map((name) => SQL.provision.get(name, values));
 }
 
-function createRoles({ roles, passwords }: ProvisionPlan): readonly ProvisionStep[] {
+function createRoles({ roles, passwords, boundary }: ProvisionPlan): readonly ProvisionStep[] {
   const logins = (['control', 'execution'] as const).flatMap((login) => {
     const password = passwords[login];
     return password === undefined ? [] : fill({ role: roles[login], password }, 'set_password');
@@ -88,31 +98,33 @@ function createRoles({ roles, passwords }: ProvisionPlan): readonly ProvisionSte
       ...fill({ role: roles.owner }, 'create_owner'),
       ...fill({ role: roles.control }, 'create_control'),
       ...fill({ role: roles.execution }, 'create_execution'),
+      ...(boundary === 'server' ? fill({ role: roles.others }, 'create_owner') : []),
       ...fill({ ...roles }, 'read_only', 'not_compiled', 'lend_owner'),
     ]),
     ...steps('CREATEROLE', 'passwords of the two logins', logins),
   ];
 }
 
-function createSchema({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
-  const needs = 'CREATEROLE and ownership of the database';
+function createSchema({ database, roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
+  const isManaged = boundary === 'managed';
+  const rest = isManaged ? 'CREATE on the database' : 'ownership of the database';
+  const needs = `CREATEROLE and ${rest}`;
   const values = { ...roles, database };
   const probe = { ...PROBE_TABLE, bulk: false, partitioned: false };
+  const make = isManaged
+    ? ['connect_if_needed', 'create_schema_for_owner']
+    : ['connect', 'let_owner_create'];
   return [
-    ...steps(
-      needs,
-      'both logins connect, and the owner makes its schema',
-      fill(values, 'connect', 'let_owner_create'),
-    ),
+    ...steps(needs, 'both logins connect, and the owner has its schema', fill(values, ...make)),
     ...steps(needs, 'the record channel, markers and trusted functions', [
-      ...fill(values, 'become_owner', 'create_schema'),
+      ...fill(values, 'become_owner', ...(isManaged ? [] : ['create_schema'])),
       ...SQL.tables.all({ version: String(VERSION) }),
       ...SQL.functions.all(values),
       ...SQL.guards.all(),
       ...fill(values, 'revoke_tables', 'use_schema', 'use_markers', 'sweep_records'),
       ...fill(values, 'read_probe', 'write_probe'),
       ...createRecorders(probe, roles.execution),
-      ...fill(values, 'leave_owner', 'stop_owner_creating'),
+      ...fill(values, 'leave_owner', ...(isManaged ? [] : ['stop_owner_creating'])),
     ]),
   ];
 }
@@ -148,8 +160,14 @@ const HARDENING: readonly (readonly [needs: string, why: string, names: readonly
  * Built-in functions and languages belong to the superuser that made the cluster: without one of
  * its rights they stay executable, and the survey says so for each.
  */
-function harden({ database, roles }: ProvisionPlan): readonly ProvisionStep[] {
+function harden({ database, roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
   const values = { ...roles, database };
+  if (boundary === 'managed')
+    return steps(
+      'CREATEROLE',
+      'the owner of the records cannot log in',
+      fill(values, 'lock_owner'),
+    );
   const builtins = Object.entries(DANGEROUS).flatMap(([why, names]) =>
     steps(
       'superuser',
@@ -191,13 +209,19 @@ function openView(
   ]);
 }
 
-function bypassPolicies({ rowSecurity, roles }: ProvisionPlan): readonly ProvisionStep[] {
-  if (!rowSecurity) return [];
+function bypassPolicies({ rowSecurity, roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
+  if (!rowSecurity || boundary === 'managed') return [];
   const why = 'approvals may depend on rows with row security, and no policy runs for that';
   const statements = [roles.control, roles.owner].flatMap((role) =>
     fill({ role }, 'bypass_policies'),
   );
   return steps('superuser', why, statements);
+}
+
+function keepOthers({ roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
+  if (boundary === 'managed') return [];
+  const why = 'other roles of this database keep what every role had';
+  return steps('CREATEROLE', why, fill({ ...roles }, 'keep_others'));
 }
 
 function openReads(relation: QualifiedName, roles: RoleNames): readonly ProvisionStep[] {
@@ -211,13 +235,13 @@ function openReads(relation: QualifiedName, roles: RoleNames): readonly Provisio
 
 function openEntryPoint(
   { inputs, ...entry }: ProvisionedRoutine,
-  { execution }: RoleNames,
+  { roles: { execution }, boundary }: ProvisionPlan,
 ): readonly ProvisionStep[] {
   const types = inputs === undefined ? '' : `(${inputs.join(', ')})`;
   const routine = `${quoteQualified(entry)}${types}`;
   const needs = `ownership of ${quoteQualified(entry)}`;
   return steps(needs, 'an entry point that agents may call', [
-    `revoke execute on routine ${routine} from public`,
+    ...(boundary === 'managed' ? [] : [`revoke execute on routine ${routine} from public`]),
     ...fill({ schema: entry.schema, execution }, 'use_execution_schema'),
     `grant execute on routine ${routine} to ${quoteName(execution)}`,
   ]);
@@ -229,10 +253,16 @@ function openEntryPoint(
  */
 export function removalSteps({ relations, roles }: ProvisionPlan): readonly ProvisionStep[] {
   const needs = 'ownership of the objects';
-  const names = [roles.execution, roles.control, roles.owner];
+  const names = [roles.execution, roles.control, roles.owner, roles.others];
   const each = (statement: string) => names.flatMap((role) => fill({ role }, statement));
   return [
     ...steps(needs, 'recorders', relations.flatMap(dropRecorders)),
+    ...steps(
+      'CREATEROLE',
+      'an administrator who is no superuser borrows the roles',
+      each('lend_role'),
+    ),
+    ...steps(needs, 'PUBLIC gets back what it had', fill({ role: roles.others }, 'give_back')),
     ...steps(needs, 'the record channel and the markers', fill({}, 'drop_schema')),
     ...steps(needs, 'rights of the roles in this database', each('drop_owned')),
     ...steps(needs, 'roles that no other database uses', each('drop_role')),

@@ -960,6 +960,16 @@ from
       c.castcontext::text as context,
       (
         select
+          p.proname::text
+        from
+          pg_proc p
+        where
+          p.oid = c.castfunc
+          and p.oid < 16384
+          and p.provolatile = 'v'
+      ) as builtin,
+      (
+        select
           e.extname
         from
           pg_depend d

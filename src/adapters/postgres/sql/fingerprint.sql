@@ -1,5 +1,35 @@
 -- Whether anything in the configuration changed, and what. Runs with search_path = pg_catalog, pg_temp.
 
+-- name: server_versions
+-- Rows whose versions only a superuser can make visible.
+with
+  role_versions as (select oid, xmin as version from pg_catalog.pg_authid),
+  subscription_versions as (
+    select oid, subdbid, xmin as version from pg_catalog.pg_subscription
+  ),
+  mapping_versions as (select oid, xmin as version from pg_catalog.pg_user_mapping)
+
+-- name: managed_versions
+-- The same for a login that sees only what every login sees: a digest of the content stands for the
+-- version, so that a change that was put back in between is not noticed.
+with
+  role_versions as (
+    select r.oid, (hashtextextended(r::text, 0) & 4294967295)::text::xid as version
+    from pg_catalog.pg_roles as r
+  ),
+  subscription_versions as (
+    select
+      oid,
+      subdbid,
+      (hashtextextended(concat_ws(' ', subname, subowner, subenabled, subpublications), 0)
+        & 4294967295)::text::xid as version
+    from pg_catalog.pg_subscription
+  ),
+  mapping_versions as (
+    select m.umid as oid, (hashtextextended(m::text, 0) & 4294967295)::text::xid as version
+    from pg_catalog.pg_user_mappings as m
+  )
+
 -- name: watched
 -- How every statement here begins that reads row versions. Lists the rows that belong to the
 -- configuration: of catalogues of the whole server only those of this database and of the roles in
@@ -16,8 +46,8 @@ with
     where oid >= 16384
   ),
   watched as (
-    select 'pg_authid:pg_authid ' || oid || ' 0' as object, xmin as version
-    from pg_catalog.pg_authid
+    select 'pg_authid:pg_authid ' || oid || ' 0' as object, version
+    from role_versions
     where oid = any($1::oid[])
     union all
     select
@@ -43,8 +73,8 @@ with
     select 'pg_parameter_acl:pg_parameter_acl ' || oid || ' 0', xmin
     from pg_catalog.pg_parameter_acl
     union all
-    select 'pg_subscription:pg_subscription ' || oid || ' 0', xmin
-    from pg_catalog.pg_subscription
+    select 'pg_subscription:pg_subscription ' || oid || ' 0', version
+    from subscription_versions
     where subdbid = (select oid from pg_database where datname = current_database())
     union all
     select 'pg_tablespace:pg_tablespace ' || oid || ' 0', xmin
@@ -179,8 +209,8 @@ with
     select 'pg_foreign_table:pg_class ' || ftrelid || ' 0', xmin
     from pg_catalog.pg_foreign_table
     union all
-    select 'pg_user_mapping:pg_user_mapping ' || oid || ' 0', xmin
-    from pg_catalog.pg_user_mapping
+    select 'pg_user_mapping:pg_user_mapping ' || oid || ' 0', version
+    from mapping_versions
     union all
     select 'pg_publication:pg_publication ' || oid || ' 0', xmin
     from pg_catalog.pg_publication

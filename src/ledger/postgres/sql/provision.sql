@@ -46,6 +46,16 @@ alter role :"login" in database :"database" set search_path = pg_catalog, pg_tem
 -- name: let_owner_create
 grant create on database :"database" to :"owner";
 
+-- name: let_owner_write_functions
+-- Where the language was taken from PUBLIC, which closes it to agents.
+do $effectmatch$
+begin
+  if not pg_catalog.has_language_privilege(:'owner', 'plpgsql', 'usage') then
+    grant usage on language plpgsql to :"owner";
+  end if;
+end
+$effectmatch$;
+
 -- name: become_owner
 set local role :"owner";
 
@@ -81,6 +91,9 @@ grant update (lease_until_ms), delete on :"schema".unsettled to :"login";
 
 -- name: raise_plans
 grant update (revision) on :"schema".plan to :"login";
+
+-- name: decide_right
+grant execute on function :"schema".decide to :"login";
 
 -- name: leave_owner
 reset role;

@@ -11,23 +11,6 @@ select pg_catalog.pg_current_xact_id(), pg_catalog.pg_backend_pid()
 select positions, (extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint
   from :"schema".head where id;
 
--- name: guard
--- Fails unless the tables are as a process believes: the last position, how many rows some
--- occurrences have, nonces that were not used, and plans that were not superseded.
-select 1 / case when (select positions from :"schema".head where id) = $1::bigint
-    and not exists (
-      select from unnest($2::text[], $3::bigint[]) as given (occurrence, known)
-        where known <> (
-            select count(*) from :"schema".journal as j where j.occurrence = given.occurrence)
-          + (select count(*) from :"schema".archive as a where a.occurrence = given.occurrence))
-    and not exists (
-      select from unnest($4::text[], $5::text[]) as given (issuer, nonce)
-        join :"schema".issuance as i on i.issuer = given.issuer and i.nonce = given.nonce)
-    and not exists (
-      select from unnest($6::text[], $7::bigint[]) as given (task, revision)
-        join :"schema".plan as p on p.task = given.task and p.revision > given.revision)
-  then 1 else 0 end;
-
 -- name: plans
 select task, revision from :"schema".plan where task = any ($1::text[]);
 
@@ -114,50 +97,13 @@ select (
           where h.seq = u.claim and h.kind = 'claim') limit 1),
   (select coalesce(sum(claimed), 0) from :"schema".issuance);
 
--- name: add_rows
-insert into :"schema".journal
-    (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance)
-  select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[],
-    $6::text[], $7::text[], $8::text[], $9::bigint[]);
+-- name: decide
+select :"schema".decide($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+  $18, $19, $20);
 
--- name: advance
-update :"schema".head set positions = $1::bigint where id;
-
--- name: add_issuances
-insert into :"schema".issuance
-    (id, issuer, nonce, claimed, license, approved, binding, seal_key, mac)
-  select * from unnest($1::bigint[], $2::text[], $3::text[], $4::integer[], $5::text[],
-    $6::text[], $7::text[], $8::text[], $9::text[]);
-
--- name: count_claims
-update :"schema".issuance as i set claimed = given.claimed
-  from unnest($1::bigint[], $2::integer[]) as given (id, claimed)
-  where i.id = given.id;
-
--- name: add_entries
-insert into :"schema".unsettled (claim, execution, lease_until_ms)
-  select * from unnest($1::bigint[], $2::text[], $3::bigint[]);
-
--- name: set_leases
-update :"schema".unsettled as u set lease_until_ms = given.until
-  from unnest($1::bigint[], $2::bigint[]) as given (claim, until)
-  where u.claim = given.claim;
-
--- name: remove_entries
-delete from :"schema".unsettled where claim = any ($1::bigint[]);
-
--- name: set_plans
-insert into :"schema".plan as p (task, revision)
-  select * from unnest($1::text[], $2::bigint[])
-  on conflict (task) do update set revision = excluded.revision;
-
--- name: add_documents
-insert into :"schema".document (digest, text, seal_key, seal_mac)
-  select * from unnest($1::text[], $2::text[], $3::text[], $4::text[]);
-
--- name: add_checkpoints
-insert into :"schema".checkpoint (through_seq, text, seal_key, seal_mac)
-  select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]);
+-- name: copy_rows
+select :"schema".decide(raised_plans => $1, new_issuances => $2, new_rows => $3,
+  new_checkpoints => $4, new_documents => $5, new_positions => $6);
 
 -- name: archive_rows
 with bound as (
@@ -180,7 +126,9 @@ select pg_catalog.current_setting('fsync'), pg_catalog.current_setting('full_pag
   pg_catalog.current_setting('search_path'),
   pg_catalog.has_schema_privilege(n.oid, 'usage'),
   exists (select from pg_catalog.pg_class where relnamespace = n.oid and relname = 'head'),
-  pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')
+  pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute'),
+  exists (select from pg_catalog.pg_proc
+    where pronamespace = n.oid and proname = 'decide' and prosrc = :'decide')
   from (select) as one left join pg_catalog.pg_namespace as n on n.nspname = :'schema';
 
 -- name: version
@@ -219,6 +167,11 @@ select 'it has the rule ' || r.rulename from pg_catalog.pg_rewrite as r
 union all
 select 'it has the policy ' || p.polname from pg_catalog.pg_policy as p
   join found on found.oid = p.polrelid
+union all
+select 'it has another function ' || p.proname from pg_catalog.pg_proc as p
+  join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+  where n.nspname = :'schema'
+    and (p.proname <> 'decide' or p.prosrc <> :'decide' or p.prosecdef or p.proconfig is not null)
 union all
 select name || ' was not made by any release' from found
   where relkind <> 'r' or relpersistence <> 'p' or relrowsecurity

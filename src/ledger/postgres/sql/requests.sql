@@ -51,11 +51,45 @@ create table if not exists :"requests".delivery (
   seq bigint not null
 );
 
+-- name: decline
+alter table :"requests".request add column if not exists decline text;
+
+-- name: delivery_log
+create table if not exists :"requests".delivery_log (
+  number bigint generated always as identity primary key,
+  receiver text collate "C" not null,
+  seq bigint not null,
+  attempt integer not null,
+  at_ms bigint not null,
+  delivered boolean not null,
+  result text not null
+);
+
+-- name: log_by_receiver
+create index if not exists delivery_log_by_receiver on :"requests".delivery_log (receiver, number);
+
+-- name: log_by_time
+create index if not exists delivery_log_by_time on :"requests".delivery_log (at_ms);
+
+-- name: token
+create table if not exists :"requests".token (
+  id text collate "C" primary key,
+  digest text collate "C" not null unique,
+  kind text not null,
+  holder text collate "C" not null,
+  scopes text not null,
+  created_ms bigint not null,
+  expires_ms bigint not null
+);
+
 -- name: use_schema
 grant usage on schema :"requests" to :"login";
 
 -- name: write
-grant select, insert, update on :"requests".request, :"requests".delivery to :"login";
+grant select, insert, update on :"requests".request, :"requests".delivery, :"requests".token to :"login";
 
 -- name: note
 grant select, insert on :"requests".event to :"login";
+
+-- name: log
+grant select, insert, delete on :"requests".delivery_log to :"login";

@@ -83,7 +83,8 @@ function place({ parts = {}, facts = {}, executable = [], views = [] }: Given): 
     principals: new Map([['lender', ROUTE]]),
   };
   const control = { query: () => assert.fail('the catalogue has all that is asked') };
-  return { control, catalog, facts: { ...FACTS, ...facts }, index, reach, outlets: new Outlets() };
+  const said = { index, reach, outlets: new Outlets(), unclosed: new Map<string, string>() };
+  return { control, catalog, facts: { ...FACTS, ...facts }, ...said };
 }
 
 /** What a part says: what it finds open, and everything it lists. */
@@ -313,6 +314,7 @@ describe('casts', () => {
       sourceOid: strict.oid,
       targetOid: 25,
       function: called.oid,
+      builtin: null,
     },
     ...{ extension: 'citext', ...more },
   });

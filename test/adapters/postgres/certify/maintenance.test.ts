@@ -40,7 +40,8 @@ async function surveyOf(
   const control = { query: async () => ({ rows: [['[{"name":"nextval"},{"name":"random"}]']] }) };
   const given = { executor: 'exec', relations: [], ...facts } as unknown as BoundaryFacts;
   const known = indexCatalog(catalog, given, new Set(executable.map(({ oid }) => oid)));
-  await surveyDelayed({ control, catalog, facts: given, index: known, reach, outlets });
+  const unclosed = new Map<string, string>();
+  await surveyDelayed({ control, catalog, facts: given, index: known, reach, outlets, unclosed });
   return outlets;
 }
 

@@ -50,7 +50,7 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
   const { token = [], callsPerMinute = CALLS_PER_MINUTE } = config;
   const digests = typeof token === 'string' ? [token] : token;
   if (!Array.isArray(digests) || !digests.every((digest) => DIGEST.test(digest)))
-    throw refuse('`token` must be a digest; `effectmatch mcp --new-token` makes one');
+    throw refuse('`token` must be a digest; `effectmatch token new --digest-only` makes one');
   const isPace = Number.isSafeInteger(callsPerMinute) && callsPerMinute >= 1;
   if (!isPace || callsPerMinute > MAX_CALLS)
     throw refuse(`\`callsPerMinute\` must be a whole number from 1 to ${MAX_CALLS}`);

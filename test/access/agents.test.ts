@@ -2,11 +2,11 @@
 // functions themselves, with a clock that the test moves.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readAgents } from '../../src/access/agents.ts';
+import type { AgentConfig } from '../../src/access/configuration.ts';
+import { Pace } from '../../src/access/pace.ts';
+import { digestOfHeader, newToken } from '../../src/access/token.ts';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
-import { readAgents } from '../../src/mcp/agents.ts';
-import type { AgentConfig } from '../../src/mcp/configuration.ts';
-import { Pace } from '../../src/mcp/pace.ts';
-import { digestOfHeader, newToken } from '../../src/mcp/token.ts';
 import { checkConfiguration } from '../../src/runtime/configuration.ts';
 
 const adapters = { books: sqlite({ file: 'books.db', relations: ['payment'] }) };

@@ -1,8 +1,8 @@
-/** What one agent may ask for over MCP. */
+/** What one agent may ask for, over MCP and over the HTTP API. */
 export interface AgentConfig {
   /**
-   * The digest of its bearer token, as `effectmatch mcp --new-token` prints it; several while a
-   * token is being replaced. Only HTTP needs it.
+   * The digest of a bearer token, as `effectmatch token new --digest-only` prints it; several while
+   * a token is being replaced. Tokens that `effectmatch token new` keeps need no entry here.
    */
   readonly token?: string | readonly string[];
   /** The operations that it may ask for; none unless said. */

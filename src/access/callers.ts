@@ -1,0 +1,157 @@
+import { type Clock, systemClock } from '../contract/clock.ts';
+import { EffectMatchError } from '../errors.ts';
+import { isName } from '../protocol/record.ts';
+import type { StoredToken, TokenStore } from '../requests/store.ts';
+import type { Agent } from './agents.ts';
+import { Pace } from './pace.ts';
+import { digestOfHeader, newToken } from './token.ts';
+
+/** What a token may be used for. */
+export const SCOPES = ['ask', 'read', 'answer', 'execute', 'audit', 'operate'] as const;
+/** One of {@link SCOPES}. */
+export type Scope = (typeof SCOPES)[number];
+
+/** Whose a token is. */
+export type CallerKind = StoredToken['kind'];
+
+/** What each kind may hold, and what a token has unless said otherwise. An agent never answers. */
+const ALLOWED: Readonly<Record<CallerKind, readonly Scope[]>> = {
+  agent: ['ask', 'read', 'execute'],
+  operator: ['read', 'answer', 'execute', 'audit', 'operate'],
+};
+const USUAL: Readonly<Record<CallerKind, readonly Scope[]>> = {
+  agent: ['ask', 'read'],
+  operator: ['read', 'answer'],
+};
+const OPERATOR_CALLS = 600;
+const DAY_MS = 86_400_000;
+/** No token lives longer than this. */
+export const MAX_TOKEN_MS = 366 * DAY_MS;
+const TOKEN_MS = 90 * DAY_MS;
+
+/** Who calls, as the token alone says it. */
+export interface Caller {
+  readonly kind: CallerKind;
+  readonly name: string;
+  readonly scopes: ReadonlySet<string>;
+  /** What the configuration lets an agent ask for; undefined for operators. */
+  readonly agent?: Agent;
+  readonly pace: Pace;
+}
+
+/** Finds who calls. Digests of the configuration and of the store count alike. */
+export class Callers {
+  readonly #agents: ReadonlyMap<string, Agent>;
+  readonly #byDigest = new Map<string, Agent>();
+  readonly #store: TokenStore;
+  readonly #clock: Clock;
+  readonly #paces = new Map<string, Pace>();
+
+  constructor(agents: ReadonlyMap<string, Agent>, store: TokenStore, clock = systemClock) {
+    this.#agents = agents;
+    this.#store = store;
+    this.#clock = clock;
+    for (const agent of agents.values())
+      for (const digest of agent.digests) this.#byDigest.set(digest, agent);
+  }
+
+  /** The caller whose token this `Authorization` header has; undefined if it is not valid now. */
+  async find(header: string | undefined): Promise<Caller | undefined> {
+    const digest = digestOfHeader(header);
+    if (digest === undefined) return undefined;
+    const configured = this.#byDigest.get(digest);
+    if (configured !== undefined) return callerOf(configured, USUAL.agent);
+    const token = await this.#store.findToken(digest);
+    if (token === undefined || token.expiresMs <= this.#clock.now()) return undefined;
+    const { kind, holder: name, scopes } = token;
+    if (kind === 'operator')
+      return { kind, name, scopes: new Set(scopes), pace: this.#paceOf(name) };
+    // An agent that the configuration no longer has may ask for nothing.
+    const agent = this.#agents.get(name);
+    return agent && callerOf(agent, scopes);
+  }
+
+  #paceOf(operator: string): Pace {
+    const pace = this.#paces.get(operator) ?? new Pace(OPERATOR_CALLS);
+    this.#paces.set(operator, pace);
+    return pace;
+  }
+}
+
+function callerOf(agent: Agent, scopes: readonly string[]): Caller {
+  const { name, pace } = agent;
+  return { kind: 'agent', name, agent, pace, scopes: new Set(scopes) };
+}
+
+/** What a new token is for. */
+export interface TokenWish {
+  readonly kind: CallerKind;
+  readonly holder: string;
+  /** Those that are usual for its kind, unless said otherwise. */
+  readonly scopes?: readonly string[];
+  /** 90 days unless said otherwise. */
+  readonly lifetimeMs?: number;
+}
+
+/** A token that was just made. It is shown once; only its digest is kept. */
+export interface IssuedToken {
+  readonly token: string;
+  readonly stored: StoredToken;
+}
+
+/** Makes a token and keeps its digest. */
+export async function issueToken(
+  store: TokenStore,
+  wish: TokenWish,
+  clock = systemClock,
+): Promise<IssuedToken> {
+  const { kind, holder, scopes = USUAL[kind], lifetimeMs = TOKEN_MS } = wish;
+  if (!isName(holder)) throw invalid('its holder must be named by letters, digits and . _ : / @ -');
+  const stray = scopes.find((scope) => !ALLOWED[kind].some((allowed) => allowed === scope));
+  if (stray !== undefined || scopes.length === 0)
+    throw invalid(`an ${kind} may have ${ALLOWED[kind].join(', ')}, not "${stray ?? ''}"`);
+  const { token, digest } = newToken();
+  const createdMs = clock.now();
+  const stored: StoredToken = {
+    // The beginning of a digest: it names the token and does not open anything.
+    ...{ id: `tok_${digest.slice(7, 23)}`, digest, kind, holder, createdMs },
+    ...{ scopes: [...new Set(scopes)], expiresMs: createdMs + lifetimeMs },
+  };
+  await store.addToken(stored);
+  return { token, stored };
+}
+
+/** Makes a token like an earlier one, which ends after the overlap. */
+export async function rotateToken(
+  store: TokenStore,
+  id: string,
+  { overlapMs, lifetimeMs }: { readonly overlapMs: number; readonly lifetimeMs?: number },
+  clock = systemClock,
+): Promise<IssuedToken> {
+  const now = clock.now();
+  const earlier = (await store.tokens()).find((token) => token.id === id);
+  if (earlier === undefined || earlier.expiresMs <= now) throw unknown(id);
+  const { kind, holder, scopes } = earlier;
+  const wish = { kind, holder, scopes, ...(lifetimeMs !== undefined && { lifetimeMs }) };
+  const issued = await issueToken(store, wish, clock);
+  await store.endToken(id, now + overlapMs);
+  return issued;
+}
+
+/** Ends a token now. */
+export async function revokeToken(
+  store: TokenStore,
+  id: string,
+  clock = systemClock,
+): Promise<void> {
+  if (!(await store.endToken(id, clock.now()))) throw unknown(id);
+}
+
+function unknown(id: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
+  const message = `token ${id.slice(0, 80)} does not exist or has expired`;
+  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
+}
+
+function invalid(why: string): EffectMatchError<'ERR_EM_USAGE'> {
+  return new EffectMatchError('ERR_EM_USAGE', `no token was made: ${why}`);
+}

@@ -1,0 +1,101 @@
+import type { GateCatalog } from '../gate/resolve.ts';
+import type { BoundaryTier } from '../options.ts';
+import { SQL } from '../sql.ts';
+import { namesIn, startsStatement, tokenize } from './body.ts';
+import { dangerOf, isHarmlessSetting } from './builtins.ts';
+import { readRows, type TextReader } from './catalog.ts';
+import { isVouchedFor, type SurveyContext } from './facts.ts';
+
+/** Says in the certificate what closes outlets. */
+export function surveyTier({ facts, outlets }: SurveyContext): void {
+  if (facts.tier !== 'managed') return;
+  const path = facts.path?.join(', ') ?? '';
+  outlets.denied(
+    'names in statements',
+    `the managed boundary: every name is looked up in the catalogue, with search_path = ${path}`,
+    'gate',
+  );
+}
+
+/**
+ * What every role may use on a server whose defaults cannot be revoked, and that neither recorders
+ * nor counters see.
+ */
+export async function listUnclosed(
+  control: TextReader,
+  tier: BoundaryTier,
+): Promise<ReadonlyMap<string, string>> {
+  if (tier !== 'managed') return new Map();
+  const query = SQL.rights.get('volatile_builtins');
+  const rows = await readRows<{ name: string }>(control, query);
+  const dangers = rows.flatMap(({ name }) => {
+    const why = dangerOf(name);
+    return why === undefined ? [] : [[name, why] as const];
+  });
+  return new Map([...dangers, ['pg_settings', 'changes settings of the session']]);
+}
+
+/**
+ * What a text of the application names that rights leave open. Names in strings count, and so does
+ * a column of that name: what is meant cannot be told from the text.
+ */
+export function findUnclosed({ unclosed }: SurveyContext, text: string): readonly string[] {
+  if (unclosed.size === 0) return [];
+  return [...namesIn(text)].flatMap((name) => {
+    const why = unclosed.get(name);
+    return why === undefined ? [] : [`names ${name}, which ${why}`];
+  });
+}
+
+/**
+ * Settings that a body changes until the transaction ends. Rights to them may come from the
+ * provider, and cannot be revoked.
+ */
+export function judgeLocal({ facts }: SurveyContext, text: string): readonly string[] {
+  if (facts.tier !== 'managed') return [];
+  const tokens = tokenize(text);
+  return tokens.flatMap((token, at) => {
+    const isSet = token.text === 'set' && startsStatement(tokens, at);
+    const name = tokens[at + 2]?.text ?? '';
+    if (!isSet || tokens[at + 1]?.text !== 'local' || isHarmless(name)) return [];
+    return [`changes the setting ${name} (SET LOCAL)`];
+  });
+}
+
+/**
+ * The execution login has no role to change to, and no function with other rights can; promotion
+ * pins how durable the commit is.
+ */
+function isHarmless(setting: string): boolean {
+  return ['role', 'synchronous_commit'].includes(setting) || isHarmlessSetting(setting);
+}
+
+/** What names mean under this survey: everything that it judged, and what the server came with. */
+export async function readGateCatalog(context: SurveyContext): Promise<GateCatalog> {
+  const { control, facts, index, reach } = context;
+  const query = SQL.rights.get('server_names');
+  const rows = await readRows<{ kind: string; name: string }>(control, query);
+  const named = Map.groupBy(rows, ({ kind }) => kind);
+  const namesOf = (kind: string) => new Set((named.get(kind) ?? []).map(({ name }) => name));
+  const entries = new Set(facts.entryPoints.map(({ oid }) => oid));
+  return {
+    path: facts.path ?? [],
+    builtins: namesOf('function'),
+    builtinTypes: namesOf('type'),
+    systemRelations: namesOf('relation'),
+    functionsNamed: (name) =>
+      index
+        .functionsNamed(name)
+        .filter((row) => index.executable.has(row.oid) && !row.trigger)
+        .map((row) => ({
+          schema: row.schema,
+          isCertified: entries.has(row.oid) || reach.functions.has(row) || isVouchedFor(row, facts),
+        })),
+    hasType: (name) => index.typesNamed(name).length > 0,
+    relationsNamed: (name) =>
+      index.relationsNamed(name).map((row) => ({
+        schema: row.schema,
+        isRegistered: index.registered.has(row.oid) || index.views.has(row.oid),
+      })),
+  };
+}

@@ -1,0 +1,121 @@
+import { quoteName, sqlName } from '../../../postgres/identifier.ts';
+import type { StatementNames, WrittenName } from './names.ts';
+import { REVIEWED_FUNCTIONS, REVIEWED_SAMPLES } from './reviewed.ts';
+
+/** A function of the application or of an extension, as far as a statement may name it. */
+interface GatedFunction {
+  readonly schema: string;
+  /** An entry point, one that the survey judged, or one of an extension that is vouched for. */
+  readonly isCertified: boolean;
+}
+
+/** A table or view, and whether statements may name it. */
+interface GatedRelation {
+  readonly schema: string;
+  readonly isRegistered: boolean;
+}
+
+/**
+ * What names mean in the catalogue that a survey read. Overloads are not told apart: a name is
+ * admitted only if everything that it could mean is.
+ */
+export interface GateCatalog {
+  /** Schemas that sessions of the execution login search after the server's own. */
+  readonly path: readonly string[];
+  /** Functions and types that the server came with, by name. */
+  readonly builtins: ReadonlySet<string>;
+  readonly builtinTypes: ReadonlySet<string>;
+  /** Tables and views that the server came with, as `schema.name`. */
+  readonly systemRelations: ReadonlySet<string>;
+  functionsNamed(name: string): readonly GatedFunction[];
+  /** Whether the application or an extension has a type of this name; all of them are judged. */
+  hasType(name: string): boolean;
+  relationsNamed(name: string): readonly GatedRelation[];
+}
+
+const SYSTEM = 'pg_catalog';
+
+/** Why a statement with these names is not admitted; undefined if it is. */
+export function refuseNames(names: StatementNames, catalog: GateCatalog): string | undefined {
+  return (
+    first(names.writes, (name) => refuseTable(name, catalog, 'write')) ??
+    first(names.reads, (name) => refuseTable(name, catalog, 'read')) ??
+    first(names.calls, (name) => refuseCall(name, catalog)) ??
+    first(names.attributes, (name) => refuseAttribute(name, catalog)) ??
+    first(names.types, (name) => refuseType(name, catalog)) ??
+    first(names.samples, refuseSample)
+  );
+}
+
+function refuseCall(written: WrittenName, catalog: GateCatalog): string | undefined {
+  const { name } = written;
+  const isBuiltin = sees(written, SYSTEM, catalog) && catalog.builtins.has(name);
+  if (isBuiltin && !REVIEWED_FUNCTIONS.has(name))
+    return `${name}() is not admitted: it is not one of the built-in functions that were reviewed for the managed boundary`;
+  const others = catalog
+    .functionsNamed(name)
+    .filter(({ schema }) => sees(written, schema, catalog));
+  const open = others.find(({ isCertified }) => !isCertified);
+  if (open !== undefined)
+    return `${sqlName({ schema: open.schema, name })}() is not admitted: it is not a registered entry point, nor certified; name it in entryPoints`;
+  // A call with one argument can also be a cast, to a type that is judged as such.
+  const isKnown = isBuiltin || others.length > 0 || refuseType(written, catalog) === undefined;
+  return isKnown ? undefined : `there is no function ${write(written)}`;
+}
+
+/** A field hides a function of its name; which of them is meant is not decided here. */
+function refuseAttribute(name: string, catalog: GateCatalog): string | undefined {
+  const isOpen =
+    (catalog.builtins.has(name) && !REVIEWED_FUNCTIONS.has(name)) ||
+    catalog.functionsNamed(name).some(({ isCertified }) => !isCertified);
+  if (!isOpen) return undefined;
+  return `.${quoteName(name)} is not admitted: it could call the function ${name}(), which is not certified`;
+}
+
+function refuseType(written: WrittenName, catalog: GateCatalog): string | undefined {
+  const isBuiltin = sees(written, SYSTEM, catalog) && catalog.builtinTypes.has(written.name);
+  return isBuiltin || catalog.hasType(written.name)
+    ? undefined
+    : `there is no type ${write(written)}`;
+}
+
+function refuseTable(
+  written: WrittenName,
+  catalog: GateCatalog,
+  act: 'write' | 'read',
+): string | undefined {
+  const isSystem = [SYSTEM, 'information_schema'].some(
+    (schema) =>
+      sees(written, schema, catalog) && catalog.systemRelations.has(`${schema}.${written.name}`),
+  );
+  if (isSystem && act === 'write') return `${write(written)} is not admitted: the server owns it`;
+  const found = catalog
+    .relationsNamed(written.name)
+    .filter(({ schema }) => sees(written, schema, catalog));
+  const open = found.find(({ isRegistered }) => !isRegistered);
+  if (open !== undefined)
+    return `${sqlName({ ...open, name: written.name })} is not admitted: it is not registered; name it in relations or views, then run \`effectmatch provision\``;
+  return isSystem || found.length > 0 ? undefined : `there is no table ${write(written)}`;
+}
+
+function refuseSample({ schema, name }: WrittenName): string | undefined {
+  const isReviewed = (schema ?? SYSTEM) === SYSTEM && REVIEWED_SAMPLES.has(name);
+  return isReviewed ? undefined : `TABLESAMPLE ${name} is not admitted; use BERNOULLI or SYSTEM`;
+}
+
+/** Whether a name could mean an object of this schema. */
+function sees({ schema }: WrittenName, of: string, { path }: GateCatalog): boolean {
+  return schema === undefined ? of === SYSTEM || path.includes(of) : schema === of;
+}
+
+function write({ schema, name }: WrittenName): string {
+  return schema === undefined ? quoteName(name) : sqlName({ schema, name });
+}
+
+function first<T>(items: readonly T[], judge: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const why = judge(item);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}

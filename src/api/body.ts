@@ -1,0 +1,104 @@
+import { EffectMatchError } from '../errors.ts';
+import { MAX_DEPTH } from '../protocol/canon.ts';
+import { readOnce, type Schema } from '../protocol/schema.ts';
+import type { BodyOf } from './endpoint.ts';
+import { ApiRefusal } from './problem.ts';
+
+const MAX_BYTES = 1024 * 1024;
+
+/** The text of a body, within its limits of size, time and depth. */
+export async function readText(
+  request: Request,
+  { maxBytes = MAX_BYTES }: BodyOf<unknown>,
+  receiveMs: number,
+): Promise<string> {
+  const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw new ApiRefusal(415, 'ERR_EM_INPUT_INVALID', 'send the body as application/json');
+  const said = Number(request.headers.get('content-length') ?? 0);
+  if (said > maxBytes) throw tooLarge(maxBytes);
+  const text = decode(await receive(request, maxBytes, receiveMs));
+  if (depthOf(text) > MAX_DEPTH) throw invalid(`it is nested more than ${MAX_DEPTH} levels deep`);
+  return text;
+}
+
+/** Reads what was said in JSON by a schema. */
+export function readJson<T>(schema: Schema<T>, text: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw invalid('it is not JSON');
+  }
+  const found = readOnce(schema, value, Number.POSITIVE_INFINITY);
+  if ('copy' in found) return found.copy;
+  const where = found.path.length === 0 ? 'it' : found.path.join('.');
+  throw invalid(`${where} ${found.why}`);
+}
+
+async function receive(request: Request, maxBytes: number, receiveMs: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body?.getReader();
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    reader?.cancel().catch(() => {});
+  }, receiveMs);
+  try {
+    for (;;) {
+      const { done = true, value } = (await reader?.read()) ?? {};
+      if (isLate) throw tooSlow(receiveMs);
+      if (done || value === undefined) return Buffer.concat(chunks);
+      size += value.byteLength;
+      if (size > maxBytes) throw tooLarge(maxBytes);
+      chunks.push(value);
+    }
+  } finally {
+    clearTimeout(timer);
+    await reader?.cancel().catch(() => {});
+  }
+}
+
+/** Invalid UTF-8 is refused: what an approver reads must be what was sent. */
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw invalid('it is not UTF-8');
+  }
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING = new Set([0x5b, 0x7b]);
+const CLOSING = new Set([0x5d, 0x7d]);
+
+/** How deep the brackets are nested, outside of strings. */
+function depthOf(text: string): number {
+  let [depth, deepest, inString] = [0, 0, false];
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) inString = !inString;
+    else if (inString && unit === BACKSLASH) index += 1;
+    else if (inString) continue;
+    else if (OPENING.has(unit)) depth += 1;
+    else if (CLOSING.has(unit)) depth -= 1;
+    if (depth > deepest) deepest = depth;
+  }
+  return deepest;
+}
+
+function tooSlow(receiveMs: number): ApiRefusal {
+  const message = `a body must arrive within ${receiveMs / 1000} seconds`;
+  return new ApiRefusal(408, 'ERR_EM_INPUT_INVALID', message);
+}
+
+function tooLarge(maxBytes: number): ApiRefusal {
+  const message = `a body has at most ${maxBytes} bytes`;
+  return new ApiRefusal(413, 'ERR_EM_RECORD_TOO_LARGE', message);
+}
+
+function invalid(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
+  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the body cannot be used: ${why}`);
+}

@@ -1,0 +1,96 @@
+import type { Caller, Scope } from '../access/callers.ts';
+import type { Infer, JsonSchema, Schema } from '../protocol/schema.ts';
+import type { EventStream } from '../requests/event-stream.ts';
+import type { Requests } from '../requests/requests.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { RefusalStatus } from './problem.ts';
+
+/** What the endpoints work with. */
+export interface Served {
+  readonly runtime: Runtime;
+  readonly requests: Requests;
+  readonly events: EventStream;
+  readonly adapters: readonly string[];
+  /** The OpenAPI document. */
+  readonly document: JsonSchema;
+}
+
+/** A parameter in the path, the query or a header. */
+export interface Parameter {
+  readonly about: string;
+  readonly schema: Schema<string> | Schema<number>;
+}
+type Parameters = { readonly [name: string]: Parameter };
+
+/** What an endpoint is given: everything in it was checked. */
+export interface Call<P extends Parameters, Q extends Parameters, B> {
+  readonly served: Served;
+  readonly caller: Caller;
+  readonly path: { readonly [name in keyof P]: Infer<P[name]['schema']> };
+  readonly query: { readonly [name in keyof Q]?: Infer<Q[name]['schema']> };
+  readonly body: B;
+  /** The body as it came, for documents that are checked where they are used. */
+  readonly text: string;
+  readonly headers: Headers;
+  readonly signal: AbortSignal;
+}
+
+/** What an endpoint answers, with one of its documented statuses. */
+export interface Answer {
+  readonly status: number;
+  readonly content: unknown;
+}
+
+/** A body that an endpoint takes. */
+export interface BodyOf<B> {
+  readonly schema: Schema<B>;
+  readonly about: string;
+  /** The endpoint reads the text itself; the schema only describes it. */
+  readonly isDocument?: true;
+  readonly maxBytes?: number;
+}
+
+/** One endpoint: what it takes and answers, and what it does. The document is made from it. */
+export interface Endpoint {
+  readonly id: string;
+  readonly method: 'GET' | 'POST';
+  /** With `{name}` for each parameter. */
+  readonly path: string;
+  readonly group: string;
+  readonly summary: string;
+  readonly about?: string;
+  /** The token needs one of these scopes; undefined if it needs no token. */
+  readonly scopes?: readonly Scope[];
+  readonly parameters: Parameters;
+  readonly query: Parameters;
+  readonly body?: BodyOf<unknown>;
+  readonly answers: { readonly [status: number]: { about: string; schema: Schema<unknown> } };
+  /** `text/event-stream` for events; JSON otherwise. */
+  readonly type?: string;
+  /** Refusals besides those that every endpoint has. */
+  readonly refusals: readonly RefusalStatus[];
+  run(call: Call<Parameters, Parameters, unknown>): Promise<Answer | Response>;
+}
+
+/** Keeps the types of an endpoint's parts together. */
+export function endpoint<
+  B = undefined,
+  const P extends Parameters = Record<never, never>,
+  const Q extends Parameters = Record<never, never>,
+>(
+  parts: Omit<Endpoint, 'run' | 'body' | 'parameters' | 'query' | 'refusals'> & {
+    readonly parameters?: P;
+    readonly query?: Q;
+    readonly body?: BodyOf<B>;
+    readonly refusals?: readonly RefusalStatus[];
+    run(call: Call<P, Q, B>): Promise<Answer | Response>;
+  },
+): Endpoint {
+  const { parameters = {}, query = {}, refusals = [] } = parts;
+  return { ...parts, parameters, query, refusals } as unknown as Endpoint;
+}
+
+/** An answer with this content. */
+export function ok(content: unknown, status = 200): Answer {
+  return { status, content };
+}

@@ -1,0 +1,206 @@
+import type { Caller } from '../access/callers.ts';
+import { EffectMatchError } from '../errors.ts';
+import { declineRecord, requestIdSchema } from '../protocol/decline.ts';
+import { nameSchema } from '../protocol/record.ts';
+import { closed, type Infer, integer, list, text } from '../protocol/schema.ts';
+import type { ApprovalRequest, Ask } from '../requests/request.ts';
+import type { Requests } from '../requests/requests.ts';
+import { endpoint, ok } from './endpoint.ts';
+import { ApiRefusal } from './problem.ts';
+import {
+  askSchema,
+  envelopeSchema,
+  pageOf,
+  proposalSchema,
+  requestSchema,
+  signedLicenseSchema,
+  stateSchema,
+} from './shapes.ts';
+
+const group = 'requests';
+const id = { about: 'The request.', schema: requestIdSchema };
+const one = { 200: { about: 'Where the request stands.', schema: requestSchema } };
+const PAGE = 50;
+const MAX_RENDERING = 4000;
+/** An outcome may have a hundred thousand changes. */
+const MAX_LICENSE = 64 * 1024 * 1024;
+
+/** What agents and approvers do with requests. An agent reaches only its own. */
+export const REQUEST_ENDPOINTS = [
+  endpoint({
+    ...{ id: 'ask', method: 'POST', path: '/v1/requests', group, scopes: ['ask'] },
+    summary: 'Ask for a change',
+    about: `Give an \`operation\` with its \`input\`; an \`adapter\` with an \`action\`, which is
+rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same question in one
+\`run\` is one request, however often it is asked.`,
+    body: { schema: askSchema, about: 'What is asked for.' },
+    answers: {
+      200: { about: 'It was asked before; this is where it stands.', schema: requestSchema },
+      201: { about: 'The request waits for a person.', schema: requestSchema },
+    },
+    refusals: [422],
+    async run({ served: { requests }, caller, body }) {
+      const asked = { ...body, by: caller.name } as unknown as Ask;
+      demandAllowed(caller, body);
+      const isKnown = await requests.isKnown(asked);
+      return ok(show(await requests.ask(asked)), isKnown ? 200 : 201);
+    },
+  }),
+  endpoint({
+    ...{ id: 'listRequests', method: 'GET', path: '/v1/requests', group, scopes: ['read'] },
+    summary: 'List requests, newest first',
+    query: {
+      state: { about: 'Only requests in this state.', schema: stateSchema },
+      by: { about: 'Only requests of this agent.', schema: nameSchema },
+      adapter: { about: 'Only requests for this adapter.', schema: nameSchema },
+      limit: { about: 'At most so many; 50 unless said.', schema: integer(1, 500) },
+      after: { about: 'The `next` of the page before.', schema: requestIdSchema },
+    },
+    answers: { 200: { about: 'A page.', schema: pageOf(requestSchema, requestIdSchema) } },
+    async run({ served: { requests }, caller, query }) {
+      const { limit = PAGE, by, ...rest } = query;
+      const asker = caller.kind === 'agent' ? caller.name : by;
+      const found = await requests.page({ ...rest, limit, ...(asker && { by: asker }) });
+      return ok({ items: found.requests.map(show), ...(found.next && { next: found.next }) });
+    },
+  }),
+  endpoint({
+    ...{ id: 'getRequest', method: 'GET', path: '/v1/requests/{id}', group, scopes: ['read'] },
+    summary: 'See where a request stands, or wait for it',
+    parameters: { id },
+    query: {
+      waitSeconds: {
+        about: 'Wait so long until nothing more happens to it; 0 unless said.',
+        schema: integer(0, 50),
+      },
+    },
+    answers: one,
+    refusals: [404],
+    async run({ served: { requests }, caller, path, query, signal }) {
+      await demandOwn(requests, caller, path.id);
+      const waitMs = (query.waitSeconds ?? 0) * 1000;
+      return ok(show(await requests.wait(path.id, { waitMs, signal })));
+    },
+  }),
+  endpoint({
+    ...{ id: 'getProposal', method: 'GET', path: '/v1/requests/{id}/proposal', group },
+    scopes: ['answer'],
+    summary: 'Get what an approver signs',
+    about: 'It is the file that `effectmatch approve` and `effectmatch decline` take.',
+    parameters: { id },
+    answers: { 200: { about: 'The proposal.', schema: proposalSchema } },
+    refusals: [404],
+    async run({ served: { requests }, path }) {
+      return ok((await requests.recheck(path.id)).proposal);
+    },
+  }),
+  endpoint({
+    ...{ id: 'getRequestReceipt', method: 'GET', path: '/v1/requests/{id}/receipt', group },
+    scopes: ['read'],
+    summary: 'Get the receipt of what became of a request',
+    parameters: { id },
+    answers: { 200: { about: 'A DSSE envelope.', schema: envelopeSchema } },
+    refusals: [404],
+    async run({ served: { requests, runtime }, caller, path }) {
+      const { occurrence } = await demandOwn(requests, caller, path.id);
+      const receipt = occurrence && (await runtime.receipt(occurrence));
+      if (receipt === undefined) throw notFound(`${path.id} has no verdict yet`);
+      return ok(receipt);
+    },
+  }),
+  endpoint({
+    ...{ id: 'answer', method: 'POST', path: '/v1/requests/{id}/license', group },
+    scopes: ['answer'],
+    summary: 'Approve a request with a signed license',
+    about: `The first license that fits counts. One that does not fit, or would be refused, leaves
+the request open. The token only lets you send it: the signature approves.`,
+    parameters: { id },
+    body: {
+      ...{ schema: signedLicenseSchema, isDocument: true, maxBytes: MAX_LICENSE },
+      about: 'What `effectmatch approve` writes.',
+    },
+    answers: one,
+    refusals: [404, 409, 422],
+    async run({ served: { requests }, path, text: license }) {
+      return ok(show(await requests.answer(path.id, license)));
+    },
+  }),
+  endpoint({
+    ...{ id: 'decline', method: 'POST', path: '/v1/requests/{id}/decline', group },
+    scopes: ['answer'],
+    summary: 'Decline a request with a signed decline',
+    parameters: { id },
+    body: { schema: declineRecord.schema, about: 'What `effectmatch decline --out` writes.' },
+    answers: one,
+    refusals: [404, 409, 422],
+    async run({ served: { requests }, path, body }) {
+      return ok(show(await requests.declineSigned(path.id, body)));
+    },
+  }),
+  endpoint({
+    ...{ id: 'withdraw', method: 'POST', path: '/v1/requests/{id}/withdraw', group },
+    scopes: ['ask'],
+    summary: 'Take a question back',
+    parameters: { id },
+    answers: one,
+    refusals: [404, 409],
+    async run({ served: { requests }, caller, path }) {
+      await demandOwn(requests, caller, path.id);
+      return ok(show(await requests.withdraw(path.id)));
+    },
+  }),
+  endpoint({
+    ...{ id: 'renew', method: 'POST', path: '/v1/requests/{id}/renew', group },
+    scopes: ['ask', 'answer'],
+    summary: 'Propose a request again, from the state as it is now',
+    about: 'A license for the earlier proposal can no longer be used.',
+    parameters: { id },
+    answers: {
+      200: {
+        about: 'The request, and the lines of the proposal that are different.',
+        schema: closed({ request: requestSchema, difference: list(text()) }),
+      },
+    },
+    refusals: [404, 409, 422],
+    async run({ served: { requests }, caller, path }) {
+      await demandOwn(requests, caller, path.id);
+      const { request, difference } = await requests.renew(path.id);
+      return ok({ request: show(request), difference });
+    },
+  }),
+];
+
+/** A request as it is sent: the proposal, which may be large, has its own address. */
+export function show(request: ApprovalRequest): unknown {
+  const { proposal: _, rendering, ...rest } = request;
+  const { first: _first, ...shown } = rest as typeof rest & { readonly first?: unknown };
+  return { ...shown, rendering: rendering.slice(0, MAX_RENDERING).toWellFormed() };
+}
+
+/** An agent's own request; those of others do not exist for it. */
+async function demandOwn(requests: Requests, caller: Caller, request: string) {
+  if (caller.kind === 'operator') return await requests.get(request);
+  return await requests.forAgent(caller.name).get(request);
+}
+
+/** What the configuration lets an agent ask for. */
+function demandAllowed({ agent }: Caller, body: Infer<typeof askSchema>): void {
+  const { operation, adapter, manifest } = body;
+  if (operation !== undefined) {
+    if (agent?.operations.includes(operation) !== true) throw forbidden('operation', operation);
+    return;
+  }
+  const named = manifest === undefined ? adapter : manifest.adapter;
+  if (typeof named !== 'string')
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'name an operation or an adapter');
+  if (agent?.sql.includes(named) !== true) throw forbidden('adapter', named);
+}
+
+function forbidden(what: string, name: string): ApiRefusal {
+  const message = `the configuration does not let this agent ask for the ${what} "${name}"`;
+  return new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', message);
+}
+
+function notFound(message: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
+  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
+}

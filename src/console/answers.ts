@@ -1,0 +1,90 @@
+import type { Context, Hono } from 'hono';
+import { EffectMatchError } from '../errors.ts';
+import type { Said } from './access.ts';
+import type { Console, Env } from './app.ts';
+
+/** What the forms of a request do. None of them can approve: a license can. */
+export function addAnswers(app: Hono<Env>, site: Console): void {
+  app.post('/requests/:id/license', (c) =>
+    answer(c, async (id, form) => {
+      const { license } = form;
+      const text = license instanceof File ? await license.text() : String(license ?? '');
+      const { first } = await site.requests.answer(id, parseJson(text));
+      const words = 'Signed. A second person has to sign it too.';
+      return { notice: good(first === undefined ? 'Approved. It is executed now.' : words) };
+    }),
+  );
+  app.post('/requests/:id/decline', (c) =>
+    answer(c, async (id, form) => {
+      const { name } = c.get('session').person;
+      await site.requests.decline(id, { by: name, reason: String(form.reason ?? '') });
+      return { notice: good('Declined. The agent is told why.') };
+    }),
+  );
+  app.post('/requests/:id/ask', (c) =>
+    answer(c, async (id, form) => {
+      const { name } = c.get('session').person;
+      await site.requests.askBack(id, { by: name, text: String(form.text ?? '') });
+      return { notice: good('Asked. The agent is told, and the request stays open.') };
+    }),
+  );
+  app.post('/requests/:id/assign', (c) =>
+    answer(c, async (id, form) => {
+      const { assignedTo } = await site.requests.assign(id, String(form.to ?? ''));
+      return { notice: good(`Handed to ${assignedTo}.`) };
+    }),
+  );
+  app.post('/requests/:id/renew', (c) =>
+    answer(c, async (id) => {
+      const { difference } = await site.requests.renew(id);
+      return { notice: good('Proposed again from the state as it is now.'), difference };
+    }),
+  );
+  app.post('/bulk/:operation/decline', (c) => declineChosen(c, site));
+}
+
+type Form = Record<string, string | File | (string | File)[]>;
+
+const good = (text: string) => ({ tone: 'good', text }) as const;
+
+/** Does what a form asks for; the page of the request then says what was done or refused. */
+async function answer(
+  c: Context<Env>,
+  work: (id: string, form: Form) => Promise<Said>,
+): Promise<Response> {
+  const id = c.req.param('id') ?? '';
+  let said: Said;
+  try {
+    said = await work(id, await c.req.parseBody());
+  } catch (error) {
+    if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_NOT_FOUND') throw error;
+    said = { notice: { tone: 'bad', text: `${error.code}: ${error.message}` } };
+  }
+  // The script that answers several requests counts what came of each.
+  if (c.req.header('accept') === 'application/json') return c.json(said.notice);
+  c.get('session').said = said;
+  return c.redirect(`/requests/${encodeURIComponent(id)}`, 303);
+}
+
+/** Declines what was chosen; what others have answered meanwhile stays as it is. */
+async function declineChosen(c: Context<Env>, site: Console): Promise<Response> {
+  const form = await c.req.parseBody({ all: true });
+  const { name } = c.get('session').person;
+  const reason = String(form.reason ?? '');
+  const chosen = [form.id ?? []].flat().map(String);
+  const declined = await Promise.allSettled(
+    chosen.map((id) => site.requests.decline(id, { by: name, reason })),
+  );
+  const count = declined.filter(({ status }) => status === 'fulfilled').length;
+  const tone = count === chosen.length && count > 0 ? 'good' : 'bad';
+  c.get('session').said = { notice: { tone, text: `${count} of ${chosen.length} declined.` } };
+  return c.redirect('/', 303);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the file is not a license: it is not JSON');
+  }
+}

@@ -1,0 +1,54 @@
+import { showText } from '../protocol/render-text.ts';
+import type { ApprovalRequest } from '../requests/request.ts';
+import type { Person } from './access.ts';
+import { headline } from './changes.ts';
+import { type Html, html } from './html.ts';
+import { badge, moment } from './layout.ts';
+import { rankUnusual } from './unusual.ts';
+
+/** What the page shows that answers several requests for one operation. */
+export interface BulkPage {
+  readonly operation: string;
+  readonly requests: readonly ApprovalRequest[];
+  readonly formToken: string;
+  readonly person: Person;
+  /** Public keys of issuers, and whose they are. */
+  readonly issuers: Readonly<Record<string, string>>;
+  readonly nowMs: number;
+}
+
+/** Requests for one operation to read together, those that stand out first. Each is signed alone. */
+export function bulkPage(options: BulkPage): Html {
+  const { operation, requests, formToken, person, issuers } = options;
+  const ranked = rankUnusual(requests, ({ proposal }) => proposal.approved.effects);
+  const rows = ranked.map(({ item, unusual }) => bulkRow(item, unusual, options.nowMs));
+  const data = JSON.stringify(issuers);
+  return html`<p class="crumbs"><a href="/">Inbox</a></p>
+<div class="title"><h1>${operation}</h1>${badge('warn', `${requests.length} waiting`)}</div>
+<p class="aside">What stands out comes first. Every request you choose gets its own license.</p>
+${
+  rows.length === 0
+    ? html`<p class="empty">Nothing waits for an answer.</p>`
+    : html`<form id="bulk-form" method="post" action="/bulk/${operation}/decline">
+<input type="hidden" name="form" value="${formToken}">
+<ol class="list bulk">${rows}</ol>
+<section class="card" aria-labelledby="answer"><h2 id="answer">Your answer to the chosen ones</h2>
+<div id="bulk" data-form="${formToken}" data-user="${person.name}" data-issuers="${data}"></div>
+<h3>Decline</h3>
+<label>Why? The agents are told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
+<button class="danger">Decline the chosen ones</button></section></form>`
+}`;
+}
+
+function bulkRow(request: ApprovalRequest, unusual: string | undefined, nowMs: number): Html {
+  const { id, by, reason = '', askedAt, proposal, first } = request;
+  const said = reason.split('\n')[0] ?? '';
+  const mark =
+    unusual !== undefined &&
+    html` ${badge('warn', 'unusual')} <span class="aside">${unusual}</span>`;
+  return html`<li class="row"><span class="head"><input type="checkbox" name="id" value="${id}" aria-label="choose ${id.slice(0, 12)}" data-first="${first?.license.issuer}">
+<a href="/requests/${id}">${id.slice(0, 12)}</a>${mark}</span>
+<span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}</span>
+<span class="what">${headline(proposal.approved.effects)}</span>
+<span class="said">${said && `says: ${showText(said)}`}</span></li>`;
+}

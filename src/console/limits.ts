@@ -1,0 +1,66 @@
+import type { Policy } from '../protocol/frame.ts';
+import { describeWindow } from '../protocol/hours.ts';
+import type { Proposal } from '../protocol/license.ts';
+import { findExceeded } from '../protocol/limits.ts';
+import { type Html, html } from './html.ts';
+import { badge } from './layout.ts';
+import { largestWritten } from './numbers.ts';
+
+/** How far a proposal goes within the limits of those who could sign it. */
+export function limitsCard(
+  { draft, approved }: Proposal,
+  policy: Policy,
+  signers: readonly string[],
+): Html {
+  const cards = signers.map((name) => {
+    const issuer = policy.issuers[name];
+    if (issuer === undefined) return html``;
+    const { limits = {}, second } = issuer;
+    const exceeded = findExceeded(limits, draft, approved);
+    const mayNot = !issuer.may.includes(draft.adapter) || !issuer.sources.includes(draft.source);
+    const state = mayNot || exceeded ? badge('bad', 'may not sign this') : badge('good', 'within');
+    const rows = limitRows(limits, approved.effects);
+    return html`<h3>${name} ${state}</h3>
+${exceeded && html`<p class="aside">${exceeded.detail}</p>`}
+${rows.length > 0 && html`<ul class="limits">${rows}</ul>`}
+${second && html`<p class="aside">Also needs ${second.join(' or ')}.</p>`}`;
+  });
+  if (cards.length === 0) return html``;
+  return html`<section class="card"><h2>Limits</h2>${cards}</section>`;
+}
+
+function limitRows(
+  limits: NonNullable<Policy['issuers'][string]['limits']>,
+  effects: Proposal['approved']['effects'],
+): readonly Html[] {
+  const { maxEffects, maxRows = {}, amounts = [], hours = [], maxLifetimeMs } = limits;
+  const count = (target?: string) =>
+    effects.reduce(
+      (sum, effect) => sum + (target === undefined || effect.target === target ? effect.count : 0),
+      0,
+    );
+  const largest = largestWritten(effects);
+  return [
+    ...(maxEffects === undefined ? [] : [row('changes', count(), maxEffects)]),
+    ...Object.entries(maxRows).map(([target, max]) => row(`rows of ${target}`, count(target), max)),
+    ...amounts.map(({ target, column, max }) =>
+      row(`${target}.${column}`, largest.get(`${target}.${column}`), max),
+    ),
+    ...hours.map((window) => html`<li>runs only ${describeWindow(window)}</li>`),
+    ...(maxLifetimeMs === undefined
+      ? []
+      : [html`<li>valid for at most ${maxLifetimeMs / 60_000} minutes</li>`]),
+  ];
+}
+
+function row(what: string, found: number | undefined, max: number | string): Html {
+  const value = found === undefined ? 'none' : grouped(String(found));
+  return html`<li>${what}: <b>${value}</b> of ${grouped(String(max))}</li>`;
+}
+
+/** 10000 as 10,000. */
+function grouped(number: string): string {
+  const [whole = '', fraction] = number.split('.');
+  const parts = whole.replace(/\B(?=(?:\d{3})+$)/g, ',');
+  return fraction === undefined ? parts : `${parts}.${fraction}`;
+}

@@ -1,0 +1,95 @@
+import type { ApprovedEffect, CellRow } from '../protocol/effect.ts';
+import { summariseColumns } from '../protocol/render-summary.ts';
+import {
+  openRendering,
+  type Rendering,
+  renderCell,
+  renderTarget,
+} from '../protocol/render-text.ts';
+import { type ApprovalRequest, isFinal } from '../requests/request.ts';
+import { changeTables, summarise } from './changes.ts';
+import { type Html, html, preformatted } from './html.ts';
+import { extentOf } from './numbers.ts';
+
+/** Which part of an outcome is shown. */
+export interface OutcomeView {
+  /** Which page, from 1. */
+  readonly part: number;
+  /** Only changes with this text in one of their values. */
+  readonly find: string;
+  /** As they were proposed, or the largest amounts first. */
+  readonly order: 'extreme' | 'proposed';
+}
+
+/** So many changes are on one page. */
+export const CHANGES_PER_PAGE = 100;
+/** More changes of one kind than this are summarised by column. */
+const MANY = 20;
+
+/** What would change, as tables; large outcomes with a summary, a search, and a page at a time. */
+export function outcome(request: ApprovalRequest, view: OutcomeView): Html {
+  const { effects, registration, requires, watch } = request.proposal.approved;
+  const chosen = choose(effects, view);
+  const start = (view.part - 1) * CHANGES_PER_PAGE;
+  const shown = chosen.slice(start, start + CHANGES_PER_PAGE).map((effect) => ({ effect }));
+  const title = isFinal(request.state) ? 'What was asked for' : 'What would change';
+  const others = registration.targets.map(({ name }) => name);
+  return html`<section aria-labelledby="outcome"><h2 id="outcome">${title}</h2>
+<p class="summary">${summarise(effects)}</p>
+${effects.length > MANY && [columnSummary(effects), searchBar(request.id, view)]}
+${view.find !== '' && html`<p class="aside">${chosen.length} of ${effects.length} changes have “${view.find}” in a value.</p>`}
+${changeTables(shown, registration)}
+${pages(request.id, view, Math.ceil(chosen.length / CHANGES_PER_PAGE))}
+<p class="aside">Nothing else may change in ${others.join(', ')}.</p>
+${requires.length > 0 && html`<p class="aside">${requires.length} rows must be as they were when this was proposed.</p>`}
+${watch.length > 0 && html`<p class="aside">${watch.length} rows are watched: if one changes, this is stale.</p>`}
+</section>`;
+}
+
+function choose(effects: readonly ApprovedEffect[], { find, order }: OutcomeView) {
+  const found = find === '' ? effects : effects.filter((effect) => mentions(effect, find));
+  if (order === 'proposed' || found.length <= MANY) return found;
+  const measured = found.map((effect) => ({ effect, extent: extentOf(effect) }));
+  return measured.sort((a, b) => b.extent - a.extent).map(({ effect }) => effect);
+}
+
+/** Values are searched as they are shown. */
+function mentions({ target, key, before, after }: ApprovedEffect, find: string): boolean {
+  const wanted = find.toLowerCase();
+  const rendering: Rendering = { full: true, cut: false };
+  const hasIt = (row: CellRow = {}) =>
+    Object.values(row).some((cell) => renderCell(cell, rendering).toLowerCase().includes(wanted));
+  return target.toLowerCase().includes(wanted) || [key, before, after].some(hasIt);
+}
+
+/** What happens to each column: how many different values, the extremes, the sum. */
+function columnSummary(effects: readonly ApprovedEffect[]): Html {
+  const groups = Map.groupBy(effects, ({ op, target }) => `${op} ${target}`);
+  const large = [...groups.values()].filter(({ length }) => length > MANY);
+  const parts = large.map((group) => {
+    const [{ op, target } = { op: '', target: '' }] = group;
+    const lines = summariseColumns(group, openRendering({}));
+    return html`<h3>${renderTarget(target)}: ${op} of ${group.length} rows, by column</h3>${preformatted(lines.join('\n'))}`;
+  });
+  return html`<div class="card">${parts}</div>`;
+}
+
+function searchBar(id: string, { find, order }: OutcomeView): Html {
+  const option = (value: OutcomeView['order'], label: string) =>
+    html`<option value="${value}"${value === order && html` selected`}>${label}</option>`;
+  return html`<form class="search" role="search" action="/requests/${id}" method="get">
+<label>find <input name="find" value="${find}" maxlength="200"></label>
+<label>order <select name="order">${option('extreme', 'largest first')}${option('proposed', 'as proposed')}</select></label>
+<button>Show</button></form>`;
+}
+
+function pages(id: string, { part, find, order }: OutcomeView, parts: number): Html {
+  if (parts <= 1) return html``;
+  const link = (to: number, label: string) => {
+    const query = new URLSearchParams({ part: String(to), ...(find && { find }), order });
+    return (
+      to >= 1 && to <= parts && html`<a href="/requests/${id}?${query.toString()}">${label}</a>`
+    );
+  };
+  return html`<p class="pages">${link(part - 1, '← before')} page ${part} of ${parts} ${link(part + 1, 'after →')}</p>`;
+}

@@ -1,0 +1,34 @@
+import { MAX_REASON } from './note.ts';
+import { defineRecord, digestSchema, instantSchema, nameSchema } from './record.ts';
+import { choice, closed, form, integer, text } from './schema.ts';
+
+/** The name of a request. */
+export const requestIdSchema = form(/^req_[0-9a-f]{40}$/, 'a request id: req_ and 40 hex digits');
+
+/**
+ * An approver's signed "no" to one request, as it was proposed. It closes the request and forbids
+ * nothing else: the agent may ask for something different.
+ */
+export const declineRecord = defineRecord(
+  'decline',
+  1,
+  32 * 1024,
+  closed({
+    version: choice(1),
+    request: requestIdSchema,
+    /** How often the request was proposed. A decline of an earlier proposal does not count. */
+    generation: integer(1),
+    /** Digest of the outcome that was proposed. */
+    approved: digestSchema,
+    /** Why; the agent is told. */
+    reason: text(1, MAX_REASON),
+    issuer: nameSchema,
+    /** Digest of the approver's public key. */
+    key: digestSchema,
+    at: instantSchema,
+    /** Ed25519 over the domain label and the canonical text of everything else, base64url. */
+    signature: form(/^[A-Za-z0-9_-]{86}$/, 'a signature of 86 base64url characters'),
+  }),
+);
+/** An approver's signed "no" to one request. */
+export type SignedDecline = ReturnType<typeof declineRecord.parse>;

@@ -1,0 +1,174 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RequestEvent } from './request.ts';
+import type { Requests } from './requests.ts';
+
+const POLL_MS = 500;
+const PAGE = 500;
+/** So many may listen at once. */
+const MAX_LISTENERS = 200;
+const BEAT_MS = 15_000;
+/** So many messages wait for a listener that does not read them. */
+const MAX_UNREAD = 1000;
+/** So long a listener that is behind may take to read what it was sent. */
+const CATCH_UP_MS = 30_000;
+const CATCH_UP_POLL_MS = 20;
+
+/** Who listens, to what. */
+export interface Listener {
+  /** Whose connections are counted together, and how many there may be; any number unless said. */
+  readonly name: string;
+  readonly most?: number;
+  /** Which events concern it; all of them unless said. */
+  readonly wants?: (event: RequestEvent) => boolean;
+  /** Begin after this event; with what happens from now on unless said. */
+  readonly after?: number | undefined;
+  readonly signal: AbortSignal;
+  /** The text of one message. */
+  readonly write: (event: RequestEvent) => string;
+}
+
+type Tell = (event: RequestEvent) => void;
+
+/** Tells listeners what happens to requests. One reader of the store serves all of them. */
+export class EventStream {
+  readonly #requests: Requests;
+  readonly #listeners = new Set<Tell>();
+  readonly #names = new Map<string, number>();
+  readonly #stopping = new AbortController();
+  #open = 0;
+  #seq = 0;
+  #working: Promise<void> | undefined;
+  #started: Promise<void> | undefined;
+
+  constructor(requests: Requests) {
+    this.#requests = requests;
+  }
+
+  /** An answer that stays open; undefined if there are too many already. */
+  open(listener: Listener): Response | undefined {
+    const { name, signal, most = MAX_LISTENERS } = listener;
+    const named = this.#names.get(name) ?? 0;
+    if (this.#open >= MAX_LISTENERS || named >= most) return undefined;
+    this.#open += 1;
+    this.#names.set(name, named + 1);
+    this.#working ??= this.#work();
+    let end = () => {};
+    const body = new ReadableStream<string>({
+      start: (controller) => {
+        let isOpen = true;
+        const send = (text: string) => {
+          // A listener that reads nothing must not fill the memory.
+          if (isOpen && (controller.desiredSize ?? 0) > -MAX_UNREAD) controller.enqueue(text);
+          else end();
+        };
+        const beat = setInterval(() => send(': still here\n\n'), BEAT_MS);
+        const tell = this.#tellFor(listener, send);
+        end = () => {
+          if (!isOpen) return;
+          isOpen = false;
+          clearInterval(beat);
+          this.#leave(name, tell);
+          this.#stopping.signal.removeEventListener('abort', end);
+          closeQuietly(controller);
+        };
+        send('retry: 2000\n\n');
+        signal.addEventListener('abort', end, { once: true });
+        this.#stopping.signal.addEventListener('abort', end);
+        const isBehind = () => (controller.desiredSize ?? 0) < 0;
+        this.#join(listener, tell, { isOpen: () => isOpen, isBehind }).catch(() => end());
+      },
+      // The listener may go without `signal` saying so. Writing to it then would throw.
+      cancel: () => end(),
+    });
+    const headers = { 'content-type': 'text/event-stream' };
+    return new Response(body.pipeThrough(new TextEncoderStream()), { headers });
+  }
+
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#working;
+  }
+
+  /** Sends what concerns a listener and what it has not had yet. */
+  #tellFor({ wants, write, after = 0 }: Listener, send: (text: string) => void): Tell {
+    let last = after;
+    return (event) => {
+      if (event.seq <= last) return;
+      last = event.seq;
+      if (wants?.(event) !== false) send(write(event));
+    };
+  }
+
+  /** Catches up with the others, then listens with them: nothing is left out in between. */
+  async #join(
+    { after }: Listener,
+    tell: Tell,
+    { isOpen, isBehind }: { isOpen: () => boolean; isBehind: () => boolean },
+  ): Promise<void> {
+    await this.#started;
+    let seq = after ?? this.#seq;
+    const until = performance.now() + CATCH_UP_MS;
+    while (isOpen() && seq < this.#seq) {
+      if (isBehind() && performance.now() < until) {
+        await sleep(CATCH_UP_POLL_MS);
+        continue;
+      }
+      const events = await this.#requests.events(seq, PAGE);
+      for (const event of events) tell(event);
+      seq = events.at(-1)?.seq ?? this.#seq;
+    }
+    if (isOpen()) this.#listeners.add(tell);
+  }
+
+  #leave(name: string, tell: Tell): void {
+    this.#listeners.delete(tell);
+    this.#open -= 1;
+    const left = (this.#names.get(name) ?? 1) - 1;
+    if (left === 0) this.#names.delete(name);
+    else this.#names.set(name, left);
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#stopping;
+    this.#started = this.#read(() => {});
+    await this.#started;
+    // What this process does is told at once; what others do, at the next look.
+    let wake = () => {};
+    let isDue = false;
+    const unwatch = this.#requests.watch(() => {
+      isDue = true;
+      wake();
+    });
+    while (!signal.aborted) {
+      const waking = new AbortController();
+      wake = () => waking.abort();
+      const either = AbortSignal.any([signal, waking.signal]);
+      if (!isDue) await sleep(POLL_MS, undefined, { signal: either }).catch(() => {});
+      isDue = false;
+      await this.#read((event) => {
+        for (const tell of this.#listeners) tell(event);
+      });
+    }
+    unwatch();
+  }
+
+  /** Reads on from where it was; the next round tries again if the store cannot be read. */
+  async #read(tell: Tell): Promise<void> {
+    for (;;) {
+      const events = await this.#requests.events(this.#seq, PAGE).catch(() => []);
+      for (const event of events) {
+        this.#seq = event.seq;
+        tell(event);
+      }
+      if (events.length < PAGE) return;
+    }
+  }
+}
+
+function closeQuietly(controller: ReadableStreamDefaultController): void {
+  try {
+    controller.close();
+  } catch {
+    // The listener has gone and has closed it itself.
+  }
+}

@@ -1,0 +1,85 @@
+// A deployment on DBOS: the four backends, a ledger in PostgreSQL, and worker processes.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Office, officeConfig, openOffice } from '../../bench/studies/topologies/office.ts';
+import { allPlans } from '../../bench/studies/topologies/plans.ts';
+import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import { openWorkflows, type WorkflowEngine, type Workflows } from '../../src/workflow/index.ts';
+import type { TestDatabase } from '../postgres/server.ts';
+
+/** Drives nothing: the workers find what is recorded. */
+export const IDLE: WorkflowEngine = {
+  open: async () => {
+    const nothing = async () => {};
+    return { start: nothing, wake: nothing, takeOver: async () => [], close: nothing };
+  },
+};
+
+export interface DbosSite extends AsyncDisposable {
+  readonly office: Office;
+  readonly runtime: Runtime;
+  readonly workflows: Workflows;
+  /** The database that DBOS uses. */
+  readonly url: string;
+  /** What the workers could not do and try again. */
+  readonly faults: string[];
+  /** The workers that were started and not killed. */
+  readonly workers: ChildProcess[];
+  startWorker(): Promise<ChildProcess>;
+}
+
+/** Opens the deployment. `db` names the database of the CRM, if it is not a new one. */
+export async function openDbosSite(workers: number, db?: TestDatabase): Promise<DbosSite> {
+  const folder = mkdtempSync(join(tmpdir(), 'effectmatch-dbos-'));
+  let url = '';
+  const office = await openOffice(
+    folder,
+    async (database) => {
+      const ledger = database.url(database.role('ledger'));
+      await (await postgresLedgers(ledger).provisioning(database.url(), 'provision')).apply();
+      url = database.url();
+      return ledger;
+    },
+    db,
+  );
+  const config = officeConfig(office.facts);
+  const runtime = await createRuntime(config);
+  await runtime.prove('bank');
+  const { operations } = config;
+  const plans = allPlans();
+  const workflows = await openWorkflows({ runtime, operations, plans, engine: IDLE });
+  const running: ChildProcess[] = [];
+  const faults: string[] = [];
+  const startWorker = async (): Promise<ChildProcess> => {
+    const order = JSON.stringify({ facts: office.facts, url });
+    const script = join(import.meta.dirname, 'dbos-worker.ts');
+    const child = fork(script, [order], { execArgv: ['--no-warnings'] });
+    running.push(child);
+    child.once('exit', () => running.splice(running.indexOf(child), 1));
+    child.on('message', (message: { readonly fault?: string }) => {
+      if (message.fault !== undefined) faults.push(message.fault);
+    });
+    const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+    // A worker may find its database too busy to open; a supervisor would start it again too.
+    return Object.hasOwn(Object(message), 'ready') ? child : await startWorker();
+  };
+  await Promise.all(Array.from({ length: workers }, startWorker));
+  return {
+    ...{ office, runtime, workflows, url, faults, workers: running, startWorker },
+    async [Symbol.asyncDispose]() {
+      const ended = [...running].map(async (child) => {
+        child.kill('SIGKILL');
+        if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      });
+      await Promise.all(ended);
+      await workflows.close();
+      await runtime.close();
+      await office[Symbol.asyncDispose]();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
