@@ -27,6 +27,7 @@ import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
 import { crashesStudy } from './studies/crashes.ts';
 import { escapesStudy } from './studies/escapes.ts';
+import { heldTasksStudy } from './studies/held-tasks.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { liveAgentsStudy } from './studies/live-agents.ts';
@@ -36,9 +37,11 @@ import { peersStudy } from './studies/peers.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
+import { serverStudy } from './studies/server.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import { topologiesStudy } from './studies/topologies.ts';
 import { traceStudy } from './studies/trace.ts';
+import { workflowsStudy } from './studies/workflows.ts';
 import {
   type Cell,
   DEFAULT_SEED,
@@ -67,12 +70,15 @@ const STUDIES: readonly Study[] = [
   costStudy,
   agentsStudy,
   liveAgentsStudy,
+  serverStudy,
+  heldTasksStudy,
   topologiesStudy,
   traceStudy,
   escapesStudy,
   concurrencyStudy,
   crashesStudy,
   peersStudy,
+  workflowsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]

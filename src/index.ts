@@ -20,7 +20,7 @@ export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);
 }
 
-export type { AgentConfig } from './access/configuration.ts';
+export type { AgentConfig, UpstreamConfig, UpstreamTool } from './access/configuration.ts';
 export { defineConfig, fromEnvironment } from './cli/config.ts';
 export {
   type Approver,
@@ -82,7 +82,7 @@ export {
   type Release,
   type ReleaseOptions,
 } from './runtime/continuation.ts';
-export type { Draft, DraftOptions, DraftPlan, DraftProposal } from './runtime/draft.ts';
+export type { Draft, DraftPlan, DraftProposal, DraftTaskOptions } from './runtime/draft.ts';
 export type { Ensured, EnsureOptions } from './runtime/ensure.ts';
 export type { ExecuteOptions } from './runtime/execute.ts';
 export {

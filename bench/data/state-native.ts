@@ -1,5 +1,5 @@
 // What the benchmark's own tools answered to every call, their schemas and prompts, and the six
-// live tasks, as recorded in state-bench/native; the README beside them explains every field.
+// live tasks, as recorded in state-bench/native; the README there explains every field.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -13,9 +13,9 @@ const RESULTS = `${FOLDER}/results.jsonl.gz`;
 const DOMAINS = `${FOLDER}/domains.json`;
 const LIVE = `${FOLDER}/live6.json`;
 
-/** What the tools need beside the tasks themselves. */
+/** What the tools need in addition to the tasks. */
 export const NATIVE_FILES = [RESULTS] as const;
-/** What an agent needs beside that. */
+/** What an agent needs in addition to that. */
 export const LIVE_FILES = [...NATIVE_FILES, DOMAINS, LIVE] as const;
 
 const json: z.ZodType<Json> = z.json() as z.ZodType<Json>;
@@ -121,7 +121,7 @@ const liveTask = z.object({
   confirmationReply: z.object({ needed: z.boolean(), text: z.string().nullable() }),
 });
 
-/** One of the six live tasks, beside what every task has. */
+/** What one of the six live tasks has in addition. */
 export type LiveTask = z.infer<typeof liveTask>;
 
 export function loadLiveTasks(folder: string): readonly LiveTask[] {

@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import { findData } from '../data/folder.ts';
 import { MCPMARK_FILES, TASK_NAMES } from '../data/mcpmark.ts';
 import { loadStateTasks, STATE_FILES } from '../data/state-bench.ts';
+import { deskMaker, NATIVE_FILES } from '../data/state-native.ts';
 import { RawRecords } from '../raw.ts';
 import type { Cell, Study, StudyOptions } from '../study.ts';
-import { APPROVAL_SOURCE, COMPLETE_OBSERVATION } from './ablations/books.ts';
+import { BINDINGS, bindingOnDatabase, bindingOnState } from './ablations/binding.ts';
+import { APPROVAL_SOURCES, COMPLETE_OBSERVATION } from './ablations/books.ts';
 import { CANDIDATE_BINDING } from './ablations/candidate.ts';
 import { certificateReuse } from './ablations/certificate.ts';
-import { DURABLE_HAZARD } from './ablations/hazard.ts';
+import { DURABLE_HAZARD, LOST } from './ablations/hazard.ts';
 import { type Pair, runPair } from './ablations/pair.ts';
 import * as tasks from './ablations/public-tasks.ts';
 import { REPLAY } from './ablations/replay.ts';
@@ -23,7 +25,7 @@ const DEDICATED_RUNS = 20;
 const TASK_RUNS = 3;
 
 async function run({ quick, data, progress }: StudyOptions): Promise<readonly Cell[]> {
-  const files = [...STATE_FILES, ...MCPMARK_FILES];
+  const files = [...STATE_FILES, ...NATIVE_FILES, ...MCPMARK_FILES];
   const folder = findData(data, files);
   const raw = new RawRecords(
     `ablations${quick ? '-quick' : ''}`,
@@ -36,8 +38,9 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   };
   for (const pair of [
     COMPLETE_OBSERVATION,
-    APPROVAL_SOURCE,
+    ...APPROVAL_SOURCES,
     REPLAY,
+    LOST,
     DURABLE_HAZARD,
     CANDIDATE_BINDING,
   ]) {
@@ -50,8 +53,10 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   const all = loadStateTasks(folder);
   const approved = all.filter(({ approved12 }) => approved12);
   const chosen = quick ? approved.filter((_, index) => index % 4 === 0) : approved;
-  for (const make of [tasks.comparisonOnState, tasks.occurrenceOnState])
-    await play(make({ all, chosen }), TASK_RUNS);
+  await play(tasks.comparisonOnState({ all, chosen }), TASK_RUNS);
+  const desk = deskMaker(folder, all);
+  for (const binding of BINDINGS)
+    await play(bindingOnState(binding, { all, chosen }, desk), TASK_RUNS);
 
   await loadParser();
   await using site = await openDatabaseSite(folder);
@@ -59,13 +64,9 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   for (const name of quick ? TASK_NAMES.slice(1, 2) : TASK_NAMES) {
     prepared.push({ name, ...(await prepareTask(site, folder, name)) });
   }
-  for (const make of [
-    tasks.comparisonOnDatabase,
-    tasks.occurrenceOnDatabase,
-    tasks.recheckOnDatabase,
-  ]) {
+  for (const make of [tasks.comparisonOnDatabase, tasks.recheckOnDatabase])
     await play(make(site, prepared), TASK_RUNS);
-  }
+  for (const binding of BINDINGS) await play(bindingOnDatabase(binding, site, prepared), TASK_RUNS);
   raw.finish();
   return cells;
 }

@@ -1,13 +1,18 @@
 // What can be known before anything runs: each pair has one packet and two executions, a clean one
 // and one that leaves more than its calls say. Whoever decides from the packet decides the same for
 // both.
-import { hash } from 'node:crypto';
 import { join } from 'node:path';
-import { canonical } from '../../src/protocol/canon.ts';
 import { findData } from '../data/folder.ts';
 import { loadStateTasks, STATE_FILES, type StateTask } from '../data/state-bench.ts';
 import { RawRecords } from '../raw.ts';
-import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
+import { type Cell, exactly, figure, reproduced, type Study, type StudyOptions } from '../study.ts';
+import {
+  DECISIONS,
+  type Decider,
+  findDeciders,
+  type PriorDecision,
+  type SurfacePacket,
+} from './information/deciders.ts';
 import { changeEmail, withFault } from './public-outcomes/independent.ts';
 import { type ReplayedCall, replayVariant } from './public-outcomes/replay.ts';
 import { CONDITIONS } from './public-outcomes/state-conditions.ts';
@@ -34,23 +39,54 @@ export function choosePairs(all: readonly StateTask[]): readonly StateTask[] {
 
 /**
  * Everything that is there before execution: the request, the state, the catalogue and the calls to
- * be made.
+ * be made. A fault that no call shows is not in it, so both members of a pair have the same.
  */
-export function packetText({ packet }: StateTask, calls: readonly ReplayedCall[]): string {
-  return canonical({ packet, calls: calls.map(({ tool, args }) => ({ tool, args })) });
+function surfaceOf({ packet }: StateTask, calls: readonly ReplayedCall[]): SurfacePacket {
+  return { packet, calls: calls.map(({ tool, args }) => ({ tool, args })) };
 }
 
-/**
- * Deciders that see a packet: two that need not look, and some that go by its digest, as if by
- * judgement.
- */
-const DECIDERS: readonly ((packet: string) => boolean)[] = [
-  () => true,
-  () => false,
-  ...[0x20, 0x40, 0x80, 0xc0].map(
-    (bound) => (packet: string) => hash('sha256', packet, 'buffer').readUInt8(0) < bound,
-  ),
-];
+/** What one decider says to both members of every pair. */
+async function scoreDecider(
+  decider: Decider,
+  tasks: readonly StateTask[],
+  raw: RawRecords,
+): Promise<readonly Cell[]> {
+  const said = { clean: [] as PriorDecision[], hidden: [] as PriorDecision[] };
+  for (const task of tasks) {
+    for (const { name, calls } of VARIANTS) {
+      const { domain, taskId } = task.packet;
+      const run = [decider.name, `${domain}/${taskId}`, name].join('|');
+      const { decision } = await raw.run(run, async () => ({
+        decision: await decider.decide(surfaceOf(task, calls(task))),
+      }));
+      said[name === 'clean' ? 'clean' : 'hidden'].push(decision);
+    }
+  }
+  const count = (list: readonly PriorDecision[], one: PriorDecision) =>
+    list.filter((decision) => decision === one).length;
+  const withheld = said.hidden.length - count(said.hidden, 'admit');
+  return [
+    ...DECISIONS.map((one) => figure(`${decider.name}: ${one}`, count(said.clean, one), 'packets')),
+    figure(`${decider.name}: clean admitted`, count(said.clean, 'admit'), 'pairs'),
+    figure(`${decider.name}: hidden prevented`, withheld, 'pairs'),
+  ];
+}
+
+/** The paper's model approver. It was not run here. */
+const PUBLISHED = [
+  ['admit', 8, 'packets'],
+  ['deny', 6, 'packets'],
+  ['escalate', 24, 'packets'],
+  ['clean admitted', 8, 'pairs'],
+  ['hidden prevented', 30, 'pairs'],
+] as const;
+
+function publishedCells(): readonly Cell[] {
+  return PUBLISHED.map(([words, value, unit]) => ({
+    ...figure(`published, not run here: model approver: ${words}`, value, unit),
+    paper: value,
+  }));
+}
 
 async function run({ quick, data, progress }: StudyOptions): Promise<readonly Cell[]> {
   const folder = findData(data, STATE_FILES);
@@ -60,13 +96,8 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   );
   const all = loadStateTasks(folder);
   const tasks = choosePairs(all);
-  const packets = tasks.map((task) => VARIANTS.map(({ calls }) => packetText(task, calls(task))));
-  const alike = packets.filter(([clean, hidden]) => clean === hidden).length;
-  const sums = DECIDERS.map((admits) => {
-    const admitted = packets.filter(([clean = '']) => admits(clean)).length;
-    const prevented = packets.filter(([, hidden = '']) => !admits(hidden)).length;
-    return admitted + prevented;
-  });
+  const scores: Cell[] = [];
+  for (const decider of findDeciders()) scores.push(...(await scoreDecider(decider, tasks, raw)));
   const chosen = quick ? tasks.slice(0, 6) : tasks;
   const { effectMatch } = CONDITIONS;
   const runs = await runStatePlan(
@@ -86,25 +117,19 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   const count = (name: string, value: number) =>
     quick ? exactly(name, value, 'pairs', chosen.length) : reproduced(name, value, 'pairs', PAIRS);
   return [
-    exactly('pairs with identical packets', alike, 'pairs', PAIRS),
-    // The paper's model approver saw such packets and reached 8 + 30. No model is run here.
-    exactly(
-      'most that a decider by packets reaches: clean admitted + hidden prevented',
-      Math.max(...sums),
-      'pairs',
-      PAIRS,
-    ),
     count('EffectMatch: clean committed, right state', countRuns(runs, 'clean', effectMatch).saved),
     count(
       'EffectMatch: hidden prevented, initial state kept',
       countRuns(runs, 'hidden', effectMatch).kept,
     ),
+    ...scores,
+    ...publishedCells(),
   ];
 }
 
 export const informationStudy: Study = {
   name: 'information',
   about:
-    'pairs that look the same before execution: what any decider beforehand can reach, and what comparison does',
+    'pairs that look the same before execution: what deciders beforehand reach, and what comparison does',
   run,
 };

@@ -13,6 +13,7 @@ export interface Agent {
   readonly sql: readonly string[];
   readonly read: readonly string[];
   readonly tasks: readonly string[];
+  readonly upstreams: readonly string[];
   readonly pace: Pace;
 }
 
@@ -22,13 +23,14 @@ const OPTIONS: OptionNames<AgentConfig> = {
   sql: true,
   read: true,
   tasks: true,
+  upstreams: true,
   callsPerMinute: true,
 };
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const CALLS_PER_MINUTE = 120;
 const MAX_CALLS = 1_000_000;
 
-type Deployed = Pick<RuntimeConfig, 'agents' | 'operations' | 'adapters'>;
+type Deployed = Pick<RuntimeConfig, 'agents' | 'operations' | 'adapters' | 'upstreams'>;
 
 /** The agents of a configuration. Whatever is misspelt or does not exist is refused. */
 export function readAgents(config: Deployed): ReadonlyMap<string, Agent> {
@@ -53,7 +55,7 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
   if (!isPace || callsPerMinute > MAX_CALLS)
     throw refuse(`\`callsPerMinute\` must be a whole number from 1 to ${MAX_CALLS}`);
   const { operations = {}, adapters } = deployed;
-  const named = (option: 'operations' | 'sql' | 'read' | 'tasks', known: object) => {
+  const named = (option: 'operations' | 'sql' | 'read' | 'tasks' | 'upstreams', known: object) => {
     const names: unknown = config[option] ?? [];
     if (!Array.isArray(names)) throw refuse(`\`${option}\` must be a list of names`);
     const stray = names.find((each) => !Object.hasOwn(known, each));
@@ -66,6 +68,7 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
     sql: named('sql', adapters),
     read: named('read', adapters),
     tasks: named('tasks', adapters),
+    upstreams: named('upstreams', deployed.upstreams ?? {}),
     pace: new Pace(callsPerMinute),
   };
 }

@@ -173,7 +173,7 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
   read: 'These are all rows.',
   open: 'Work with task_call; end with task_submit if it is a draft, otherwise with task_finish.',
   done: 'Go on with task_call, or end the task.',
-  failed: 'The call changed nothing; the task goes on.',
+  failed: 'The call changed nothing; the task continues.',
   discarded: DISCARDED.next,
   refused: 'Correct the input; nothing was asked for or changed.',
   unavailable: 'The host could not answer; call it again later: it never runs twice.',

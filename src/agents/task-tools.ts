@@ -143,7 +143,7 @@ const CALL_TOOL = {
   name: 'task_call',
   description:
     'Runs one statement, or one action, in a task. Reads see what earlier calls wrote. A call that ' +
-    'fails changes nothing, and the task goes on. Nothing is durable yet.',
+    'fails changes nothing, and the task continues. Nothing is durable yet.',
   inputSchema: closedSchema({ task: TASK, ...SQL_FIELDS, action: ACTION }, ['task']),
   annotations: { ...ASKING, ...CLOSED, destructiveHint: false, idempotentHint: false },
 };

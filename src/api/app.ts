@@ -4,13 +4,13 @@ import { readAgents } from '../access/agents.ts';
 import { type Caller, Callers } from '../access/callers.ts';
 import { type Clock, instant, systemClock } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
-import { type JsonSchema, readOnce, type Schema } from '../protocol/schema.ts';
+import { readOnce, type Schema, type SchemaDocument } from '../protocol/schema.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { quietly, type Telemetry, type Trace } from '../runtime/telemetry.ts';
 import { readJson, readText } from './body.ts';
-import type { Answer, Call, Endpoint, Served } from './endpoint.ts';
+import type { Answer, ApiEndpoint, Call, Served } from './endpoint.ts';
 import { openApiOf } from './openapi.ts';
 import { ApiRefusal, problemOf } from './problem.ts';
 import { RECORD_ENDPOINTS } from './record-endpoints.ts';
@@ -55,11 +55,11 @@ export interface CallLog {
 export interface ApiApp extends AsyncDisposable {
   fetch(request: Request): Response | Promise<Response>;
   /** The OpenAPI document, as `GET /openapi.json` serves it. */
-  readonly document: JsonSchema;
+  readonly document: SchemaDocument;
 }
 
 /** Every endpoint. The document and the routes are both made from this list. */
-export const ENDPOINTS: readonly Endpoint[] = [
+export const ENDPOINTS: readonly ApiEndpoint[] = [
   ...REQUEST_ENDPOINTS,
   ...RECORD_ENDPOINTS,
   ...SERVER_ENDPOINTS,
@@ -174,7 +174,7 @@ function report(c: Context<Env>, { log }: ApiOptions, clock: Clock): void {
 }
 
 /** Begins the span of a call. It has the pattern of the path, because a path may hold an id. */
-function beginTrace(c: Context<Env>, { method, path }: Endpoint, telemetry?: Telemetry): void {
+function beginTrace(c: Context<Env>, { method, path }: ApiEndpoint, telemetry?: Telemetry): void {
   c.set('route', path);
   const activity = { kind: 'http', route: `${method} ${path}` } as const;
   c.set(
@@ -185,7 +185,7 @@ function beginTrace(c: Context<Env>, { method, path }: Endpoint, telemetry?: Tel
 
 async function serve(
   c: Context<Env>,
-  endpoint: Endpoint,
+  endpoint: ApiEndpoint,
   served: Served & { readonly receiveMs: number },
   callers: Callers,
 ): Promise<Response> {
@@ -202,7 +202,7 @@ async function serve(
     ...{ served, caller, path, query, text, headers: request.headers, signal: request.signal },
     body: isParsed ? readJson(body.schema, text) : undefined,
   };
-  const answer = await endpoint.run(call as unknown as Parameters<Endpoint['run']>[0]);
+  const answer = await endpoint.run(call as unknown as Parameters<ApiEndpoint['run']>[0]);
   return answer instanceof Response ? answer : toResponse(answer);
 }
 
@@ -214,7 +214,7 @@ function toResponse({ status, content }: Answer): Response {
 /** Who calls, before anything of the call is read. */
 async function admit(
   c: Context<Env>,
-  { scopes }: Endpoint,
+  { scopes }: ApiEndpoint,
   callers: Callers,
 ): Promise<Caller | undefined> {
   if (scopes === undefined) return undefined;
@@ -232,17 +232,17 @@ async function admit(
 }
 
 /** What does not have the form of a name names nothing. */
-function readPath({ parameters }: Endpoint, given: Record<string, string>) {
+function readPath({ parameters }: ApiEndpoint, given: Record<string, string>) {
   const read = Object.entries(parameters).map(([name, { schema }]) => {
     const value = readParameter(schema as Schema<unknown>, given[name] ?? '');
     if (value === undefined)
       throw new EffectMatchError('ERR_EM_NOT_FOUND', `there is no ${name} with this name`);
     return [name, value];
   });
-  return Object.fromEntries(read) as Call<Endpoint['parameters'], never, never>['path'];
+  return Object.fromEntries(read) as Call<ApiEndpoint['parameters'], never, never>['path'];
 }
 
-function readQuery({ query }: Endpoint, given: URLSearchParams) {
+function readQuery({ query }: ApiEndpoint, given: URLSearchParams) {
   const read: Record<string, unknown> = {};
   for (const [name, text] of given) {
     const known = Object.hasOwn(query, name) && !Object.hasOwn(read, name);

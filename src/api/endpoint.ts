@@ -1,5 +1,5 @@
 import type { Caller, Scope } from '../access/callers.ts';
-import type { Infer, JsonSchema, Schema } from '../protocol/schema.ts';
+import type { Infer, Schema, SchemaDocument } from '../protocol/schema.ts';
 import type { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -12,7 +12,7 @@ export interface Served {
   readonly events: EventStream;
   readonly adapters: readonly string[];
   /** The OpenAPI document. */
-  readonly document: JsonSchema;
+  readonly document: SchemaDocument;
 }
 
 /** A parameter in the path, the query or a header. */
@@ -51,7 +51,7 @@ export interface BodyOf<B> {
 }
 
 /** One endpoint: what it takes and answers, and what it does. The document is made from it. */
-export interface Endpoint {
+export interface ApiEndpoint {
   readonly id: string;
   readonly method: 'GET' | 'POST';
   /** With `{name}` for each parameter. */
@@ -78,16 +78,16 @@ export function endpoint<
   const P extends Parameters = Record<never, never>,
   const Q extends Parameters = Record<never, never>,
 >(
-  parts: Omit<Endpoint, 'run' | 'body' | 'parameters' | 'query' | 'refusals'> & {
+  parts: Omit<ApiEndpoint, 'run' | 'body' | 'parameters' | 'query' | 'refusals'> & {
     readonly parameters?: P;
     readonly query?: Q;
     readonly body?: BodyOf<B>;
     readonly refusals?: readonly RefusalStatus[];
     run(call: Call<P, Q, B>): Promise<Answer | Response>;
   },
-): Endpoint {
+): ApiEndpoint {
   const { parameters = {}, query = {}, refusals = [] } = parts;
-  return { ...parts, parameters, query, refusals } as unknown as Endpoint;
+  return { ...parts, parameters, query, refusals } as unknown as ApiEndpoint;
 }
 
 /** An answer with this content. */

@@ -1,5 +1,5 @@
-import { type JsonSchema, jsonSchemaOf, type Schema } from '../protocol/schema.ts';
-import type { Endpoint, Parameter } from './endpoint.ts';
+import { jsonSchemaOf, type Schema, type SchemaDocument } from '../protocol/schema.ts';
+import type { ApiEndpoint, Parameter } from './endpoint.ts';
 import { problemSchema, type RefusalStatus, titleOf } from './problem.ts';
 import { NAMED } from './shapes.ts';
 
@@ -12,7 +12,7 @@ const names = new Map(NAMED.map(([name, schema]) => [schema, `#/components/schem
 const refOf = (schema: Schema<unknown>) => names.get(schema);
 
 /** The refusals that an endpoint may answer with, in order. */
-export function refusalsOf(endpoint: Endpoint): readonly RefusalStatus[] {
+export function refusalsOf(endpoint: ApiEndpoint): readonly RefusalStatus[] {
   const { scopes, query, body, refusals } = endpoint;
   const takes = Object.keys(query).length > 0 || body !== undefined;
   const statuses: readonly RefusalStatus[] = [
@@ -26,7 +26,7 @@ export function refusalsOf(endpoint: Endpoint): readonly RefusalStatus[] {
 }
 
 /** The OpenAPI document of these endpoints. */
-export function openApiOf(endpoints: readonly Endpoint[], version: string): JsonSchema {
+export function openApiOf(endpoints: readonly ApiEndpoint[], version: string): SchemaDocument {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const endpoint of endpoints) {
     paths[endpoint.path] ??= {};
@@ -53,7 +53,7 @@ export function openApiOf(endpoints: readonly Endpoint[], version: string): Json
   };
 }
 
-function operationOf(endpoint: Endpoint): JsonSchema {
+function operationOf(endpoint: ApiEndpoint): SchemaDocument {
   const { id, group, summary, about, scopes, parameters, query, body } = endpoint;
   const needs = scopes === undefined ? 'It needs no token.' : `Scope: ${scopes.join(' or ')}.`;
   return {
@@ -81,7 +81,7 @@ function parameterOf(name: string, place: 'path' | 'query', { about, schema }: P
   return { name, in: place, required: place === 'path', description: about, schema: described };
 }
 
-function responsesOf(endpoint: Endpoint): JsonSchema {
+function responsesOf(endpoint: ApiEndpoint): SchemaDocument {
   const { answers, type = 'application/json' } = endpoint;
   const answered = Object.entries(answers).map(([status, { about, schema }]) => {
     return [status, { description: about, content: { [type]: { schema: describe(schema) } } }];
@@ -93,7 +93,7 @@ function responsesOf(endpoint: Endpoint): JsonSchema {
   return Object.fromEntries([...answered, ...refused]);
 }
 
-function describe(schema: Schema<unknown>): JsonSchema {
+function describe(schema: Schema<unknown>): SchemaDocument {
   const ref = refOf(schema);
   return ref === undefined ? jsonSchemaOf(schema, refOf) : { $ref: ref };
 }

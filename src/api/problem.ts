@@ -30,7 +30,7 @@ export const problemSchema = closed({
   retry: optional(choice(true)),
 });
 /** A problem document. */
-export type Problem = Infer<typeof problemSchema>;
+export type ProblemDocument = Infer<typeof problemSchema>;
 
 /** A refusal whose status does not follow from its code alone. */
 export class ApiRefusal extends EffectMatchError {
@@ -91,7 +91,7 @@ const STATUSES: Partial<Record<ErrorCode, RefusalStatus>> = {
 const MAX_DETAIL = 4000;
 
 /** What went wrong, as it is sent. What is thrown without one of our codes is not described. */
-export function problemOf(error: unknown, call: string): Problem {
+export function problemOf(error: unknown, call: string): ProblemDocument {
   const known = error instanceof EffectMatchError ? error : undefined;
   const code: ErrorCode = known?.code ?? 'ERR_EM_INVARIANT';
   const status: RefusalStatus =

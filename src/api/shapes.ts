@@ -61,6 +61,17 @@ export const requestSchema = closed({
   mode: choice('on-approval', 'on-call'),
   link: optional(text()),
   answeredBy: optional(text()),
+  messages: optional(
+    list(
+      closed({
+        from: choice('approver', 'agent'),
+        by: text(),
+        at: instantSchema,
+        text: text(),
+      }),
+    ),
+  ),
+  assignedTo: optional(text()),
   decline: optional(declineRecord.schema),
   detail: optional(text()),
   occurrence: optional(occurrenceSchema),

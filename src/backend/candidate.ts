@@ -115,7 +115,7 @@ export interface Candidate<Action> {
    * otherwise the answer says `isLost`.
    */
   call?(action: Action): Promise<CallAnswer>;
-  /** Checks what was put off until no call follows. Called once, also if there was no call. */
+  /** Checks what was put off until no call follows. Called once, also without any call. */
   complete?(): Promise<Applied>;
   /** Declared state beneath the candidate, without what its own actions wrote. */
   read(reads: readonly StateRead[]): Promise<readonly StateReading[]>;

@@ -12,7 +12,6 @@ import type {
   TaskStage,
   VoidResult,
 } from '../contract/adapter.ts';
-import type { Clock } from '../contract/clock.ts';
 import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
@@ -144,12 +143,11 @@ class OpenStages<Action> {
       await stage.end('discarded');
       return storable(alreadyDecided(marker));
     }
-    const { clock, reached } = this.#context;
     try {
       this.assertOpen();
-      stage.begin(clock);
+      stage.begin(this.#context);
       this.#held.add(stage);
-      reached('adapter:stage-opened');
+      this.#context.reached('adapter:stage-opened');
       return { kind: 'held', stage };
     } catch (error) {
       await stage.discard().catch(() => {});
@@ -230,8 +228,8 @@ class HeldStage<Action> implements TaskStage<Action> {
   readonly #held: Candidate<Action>;
   readonly #permit: PermitCheck;
   readonly #onEnd: () => void;
-  /** The runtime's clock while calls may still come; undefined for a stage of one action. */
-  #calling: Pick<Clock, 'now'> | undefined;
+  /** What the runtime lent, while calls may still come; undefined for a stage of one action. */
+  #calling: Pick<AdapterContext, 'clock' | 'reached'> | undefined;
   #promoting: Promise<Promotion> | undefined;
   #how: CandidateEnd | undefined;
   #ending: ReturnType<Candidate<Action>['end']> | undefined;
@@ -244,21 +242,23 @@ class HeldStage<Action> implements TaskStage<Action> {
   }
 
   /** From here on calls may come, until `complete`. */
-  begin(clock: Pick<Clock, 'now'>): void {
-    this.#calling = clock;
-    const now = clock.now();
+  begin(context: Pick<AdapterContext, 'clock' | 'reached'>): void {
+    this.#calling = context;
+    const now = context.clock.now();
     this.window = { fromMs: now, toMs: now };
   }
 
   async call(action: Action): Promise<CallAnswer> {
-    this.#assertCalling();
+    const { reached } = this.#assertCalling();
     const held = this.#held;
     invariant(held.call !== undefined, 'a candidate for a task takes calls');
-    return storableAnswer(await reporting(async () => await held.call?.(action)));
+    const answer = storableAnswer(await reporting(async () => await held.call?.(action)));
+    reached('adapter:action-done');
+    return answer;
   }
 
   async complete(): Promise<CallAnswer> {
-    const clock = this.#assertCalling();
+    const { clock } = this.#assertCalling();
     this.#calling = undefined;
     const completed = await reporting(async () => await this.#held.complete?.());
     this.window = { fromMs: this.window.fromMs, toMs: clock.now() };
@@ -332,7 +332,7 @@ class HeldStage<Action> implements TaskStage<Action> {
     return promotion.kind === 'refused' ? storable(promotion) : promotion;
   }
 
-  #assertCalling(): Pick<Clock, 'now'> {
+  #assertCalling(): Pick<AdapterContext, 'clock' | 'reached'> {
     this.#assertHeld();
     invariant(this.#calling !== undefined, 'calls come before the stage is complete');
     return this.#calling;

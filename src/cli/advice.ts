@@ -89,6 +89,8 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_WORKFLOW_CHANGED:
     'run it with the plan that it was started with, or revise it: what is done stays done',
   ERR_EM_WORKFLOW_INVALID: 'correct the workflow at the place named above',
+  ERR_EM_UPSTREAM_UNAVAILABLE:
+    'start the upstream server by hand with the command of the configuration, and see what it says',
   ERR_EM_USAGE: 'run `effectmatch help`',
 
   // Causes: PostgreSQL, the operating system, and SQLite by primary result code.
@@ -189,6 +191,13 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   spent:
     'nothing was changed by this attempt; `effectmatch journal` has the verdict of the execution that the license was used for',
   'stale-state': AGAIN,
+  'task-budget': 'nothing was changed; open a task with a larger maxCalls, under a new license',
+  'task-discarded': 'nothing was changed; the license is spent, so sign a new one to try again',
+  'task-interrupted': 'nothing was changed; the license is spent, so sign a new one to try again',
+  'task-timeout':
+    'nothing was changed; finish sooner, or open a task with a longer deadlineMs, under a new license',
+  'task-unsupported':
+    'nothing was changed and the license is not spent; run one action with execute',
   'too-many-effects': 'nothing was changed; plan fewer changes at a time',
 };
 

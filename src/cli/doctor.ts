@@ -4,6 +4,7 @@ import { unobserved } from '../contract/steps.ts';
 import { randomIds } from '../crypto/approver.ts';
 import { keyedTextDigest } from '../crypto/seal.ts';
 import { type Outlet, type Survey, unclassified } from '../protocol/boundary.ts';
+import type { Registration } from '../protocol/registration.ts';
 import { admit, isTriedLater } from '../runtime/admit.ts';
 import { LEASE_MS } from '../runtime/configuration.ts';
 import { proveService, type ServiceProof } from '../runtime/prove.ts';
@@ -64,6 +65,8 @@ would be refused.`,
 /** What was learned about one adapter. */
 interface Examination {
   readonly name: string;
+  /** What closes outlets, if it is not the backend's rights alone. */
+  readonly boundary: Registration['boundary'];
   readonly survey: Survey;
   readonly proof: ServiceProof;
 }
@@ -80,7 +83,9 @@ async function examine(
   const adapter = await factory.open({ name, clock: systemClock, reached: unobserved, leaseMs });
   try {
     const survey = await adapter.survey();
-    return { name, survey, proof: tries ? await prove(config, name, adapter) : NO_PROOF };
+    const { boundary } = adapter.registration;
+    const proof = tries ? await prove(config, name, adapter) : NO_PROOF;
+    return { name, boundary, survey, proof };
   } finally {
     await adapter.close();
   }
@@ -98,10 +103,11 @@ async function prove(config: RuntimeConfig, name: string, adapter: Adapter): Pro
   return await proveService({ ...context, ledgers, digestSecret }, adapter, { asked: true });
 }
 
-function describe({ name, survey, proof }: Examination) {
+function describe({ name, boundary, survey, proof }: Examination) {
   const closed = unclassified(survey).length === 0;
   const { remedies = [] } = survey;
-  return { adapter: name, closed, ...survey, remedies, service: proof };
+  const tier = boundary === undefined ? {} : { boundary };
+  return { adapter: name, ...tier, closed, ...survey, remedies, service: proof };
 }
 
 function reportProof({ name, proof }: Examination, { line, paint }: Output): void {
@@ -122,7 +128,9 @@ function fixes({ remedies = [] }: Survey): readonly string[] {
   return [...new Set(remedies.flatMap(({ fix }) => fix))];
 }
 
-function report({ name, survey }: Examination, all: boolean, output: Output): void {
+function report(examined: Examination, all: boolean, output: Output): void {
+  const { survey, boundary } = examined;
+  const name = boundary === undefined ? examined.name : `${examined.name} (${boundary} boundary)`;
   const { line, paint } = output;
   const open = unclassified(survey);
   const counts = `${survey.outlets.length - open.length} outlets observed or denied`;
@@ -144,9 +152,10 @@ function reportOpen({ outlet, by }: Outlet, { remedies = [] }: Survey, output: O
   const fitting = remedies.filter((remedy) => remedy.outlet === outlet);
   line(`  ${paint('strong', printableLine(outlet))}`);
   if (fitting.length === 0) line(`    ${printableLine(by)}`);
-  for (const { why, needs, fix } of fitting) {
+  for (const { why, needs, fix, keep } of fitting) {
     line(`    ${printableLine(why)}`);
-    line(`    close it (needs ${printableLine(needs)}):`);
+    if (keep !== undefined) line(`    keep it: ${printableLine(keep)}`);
+    line(`    ${keep === undefined ? '' : 'or '}close it (needs ${printableLine(needs)}):`);
     for (const sql of fix) line(`      ${printableLine(sql)};`);
   }
 }

@@ -1,9 +1,12 @@
 import { hasCode } from '../errors.ts';
+import type { Gateways } from '../mcp/gateway.ts';
 import type { AgentServers } from '../mcp/server.ts';
 import type { Requests } from '../requests/requests.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import type { RuntimeConfig } from '../runtime/runtime.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import { loadConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
-import { printableLine } from './output.ts';
+import { type Output, printableLine } from './output.ts';
 import { openConfigured } from './requests.ts';
 import { endWhenStalled } from './stall.ts';
 import { packageVersion } from './version.ts';
@@ -43,9 +46,18 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
     },
     http: { value: 'PORT', about: 'serve Streamable HTTP on 127.0.0.1 and this port' },
     run: { value: 'TEXT', about: 'the same call in one run is one request (default: mcp)' },
+    classify: {
+      value: 'NAME',
+      about: 'list the tools of an upstream server of the configuration, with their digests',
+      excludes: ['agent', 'http', 'run'],
+    },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch mcp --agent billing-agent', 'effectmatch mcp --http 8765'],
+  examples: [
+    'effectmatch mcp --agent billing-agent',
+    'effectmatch mcp --http 8765',
+    'effectmatch mcp --classify docs',
+  ],
   blocks: [
     { title: 'Agents, in the configuration:', text: AGENT_EXAMPLE },
     {
@@ -76,6 +88,8 @@ args = ["mcp", "--agent", "billing-agent",
     },
   ],
   async run(args, output) {
+    const classified = args.value('classify');
+    if (classified !== undefined) return await listTools(args, classified, output);
     const port = args.count('http', 0);
     if (port !== undefined && port > 65_535)
       throw args.wrong(`--http takes a port up to 65535, not ${port}`);
@@ -83,8 +97,10 @@ args = ["mcp", "--agent", "billing-agent",
     if (port === undefined) console.log = console.error;
     const served = await importServer();
     await using opened = await openConfigured(args);
+    await using gateways = await openGateways(opened.config);
+    for (const warning of gateways?.warnings() ?? []) report(warning);
     const servers = served.openAgentServers({
-      ...opened,
+      ...{ ...opened, ...(gateways && { gateways }) },
       run: args.value('run') ?? 'mcp',
       version: packageVersion(),
       log: report,
@@ -112,14 +128,45 @@ args = ["mcp", "--agent", "billing-agent",
 
 /** The SDK is an optional peer. */
 async function importServer(): Promise<typeof import('../mcp/index.ts')> {
-  try {
-    return await import('../mcp/index.ts');
-  } catch (cause) {
-    if (!hasCode(cause, 'ERR_MODULE_NOT_FOUND')) throw cause;
-    const message = 'the package @modelcontextprotocol/server is not installed; nothing was done';
-    const next = 'run `npm install @modelcontextprotocol/server`';
-    throw new GuidedError('ERR_EM_CONFIG_INVALID', message, next, cause);
+  return await import('../mcp/index.ts').catch((cause) => {
+    throw missing('@modelcontextprotocol/server', cause);
+  });
+}
+
+/** So is its client, which only upstream servers need. */
+async function importGateway(): Promise<typeof import('../mcp/gateway.ts')> {
+  return await import('../mcp/gateway.ts').catch((cause) => {
+    throw missing('@modelcontextprotocol/client', cause);
+  });
+}
+
+function missing(name: string, cause: unknown): unknown {
+  if (!hasCode(cause, 'ERR_MODULE_NOT_FOUND')) return cause;
+  const message = `the package ${name} is not installed; nothing was done`;
+  return new GuidedError('ERR_EM_CONFIG_INVALID', message, `run \`npm install ${name}\``, cause);
+}
+
+async function openGateways(config: RuntimeConfig): Promise<Gateways | undefined> {
+  if (Object.keys(config.upstreams ?? {}).length === 0) return undefined;
+  return await (await importGateway()).Gateways.open(config);
+}
+
+/** What a person has to judge, in the form in which the configuration takes it. */
+async function listTools(args: Arguments, name: string, output: Output): Promise<ExitCode> {
+  const { upstreams = {} } = await loadConfig(args);
+  const upstream = upstreams[name];
+  if (upstream === undefined) {
+    const known = Object.keys(upstreams).join(', ') || 'none';
+    throw args.wrong(`unknown upstream "${name}"; the configuration has ${known}`);
   }
+  const tools = await (await importGateway()).describeTools(name, upstream);
+  output.document({ tools });
+  for (const { tool, digest, hint } of tools)
+    output.line(`${JSON.stringify(tool)}: { read: '${digest}' }, // it says: ${hint}`);
+  output.line(
+    'Judge each yourself: read, write or refused. What a server says about itself is no proof.',
+  );
+  return EXIT.done;
 }
 
 /** What the server tells its operator. Words of agents and drivers may hold control characters. */

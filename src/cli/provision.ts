@@ -1,4 +1,4 @@
-import type { LeftOut, Provisioning } from '../contract/adapter.ts';
+import type { LeftOut, LoginChange, Provisioning } from '../contract/adapter.ts';
 import { invariant } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
@@ -7,6 +7,7 @@ import { chooseAdapterName, loadConfig } from './deployment.ts';
 import { GuidedError, sayUnchanged } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
+import { canAsk, confirm } from './prompt.ts';
 
 /** The environment variable with the administrator's address. */
 export const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
@@ -18,8 +19,9 @@ export const provision: Verb = {
   about: `Makes or renews what an adapter needs inside its database: a restricted login for agent
 SQL, a trusted login, recorders on the registered tables, the marker table. It is one transaction
 and can be run again at any time. It needs a superuser the first time, later a login that owns the
-tables and may create roles, given with --admin or in ${ADMIN_VARIABLE}; that login is used for
-nothing else. (MariaDB commits each statement by itself; all of them can be repeated.)`,
+tables and may create roles; with boundary: 'managed' (PostgreSQL) it never needs a superuser. The
+login is given with --admin or in ${ADMIN_VARIABLE}, and used for nothing else. It lists logins of
+other applications that keep or lose something, and asks before one loses anything. (MariaDB commits each statement by itself; all of them can be repeated.)`,
   flags: {
     adapter: {
       value: 'NAME',
@@ -28,6 +30,7 @@ nothing else. (MariaDB commits each statement by itself; all of them can be repe
     ledger: { about: 'prepare the ledger instead: its schema and its login' },
     admin: { value: 'URL', about: `the administrator's connection (default: ${ADMIN_VARIABLE})` },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
+    yes: { about: 'do not ask, even if logins of other applications lose something' },
     remove: { about: 'take everything away again, markers included' },
     ...CONFIG_FLAG,
   },
@@ -51,8 +54,10 @@ nothing else. (MariaDB commits each statement by itself; all of them can be repe
       output.line(sql);
       return EXIT.done;
     }
+    const { changes = [] } = provisioning;
+    await agreeToChanges(changes, args, output);
     const { steps, leftOut } = await apply(provisioning, removed ? 'removing' : 'provisioning');
-    output.document({ ...what, steps, removed, leftOut });
+    output.document({ ...what, steps, removed, leftOut, changes });
     const place = 'adapter' in what ? `the database of "${what.adapter}"` : 'the ledger';
     const except = leftOut.length > 0 ? ', apart from what was left out:' : '';
     output.line(
@@ -64,6 +69,24 @@ nothing else. (MariaDB commits each statement by itself; all of them can be repe
     return EXIT.done;
   },
 };
+
+/** Lists what changes for logins of other applications, and asks if one of them loses something. */
+async function agreeToChanges(
+  changes: readonly LoginChange[],
+  args: Arguments,
+  output: Output,
+): Promise<void> {
+  for (const { login, keeps, how } of changes) {
+    const word = output.paint(keeps ? 'good' : 'caution', keeps ? 'keeps' : 'loses');
+    output.line(`${word}  ${printableLine(`${login} ${how}`)}`);
+  }
+  if (args.has('yes') || changes.every(({ keeps }) => keeps)) return;
+  const next = 'pass --yes to go on, or --print to read the statements; nothing was changed';
+  if (!canAsk(output)) throw new GuidedError('ERR_EM_USAGE', LOSES, next);
+  if (!(await confirm('Go on?'))) throw new GuidedError('ERR_EM_USAGE', 'not confirmed', next);
+}
+
+const LOSES = 'a login of another application would lose something, and this is not a terminal';
 
 /** The administrator's address, which is in no configuration. */
 export function readAdmin(args: Arguments): string {

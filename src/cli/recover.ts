@@ -1,10 +1,15 @@
 import type { Terminal } from '../protocol/terminal.ts';
+import { openRequests } from '../requests/requests.ts';
 import type { Recovered, RecoverOptions } from '../runtime/recover.ts';
 import { createRuntime, type RuntimeConfig } from '../runtime/runtime.ts';
+import { startWatcher } from '../workflow/watch.ts';
+import { openWorkflows } from '../workflow/workflows.ts';
 import { CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { assertPresent, loadConfig } from './deployment.ts';
+import { wordsOf } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
-import { showProgress } from './progress.ts';
+import { catchInterrupt, showProgress } from './progress.ts';
+import { workflowsOptions } from './workflow.ts';
 
 /** Settles what interrupted processes left behind. */
 export const recover: Verb = {
@@ -13,17 +18,30 @@ export const recover: Verb = {
   about: `Finds every claimed occurrence without a conclusive verdict and asks the backend, which
 keeps a marker of every commit. It never runs or sends anything again. Attempts that may still be
 alive are left alone until their lease has run out. It is safe to run at any time and from several
-processes at once.`,
+processes at once. With --watch it goes on until Ctrl-C: it also takes over the runs of workflows
+whose workers went silent, lets overdue requests expire, and prints what needs a person.`,
   flags: {
+    watch: { about: 'go on, and look every few seconds', excludes: ['now', 'json'] },
+    every: {
+      value: 'SECONDS',
+      about: 'with --watch: how often it looks (default: 5)',
+      needs: 'watch',
+    },
     now: {
       about: 'do not wait for leases; an attempt that is still alive then loses and is refused',
     },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch recover', 'effectmatch recover --now --json'],
+  examples: [
+    'effectmatch recover',
+    'effectmatch recover --now --json',
+    'effectmatch recover --watch',
+  ],
   async run(args, output) {
+    const every = args.count('every', 1) ?? 5;
     const config = await loadConfig(args);
     assertPresent(config);
+    if (args.has('watch')) return await watch(config, every, output);
     const results = await recoverAll(config, { now: args.has('now') });
     output.document({ recovered: results });
     if (results.length === 0)
@@ -36,6 +54,39 @@ processes at once.`,
     return exitCodeOfAll(results);
   },
 };
+
+/** Looks again and again, and prints what it did and what needs a person, once each. */
+async function watch(config: RuntimeConfig, seconds: number, output: Output): Promise<ExitCode> {
+  using interrupt = catchInterrupt();
+  await using runtime = await createRuntime({ ...config, recoverAtStart: false });
+  const { requests: asked, operations } = config;
+  await using requests =
+    asked && (await openRequests({ ...asked, runtime, ...(operations && { operations }) }));
+  await using workflows =
+    config.workflows && (await openWorkflows(workflowsOptions(config, runtime)));
+  const printed = new Set<string>();
+  const say = (line: string) => {
+    if (!printed.has(line)) output.line(line);
+    printed.add(line);
+  };
+  output.line(`watching, every ${seconds} s; end it with Ctrl-C`);
+  await using _watcher = startWatcher({
+    ...{ runtime, everyMs: seconds * 1000 },
+    ...(requests && { requests }),
+    ...(workflows && { workflows }),
+    onLook: (found) => {
+      for (const result of found.recovered)
+        if (result.kind !== 'running') say(describe(result, output));
+      for (const run of found.takenOver) say(`took over  ${printableLine(run)}`);
+      for (const { occurrence, continuation } of found.continuations)
+        say(`released, not completed  ${occurrence}  ${printableLine(continuation)}`);
+      if (found.waiting > 0) say(`${found.waiting} requests wait for an answer`);
+    },
+    onFault: (error) => say(`${output.paint('bad', 'failed')}  ${printableLine(wordsOf(error))}`),
+  });
+  await interrupt.interrupted;
+  return EXIT.done;
+}
 
 async function recoverAll(
   config: RuntimeConfig,

@@ -25,7 +25,7 @@ file), or until nothing more happens to a request, and prints it. It executes no
 whose process died is recovered once its lease has run out. The exit code is that of the verdict;
 ${EXIT.rejected} also for a request that was declined, withdrawn, has expired or is stale, and
 ${EXIT.halted} if the time is over first.`,
-  positionals: ['occurrence-license-or-request'],
+  positionals: ['what'],
   flags: {
     for: { value: 'SECONDS', about: 'how long to wait (default: 60)' },
     use: { value: 'N', about: 'which execution of a license for several, from 1' },

@@ -39,7 +39,7 @@ const MAX_SESSIONS = 1000;
  * Who is signed in. A link opens one session of the user of this machine; people who log in get a
  * shorter one. All of it is in memory: a restart signs everyone out.
  */
-export class Sessions {
+export class ConsoleSessions {
   readonly #clock: Clock;
   readonly #user: Person;
   readonly #entries = new Map<string, number>();

@@ -10,10 +10,10 @@ import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import {
   type ConsoleSession,
+  ConsoleSessions,
   isSameWord,
   type Person,
   SECURITY_HEADERS,
-  Sessions,
 } from './access.ts';
 import { type Html, html } from './html.ts';
 import { type PageOptions, page } from './layout.ts';
@@ -78,7 +78,7 @@ const TYPES: Readonly<Record<string, string>> = {
 /** The console of a deployment whose requests are open. Dispose of it before the requests. */
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
-  const sessions = new Sessions(user, clock);
+  const sessions = new ConsoleSessions(user, clock);
   const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
   guard(app, { ...options, clock }, sessions);
@@ -97,7 +97,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 function guard(
   app: Hono<Env>,
   options: ConsoleOptions & { readonly clock: Clock },
-  sessions: Sessions,
+  sessions: ConsoleSessions,
 ): void {
   const { origin, login, issuers, clock } = options;
   const { host } = new URL(origin);
@@ -115,8 +115,9 @@ function guard(
   app.notFound((c) => c.html(bare('Not found', 'There is no such page.'), 404));
   // A name that leads here from elsewhere must not reach what only this address may see.
   app.use(async (c, next) => {
-    if (c.req.header('host') !== host) return c.html(bare('Wrong address', `Open ${origin}`), 421);
-    return await next();
+    if (c.req.header('host') === host) return await next();
+    const place = `${origin}${c.req.path}`;
+    return c.html(bare('Wrong address', html`<p>Open <a href="${place}">${place}</a></p>`), 421);
   });
   for (const name of ASSETS) addAsset(app, name);
   const cookie = sessionCookie(origin);
@@ -129,7 +130,7 @@ function guard(
   };
   addEntry(app, sessions, welcome);
   if (login !== undefined) {
-    app.use('/login/passkey', bodyLimit({ maxSize: MAX_LOGIN }));
+    app.use('/login/passkey', limitBody(MAX_LOGIN));
     addLogin(app, login, {
       ...{ origin, clock, issuers, page: bare },
       welcome: (c, person: Person, to) => welcome(c, sessions.open(person), to),
@@ -137,7 +138,7 @@ function guard(
   }
   demandSession(app, sessions, { cookie, hasLogin: login !== undefined });
   // Only now: the limit keeps a body of unknown length in memory, and strangers must not fill it.
-  app.use(bodyLimit({ maxSize: MAX_BODY }));
+  app.use(limitBody(MAX_BODY));
   demandOwnForm(app, origin);
   app.post('/logout', async (c) => {
     const { everywhere } = await c.req.parseBody();
@@ -147,10 +148,15 @@ function guard(
   });
 }
 
+function limitBody(maxSize: number): ReturnType<typeof bodyLimit> {
+  const words = `Send at most ${maxSize} bytes.`;
+  return bodyLimit({ maxSize, onError: (c) => c.html(bare('Too large', words), 413) });
+}
+
 /** The link that signs in the user of this machine. */
 function addEntry(
   app: Hono<Env>,
-  sessions: Sessions,
+  sessions: ConsoleSessions,
   welcome: (c: Context<Env>, secret: string, to: string) => Response | Promise<Response>,
 ): void {
   app.get('/enter/:entry', (c) => {
@@ -176,7 +182,7 @@ function sessionCookie(origin: string) {
 
 function demandSession(
   app: Hono<Env>,
-  sessions: Sessions,
+  sessions: ConsoleSessions,
   { cookie, hasLogin }: { cookie: ReturnType<typeof sessionCookie>; hasLogin: boolean },
 ): void {
   app.use(async (c, next) => {

@@ -25,7 +25,7 @@ export function bulkPage(options: BulkPage): Html {
   const data = JSON.stringify(issuers);
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
 <div class="title"><h1>${operation}</h1>${badge('warn', `${requests.length} waiting`)}</div>
-<p class="aside">What stands out comes first. Every request you choose gets a license of its own.</p>
+<p class="aside">What stands out comes first. Every request you choose gets its own license.</p>
 ${
   rows.length === 0
     ? html`<p class="empty">Nothing waits for an answer.</p>`

@@ -15,7 +15,7 @@ const OPS: readonly Op[] = ['insert', 'update', 'delete'];
 /** A change to show, and what is special about it. */
 export interface ShownChange {
   readonly effect: ApprovedEffect;
-  readonly mark?: 'extra' | 'missing' | 'approved' | 'observed' | undefined;
+  readonly mark?: 'extra' | 'missing' | 'approved' | 'observed' | 'matched' | undefined;
 }
 
 const MARKS: Readonly<Record<NonNullable<ShownChange['mark']>, string>> = {
@@ -23,6 +23,7 @@ const MARKS: Readonly<Record<NonNullable<ShownChange['mark']>, string>> = {
   missing: 'approved, not observed',
   approved: 'approved',
   observed: 'observed instead',
+  matched: 'as approved',
 };
 
 /** The changes as tables, one per relation, with one row per change. */

@@ -1,10 +1,13 @@
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
-import { approvedRecord } from '../protocol/manifest.ts';
+import { canonical } from '../protocol/canon.ts';
+import type { Diff } from '../protocol/diff.ts';
+import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
 import { isRequestId } from '../requests/wanted.ts';
 import { changesOfDiff, changeTables, summarise } from './changes.ts';
+import { verdictChart } from './charts.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { type BadgeTone, badge, moment } from './layout.ts';
 
@@ -15,13 +18,15 @@ const TONES: Readonly<Record<Terminal['kind'], BadgeTone>> = {
   indeterminate: 'warn',
 };
 
+const HISTORY_SHOWN = 200;
+
 /** What was decided lately, newest first. */
 export function history(terminals: readonly Terminal[], nowMs: number): Html {
   const counts = Object.keys(TONES).map((kind) => {
     const count = terminals.filter((terminal) => terminal.kind === kind).length;
     return html`<li><b>${count}</b> ${kind}</li>`;
   });
-  const rows = terminals.map((terminal) => {
+  const rows = terminals.slice(0, HISTORY_SHOWN).map((terminal) => {
     const { kind, occurrence, task, adapter, recordedAt } = terminal;
     const why = 'reason' in terminal ? terminal.reason : '';
     return html`<tr><td>${badge(TONES[kind], kind)}</td><td>${adapter}</td>
@@ -29,6 +34,7 @@ export function history(terminals: readonly Terminal[], nowMs: number): Html {
   });
   return html`<h1>History</h1>
 <ul class="counts" aria-label="verdicts shown">${counts}</ul>
+${verdictChart(terminals, nowMs)}
 ${
   rows.length === 0
     ? html`<p class="empty">Nothing was executed yet.</p>`
@@ -59,22 +65,38 @@ export function occurrencePage(options: OccurrencePage): Html {
 <p class="aside">${taskLine(terminal?.task ?? holder?.claim.record.task ?? '')} · <code>${occurrence}</code></p>
 <div class="columns"><div class="wide">
 ${terminal !== undefined && html`<section class="verdict ${terminal.kind}"><h2>What happened</h2>${preformatted(renderTerminal(terminal))}</section>`}
-${diff !== undefined && approved && html`<section><h2>Differences</h2>${changeTables(changesOfDiff(diff), approved.registration)}</section>`}
-${
-  approved &&
-  html`<section><h2>What was approved</h2><p class="summary">${summarise(approved.effects)}</p>${changeTables(
-    approved.effects.slice(0, 100).map((effect) => ({ effect })),
-    approved.registration,
-  )}</section>`
-}
+${approved && changesSection(approved, diff)}
 </div><aside class="narrow">
 <section class="card"><h2>Timeline</h2><ol class="timeline">${rows.map((row) => timelineRow(row, nowMs))}</ol></section>
 ${
-  terminal?.kind === 'committed' &&
-  html`<section class="card"><h2>Receipt</h2><p class="aside">Signed by this deployment. <code>effectmatch verify</code> checks it offline.</p>
-<p><a href="/history/${occurrence}/receipt.json" download>Download the receipt</a></p></section>`
+  terminal !== undefined &&
+  html`<section class="card"><h2>Receipt</h2><p class="aside">Signed by this deployment. Anyone can check it without this server, with <code>effectmatch verify</code> or with a page that you save.</p>
+<p><a href="/history/${occurrence}/receipt.json" download>Download the receipt</a></p>
+<p><a href="/verifier.html" download>Download the verifier</a></p></section>`
 }
 </aside></div>`;
+}
+
+const SHOWN = 100;
+
+/** What was approved and what really happened, in one view: what differs comes first. */
+function changesSection(approved: Approved, diff: Diff | undefined): Html {
+  const { effects, registration } = approved;
+  if (diff === undefined) {
+    const shown = effects.slice(0, SHOWN).map((effect) => ({ effect }));
+    return html`<section><h2>What was approved</h2><p class="summary">${summarise(effects)}</p>${changeTables(shown, registration)}</section>`;
+  }
+  const { extra, missing, altered } = diff;
+  const other = [...missing, ...altered.map((pair) => pair.approved)].map(textOf);
+  const same = effects.filter((effect) => !other.includes(textOf(effect)));
+  const matched = same.slice(0, SHOWN).map((effect) => ({ effect, mark: 'matched' as const }));
+  const counts = html`<b>${extra.length}</b> extra · <b>${missing.length}</b> missing · <b>${altered.length}</b> altered · <b>${same.length}</b> as approved`;
+  return html`<section><h2>Approved and observed</h2><p class="summary">${counts}</p>
+${changeTables([...changesOfDiff(diff), ...matched], registration)}</section>`;
+}
+
+function textOf({ count: _count, ...effect }: { readonly count: number }): string {
+  return canonical(effect);
 }
 
 /** The id of a request is long and says little; other tasks have names. */

@@ -40,7 +40,7 @@ const BEGUN_MS = 600_000;
 const MAX_BEGUN = 1000;
 const PERSON: OptionNames<PersonConfig> = { may: true, issuers: true, passkey: true };
 
-/** Under which a passkey signs that somebody signs in. No license has a digest of this kind. */
+/** The label of what a passkey signs to sign a person in. No license digest has this label. */
 export const LOGIN_DOMAIN = 'effectmatch/console-login/v1';
 
 /** Adds the pages that sign people in. They come before everything that needs a session. */

@@ -1,6 +1,8 @@
 import type { ClaimEntry } from '../contract/ledgers.ts';
 import { type Survey, unclassified } from '../protocol/boundary.ts';
+import { renderShadow, type Shadow } from '../protocol/shadow.ts';
 import type { OpenContinuation } from '../runtime/continuation.ts';
+import type { Person } from './access.ts';
 import { shortTask } from './history.ts';
 import { type Html, html } from './html.ts';
 import { badge, moment } from './layout.ts';
@@ -11,14 +13,19 @@ export interface OperationsPage {
   readonly continuations: readonly OpenContinuation[];
   /** The boundary of each adapter, or why it could not be surveyed. */
   readonly boundaries: readonly (readonly [adapter: string, Survey | string])[];
+  /** What would have been decided about changes that were only shadowed, newest first. */
+  readonly shadows: readonly Shadow[];
+  readonly formToken: string;
+  readonly person: Person;
   readonly nowMs: number;
 }
 
 /** Attempts without a verdict, work that was released and not completed, and the boundaries. */
 export function operationsPage(options: OperationsPage): Html {
-  const { unsettled, continuations, boundaries, nowMs } = options;
+  const { unsettled, continuations, boundaries, shadows, nowMs } = options;
   return html`<h1>Operations</h1>
-<section><h2>Attempts without a verdict</h2>${unsettledTable(unsettled, nowMs)}</section>
+<section><h2>Attempts without a verdict</h2>${unsettledTable(unsettled, nowMs)}${unsettled.length > 0 && recoverForm(options)}</section>
+${shadows.length > 0 && html`<section><h2>Shadowed changes</h2>${shadowSection(shadows, nowMs)}</section>`}
 <section><h2>Released and not completed</h2>${continuationTable(continuations, nowMs)}</section>
 <section><h2>Boundaries</h2>${boundaries.map(([name, found]) => boundary(name, found))}</section>`;
 }
@@ -31,8 +38,35 @@ function unsettledTable(unsettled: readonly ClaimEntry[], nowMs: number): Html {
     return html`<tr><td>${state}</td><td>${adapter}</td><td><a href="/history/${occurrence}">${shortTask(task)}</a></td>
 <td>${moment(Date.parse(claimedAt), nowMs)}</td></tr>`;
   });
-  return html`${table(['State', 'Adapter', 'Task', 'Claimed'], rows)}
-<p class="aside">Run <code>effectmatch recover</code>. What it cannot settle needs <code>effectmatch resolve</code>, signed by an operator.</p>`;
+  return table(['State', 'Adapter', 'Task', 'Claimed'], rows);
+}
+
+/** Recovery is safe at any time; what it cannot settle needs a person's signature. */
+function recoverForm({ formToken, person, unsettled }: OperationsPage): Html {
+  const [oldest] = unsettled;
+  const occurrence = oldest?.claim.record.occurrence ?? '';
+  return html`${
+    person.canOperate &&
+    html`<form method="post" action="/operations/recover"><input type="hidden" name="form" value="${formToken}">
+<button class="primary">Recover</button></form>`
+  }
+<p class="aside">Recovery decides by evidence alone and repeats nothing. What it cannot settle, an operator resolves with a signature:</p>
+<pre class="command">effectmatch resolve ${occurrence} --finding happened \\
+  --evidence statement.txt --key OPERATOR.key.json</pre>`;
+}
+
+const SHADOWS_SHOWN = 20;
+
+/** How many would have committed, and why the others would not have. */
+function shadowSection(shadows: readonly Shadow[], nowMs: number): Html {
+  const good = shadows.filter(({ would }) => would === 'commit').length;
+  const others = shadows.filter(({ would }) => would !== 'commit');
+  const rows = others.slice(0, SHADOWS_SHOWN).map((shadow) => {
+    const [why = ''] = renderShadow(shadow).split('\n');
+    return html`<tr><td>${badge(shadow.would === 'reject' ? 'bad' : 'plain', shadow.would)}</td><td>${shadow.adapter}</td><td>${shortTask(shadow.task)}</td><td>${why}</td><td>${moment(Date.parse(shadow.recordedAt), nowMs)}</td></tr>`;
+  });
+  return html`<p>Of ${shadows.length} shadowed changes ${good} would have committed${others.length > 0 && '; these would not, or it is not known'}.</p>
+${rows.length > 0 && table(['Would', 'Adapter', 'Task', 'Why', 'When'], rows)}`;
 }
 
 function continuationTable(open: readonly OpenContinuation[], nowMs: number): Html {

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import type { Context, Hono } from 'hono';
 import { EffectMatchError } from '../errors.ts';
 import type { Survey } from '../protocol/boundary.ts';
@@ -10,12 +11,13 @@ import { addAnswers } from './answers.ts';
 import type { Console, Env } from './app.ts';
 import { bulkPage } from './bulk.ts';
 import { history, occurrencePage } from './history.ts';
+import { html } from './html.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
 import { operationsPage } from './operations.ts';
 import { fileOf, requestPage } from './request-page.ts';
 
 const PAGE = 50;
-const HISTORY_ROWS = 400;
+const JOURNAL_ROWS = 2000;
 const EARLIER = 100;
 const BULK_READ = 500;
 
@@ -40,7 +42,7 @@ export function addPages(app: Hono<Env>, site: Console): void {
   });
   app.get('/bulk/:operation', (c) => showBulk(c, site));
   app.get('/history', async (c) => {
-    const rows = await site.runtime.ledgers.journal({ last: true, limit: HISTORY_ROWS });
+    const rows = await site.runtime.ledgers.journal({ last: true, limit: JOURNAL_ROWS });
     const verdicts = rows.flatMap((row): readonly Terminal[] =>
       row.kind === 'terminal' ? [row.record] : [],
     );
@@ -55,6 +57,12 @@ export function addPages(app: Hono<Env>, site: Console): void {
     return download(`${occurrence}.receipt.json`, receipt);
   });
   app.get('/operations', (c) => showOperations(c, site));
+  app.post('/operations/recover', (c) => recover(c, site));
+  app.get('/verifier.html', () => {
+    const keys = html`${site.runtime.receiptKeys.join('\n')}`.text;
+    return savedPage('verifier.html', (text) => text.replace('<!--KEYS-->', () => keys));
+  });
+  app.get('/signer.html', () => savedPage('signer.html'));
   app.get('/events', (c) => {
     // Without a body nothing would end the listener.
     if (c.req.method === 'HEAD') return c.body(null, 204);
@@ -173,7 +181,11 @@ async function showOccurrence(c: Context<Env>, site: Console): Promise<Response>
 
 async function showOperations(c: Context<Env>, site: Console): Promise<Response> {
   const { runtime, adapters } = site;
+  const rows = await runtime.ledgers.journal({ last: true, limit: JOURNAL_ROWS });
+  const { formToken, person } = c.get('session');
   const content = operationsPage({
+    ...{ formToken, person },
+    shadows: rows.flatMap((row) => (row.kind === 'shadow' ? [row.record] : [])).reverse(),
     unsettled: await runtime.ledgers.unsettled({ includeLeased: true }),
     continuations: await runtime.continuations(),
     boundaries: await Promise.all(
@@ -181,7 +193,29 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
     ),
     nowMs: site.clock.now(),
   });
-  return await site.show(c, { title: 'Operations', section: 'operations' }, content);
+  const notice = takeSaid(c)?.notice;
+  return await site.show(c, { title: 'Operations', section: 'operations', notice }, content);
+}
+
+/** Settles interrupted attempts. Safe beside everything that runs. */
+async function recover(c: Context<Env>, { runtime }: Console): Promise<Response> {
+  const results = await runtime.recover();
+  const of = (kind: string) => results.filter((result) => result.kind === kind).length;
+  const text = `${of('settled')} settled, ${of('running')} still running, ${of('unresolved')} need a person.`;
+  const tone = of('unresolved') === 0 ? 'good' : 'bad';
+  c.get('session').said = { notice: { tone, text } };
+  return c.redirect('/operations', 303);
+}
+
+/** A page to be saved and opened without this server. */
+function savedPage(name: string, change = (text: string) => text): Response {
+  const file = new URL(`./assets/${name}`, import.meta.url);
+  if (!existsSync(file)) throw notFound('page: the package was not built');
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-disposition': `attachment; filename="effectmatch-${name}"`,
+  };
+  return new Response(change(readFileSync(file, 'utf8')), { headers });
 }
 
 async function surveyOf(runtime: Runtime, adapter: string): Promise<Survey | string> {

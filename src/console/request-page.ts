@@ -16,7 +16,7 @@ import { type OutcomeView, outcome } from './outcome.ts';
 import { handForm, talkCard } from './talk.ts';
 
 /** What the page of one request shows. */
-export interface RequestPage {
+export interface RequestPageOptions {
   readonly request: ApprovalRequest;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
@@ -36,7 +36,7 @@ export interface RequestPage {
 }
 
 /** Everything that a person needs to decide, and what became of it. */
-export function requestPage(options: RequestPage): Html {
+export function requestPage(options: RequestPageOptions): Html {
   const { request, nowMs, difference } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
   const { assignedTo } = request;
@@ -88,7 +88,7 @@ function firstSigned({ license }: SignedLicense, nowMs: number): Html {
 <p class="aside">It needs a second person's signature, and ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
 }
 
-function answerForms({ request, formToken, person, issuers, policy }: RequestPage): Html {
+function answerForms({ request, formToken, person, issuers, policy }: RequestPageOptions): Html {
   const { id, first } = request;
   const token = html`<input type="hidden" name="form" value="${formToken}">`;
   const known = JSON.stringify(issuers);
@@ -99,11 +99,12 @@ function answerForms({ request, formToken, person, issuers, policy }: RequestPag
 <h3>Approve</h3>
 <p class="aside">This server has no key and cannot approve: you sign.</p>
 <div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"></div>
-<details><summary>Sign with the command line</summary>
+<details><summary>Sign with a key file</summary>
 <ol class="steps">
 <li><a href="/requests/${id}/${what}.json" download>Download the ${what}</a></li>
 <li><pre class="command">effectmatch approve ${file} \\
-  --key YOUR.key.json --out ${out}</pre></li>
+  --key YOUR.key.json --out ${out}</pre>
+<p class="aside">or with <a href="/signer.html" download>a page that you save</a> and that needs no server</p></li>
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
 <label>Send the license <input type="file" name="license" accept="application/json" required></label>
 <button class="primary">Approve with this license</button></form></li>
@@ -117,7 +118,7 @@ ${handForm(request, { token, names: Object.keys(policy.issuers) })}
 }
 
 /** What became of earlier requests for the same operation. */
-function earlierCard({ request, earlier, nowMs }: RequestPage): Html {
+function earlierCard({ request, earlier, nowMs }: RequestPageOptions): Html {
   if (request.operation === undefined || earlier.length === 0) return html``;
   const counts = [...Map.groupBy(earlier, ({ state }) => state)].map(
     ([state, list]) => html`<li><b>${list.length}</b> ${state}</li>`,
@@ -136,7 +137,7 @@ export function fileOf(id: string): string {
   return `${id.slice(0, 12)}.json`;
 }
 
-function renewForm({ request: { id, state }, formToken }: RequestPage): Html {
+function renewForm({ request: { id, state }, formToken }: RequestPageOptions): Html {
   const why =
     state === 'stale'
       ? 'What this was proposed for has changed.'

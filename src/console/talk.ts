@@ -27,7 +27,7 @@ function messageItem({ from, by, at, text }: RequestMessage, nowMs: number): Htm
   return html`<li class="${from}"><b>${by}</b> <span class="aside">${moment(Date.parse(at), nowMs)}</span>${lines}</li>`;
 }
 
-/** Hands a request to somebody else. */
+/** A form that hands a request to another approver. */
 export function handForm(
   { id, assignedTo }: ApprovalRequest,
   { token, names }: { token: Html; names: readonly string[] },

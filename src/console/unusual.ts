@@ -39,7 +39,9 @@ export function rankUnusual<T>(
 
 function featuresOf(effects: readonly ApprovedEffect[]): ReadonlyMap<string, number> {
   const count = effects.reduce((sum, effect) => sum + effect.count, 0);
-  return new Map([['the number of changes', count], ...largestWritten(effects)]);
+  // Identifiers say nothing about how far a change goes.
+  const written = effects.map(({ key: _key, ...effect }) => effect);
+  return new Map([['the number of changes', count], ...largestWritten(written)]);
 }
 
 /** The median, and the median distance from it; never nothing, or one cent would stand out. */

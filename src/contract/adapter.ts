@@ -70,6 +70,17 @@ export interface Provisioning {
    * administrator's login may not do it: a survey will find what that leaves open.
    */
   apply(report?: (statement: string) => void): Promise<readonly LeftOut[]>;
+  /** What it changes for logins of other applications; absent where it changes nothing for them. */
+  readonly changes?: readonly LoginChange[];
+}
+
+/** A login of another application, and what provisioning means for it. */
+export interface LoginChange {
+  readonly login: string;
+  /** Whether it keeps what it can do now. */
+  readonly keeps: boolean;
+  /** How it keeps that, or what it loses and why. */
+  readonly how: string;
 }
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */

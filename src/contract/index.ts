@@ -19,6 +19,7 @@ export type {
   Evidence,
   Fingerprint,
   LeftOut,
+  LoginChange,
   Markers,
   PromotableAdapter,
   PromotableProbe,

@@ -1,25 +1,21 @@
-import { hash } from 'node:crypto';
-import { EffectMatchError } from '../errors.ts';
-import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
-import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
-import {
-  CHECKPOINT_TYPE,
-  COMPLETION_TYPE,
-  checkpointName,
-  RECEIPT_TYPE,
-  type Receipt,
-  SHADOW_TYPE,
-  STATEMENT_TYPE,
-  type Statement,
-  statementRecord,
-} from '../protocol/receipt.ts';
-import type { Digest } from '../protocol/record.ts';
-import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
-import { findUnassured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
-import { digestText } from './digest.ts';
+import type { Checkpoint } from '../protocol/checkpoint.ts';
+import type { Acknowledgement } from '../protocol/continuation.ts';
+import { type Statement, statementRecord } from '../protocol/receipt.ts';
+import type { Shadow } from '../protocol/shadow.ts';
+import type { Terminal } from '../protocol/terminal.ts';
 import { type Envelope, openEnvelope, signEnvelope } from './dsse.ts';
 import type { Keyring } from './keyring.ts';
 import { parseReceiptKey, type ReceiptKey, signingKey } from './receipt-key.ts';
+import {
+  readStatement,
+  stateCheckpoint,
+  stateCompletion,
+  stateShadow,
+  stateTerminal,
+  type Verified,
+} from './statement.ts';
+
+export type { Verified } from './statement.ts';
 
 /** Signs what a deployment recorded, with the key of its current generation. */
 export interface Signer {
@@ -47,23 +43,6 @@ export function createSigner(keyring: Keyring): Signer {
   };
 }
 
-/** What a verified envelope says. `keyid` names the key that vouches for it. */
-export type Verified =
-  | { readonly kind: 'receipt'; readonly keyid: string; readonly receipt: Receipt }
-  | { readonly kind: 'checkpoint'; readonly keyid: string; readonly checkpoint: Checkpoint }
-  | {
-      readonly kind: 'shadow';
-      readonly keyid: string;
-      readonly shadow: Shadow;
-      readonly position: number;
-    }
-  | {
-      readonly kind: 'completion';
-      readonly keyid: string;
-      readonly completion: Acknowledgement;
-      readonly position: number;
-    };
-
 /**
  * Verifies a receipt or a signed checkpoint, as an object or as JSON text, with nothing but public
  * keys: no store, no keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` when none of the keys
@@ -75,99 +54,5 @@ export function verifyReceipt(
 ): Verified {
   const keys = publicKeys.map((key) => (typeof key === 'string' ? parseReceiptKey(key) : key));
   const { text, keyid } = openEnvelope(keys, envelope);
-  const statement = statementRecord.parseText(text);
-  switch (statement.predicateType) {
-    case RECEIPT_TYPE: {
-      const { terminal, position } = statement.predicate;
-      assertSame(text, stateTerminal(terminal, position));
-      assertSound(terminal);
-      return { kind: 'receipt', keyid, receipt: statement.predicate };
-    }
-    case CHECKPOINT_TYPE:
-      assertSame(text, stateCheckpoint(statement.predicate));
-      return { kind: 'checkpoint', keyid, checkpoint: statement.predicate };
-    case SHADOW_TYPE: {
-      const { shadow, position } = statement.predicate;
-      assertSame(text, stateShadow(shadow, position));
-      return { kind: 'shadow', keyid, shadow, position };
-    }
-    case COMPLETION_TYPE: {
-      const { completion, position } = statement.predicate;
-      assertSame(text, stateCompletion(completion, position));
-      if (completion.state === 'completed')
-        return { kind: 'completion', keyid, completion, position };
-      throw new EffectMatchError('ERR_EM_RECORD_INVALID', 'receipt: the work has not completed');
-    }
-  }
-}
-
-function stateTerminal(terminal: Terminal, position: number): Statement {
-  const text = terminalRecord.text(terminal);
-  const digest = digestText(terminalRecord.domain, text);
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [{ name: terminal.occurrence, digest: { sha256: plainDigest(text) } }],
-    predicateType: RECEIPT_TYPE,
-    predicate: { version: 1, terminal, digest, lineage: terminal.lineage, position },
-  };
-}
-
-function stateCheckpoint(checkpoint: Checkpoint): Statement {
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [
-      {
-        name: checkpointName(checkpoint.throughSeq),
-        digest: { sha256: plainDigest(checkpointRecord.text(checkpoint)) },
-      },
-    ],
-    predicateType: CHECKPOINT_TYPE,
-    predicate: checkpoint,
-  };
-}
-
-function stateShadow(shadow: Shadow, position: number): Statement {
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [
-      { name: shadow.occurrence, digest: { sha256: plainDigest(shadowRecord.text(shadow)) } },
-    ],
-    predicateType: SHADOW_TYPE,
-    predicate: { shadow, position },
-  };
-}
-
-function stateCompletion(completion: Acknowledgement, position: number): Statement {
-  const sha256 = plainDigest(acknowledgementRecord.text(completion));
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [{ name: completion.occurrence, digest: { sha256 } }],
-    predicateType: COMPLETION_TYPE,
-    predicate: { completion, position },
-  };
-}
-
-/** Without a label, because that is what a tool that knows only in-toto computes. */
-function plainDigest(text: string): Digest {
-  return hash('sha256', text, 'hex') as Digest;
-}
-
-/**
- * Everything around the record follows from it, so the whole statement is made again and compared.
- */
-function assertSame(text: string, again: Statement): void {
-  if (statementRecord.text(again) === text) return;
-  throw new EffectMatchError(
-    'ERR_EM_RECORD_INVALID',
-    'statement: its subject, digest or lineage is not that of the record it carries',
-  );
-}
-
-function assertSound(terminal: Terminal): void {
-  const broken = findUnassured(terminal);
-  if (broken === undefined) return;
-  throw new EffectMatchError(
-    'ERR_EM_RECORD_INVALID',
-    `receipt: the terminal contradicts itself: ${broken}`,
-  );
+  return readStatement(text, keyid);
 }

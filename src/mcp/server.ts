@@ -14,15 +14,18 @@ import { type Agent, readAgents } from '../access/agents.ts';
 import { Callers } from '../access/callers.ts';
 import { TOOL_ANSWER_SCHEMA, type ToolAnswer } from '../agents/answer.ts';
 import { type AgentTool, agentTools } from '../agents/tools.ts';
-import { invariant } from '../errors.ts';
+import { EffectMatchError, invariant } from '../errors.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
+import type { Gateways, PassedTool } from './gateway.ts';
 
 /** What an MCP server for agents is made of. */
 export interface AgentServersOptions {
   readonly config: RuntimeConfig;
   readonly runtime: Runtime;
   readonly requests: Requests;
+  /** The upstream servers that agents reach through this one. */
+  readonly gateways?: Gateways;
   /** The run of every call: the same call in one run is one request. */
   readonly run: string;
   readonly version: string;
@@ -63,6 +66,7 @@ export function openAgentServers(options: AgentServersOptions): AgentServers {
 }
 
 interface Offer {
+  readonly passed: ReadonlyMap<string, PassedTool>;
   readonly tools: ReadonlyMap<string, AgentTool>;
   readonly listed: Tool[];
 }
@@ -75,17 +79,42 @@ function offerOf(options: AgentServersOptions, agent: Agent): Offer {
     const [sql, read] = [agent.sql.includes(name), agent.read.includes(name)];
     return [name, { sql, read, task: agent.tasks.includes(name) }] as const;
   });
-  const tools = agentTools({
-    ...{ requests, runtime, run, agent: agent.name },
+  const own = requests.forAgent(agent.name);
+  const upstreams = agent.upstreams.flatMap((name) => {
+    return options.gateways?.offer(name, agent.name, own, run) ?? [];
+  });
+  const taken = upstreams.flatMap((upstream) => upstream.taken);
+  const made = agentTools({
+    ...{ requests, runtime, run, agent: agent.name, taken },
     operations: Object.fromEntries(operations),
     adapters: Object.fromEntries(adapters),
     onFault: (error) => onFault(agent.name, error),
   });
+  const tools = [...made, ...upstreams.flatMap((upstream) => upstream.own)];
+  const passed = upstreams.flatMap((upstream) => upstream.passed);
   const listed = tools.map(({ name, description, inputSchema, annotations }) => {
     return { name, description, inputSchema, outputSchema: TOOL_ANSWER_SCHEMA, annotations };
-  });
-  const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  return { tools: byName, listed: listed as unknown as Tool[] };
+  }) as unknown as Tool[];
+  const all = [...listed, ...passed.map((tool) => withoutOutput(tool.listed))];
+  demandUnlike(agent.name, all);
+  return {
+    passed: new Map(passed.map((tool) => [tool.listed.name, tool])),
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    listed: all,
+  };
+}
+
+/** A refusal is not what the tool would answer, so no other form is promised. */
+function withoutOutput({ outputSchema: _, ...tool }: Tool): Tool {
+  return tool;
+}
+
+function demandUnlike(agent: string, tools: readonly Tool[]): void {
+  const names = tools.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  const what = `agent "${agent}" would have two tools with the name "${twice}"`;
+  throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `the configuration: ${what}`);
 }
 
 function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Server {
@@ -96,6 +125,8 @@ function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Se
   );
   server.setRequestHandler('tools/list', () => ({ tools: offer.listed }));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const passed = offer.passed.get(params.name);
+    if (passed !== undefined) return await pass(options, agent, passed, params.arguments, context);
     const tool = offer.tools.get(params.name);
     if (tool === undefined) throw unknownTool(params.name);
     const answer = await call(agent, tool, params.arguments ?? {}, context);
@@ -104,6 +135,21 @@ function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Se
     return (isAsking && sendToLink(server, context, answer)) || resultOf(answer);
   });
   return server;
+}
+
+/** Has an upstream server answer. What it says is passed on as it is. */
+async function pass(
+  { log }: AgentServersOptions,
+  agent: Agent,
+  tool: PassedTool,
+  input: object = {},
+  { http, mcpReq }: ServerContext,
+): Promise<CallToolResult> {
+  if (http === undefined && !agent.pace.take()) return resultOf(TOO_OFTEN);
+  const answer = await tool.call(input, mcpReq.signal);
+  const isOurs = 'status' in answer;
+  log(`${agent.name}: ${tool.listed.name}: ${isOurs ? (answer as ToolAnswer).status : 'passed'}`);
+  return isOurs ? resultOf(answer as ToolAnswer) : (answer as CallToolResult);
 }
 
 /** Over HTTP every message is counted before it is read. */

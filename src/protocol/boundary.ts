@@ -44,6 +44,8 @@ export interface Remedy {
   readonly object: string;
   /** Why the execution gets there. */
   readonly why: string;
+  /** What keeps the object as it is and still closes the outlet, if there is such a way. */
+  readonly keep?: string;
   /** Statements that close it, in order; after them a survey no longer finds it. */
   readonly fix: readonly string[];
   /** Whose rights the statements need. */

@@ -52,7 +52,13 @@ export type ChannelReport =
    * Targets that may have been written. Every record's target is among them, and all of them are
    * registered.
    */
-  | { readonly channel: string; readonly kind: 'touched'; readonly targets: readonly string[] }
+  | {
+      readonly channel: string;
+      readonly kind: 'touched';
+      readonly targets: readonly string[];
+      /** How an operation gets to a target that it does not name, for people. */
+      readonly routes?: ReadonlyMap<string, string>;
+    }
   /** Gross writes per target and operation from a second witness; must equal the records'. */
   | { readonly channel: string; readonly kind: 'counts'; readonly counts: readonly TargetCount[] }
   /**
@@ -214,7 +220,8 @@ function findDisagreements(
             `${nameOf(channel)} did not see ${quote(target)} touched, but there are records of it.`,
         ),
         ...unknown.map(
-          (target) => `${nameOf(channel)} saw ${quote(target)} touched, which is not registered.`,
+          (target) =>
+            `${nameOf(channel)} saw ${quote(target)} touched, which is not registered${describeRoute(report.routes?.get(target))}.`,
         ),
       ];
     }
@@ -329,4 +336,8 @@ function boundGaps(gaps: readonly string[]): readonly string[] {
 function shorten(gap: string): string {
   if (gap.length <= GAP_CHARACTERS_MAX) return gap;
   return `${gap.slice(0, GAP_CHARACTERS_MAX - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+function describeRoute(by: string | undefined): string {
+  return by === undefined ? '' : `; it is written through ${by}`;
 }

@@ -34,8 +34,8 @@ interface Pass {
 export type Schema<T> = (value: unknown, pass: Pass, depth: number) => T | undefined;
 
 /** What a schema accepts, in the words of JSON Schema. Checks that it has no words for are left out. */
-export type JsonSchema = { readonly [keyword: string]: unknown };
-type Describe = (inner: (schema: Schema<unknown>) => JsonSchema) => JsonSchema;
+export type SchemaDocument = { readonly [keyword: string]: unknown };
+type Describe = (inner: (schema: Schema<unknown>) => SchemaDocument) => SchemaDocument;
 const descriptions = new WeakMap<Schema<unknown>, Describe>();
 
 function describe<T>(schema: Schema<T>, description: Describe): Schema<T> {
@@ -47,8 +47,8 @@ function describe<T>(schema: Schema<T>, description: Describe): Schema<T> {
 export function jsonSchemaOf(
   schema: Schema<unknown>,
   refOf: (schema: Schema<unknown>) => string | undefined = () => undefined,
-): JsonSchema {
-  const inner = (part: Schema<unknown>): JsonSchema => {
+): SchemaDocument {
+  const inner = (part: Schema<unknown>): SchemaDocument => {
     const ref = refOf(part);
     return ref === undefined ? jsonSchemaOf(part, refOf) : { $ref: ref };
   };
@@ -382,7 +382,7 @@ export function checked<T>(
   return describe(stricter, (inner) => inner(schema));
 }
 
-function bounds(what: 'Items' | 'Length', min: number, max: number): JsonSchema {
+function bounds(what: 'Items' | 'Length', min: number, max: number): SchemaDocument {
   return { [`min${what}`]: min, ...(Number.isFinite(max) && { [`max${what}`]: max }) };
 }
 

@@ -14,7 +14,7 @@ const CATCH_UP_MS = 30_000;
 const CATCH_UP_POLL_MS = 20;
 
 /** Who listens, to what. */
-export interface Listener {
+export interface EventReader {
   /** Whose connections are counted together, and how many there may be; any number unless said. */
   readonly name: string;
   readonly most?: number;
@@ -45,7 +45,7 @@ export class EventStream {
   }
 
   /** An answer that stays open; undefined if there are too many already. */
-  open(listener: Listener): Response | undefined {
+  open(listener: EventReader): Response | undefined {
     const { name, signal, most = MAX_LISTENERS } = listener;
     const named = this.#names.get(name) ?? 0;
     if (this.#open >= MAX_LISTENERS || named >= most) return undefined;
@@ -90,7 +90,7 @@ export class EventStream {
   }
 
   /** Sends what concerns a listener and what it has not had yet. */
-  #tellFor({ wants, write, after = 0 }: Listener, send: (text: string) => void): Tell {
+  #tellFor({ wants, write, after = 0 }: EventReader, send: (text: string) => void): Tell {
     let last = after;
     return (event) => {
       if (event.seq <= last) return;
@@ -101,7 +101,7 @@ export class EventStream {
 
   /** Catches up with the others, then listens with them: nothing is left out in between. */
   async #join(
-    { after }: Listener,
+    { after }: EventReader,
     tell: Tell,
     { isOpen, isBehind }: { isOpen: () => boolean; isBehind: () => boolean },
   ): Promise<void> {
@@ -132,12 +132,24 @@ export class EventStream {
     const { signal } = this.#stopping;
     this.#started = this.#read(() => {});
     await this.#started;
+    // What this process does is told at once; what others do, at the next look.
+    let wake = () => {};
+    let isDue = false;
+    const unwatch = this.#requests.watch(() => {
+      isDue = true;
+      wake();
+    });
     while (!signal.aborted) {
-      await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+      const waking = new AbortController();
+      wake = () => waking.abort();
+      const either = AbortSignal.any([signal, waking.signal]);
+      if (!isDue) await sleep(POLL_MS, undefined, { signal: either }).catch(() => {});
+      isDue = false;
       await this.#read((event) => {
         for (const tell of this.#listeners) tell(event);
       });
     }
+    unwatch();
   }
 
   /** Reads on from where it was; the next round tries again if the store cannot be read. */

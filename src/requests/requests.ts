@@ -27,6 +27,7 @@ import {
   type RequestQuery,
   type RequestState,
   type RunMode,
+  type WantedChange,
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
 import type { RequestStore, StoredRequest, TokenStore } from './store.ts';
@@ -73,7 +74,7 @@ export interface RequestsOptions {
 
 /** What an agent may do: only with its own requests. */
 export interface AgentRequests {
-  ask(ask: Omit<Ask, 'by'>): Promise<ApprovalRequest>;
+  ask(ask: WantedChange & Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   /** Ends a draft and asks for what it recorded. */
   submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
@@ -153,13 +154,16 @@ export class Requests implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #lifetimeMs: number;
   readonly #executing = new Map<string, Promise<StoredRequest>>();
+  readonly #watching = new Set<() => void>();
   readonly #stopping = new AbortController();
   #working: Promise<unknown> | undefined;
 
   constructor(options: RequestsOptions, store: RequestStore) {
     const { runtime, operations = {}, clock = systemClock, expiresIn = '24h' } = options;
     this.#options = options;
-    this.#store = store;
+    this.#store = announced(store, () => {
+      for (const tell of this.#watching) tell();
+    });
     this.#proposer = { runtime, operations };
     this.#clock = clock;
     this.#lifetimeMs = parseDuration(expiresIn, MAX_DAYS_MS);
@@ -488,6 +492,15 @@ export class Requests implements AsyncDisposable {
     return this.#store.events(afterSeq, Math.min(limit, MAX_PAGE));
   }
 
+  /**
+   * Calls back whenever this process may have added an event; returns how to stop that. Other
+   * processes add events too, so callers also look from time to time.
+   */
+  watch(tell: () => void): () => void {
+    this.#watching.add(tell);
+    return () => void this.#watching.delete(tell);
+  }
+
   /** Tries at delivering events to webhooks after this one, oldest first. */
   async deliveries(after = 0, limit = PAGE): Promise<readonly WebhookDelivery[]> {
     const logged = await this.#store.deliveries(after, Math.min(limit, MAX_PAGE));
@@ -695,6 +708,23 @@ export class Requests implements AsyncDisposable {
   #linkTo(id: string): string | undefined {
     return this.#options.link?.replace('{id}', id);
   }
+}
+
+const ADDS_EVENTS: readonly string[] = ['insert', 'change', 'renew'];
+
+/** The store, which tells of every call that may have added an event. */
+function announced(store: RequestStore, tell: () => void): RequestStore {
+  return new Proxy(store, {
+    get(target, name: keyof RequestStore) {
+      const method = target[name].bind(target) as (...values: unknown[]) => Promise<unknown>;
+      if (!ADDS_EVENTS.includes(name)) return method;
+      return async (...values: unknown[]) => {
+        const result = await method(...values);
+        tell();
+        return result;
+      };
+    },
+  });
 }
 
 /** A person is not asked to approve that nothing happens. */

@@ -76,7 +76,7 @@ export interface Delivery {
   readonly attempt: number;
   readonly atMs: number;
   readonly delivered: boolean;
-  /** What the receiver answered, or why there is no answer; never its words. */
+  /** What the receiver answered, or why it did not; never its words. */
   readonly result: string;
 }
 

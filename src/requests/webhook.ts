@@ -94,7 +94,7 @@ function bodyFor(webhook: Webhook, event: RequestEvent, link: string | undefined
   if (webhook.format !== 'slack') return JSON.stringify({ ...event, link });
   const { by, state, operation, adapter } = event;
   const what = `${escapeSlack(by)}: ${escapeSlack(operation ?? adapter)} is ${state}`;
-  // A link and never a button: whoever can press one in a chat is not who may approve.
+  // A link and never a button: pressing one in a chat does not prove who pressed it.
   return JSON.stringify({ text: link === undefined ? what : `${what} <${link}|open>` });
 }
 

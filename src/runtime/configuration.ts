@@ -21,6 +21,7 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   requests: true,
   workflows: true,
   agents: true,
+  upstreams: true,
   console: true,
   telemetry: true,
   recoverAtStart: true,

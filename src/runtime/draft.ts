@@ -9,7 +9,7 @@ import { certifyRehearsal, type PlanRequest, promotableNamed, rehearse } from '.
 import { demandSettable } from './settings.ts';
 
 /** What a draft may bring. */
-export interface DraftOptions extends TaskLimits {
+export interface DraftTaskOptions extends TaskLimits {
   /** Settings of the session that the calls run in; they become part of the proposal. */
   readonly set?: SessionSettings;
 }
@@ -49,7 +49,7 @@ export interface Draft extends AsyncDisposable {
 export async function openDraft(
   deployment: Deployment,
   name: string,
-  options: DraftOptions = {},
+  options: DraftTaskOptions = {},
 ): Promise<Draft> {
   const { set: settings = {} } = options;
   const admitted = promotableNamed(deployment, name);
@@ -75,7 +75,7 @@ interface DraftParts {
   readonly admitted: AdmittedPromotable;
   readonly calls: Calls;
   readonly stage: TaskStage;
-  readonly options: DraftOptions;
+  readonly options: DraftTaskOptions;
 }
 
 class RecordedDraft implements Draft, OpenTask {

@@ -1,4 +1,4 @@
-import type { AgentConfig } from '../access/configuration.ts';
+import type { AgentConfig, UpstreamConfig } from '../access/configuration.ts';
 import type { ConsoleConfig } from '../console/configuration.ts';
 import type { AdapterFactory, QueryRows } from '../contract/adapter.ts';
 import { type Clock, type IdSource, systemClock } from '../contract/clock.ts';
@@ -41,7 +41,7 @@ import {
   openContinuations,
 } from './continuation.ts';
 import { type Admitted, adapterNamed, type Deployment, provingContext } from './deployment.ts';
-import { type Draft, type DraftOptions, openDraft } from './draft.ts';
+import { type Draft, type DraftTaskOptions, openDraft } from './draft.ts';
 import { type Ensured, type EnsureOptions, ensure } from './ensure.ts';
 import { type ExecuteOptions, execute } from './execute.ts';
 import { openLeases } from './lease.ts';
@@ -101,6 +101,8 @@ export interface RuntimeConfig {
   readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
+  /** Other MCP servers that agents reach through `effectmatch mcp`, with what each tool does. */
+  readonly upstreams?: Readonly<Record<string, UpstreamConfig>>;
   /**
    * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
    * nowhere unless said.
@@ -180,7 +182,7 @@ export interface Runtime extends AsyncDisposable {
    * Opens a draft, for work that has no approval yet: calls run on a candidate that can only be
    * discarded, and are recorded. `submit` rehearses the recorded calls and proposes what they show.
    */
-  draft(adapter: string, options?: DraftOptions): Promise<Draft>;
+  draft(adapter: string, options?: DraftTaskOptions): Promise<Draft>;
   /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
    * nothing is in the way. Records and spends nothing. Without an action it is about a task.

@@ -23,7 +23,7 @@ export interface Task extends AsyncDisposable {
   readonly expiresAt: string;
   /**
    * Runs one action on the candidate and returns its rows. An action that fails changes nothing,
-   * and the task goes on. Calls run one after another. Reads see what earlier calls wrote.
+   * and the task continues. Calls run one after another. Reads see what earlier calls wrote.
    */
   call(action: unknown): Promise<CallAnswer>;
   /** Compares the whole result with the approval, and makes it durable only if they are equal. */

@@ -60,13 +60,13 @@ export async function driveRun(
     if (running.size === 0) break;
     await Promise.race(running.values());
   }
-  if (faults.length > 0) throw faults[0];
+  if (faults.length > 0 && signal?.aborted !== true) throw faults[0];
   const last = await readRun(parts, record);
   if (isFinal(last)) await parts.records.close(run, record.revision);
   return last;
 }
 
-/** Whether nothing can change any more: not even recovery or an operator's decision would. */
+/** Whether this is final: not even recovery or an operator's decision would. */
 function isFinal(view: RunView): boolean {
   const status = statusOf(view);
   if (status === 'running' || status === 'waiting') return false;
@@ -155,8 +155,7 @@ async function licensed(
   const isFit =
     license !== undefined &&
     proposed !== undefined &&
-    license.license.task === taskOf(record, id) &&
-    license.license.planRevision === record.revision &&
+    proposed.proposal.draft.task === taskOf(record, id) &&
     findUnfit(proposed.proposal, license) === undefined;
   if (!isFit)
     throw new EffectMatchError(

@@ -145,6 +145,12 @@ export class Workflows implements AsyncDisposable {
     const known = await this.#newest(id);
     const workflow = workflows[known.workflow];
     if (workflow === undefined) throw notConfigured(known.workflow);
+    const cancelled = await records.cancellation(id);
+    if (cancelled !== undefined)
+      throw new EffectMatchError(
+        'ERR_EM_WORKFLOW_BLOCKED',
+        `run "${id}" was cancelled by ${cancelled.by}; start another one`,
+      );
     const given = input === undefined ? known.input : plainInput(input);
     const revision = known.revision + 1;
     const record = this.#record(workflow, id, revision, given);
@@ -385,9 +391,8 @@ function checkSchedule(
 }
 
 function plainInput(input: unknown): Value {
-  const copy = copyValue(input as Value);
-  canonical(copy);
-  return copy;
+  canonical(input as Value);
+  return copyValue(input as Value);
 }
 
 /** Two plans, or two inputs, under one id are two different things. */

@@ -3,7 +3,7 @@
 // `effectmatch serve` as a real process, on SQLite and on PostgreSQL.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -44,8 +44,8 @@ describe('the quick start over HTTP', { skip, concurrency: 2 }, () => {
         const all = ['--no-warnings', driver, server.origin, agent, operator, ...words];
         return (await run(process.execPath, all)).stdout;
       };
-      writeFileSync(site.at('proposal.json'), await drive('ask'));
-      const [proposal, license] = [site.at('proposal.json'), site.at('license.json')];
+      writeFileSync(site.at('client.proposal.json'), await drive('ask'));
+      const [proposal, license] = [site.at('client.proposal.json'), site.at('client.license.json')];
       await site.command(
         'approve',
         proposal,
@@ -59,9 +59,31 @@ describe('the quick start over HTTP', { skip, concurrency: 2 }, () => {
       const answer = JSON.parse(await drive('answer', license));
       assert.deepEqual(answer, ['committed', 'committed', 'ERR_EM_REQUEST_CLOSED']);
       assert.deepEqual(await site.paid(), [4711, 4712]);
+      const shown = await runPage(site.folder, {
+        URL: server.origin,
+        AGENT: agent,
+        OPERATOR: operator,
+      });
+      assert.match(shown, /"state":"committed"$/m);
+      assert.deepEqual(await site.paid(), [4711, 4712, 4713]);
     });
   }
 });
+
+/** Runs the commands that docs/api.md shows, with the command line of this folder. */
+async function runPage(cwd: string, env: Readonly<Record<string, string>>): Promise<string> {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/api.md'), 'utf8');
+  const note = '<!-- not run: test/api/quick-start.test.ts runs it against a server -->\n```sh\n';
+  const blocks = page
+    .split(note)
+    .slice(1)
+    .map((rest) => rest.split('```')[0] ?? '');
+  assert.equal(blocks.length, 3);
+  const command = `npx() { shift; ${process.execPath} --no-warnings ${MAIN} "$@"; }`;
+  const script = ['set -eu', command, ...blocks].join('\n');
+  const { stdout } = await run('bash', ['-c', script], { cwd, env: { ...process.env, ...env } });
+  return stdout;
+}
 
 let generating: Promise<string> | undefined;
 

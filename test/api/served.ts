@@ -103,12 +103,16 @@ async function openServer() {
 /** Starts the server and returns where it listens. */
 export async function startServing(folder: string, ...words: string[]) {
   const started = startCommand(['serve', '--port', '0', '--json', ...words], { cwd: folder });
-  let printed = '';
+  let [printed, complained] = ['', ''];
+  started.child.stderr.setEncoding('utf8').on('data', (text) => {
+    complained += text;
+  });
   started.child.stdout.setEncoding('utf8');
   for await (const chunk of started.child.stdout.iterator({ destroyOnReturn: false })) {
     printed += chunk;
     if (printed.includes('}\n')) break;
   }
+  if (printed === '') throw new Error(`the server does not start: ${complained}`);
   type Printed = { readonly origin: string; readonly link: string; readonly listening: string };
   const said = JSON.parse(printed) as Printed;
   const { origin } = said;

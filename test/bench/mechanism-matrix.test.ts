@@ -17,7 +17,7 @@ function scenarioNamed(name: string): Scenario {
   return found;
 }
 
-test('all 48 cells end as the paper says, and our recovery settles the interrupted payment', async () => {
+test('all 66 cells end as they must, 48 of them as the paper says, and our recovery settles the interrupted payment', async () => {
   const said: string[] = [];
   const cells = await mechanismMatrixStudy.run({
     quick: true,
@@ -28,7 +28,7 @@ test('all 48 cells end as the paper says, and our recovery settles the interrupt
     [],
     said.filter((line) => line.startsWith('NOT')).join('\n'),
   );
-  assert.equal(cells.length, 8 * 6 + 1);
+  assert.equal(cells.length, 11 * 6 + 1);
 });
 
 test('without one of its mechanisms EffectMatch ends in another cell', async () => {
@@ -39,6 +39,13 @@ test('without one of its mechanisms EffectMatch ends in another cell', async () 
   assert.equal(
     await run('wrong-source target', { verifyLicense: () => true }),
     'accept local match',
+  );
+  const rehearsed = scenarioNamed('wrong source, rehearsed');
+  const designated = { ...rehearsed, foreign: 'designated' } as const;
+  assert.equal(
+    (await runOnce(site, designated, EFFECTMATCH)).label,
+    'accept local match',
+    'nothing but the designation is refused',
   );
   const still = { ...scenarioNamed('stale selector'), drift: '' };
   assert.equal(

@@ -13,7 +13,9 @@ import { findData } from '../../bench/data/folder.ts';
 import { MCPMARK_FILES, TASK_NAMES } from '../../bench/data/mcpmark.ts';
 import { applyPatch } from '../../bench/data/patch.ts';
 import { loadStateTasks, STATE_FILES, type StateTask } from '../../bench/data/state-bench.ts';
+import { NATIVE_FILES } from '../../bench/data/state-native.ts';
 import { RawRecords } from '../../bench/raw.ts';
+import { recompute } from '../../bench/recompute.ts';
 import {
   findForbidden,
   loadParser,
@@ -46,7 +48,7 @@ const folder = data instanceof NotRun ? '' : data;
 
 function whereData(): string | NotRun {
   try {
-    return findData(undefined, [...STATE_FILES, ...MCPMARK_FILES]);
+    return findData(undefined, [...STATE_FILES, ...NATIVE_FILES, ...MCPMARK_FILES]);
   } catch (error) {
     if (error instanceof NotRun) return error;
     throw error;
@@ -315,4 +317,19 @@ test('every condition ends as the paper says, and without comparison wrong resul
     Number(figureOf('(c) no comparison: omit, wrong commit')) > 0,
     'the ablation changes the figures',
   );
+  const own = '(b) own tools, direct: extra field, wrong commit';
+  assert.equal(figureOf(own), 3, 'with our own tools too');
+
+  const file = join(results, 'raw', 'public-outcomes-quick.jsonl');
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  const kept = lines.map((line) => JSON.parse(line)).filter(({ states }) => states !== undefined);
+  const again = recompute(kept);
+  assert.ok(again.size >= 30, `${again.size} figures`);
+  for (const [name, value] of again) assert.equal(value, figureOf(name), name);
+  const altered = kept.map((one) =>
+    one.condition === 'EffectMatch' && one.variant === 'clean'
+      ? { ...one, states: { ...one.states, durable: 'something else' } }
+      : one,
+  );
+  assert.equal(recompute(altered).get('(c) EffectMatch: clean, right state'), 0);
 });

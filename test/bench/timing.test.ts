@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compareStudy } from '../../bench/studies/compare.ts';
 import { coreCostStudy } from '../../bench/studies/core-cost.ts';
+import { serverStudy } from '../../bench/studies/server.ts';
 import { sqliteCostStudy } from '../../bench/studies/sqlite-cost.ts';
 
-for (const study of [compareStudy, coreCostStudy, sqliteCostStudy]) {
+for (const study of [compareStudy, coreCostStudy, sqliteCostStudy, serverStudy]) {
   test(`${study.name} measures what it says, against a target`, async () => {
     const cells = await study.run({ quick: true, progress: () => {} });
     assert.ok(cells.every(({ value }) => Number.isFinite(value)));

@@ -25,6 +25,7 @@ const VERBS = [
   'decline',
   'renew',
   'wait',
+  'workflow',
   'serve',
   'token',
   'mcp',

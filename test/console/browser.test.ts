@@ -49,7 +49,7 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
   test('a proposal is downloaded, signed with the command line, sent back, and committed', async () => {
     assert.equal(await page.locator('.list li').count(), 3);
     await page.getByText('"350.00"').click();
-    await page.getByText('Sign with the command line').click();
+    await page.getByText('Sign with a key file').click();
     const downloading = page.waitForEvent('download');
     await page.getByRole('link', { name: 'Download the proposal' }).click();
     const proposal = join(dirname(served.key), 'proposal.json');

@@ -2,6 +2,7 @@
 // of its own, and cannot approve. Method: its handler on a real host, asked as a browser would ask.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { pay } from '../requests/office.ts';
 import { openConsole, Visitor } from './visitor.ts';
@@ -107,6 +108,26 @@ test('without a session nothing is shown, and a link opens one session only', as
   const cookie = (await new Visitor(app).enter()).headers.get('set-cookie') ?? '';
   assert.match(cookie, /HttpOnly/);
   assert.match(cookie, /SameSite=Strict/);
+});
+
+test('over https the cookie belongs to this host alone and is never sent in the clear', async () => {
+  await using site = await openConsole();
+  const { runtime, requests } = site;
+  const origin = 'https://approve.example.com';
+  const parts = { runtime, requests, adapters: [], issuers: {}, user: 'carol' };
+  await using app = createConsole({ ...parts, origin });
+  const headers = { host: 'approve.example.com' };
+  const entered = await app.fetch(new Request(app.createLink(), { headers }));
+  const cookie = entered.headers.get('set-cookie') ?? '';
+  assert.match(
+    cookie,
+    /^__Host-effectmatch=[^;]{40,}; Path=\/; HttpOnly; Secure; SameSite=Strict$/,
+  );
+  const own = { ...headers, cookie: cookie.split(';')[0] ?? '' };
+  assert.equal((await app.fetch(new Request(`${origin}/`, { headers: own }))).status, 200);
+  const renamed = own.cookie.replace('__Host-effectmatch', 'effectmatch_session');
+  const other = new Request(`${origin}/`, { headers: { ...headers, cookie: renamed } });
+  assert.equal((await app.fetch(other)).status, 401);
 });
 
 test('a session ends after twelve hours', async () => {
@@ -250,4 +271,43 @@ test('operators see what is open, what was released and the boundary', async () 
   assert.match(page, /Every claim has its verdict/);
   assert.match(page, /books <span class="badge good">closed<\/span>/);
   assert.match(await visitor.read('/history'), /Nothing was executed yet/);
+});
+
+test('what was approved and what was observed stand in one view, and recovery can be started', async () => {
+  await using site = await openConsole();
+  const { requests, office, app } = site;
+  office.db.exec(`create trigger fee after insert on payment when new.payee = 'hidden'
+    begin insert into payment (payee, amount) values ('fee', 1); end`);
+  const action = { sql: "insert into payment (id, payee, amount) values (900, 'hidden', 5)" };
+  const effects = [
+    { op: 'insert', target: 'payment', after: { id: 900, payee: 'hidden', amount: 5 } },
+  ] as const;
+  const { insert } = await import('../../src/index.ts');
+  const manifest = {
+    adapter: 'books',
+    effects: effects.map(({ after }) => insert('payment', after)),
+  };
+  const asked = await requests.ask({ by: 'agent', run: 'run', manifest, action });
+  const license = office.alice.sign(asked.proposal, { expiresIn: '10m' });
+  await requests.answer(asked.id, license);
+  const { state, occurrence } = await requests.execute(asked.id);
+  assert.equal(state, 'rejected');
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  const page = await visitor.read(`/history/${occurrence}`);
+  assert.match(page, /Approved and observed/);
+  assert.match(
+    page,
+    /<b>1<\/b> extra · <b>0<\/b> missing · <b>0<\/b> altered · <b>1<\/b> as approved/,
+  );
+  assert.match(page, /not approved/);
+  assert.match(await visitor.read('/history'), /aria-label="verdicts per hour, up to 1"/);
+  await site.runtime.shadow(
+    { adapter: 'books', task: 'shadow', planRevision: 1 },
+    { sql: "insert into payment (payee, amount) values ('x', 1)" },
+  );
+  assert.match(await visitor.read('/operations'), /Of 1 shadowed changes 0 would have committed/);
+  const recovered = await visitor.post('/operations/recover', {});
+  assert.equal(recovered.status, 303);
+  assert.match(await visitor.read('/operations'), /0 settled, 0 still running, 0 need a person/);
 });

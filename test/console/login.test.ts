@@ -230,6 +230,23 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     for (const one of [browser, second]) assert.equal((await one.get('/')).status, 302);
   });
 
+  test('what a stranger sends to the sign-in is bounded, and only its own page may send it', async () => {
+    await using app = open();
+    const post = (body: URLSearchParams, origin: string) =>
+      app.fetch(
+        new Request(`${ORIGIN}/login/passkey`, {
+          ...{ method: 'POST', body, headers: { host: '127.0.0.1:8080', origin } },
+        }),
+      );
+    const large = new URLSearchParams({ word: 'x'.repeat(100_000) });
+    assert.equal((await post(large, ORIGIN)).status, 413);
+    const form = new URLSearchParams({ word: 'x', assertion: 'passkey.AA.AA.AA' });
+    assert.equal((await post(form, 'https://evil.example')).status, 403);
+    assert.equal((await post(form, ORIGIN)).status, 403);
+    const signer = new Request(`${ORIGIN}/login`, { headers: { host: 'evil.example' } });
+    assert.equal((await app.fetch(signer)).status, 421);
+  });
+
   test('nothing leads away from the console', async () => {
     await using app = open();
     for (const to of [
@@ -274,7 +291,7 @@ interface Wrong {
   readonly signer?: (data: Buffer) => Buffer;
 }
 
-test('tokens of another key, algorithm, client, provider, sign-in or time do not count', async () => {
+test('tokens of another key, algorithm, client, provider, sign-in or time do not count', async (t) => {
   using office = openOffice();
   await using host = await office.start();
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -310,6 +327,10 @@ test('tokens of another key, algorithm, client, provider, sign-in or time do not
     response.end(JSON.stringify(documents[request.url ?? '']?.() ?? {}));
   });
   origin = found;
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   const { runtime, requests } = host;
   const login = { people: { 'alice@example.com': {} }, oidc: { issuer: origin, clientId: 'em' } };
   const parts = { runtime, requests, adapters: [], origin: ORIGIN, user: 'local', issuers: {} };
@@ -347,6 +368,4 @@ test('tokens of another key, algorithm, client, provider, sign-in or time do not
   const asked = new URL(begun.headers.get('location') ?? '').searchParams;
   const query = { code: 'c', state: asked.get('state') ?? '', iss: 'https://evil.example' };
   assert.equal((await mixed.get(`/login/callback?${new URLSearchParams(query)}`)).status, 403);
-  server.close();
-  server.closeAllConnections();
 });

@@ -149,6 +149,21 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     await page.unroute('**/events');
   });
 
+  test('a passkey that was taken out of the configuration signs nothing any longer', async () => {
+    await site.start({ [passkey]: 'bob' }, { key: passkey });
+    await site.enter(page);
+    const id = await open('wayne');
+    const license = await signedOnPage('required');
+    await site.start({});
+    await assert.rejects(site.host.requests.answer(id, license), {
+      code: 'ERR_EM_LICENSE_REFUSED',
+      message: /signature-invalid/,
+    });
+    await site.enter(page);
+    await page.goto(`${site.origin}/requests/${id}`);
+    assert.equal(await page.getByRole('button', { name: /Read and sign/ }).count(), 0);
+  });
+
   test('a person signs in with a passkey of their own, once per page, and signs out everywhere', async () => {
     const login = await browser.newContext();
     const visitor = await login.newPage();

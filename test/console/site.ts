@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Page } from 'playwright-core';
 import { type ConsoleApp, type ConsoleOptions, createConsole } from '../../src/console/app.ts';
+import type { RequestsOptions } from '../../src/requests/index.ts';
 import { openOffice } from '../requests/office.ts';
 
 /** Bundles the script that signs, as the build does. */
@@ -21,6 +22,8 @@ type Limits = Parameters<Office['start']>[1];
 export class Site implements AsyncDisposable {
   readonly office: Office = openOffice();
   readonly origin: string;
+  /** Operations of the hosts that are started from now on. */
+  operations: RequestsOptions['operations'];
   host!: Awaited<ReturnType<Office['start']>>;
   app!: ConsoleApp;
   readonly #server: ReturnType<typeof createAdaptorServer>;
@@ -47,7 +50,8 @@ export class Site implements AsyncDisposable {
     more: Partial<ConsoleOptions> = {},
   ): Promise<void> {
     await this.stop();
-    this.host = await this.office.start({}, limits);
+    const { operations } = this;
+    this.host = await this.office.start(operations ? { operations } : {}, limits);
     this.host.requests.start();
     const { runtime, requests } = this.host;
     const { origin } = this;

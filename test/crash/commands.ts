@@ -32,6 +32,8 @@ export interface Arming {
   readonly step: Step;
   readonly signal: 'SIGKILL' | 'SIGSTOP';
   readonly log: string;
+  /** How often the step is passed before that; never unless said. */
+  readonly passes?: number;
 }
 
 /** What became of a request for release. */
@@ -47,6 +49,8 @@ export interface Commands {
     readonly asks: { readonly operation: Operation };
     readonly answers: Terminal;
   };
+  /** The same in a task of three calls: one that fails, the action, one that fails. */
+  readonly task: { readonly asks: { readonly operation: Operation }; readonly answers: Terminal };
   readonly ensure: {
     readonly asks: { readonly operation: Operation };
     readonly answers: Ensured;

@@ -54,7 +54,7 @@ async function ensureAfterDeath(template: Template, step: Step): Promise<void> {
   await using scene = new Scene(pool, installation);
   const operation = installation.operationOf('append');
   const site = { ...installation.site, leaseMs: LEASE_MS };
-  assert.ok(await scene.dieAt(step, 'ensure', { operation }, site), `nobody died at ${step}`);
+  assert.ok(await scene.dieAt(step, 'ensure', { operation }, { site }), `nobody died at ${step}`);
   const callers = await Promise.all(
     Array.from({ length: CALLERS }, () => scene.fresh({ site: installation.site })),
   );

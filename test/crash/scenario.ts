@@ -13,6 +13,10 @@ import { type CaseResult, claimedTasks, Scene } from './scene.ts';
 export interface KillPlan {
   readonly kind: OperationKind;
   readonly execute: Step | undefined;
+  /** How it is executed; in one action unless said. */
+  readonly by?: 'execute' | 'task';
+  /** How often that step is passed before. */
+  readonly passes?: number;
   readonly recover: readonly Step[];
   readonly release: readonly Step[];
 }
@@ -29,7 +33,10 @@ export async function runKillCase(
   await using scene = new Scene(pool, installation);
   const operation = installation.operationOf(plan.kind);
   if (plan.execute === undefined) await scene.execute(operation);
-  else await scene.dieAt(plan.execute, 'execute', { operation });
+  else {
+    const { execute, by = 'execute', passes = 0 } = plan;
+    await scene.dieAt(execute, by, { operation }, { passes });
+  }
   for (const step of plan.recover) await scene.dieAt(step, 'recover', {});
   await scene.recoverTwice();
   await scene.compare({ stage: 'settled' });

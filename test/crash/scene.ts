@@ -64,11 +64,11 @@ export class Scene implements AsyncDisposable {
     step: Step,
     name: Name,
     asks: Commands[Name]['asks'],
-    site: Site = this.installation.site,
+    { site = this.installation.site, passes = 0 }: { site?: Site; passes?: number } = {},
   ): Promise<boolean> {
     const { deaths } = this.installation;
     const child = await this.fresh({ toDie: true, site });
-    await child.ask('arm', { arming: { step, signal: 'SIGKILL', log: deaths } });
+    await child.ask('arm', { arming: { step, signal: 'SIGKILL', log: deaths, passes } });
     const before = readLines(deaths).length;
     const died = this.buried(await child.call(name, asks));
     const logged = readLines(deaths).slice(before).join();

@@ -24,7 +24,11 @@ const passed = new Set<Step>();
 function reached(step: Step): void {
   passed.add(step);
   if (armed?.step !== step) return;
-  const { signal, log } = armed;
+  const { signal, log, passes = 0 } = armed;
+  if (passes > 0) {
+    armed = { ...armed, passes: passes - 1 };
+    return;
+  }
   armed = undefined;
   appendFileSync(log, `${step}\n`);
   process.kill(process.pid, signal);
@@ -93,6 +97,21 @@ async function stream(
   return operations.length;
 }
 
+/** Statements and calls that every backend understands, and that fail there. */
+const FAILING = [
+  { sql: 'insert into nowhere values (1)' },
+  { operations: [{ remove: { path: 'nowhere' } }] },
+  { calls: [{ tool: 'nowhere' }] },
+];
+
+function runTask({ license, action }: Operation) {
+  return current().task(license, async (task) => {
+    for (const failing of FAILING) await task.call(failing);
+    await task.call(action);
+    for (const failing of FAILING) await task.call(failing);
+  });
+}
+
 async function answer(request: Request): Promise<unknown> {
   switch (request.name) {
     case 'open':
@@ -102,6 +121,8 @@ async function answer(request: Request): Promise<unknown> {
       return null;
     case 'execute':
       return current().execute(request.operation.license, request.operation.action);
+    case 'task':
+      return runTask(request.operation);
     case 'ensure':
       return current().ensure(request.operation.license, request.operation.action);
     case 'stream':

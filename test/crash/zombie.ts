@@ -14,6 +14,8 @@ export interface ZombiePlan {
   readonly kind: OperationKind;
   readonly stop: Step;
   readonly order: 'recover-first' | 'wake-together';
+  /** How it is executed; in one action unless said. */
+  readonly by?: 'execute' | 'task';
 }
 
 /**
@@ -28,7 +30,7 @@ export async function runExecutionZombie(
   await using scene = new Scene(pool, installation);
   const operation = installation.operationOf(plan.kind);
   const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
-  const running = await stopAt(scene, zombie, plan.stop, 'execute', { operation });
+  const running = await stopAt(scene, zombie, plan.stop, plan.by ?? 'execute', { operation });
   const told = await recoverAround(scene, plan, zombie, other);
   const woken = expectAnswer(scene, await running.answer);
   if (woken !== undefined && told !== undefined && told !== `${woken.kind} by ${woken.execution}`) {

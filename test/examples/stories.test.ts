@@ -15,8 +15,8 @@ import { sharedServer } from '../postgres/server.ts';
 import { type Run, Site } from './command.ts';
 
 const EXAMPLES = [
-  ...['agents', 'config-files', 'invoice-postgres', 'payment-http', 'refund-agent', 'side-by-side'],
-  'stock-mariadb',
+  ...['agents', 'config-files', 'invoice-postgres', 'month-end', 'payment-http', 'refund-agent'],
+  ...['side-by-side', 'stock-mariadb'],
 ];
 
 function assertDone({ code, said, complained }: Run): string {
@@ -25,6 +25,27 @@ function assertDone({ code, said, complained }: Run): string {
 }
 
 describe('what an example leaves is what it tells', { concurrency: 2 }, () => {
+  test('month-end: every invoice is paid once, also when a worker on DBOS is killed', {
+    skip: skipWithout('dbos'),
+  }, async () => {
+    using site = new Site();
+    const { adminUrl } = await sharedServer();
+    const env = { DATABASE_URL: adminUrl };
+    assertDone(await site.run(['month-end', '--keep', site.kept, '--dbos'], { env }));
+    using books = new DatabaseSync(join(site.kept, 'books.db'), { readOnly: true });
+    const unpaid = books.prepare("select count(*) as n from invoice where status <> 'paid'").get();
+    assert.equal(unpaid?.n, 0);
+    const closed = books.prepare('select month, invoices from closing order by month').all();
+    assert.deepEqual(
+      closed.map((row) => ({ ...row })),
+      [
+        { month: '2026-01', invoices: 3 },
+        { month: '2026-03', invoices: 3 },
+        { month: '2026-04', invoices: 6 },
+      ],
+    );
+  });
+
   test('refund-agent: one refund of the agent, one by telephone, and receipts of every verdict', async () => {
     using site = new Site();
     assertDone(await site.run(['refund-agent', '--keep', site.kept]));
@@ -231,6 +252,7 @@ test('an example imports what an application can import', () => {
   // The servers of the tests stand in for those that are there already.
   assert.deepEqual(foreign.sort(), [
     'examples/invoice-postgres/server.ts: ../../test/postgres/server.ts',
+    'examples/month-end/workers.ts: ../invoice-postgres/server.ts',
     'examples/stock-mariadb/server.ts: ../../test/mysql/server.ts',
   ]);
 });

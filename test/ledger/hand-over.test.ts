@@ -7,6 +7,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
 import {
   claimFixture,
   fixtureAcknowledgement,
@@ -14,6 +15,7 @@ import {
   fixtureTerminal,
 } from '../../src/testing/ledger/fixtures.ts';
 import { createStore, ledgerDatabase } from './postgres-store.ts';
+import { startCuttingLine } from './wire.ts';
 
 after(async () => await (await ledgerDatabase()).drop());
 
@@ -99,5 +101,31 @@ test(`${COUNT} hand-overs while the server ends sessions: none is lost and none 
   await ending;
   assert.equal(await assertAgreement(), COUNT);
   assert.equal((await ledgers.verify()).kind, 'intact');
+  await ledgers.close();
+});
+
+test('a line that is cut around COMMIT leaves both or neither, and the caller learns which', async () => {
+  const { db, store, queue, assertAgreement, claims } = await openQueue(2);
+  await using line = await startCuttingLine(Number(new URL(store.url).port));
+  const url = new URL(store.url);
+  url.port = String(line.port);
+  const ledgers = await postgresLedgers(url.href, { schema: store.schema }).open(context);
+  const insert = `insert into ${queue}.job values ($1)`;
+  const handOver = (claim: (typeof claims)[number]) =>
+    ledgers.handOver?.(fixtureAcknowledgement(context, claim), ({ query }) =>
+      query(insert, [claim.occurrence]),
+    );
+  const [first, second] = claims;
+  assert.ok(first !== undefined && second !== undefined);
+  line.cutNext('after');
+  assert.equal((await handOver(first))?.released, true, 'it was committed, and that was found out');
+  assert.equal(await assertAgreement(), 1);
+  line.cutNext('before');
+  await assert.rejects(async () => await handOver(second), { code: 'ERR_EM_STORE_UNAVAILABLE' });
+  assert.equal(await assertAgreement(), 1);
+  assert.equal((await handOver(second))?.released, true);
+  assert.equal(await assertAgreement(), 2);
+  assert.equal(line.cuts(), 2);
+  assert.equal((await db.run(`select count(*)::int as n from ${queue}.job`))[0]?.n, 2);
   await ledgers.close();
 });

@@ -13,6 +13,8 @@ export interface OfficeFile {
   readonly callsPerMinute?: number;
   /** The adapters on which clerk and rival may open tasks. */
   readonly tasks?: readonly string[];
+  /** The upstream servers that clerk reaches. */
+  readonly upstreams?: readonly string[];
 }
 
 /** Paying depends on no state: a second execution would pay twice. */
@@ -30,10 +32,10 @@ const pay = defineOperation({
 });
 
 /** The deployment in a folder, for servers in this process and in others. */
-export function configFor(folder: string): RuntimeConfig {
+export function configFor(folder: string, more: Partial<RuntimeConfig> = {}): RuntimeConfig {
   const at = (name: string) => join(folder, name);
   const file = JSON.parse(readFileSync(at('office.json'), 'utf8')) as OfficeFile;
-  const { publicKey, digests, link, callsPerMinute = 100_000, tasks = [] } = file;
+  const { publicKey, digests, link, callsPerMinute = 100_000, tasks = [], upstreams } = file;
   const agent = (name: string) => ({ token: digests[name] ?? [], callsPerMinute });
   return {
     store: at('effectmatch.db'),
@@ -49,9 +51,11 @@ export function configFor(folder: string): RuntimeConfig {
       clerk: {
         ...agent('clerk'),
         ...{ operations: ['pay/invoice'], sql: ['books'], read: ['books'], tasks },
+        ...(upstreams && { upstreams }),
       },
       rival: { ...agent('rival'), operations: ['pay/invoice'], tasks },
       guest: agent('guest'),
     },
+    ...more,
   };
 }

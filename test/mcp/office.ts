@@ -14,9 +14,10 @@ import { newToken } from '../../src/access/token.ts';
 import type { ToolAnswer } from '../../src/agents/index.ts';
 import { createKeyring } from '../../src/crypto/keyring.ts';
 import { approver, generateApprover } from '../../src/index.ts';
+import { Gateways } from '../../src/mcp/gateway.ts';
 import { listenHttp, openAgentServers } from '../../src/mcp/index.ts';
 import { openRequests, type Requests } from '../../src/requests/index.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
+import { createRuntime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
 import { configFor, type OfficeFile } from './deployment.ts';
 
 const SCHEMA = `pragma journal_mode = wal;
@@ -59,6 +60,10 @@ export class Office implements Disposable {
     writeFileSync(this.path('package.json'), '{ "type": "module" }');
   }
 
+  get config(): RuntimeConfig {
+    return configFor(this.folder);
+  }
+
   path(name: string): string {
     return join(this.folder, name);
   }
@@ -69,20 +74,23 @@ export class Office implements Disposable {
   }
 
   /** The host in this process, with a server on a free port. */
-  async startHttp(log: (line: string) => void = () => {}) {
-    const config = configFor(this.folder);
+  async startHttp(log: (line: string) => void = () => {}, more: Partial<RuntimeConfig> = {}) {
+    const config = configFor(this.folder, more);
     const runtime = await createRuntime(config);
     const store = this.path('requests.db');
     const operations = config.operations ?? {};
     const requests = await openRequests({ ...config.requests, runtime, operations, store });
     const opened = { config, runtime, requests, run: 'mcp', version: '0.0.0' };
-    const servers = openAgentServers({ ...opened, log, onFault: (agent) => log(agent) });
+    const gateways = await Gateways.open(config);
+    const told = { log, onFault: (agent: string) => log(agent) };
+    const servers = openAgentServers({ ...opened, ...told, gateways });
     const listening = await listenHttp(servers, { port: 0, onError: () => {} });
     requests.start();
     return {
       ...{ url: listening.url, requests },
       async [Symbol.asyncDispose]() {
         await listening.close();
+        await gateways[Symbol.asyncDispose]();
         await requests.close();
         await runtime.close();
       },

@@ -27,6 +27,8 @@ export async function protectedDatabase(
     (await freshDatabase(server.version === undefined ? {} : { version: server.version }));
   try {
     await db.run(schema);
+    // Provisioning makes it, so it is dropped with the others.
+    db.role('em_others');
     const options: PostgresOptions = {
       owner: db.role('em_owner'),
       control: db.url(db.role('em_control')),

@@ -12,7 +12,7 @@ import {
   either,
   form,
   integer,
-  type JsonSchema,
+  type SchemaDocument,
   jsonSchemaOf,
   list,
   nullable,
@@ -44,11 +44,11 @@ const SCHEMAS: Readonly<Record<string, Schema<unknown>>> = {
 };
 
 /** Whether a value fits what JSON Schema says, for the keywords that descriptions use. */
-function fits(schema: JsonSchema, value: unknown): boolean {
-  const { anyOf, oneOf, enum: choices } = schema as Record<string, readonly JsonSchema[]>;
+function fits(schema: SchemaDocument, value: unknown): boolean {
+  const { anyOf, oneOf, enum: choices } = schema as Record<string, readonly SchemaDocument[]>;
   if (anyOf !== undefined) return anyOf.some((one) => fits(one, value));
   if (oneOf !== undefined) return oneOf.filter((one) => fits(one, value)).length === 1;
-  if (choices !== undefined) return choices.includes(value as JsonSchema);
+  if (choices !== undefined) return choices.includes(value as SchemaDocument);
   switch (schema.type) {
     case undefined:
       return true;
@@ -62,7 +62,7 @@ function fits(schema: JsonSchema, value: unknown): boolean {
       return (
         Array.isArray(value) &&
         within(schema, 'Items', value.length) &&
-        value.every((item) => fits(schema.items as JsonSchema, item))
+        value.every((item) => fits(schema.items as SchemaDocument, item))
       );
     default:
       return (
@@ -74,25 +74,25 @@ function fits(schema: JsonSchema, value: unknown): boolean {
   }
 }
 
-function within(schema: JsonSchema, what: string, size: number): boolean {
+function within(schema: SchemaDocument, what: string, size: number): boolean {
   const [min = -Infinity, max = Infinity] = [schema[`min${what}`], schema[`max${what}`]];
   return size >= Number(min) && size <= Number(max);
 }
 
-function fitsText(schema: JsonSchema, value: string): boolean {
+function fitsText(schema: SchemaDocument, value: string): boolean {
   const { pattern = '' } = schema;
   return within(schema, 'Length', Array.from(value).length) && new RegExp(`${pattern}`).test(value);
 }
 
-function fitsObject(schema: JsonSchema, value: Record<string, unknown>): boolean {
+function fitsObject(schema: SchemaDocument, value: Record<string, unknown>): boolean {
   const { properties = {}, required = [], additionalProperties } = schema;
-  const known = properties as Record<string, JsonSchema>;
+  const known = properties as Record<string, SchemaDocument>;
   return (
     (required as readonly string[]).every((name) => Object.hasOwn(value, name)) &&
     Object.entries(value).every(([name, inner]) =>
       Object.hasOwn(known, name)
-        ? fits(known[name] as JsonSchema, inner)
-        : additionalProperties !== false && fits(additionalProperties as JsonSchema, inner),
+        ? fits(known[name] as SchemaDocument, inner)
+        : additionalProperties !== false && fits(additionalProperties as SchemaDocument, inner),
     )
   );
 }
@@ -130,7 +130,7 @@ for (const [name, schema] of Object.entries(SCHEMAS)) {
 test('a schema that has a name is referred to, and one without a description accepts anything', () => {
   const outer = closed({ inner: word, list: list(word) });
   const refOf = (schema: Schema<unknown>) => (schema === word ? '#/word' : undefined);
-  const described = jsonSchemaOf(outer, refOf) as { properties: Record<string, JsonSchema> };
+  const described = jsonSchemaOf(outer, refOf) as { properties: Record<string, SchemaDocument> };
   assert.deepEqual(described.properties.inner, { $ref: '#/word' });
   assert.deepEqual(described.properties.list?.items, { $ref: '#/word' });
   assert.deepEqual(

@@ -674,6 +674,11 @@ test('with the signatures of two people it is executed once, and the limits of b
   assertRejected(await runtime.execute(by(DAVE), PAY), 'authority', 'limit-effects');
   assertRejected(await runtime.execute(signed, PAY), 'authority', 'second-missing');
   const both = by(CAROL);
+  assert.equal(await runtime.check({ license: both }, PAY), undefined);
+  const { second } = by(generateApprover('carol'));
+  assert.ok(second && both.second);
+  const forged = { ...both, second: { ...both.second, signature: second.signature } };
+  assertRejected(await runtime.execute(forged, PAY), 'authority', 'second-invalid');
   ofKind('committed', await runtime.execute(JSON.parse(JSON.stringify(both)), PAY));
   assertRejected(await runtime.execute(both, PAY), 'authority', 'spent');
   // What was checked with the second signature is not taken for granted without it.
@@ -696,6 +701,25 @@ test('the first person cannot countersign, and a changed license is not counters
   assert.throws(() => carol.countersign({ ...signed, license }), {
     code: 'ERR_EM_MANIFEST_INVALID',
   });
+});
+
+test('a person with two keys is not two people', async () => {
+  const world = invoiceWorld();
+  const pair = [generateApprover('pair'), generateApprover('pair')] as const;
+  const [one, two] = pair.map((key) => approver({ ...key, clock: world.clock }));
+  const issuer = { key: pair.map(({ publicKey }) => publicKey), may: ['books'] };
+  const operation = { ...PAY_OPERATION, name: 'pay', adapter: 'books', second: ['pair'] };
+  const operations = { pay: defineOperation(operation) };
+  await using deployed = await deploy(world, { issuers: { pair: issuer }, operations });
+  const proposal = await deployed.runtime.propose('pay', {}, { task: 't', planRevision: 1 });
+  const signed = one?.sign(proposal, { expiresIn: '10m' });
+  assert.throws(() => two?.countersign(signed), { code: 'ERR_EM_USAGE' });
+  assert.ok(signed);
+  const { key, publicKey } = parsePrivateKey(pair[1].privateKey);
+  const signature = signLicense(key, signed.license);
+  const twice = { ...signed, second: { issuer: 'pair', key: publicKey.id, signature } };
+  const reason = 'second-not-designated';
+  assertRejected(await deployed.runtime.execute(twice, PAY), 'authority', reason);
 });
 
 test('an operation may need a second person, and its name is part of what was approved', async () => {

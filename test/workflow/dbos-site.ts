@@ -9,7 +9,7 @@ import { allPlans } from '../../bench/studies/topologies/plans.ts';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { openWorkflows, type WorkflowEngine, type Workflows } from '../../src/workflow/index.ts';
-import type { TestDatabase } from '../postgres/server.ts';
+import { freshDatabase, type TestDatabase } from '../postgres/server.ts';
 
 /** Drives nothing: the workers find what is recorded. */
 export const IDLE: WorkflowEngine = {
@@ -23,6 +23,8 @@ export interface DbosSite extends AsyncDisposable {
   readonly office: Office;
   readonly runtime: Runtime;
   readonly workflows: Workflows;
+  /** The database that DBOS uses. */
+  readonly url: string;
   /** What the workers could not do and try again. */
   readonly faults: string[];
   /** The workers that were started and not killed. */
@@ -30,19 +32,25 @@ export interface DbosSite extends AsyncDisposable {
   startWorker(): Promise<ChildProcess>;
 }
 
-/** Opens the deployment. `db` names the database of the CRM, if it is not a new one. */
-export async function openDbosSite(workers: number, db?: TestDatabase): Promise<DbosSite> {
+/**
+ * Opens the deployment. DBOS has another database than the business: its migrations would change the
+ * catalogue that the adapter certifies. `create` makes a database, if not on the shared server.
+ */
+export async function openDbosSite(
+  workers: number,
+  create: () => Promise<TestDatabase> = freshDatabase,
+): Promise<DbosSite> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-dbos-'));
-  let url = '';
+  const engine = await create();
+  const url = engine.url();
   const office = await openOffice(
     folder,
     async (database) => {
       const ledger = database.url(database.role('ledger'));
       await (await postgresLedgers(ledger).provisioning(database.url(), 'provision')).apply();
-      url = database.url();
       return ledger;
     },
-    db,
+    await create(),
   );
   const config = officeConfig(office.facts);
   const runtime = await createRuntime(config);
@@ -52,7 +60,7 @@ export async function openDbosSite(workers: number, db?: TestDatabase): Promise<
   const workflows = await openWorkflows({ runtime, operations, plans, engine: IDLE });
   const running: ChildProcess[] = [];
   const faults: string[] = [];
-  const startWorker = async () => {
+  const startWorker = async (): Promise<ChildProcess> => {
     const order = JSON.stringify({ facts: office.facts, url });
     const script = join(import.meta.dirname, 'dbos-worker.ts');
     const child = fork(script, [order], { execArgv: ['--no-warnings'] });
@@ -61,12 +69,13 @@ export async function openDbosSite(workers: number, db?: TestDatabase): Promise<
     child.on('message', (message: { readonly fault?: string }) => {
       if (message.fault !== undefined) faults.push(message.fault);
     });
-    await Promise.race([once(child, 'message'), once(child, 'exit')]);
-    return child;
+    const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+    // A worker may find its database too busy to open; a supervisor would start it again too.
+    return Object.hasOwn(Object(message), 'ready') ? child : await startWorker();
   };
   await Promise.all(Array.from({ length: workers }, startWorker));
   return {
-    ...{ office, runtime, workflows, faults, workers: running, startWorker },
+    ...{ office, runtime, workflows, url, faults, workers: running, startWorker },
     async [Symbol.asyncDispose]() {
       const ended = [...running].map(async (child) => {
         child.kill('SIGKILL');
@@ -76,6 +85,7 @@ export async function openDbosSite(workers: number, db?: TestDatabase): Promise<
       await workflows.close();
       await runtime.close();
       await office[Symbol.asyncDispose]();
+      await engine.drop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -20,7 +20,10 @@ const workflows = await openWorkflows({
   runtime,
   operations: config.operations,
   plans: allPlans(),
-  engine: dbosEngine({ DBOS, url, heartbeatMs: 200, silentMs: 1000, lookMs: 300 }),
+  engine: dbosEngine({
+    ...{ DBOS, url, worker: `worker-${process.pid}` },
+    ...{ heartbeatMs: 200, silentMs: 1000, lookMs: 300 },
+  }),
   onFault: (run, error) => process.send?.({ fault: `${run}: ${String(error)}` }),
 });
 process.send?.({ ready: true });

@@ -7,6 +7,7 @@ import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { update } from '../../../src/protocol/draft.ts';
 import { classify } from '../../../src/protocol/outcome.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
+import type { IssuerConfig } from '../../../src/runtime/policy.ts';
 import { createRuntime, type Internals } from '../../../src/runtime/runtime.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
@@ -20,17 +21,23 @@ const TRIGGER = `
   create trigger notify after update on invoice begin insert into ${EXTRA}(text) values ('paid'); end;`;
 
 const OWNER = generateApprover('owner');
-/** Someone who signs in the owner's name with a key of their own. */
-const STRANGER = generateApprover('owner');
+/** Signs in the owner's name with another key. */
+const FORGER = generateApprover('owner');
+/** Signs in a name that the deployment may or may not know. */
+const CLERK = generateApprover('clerk');
 
 interface Case {
   readonly hasTrigger: boolean;
   readonly signer: typeof OWNER;
   readonly internals: Internals;
+  /** What the deployment says about the clerk. */
+  readonly clerk?: IssuerConfig;
+  /** Whether the approval comes from a rehearsal instead of a manifest. */
+  readonly isRehearsed?: boolean;
 }
 
 /** Pays the invoice and reads back what became durable. */
-async function pay({ hasTrigger, signer, internals }: Case) {
+async function pay({ hasTrigger, signer, internals, clerk, isRehearsed }: Case) {
   using temporary = temporaryFolder();
   const folder = temporary.path;
   const file = join(folder, 'books.db');
@@ -44,22 +51,19 @@ async function pay({ hasTrigger, signer, internals }: Case) {
       {
         store: join(folder, 'ledger.db'),
         keyring: join(folder, 'keys.json'),
-        issuers: { owner: { key: OWNER.publicKey, may: ['books'] } },
+        issuers: { owner: { key: OWNER.publicKey, may: ['books'] }, ...(clerk && { clerk }) },
         adapters: { books: sqlite({ file, relations: ['invoice', EXTRA] }) },
       },
       internals,
     );
+    const task = { adapter: 'books', task: 'invoice 4711', planRevision: 1 };
     const effects = [update('invoice', { id: 4711 }, { status: ['pending', 'paid'] })];
-    const proposal = await runtime.prepare({
-      adapter: 'books',
-      task: 'invoice 4711',
-      planRevision: 1,
-      effects,
-    });
+    const action = { sql: `update invoice set status = 'paid' where id = 4711` };
+    const proposal = isRehearsed
+      ? await runtime.plan({ ...task, action })
+      : await runtime.prepare({ ...task, effects });
     const license = approver(signer).sign(proposal, { expiresIn: '10m' });
-    terminal = await runtime.execute(license, {
-      sql: `update invoice set status = 'paid' where id = 4711`,
-    });
+    terminal = await runtime.execute(license, action);
   }
   using db = new DatabaseSync(file, { readOnly: true });
   return {
@@ -86,12 +90,6 @@ async function payWithTrigger(internals: Internals): Promise<Ending> {
   return paid && extra === 1 ? 'admitted' : 'neither';
 }
 
-async function payForStranger(internals: Internals): Promise<Ending> {
-  const { paid, why } = await pay({ hasTrigger: false, signer: STRANGER, internals });
-  if (!paid && why === 'signature-invalid') return 'stopped';
-  return paid ? 'admitted' : 'neither';
-}
-
 async function payCleanly(internals: Internals): Promise<boolean> {
   const { paid, extra } = await pay({ hasTrigger: false, signer: OWNER, internals });
   return paid && extra === 0;
@@ -108,9 +106,76 @@ export const COMPLETE_OBSERVATION: Pair = {
   ],
 };
 
-export const APPROVAL_SOURCE: Pair = {
-  name: 'approval source, source swap',
-  paper: 20,
-  runs: (removed) => [{ name: 'invoice', run: () => payForStranger(removed ? anySigner : {}) }],
-  controls: (removed) => [{ name: 'invoice', run: () => payCleanly(removed ? anySigner : {}) }],
-};
+interface Source {
+  readonly name: string;
+  readonly paper?: number;
+  /** Why the full system refuses it. */
+  readonly refusal: string;
+  readonly isRehearsed?: boolean;
+  readonly signer: typeof OWNER;
+  readonly full: Pick<Case, 'internals' | 'clerk'>;
+  readonly removed: Pick<Case, 'internals' | 'clerk'>;
+}
+
+const clerkOf = (may: readonly string[], sources: IssuerConfig['sources'] = ['manifest']) => ({
+  internals: {},
+  clerk: { key: CLERK.publicKey, may, sources },
+});
+const AS_DESIGNATED = clerkOf(['books']);
+
+/**
+ * An approval of the right outcome by whom it must not come from. What is removed is the check of
+ * the signature or, in the others, that the deployment restricts who may approve what.
+ */
+const SOURCES: readonly Source[] = [
+  {
+    name: 'source swap',
+    paper: 20,
+    refusal: 'signature-invalid',
+    signer: FORGER,
+    full: { internals: {} },
+    removed: { internals: anySigner },
+  },
+  {
+    name: 'unknown issuer',
+    refusal: 'issuer-unknown',
+    signer: CLERK,
+    full: { internals: {} },
+    removed: AS_DESIGNATED,
+  },
+  {
+    name: 'undesignated issuer',
+    refusal: 'issuer-not-designated',
+    signer: CLERK,
+    full: clerkOf([]),
+    removed: AS_DESIGNATED,
+  },
+  {
+    name: 'disallowed source',
+    refusal: 'source-not-allowed',
+    signer: CLERK,
+    isRehearsed: true,
+    full: AS_DESIGNATED,
+    removed: clerkOf(['books'], ['manifest', 'rehearsed']),
+  },
+];
+
+async function payFrom(source: Source, isRemoved: boolean): Promise<Ending> {
+  const { refusal, signer, isRehearsed = false } = source;
+  const how = isRemoved ? source.removed : source.full;
+  const { paid, why } = await pay({ hasTrigger: false, signer, isRehearsed, ...how });
+  if (!paid && why === refusal) return 'stopped';
+  return paid && why === 'committed' ? 'admitted' : 'neither';
+}
+
+export const APPROVAL_SOURCES: readonly Pair[] = SOURCES.map((source) => ({
+  name: `approval source, ${source.name}`,
+  ...(source.paper !== undefined && { paper: source.paper }),
+  runs: (removed) => [{ name: 'invoice', run: () => payFrom(source, removed) }],
+  controls: (removed) => [
+    {
+      name: 'invoice',
+      run: () => payCleanly((removed ? source.removed : source.full).internals),
+    },
+  ],
+}));

@@ -7,10 +7,24 @@ import { openRig } from '../../../test/adapters/http/rig.ts';
 import { overlay } from '../../../test/world/world.ts';
 import type { Ending, Pair } from './pair.ts';
 
+/** The ledger loses a divergence: its record is never written. */
+function losing(factory: LedgersFactory): LedgersFactory {
+  return {
+    async open(context) {
+      const ledgers = await factory.open(context);
+      return overlay(ledgers, {
+        record: async (terminal, durability) =>
+          terminal.record.kind === 'diverged'
+            ? terminal.record
+            : await ledgers.record(terminal, durability),
+      });
+    },
+  };
+}
+
 /**
  * The ledger without the hazard: that a request was carried out is remembered, and that its outcome
- * was another one is not. A ledger that lost the terminal altogether would not do, because an
- * absent decision halts as well.
+ * was another one is not. Losing the record is not enough to admit the fault: see {@link LOST}.
  */
 function forgetful(factory: LedgersFactory): LedgersFactory {
   return {
@@ -38,9 +52,9 @@ function forgetDivergence(terminal: Terminal, claimedAt: string): Terminal {
 }
 
 /** One process pays, another asks whether it may book the payment. */
-async function continueAfter(removed: boolean, isFault: boolean) {
+async function continueAfter(removal: Removal | undefined, isFault: boolean) {
   await using rig = await openRig('OPAQUE');
-  const store = () => (removed ? { store: forgetful(sqliteLedgers(rig.ledger)) } : {});
+  const store = () => (removal ? { store: removal(sqliteLedgers(rig.ledger)) } : {});
   const paying = await rig.start(store());
   const license = await rig.approve(paying);
   if (isFault) rig.faults.arm('hidden-effect');
@@ -57,17 +71,37 @@ async function continueAfter(removed: boolean, isFault: boolean) {
   };
 }
 
-async function continueDiverged(removed: boolean): Promise<Ending> {
-  const { booked, notices, why } = await continueAfter(removed, true);
+type Removal = (factory: LedgersFactory) => LedgersFactory;
+
+async function continueDiverged(removal: Removal | undefined): Promise<Ending> {
+  const { booked, notices, why } = await continueAfter(removal, true);
   if (notices !== 1) return 'neither';
-  return booked === 1 ? 'admitted' : why === 'diverged' ? 'stopped' : 'neither';
+  if (booked === 1) return 'admitted';
+  return why === (removal === losing ? 'no-terminal' : 'diverged') ? 'stopped' : 'neither';
 }
 
+function hazard(name: string, removal: Removal): Pick<Pair, 'name' | 'runs' | 'controls'> {
+  const chosen = (removed: boolean) => (removed ? removal : undefined);
+  return {
+    name,
+    runs: (removed) => [{ name: 'payment', run: () => continueDiverged(chosen(removed)) }],
+    controls: (removed) => [
+      {
+        name: 'payment',
+        run: async () => (await continueAfter(chosen(removed), false)).booked === 1,
+      },
+    ],
+  };
+}
+
+/** The saved divergence is lost. The work is halted all the same: no decision is no permission. */
+export const LOST: Pair = {
+  ...hazard('durable hazard, record lost', losing),
+  removedEnds: 'stopped',
+};
+
+/** The saved divergence is taken for a commit, as by a ledger that knows no other end. */
 export const DURABLE_HAZARD: Pair = {
-  name: 'durable hazard, continuation',
+  ...hazard('durable hazard, continuation', forgetful),
   paper: 20,
-  runs: (removed) => [{ name: 'payment', run: () => continueDiverged(removed) }],
-  controls: (removed) => [
-    { name: 'payment', run: async () => (await continueAfter(removed, false)).booked === 1 },
-  ],
 };

@@ -1,9 +1,6 @@
-// Ablations on public tasks: result comparison, the instance that an approval is for, and the final
-// recheck.
+// Ablations on public tasks: result comparison and the final recheck.
 import { isDeepStrictEqual } from 'node:util';
-import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { quoteName } from '../../../src/postgres/identifier.ts';
-import { overlayAdapter } from '../../../test/world/world.ts';
 import { approveState } from '../../approvals/index.ts';
 import type { TaskName } from '../../data/mcpmark.ts';
 import type { StateTask } from '../../data/state-bench.ts';
@@ -20,12 +17,9 @@ import {
 import { type DatabaseSite, readTables, sameTables } from '../public-outcomes/database-site.ts';
 import { VARIANTS } from '../public-outcomes/independent.ts';
 import {
-  approveHeld,
   CONDITIONS,
   type Decision,
   type Execution,
-  executeHeld,
-  openHeld,
   readSnapshot,
 } from '../public-outcomes/state-conditions.ts';
 import { approvedEffects } from '../public-outcomes/state-effects.ts';
@@ -35,13 +29,6 @@ import type { Ending, Pair } from './pair.ts';
 /** A database task with its approval. */
 export interface PreparedTask extends Awaited<ReturnType<typeof prepareTask>> {
   readonly name: TaskName;
-}
-
-/** Every instance says that it is the same one, so an approval for any of them is for all. */
-function anyInstance(factory: AdapterFactory): AdapterFactory {
-  return overlayAdapter(factory, ({ identity }) => ({
-    identity: { ...identity, backend: '0'.repeat(32) },
-  }));
 }
 
 interface Found {
@@ -92,25 +79,6 @@ export function comparisonOnDatabase(site: DatabaseSite, tasks: readonly Prepare
   };
 }
 
-/** An approval that was asked for at another instance of the same database, with the same rows. */
-export function occurrenceOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
-  const run = async (task: PreparedTask, removed: boolean) => {
-    const change = removed ? anyInstance : undefined;
-    await using other = await site.open(task.name, undefined);
-    await using db = await site.open(task.name, undefined);
-    await using approving = await openHeldDatabase(task.clean, other, {}, change);
-    const license = await approveRowsAt(approving, task.clean);
-    await using runtime = await openHeldDatabase(task.clean, db, {}, change);
-    const decision = await executeStatements(runtime, license, task.clean);
-    return judgeRight(await lookAt(db, task, decision), 'authority: adapter-changed');
-  };
-  return {
-    name: 'execution binding, PG occurrence',
-    paper: 9,
-    runs: (removed) => tasks.map((task) => ({ name: task.name, run: () => run(task, removed) })),
-  };
-}
-
 /**
  * A right that is granted while the candidate is held, and a final gate that does or does not look
  * again.
@@ -119,7 +87,7 @@ export function recheckOnDatabase(site: DatabaseSite, tasks: readonly PreparedTa
   const run = async (task: PreparedTask, removed: boolean, isFault: boolean) => {
     await using db = await site.open(task.name, undefined);
     const grant = `grant temporary on database ${quoteName(db.name)} to ${quoteName(db.role('em_exec'))}`;
-    const watch: Watch = { surveys: [], reuses: removed };
+    const watch: Watch = { surveys: [], reuses: removed ? 'recheck' : undefined };
     await using runtime = await openHeldDatabase(task.clean, db, {}, (factory) =>
       watched(factory, watch),
     );
@@ -232,28 +200,5 @@ export function comparisonOnState(tasks: StateTasks): Pair {
         name: one.name,
         run: async () => (await run(one, removed)).isApproved,
       })),
-  };
-}
-
-/** An approval that was asked for at another store with the same state. */
-export function occurrenceOnState(tasks: StateTasks): Pair {
-  const run = (one: StateCase, removed: boolean) =>
-    inFolder(
-      async (elsewhere) =>
-        await inFolder(async (folder) => {
-          const change = removed ? anyInstance : undefined;
-          await using approving = await openHeld(one.execution, elsewhere, {}, change);
-          const license = await approveHeld(approving, one.execution);
-          await using runtime = await openHeld(one.execution, folder, {}, change);
-          const decision = await executeHeld(runtime, license, one.execution);
-          return judgeRight(lookIn(folder, one, decision), 'authority: adapter-changed');
-        }),
-    );
-  const clean = VARIANTS.filter(({ name }) => name === 'clean');
-  return {
-    name: 'execution binding, STATE occurrence',
-    paper: 36,
-    runs: (removed) =>
-      stateCases(tasks, clean).map((one) => ({ name: one.name, run: () => run(one, removed) })),
   };
 }

@@ -1,4 +1,10 @@
-import type { AdapterFactory, PromotableAdapter, Survey } from '../../../src/contract/adapter.ts';
+import type {
+  AdapterFactory,
+  CandidateFacts,
+  PromotableAdapter,
+  Stage,
+  Survey,
+} from '../../../src/contract/adapter.ts';
 import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 
 /**
@@ -8,8 +14,11 @@ import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 export interface Watch {
   /** Every survey that the adapter answered with, in order. */
   readonly surveys: Survey[];
-  /** The ablation: the first survey is presented for ever. */
-  readonly reuses?: boolean;
+  /**
+   * The ablations of the final gate. `certificate`: it is shown the survey from before staging
+   * instead of a fresh one. `recheck`: also what was observed, instead of the candidate as it is now.
+   */
+  readonly reuses?: 'certificate' | 'recheck' | undefined;
   /** Runs once the action is done, while its candidate is held. */
   held?: (() => Promise<void>) | undefined;
   /** Which permit is presented in place of the candidate's own. */
@@ -27,22 +36,40 @@ export function watched<Action>(
       const adapter = (await factory.open(context)) as PromotableAdapter<Action>;
       const survey = adapter.survey.bind(adapter);
       const stage = adapter.stage.bind(adapter);
-      const first = watch.reuses ? await survey() : undefined;
+      let staged: Survey | undefined;
       adapter.survey = async () => {
-        const found = first ?? (await survey());
+        const found = staged ?? (await survey());
         watch.surveys.push(found);
         return found;
       };
       adapter.stage = async (...given) => {
-        const staged = await stage(...given);
-        if (staged.kind === 'held') {
-          const promote = staged.stage.promote.bind(staged.stage);
-          staged.stage.promote = (permit) => promote(watch.present?.(permit) ?? permit);
-          await watch.held?.();
-        }
-        return staged;
+        staged = undefined;
+        const held = await stage(...given);
+        if (held.kind === 'failed') return held;
+        if (watch.reuses !== undefined) staged = watch.surveys.at(-1);
+        if (watch.reuses === 'recheck') reuseObserved(held.stage);
+        const promote = held.stage.promote.bind(held.stage);
+        held.stage.promote = (permit) => promote(watch.present?.(permit) ?? permit);
+        await watch.held?.();
+        return held;
       };
       return adapter;
     },
+  };
+}
+
+/** The stage answers the recheck with what it was when it was observed. */
+function reuseObserved(stage: Stage): void {
+  const observe = stage.observe.bind(stage);
+  const recheck = stage.recheck.bind(stage);
+  let observed: CandidateFacts | undefined;
+  stage.observe = async () => {
+    const found = await observe();
+    observed = { candidate: found.candidate, evidence: found.evidence };
+    return found;
+  };
+  stage.recheck = async () => {
+    const now = await recheck();
+    return observed ?? now;
   };
 }

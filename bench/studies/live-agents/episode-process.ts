@@ -1,4 +1,5 @@
-// The process of an episode that will be killed. It reports every call and waits to be told to go on.
+// The process of an episode that will be killed. It reports every call, then waits to be told to go
+// on.
 import { once } from 'node:events';
 import { runAgent } from './episode.ts';
 import type { CallReport, EpisodeOrder } from './killed.ts';

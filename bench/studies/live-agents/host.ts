@@ -39,7 +39,7 @@ export interface Host extends AsyncDisposable {
   /** The state as the calls left it. */
   readonly candidate: Snapshot;
   finish(): Promise<Verdict>;
-  /** Ends a task that was not finished: nothing may become durable any more. */
+  /** Ends a task that was not finished: nothing becomes durable after it. */
   discard(why: string): Promise<Verdict>;
 }
 

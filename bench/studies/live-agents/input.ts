@@ -34,7 +34,8 @@ export interface LiveInput {
   confirm(made: readonly BusinessCall[]): string;
 }
 
-const WRAPPER = `Serve the customer with the business tools that you are given, and with nothing else: no files, no shell, no other source. Below are the messages that the customer has sent so far, oldest first. What a message agrees to covers only what it names.
+const WRAPPER = `Serve the customer with the business tools that you are given, and with nothing else: no files, no shell, no other source.
+Below are the messages that the customer has sent so far, oldest first. What a message agrees to covers only what it names.
 If a tool can preview a change, preview it first. If the customer has to agree to a preview, call ${CONFIRMATION} and go on with the reply.
 When the work is done, call ${FINISH}, then write your closing answer.
 

@@ -9,7 +9,7 @@ export interface LiveToolData {
 
 type State = { [namespace: string]: unknown };
 
-/** Our own tools. Each call also returns the state that it left: the record of an episode needs it. */
+/** Our own tools. Each call also returns the state that it left, for the record of the episode. */
 export default function liveTools({ kit, tools }: LiveToolData) {
   const own = new OwnTools(kit);
   const call = (tool: string) => (state: State, args: unknown) => {

@@ -10,6 +10,7 @@ import { approver, type generateApprover } from '../../../src/crypto/approver.ts
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { lineagesOf } from '../../../src/runtime/continuation.ts';
+import type { IssuerConfig } from '../../../src/runtime/policy.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import { TOKEN } from './service.ts';
@@ -26,29 +27,47 @@ import { runDependent } from './workflow.ts';
 
 /** The one whose approvals count. */
 export const ISSUER = 'owner';
+/** Another name. */
+export const CLERK = 'clerk';
 const NEXT = 'next';
+
+/** Whose approvals the deployment knows. */
+export interface Approvers {
+  readonly owner: string;
+  /** Somebody else's key, and what that one may approve. */
+  readonly clerk?: {
+    readonly key: string;
+    readonly isDesignated: boolean;
+    readonly sources: NonNullable<IssuerConfig['sources']>;
+  };
+}
 
 /** The deployment: the same in every process. Nothing is recovered unless somebody asks for it. */
 export async function openRuntime(
   place: Place,
   { steps }: Workflow,
-  publicKey: string,
+  { owner, clerk }: Approvers,
   internals: Internals = {},
 ): Promise<Runtime> {
   const adapters: Record<string, AdapterFactory> = {};
   for (const step of steps) adapters[adapterOf(step)] = factoryOf(place, step);
+  const all = Object.keys(adapters);
+  const { key = '', isDesignated = false, sources = [] } = clerk ?? {};
   const runtime = await createRuntime(
     {
       store: join(place.folder, 'ledger.db'),
       keyring: join(place.folder, 'keys.json'),
-      issuers: { [ISSUER]: { key: publicKey, may: Object.keys(adapters) } },
+      issuers: {
+        [ISSUER]: { key: owner, may: all },
+        ...(clerk && { [CLERK]: { key, may: isDesignated ? all : [], sources } }),
+      },
       adapters,
       recoverAtStart: false,
     },
     internals,
   );
   // Before anything goes wrong on purpose: the first execution would have the service tried.
-  for (const name of Object.keys(adapters)) await runtime.prove(name);
+  for (const name of all) await runtime.prove(name);
   return runtime;
 }
 
@@ -72,22 +91,27 @@ function factoryOf(place: Place, step: Step): AdapterFactory {
   return postgres(place.provisioned) as AdapterFactory;
 }
 
-/** A license for every step, from whoever signs. */
+/** A license for every step, from whoever signs; of what is stated, or of what was rehearsed. */
 export async function approveSteps(
   runtime: Runtime,
+  place: Place,
   { steps }: Workflow,
-  signer: ReturnType<typeof generateApprover>,
+  from: { readonly signer: ReturnType<typeof generateApprover>; readonly isRehearsed: boolean },
 ): Promise<readonly SignedLicense[]> {
   const licenses: SignedLicense[] = [];
   for (const [index, step] of steps.entries()) {
-    const request: PrepareRequest = {
+    const { effects, ...rest } = approvalOf(step);
+    const request = {
       adapter: adapterOf(step),
       task: `step ${index + 1}`,
       planRevision: 1,
       continuations: [NEXT],
-      ...approvalOf(step),
+      ...rest,
     };
-    licenses.push(approver(signer).sign(await runtime.prepare(request), { expiresIn: '10m' }));
+    const proposal = from.isRehearsed
+      ? await runtime.plan({ ...request, action: actionOf(place, step) })
+      : await runtime.prepare({ ...request, effects });
+    licenses.push(approver(from.signer).sign(proposal, { expiresIn: '10m' }));
   }
   return licenses;
 }

@@ -7,9 +7,16 @@ import { generateApprover } from '../../../src/crypto/approver.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Internals } from '../../../src/runtime/runtime.ts';
 import { PERFORMERS } from './conditions.ts';
-import { approveSteps, ISSUER, openRuntime, runLicensed } from './effectmatch.ts';
+import {
+  type Approvers,
+  approveSteps,
+  CLERK,
+  ISSUER,
+  openRuntime,
+  runLicensed,
+} from './effectmatch.ts';
 import { type Facts, labelOf } from './label.ts';
-import type { Scenario } from './scenarios.ts';
+import type { Foreign, Scenario } from './scenarios.ts';
 import type { Site, World } from './site.ts';
 import {
   changesBetween,
@@ -30,8 +37,36 @@ export const CONDITION_NAMES: readonly string[] = [
 ];
 
 const OWNER = generateApprover(ISSUER);
-/** Someone who signs in the owner's name with a key of their own. */
-const STRANGER = generateApprover(ISSUER);
+/** Signs in the owner's name with another key. */
+const FORGER = generateApprover(ISSUER);
+const STRANGER = generateApprover(CLERK);
+
+/** Whom the deployment of a scenario knows, and who signs there. */
+function approversFor(foreign: Foreign | undefined) {
+  const owner = OWNER.publicKey;
+  const clerk = (isDesignated: boolean, sources: readonly ('manifest' | 'rehearsed')[]) => ({
+    ...{ owner, clerk: { key: STRANGER.publicKey, isDesignated, sources } },
+  });
+  switch (foreign) {
+    case undefined:
+      return { approvers: { owner }, signer: OWNER, isRehearsed: false };
+    case 'forged':
+      return { approvers: { owner }, signer: FORGER, isRehearsed: false };
+    case 'unknown':
+      return { approvers: { owner }, signer: STRANGER, isRehearsed: false };
+    case 'undesignated':
+      return { approvers: clerk(false, ['manifest']), signer: STRANGER, isRehearsed: false };
+    case 'rehearsed':
+      return { approvers: clerk(true, ['manifest']), signer: STRANGER, isRehearsed: true };
+    case 'designated':
+      return {
+        ...{ approvers: clerk(true, ['manifest', 'rehearsed']), signer: STRANGER },
+        isRehearsed: true,
+      };
+    default:
+      throw new Error(`nobody is called ${foreign satisfies never}`);
+  }
+}
 
 /** What a process needs to run a workflow, or to take it over. */
 export interface Case {
@@ -40,18 +75,18 @@ export interface Case {
   readonly workflow: Workflow;
   /** Only EffectMatch reads these. */
   readonly licenses: readonly SignedLicense[];
-  readonly publicKey: string;
+  readonly approvers: Approvers;
 }
 export const CASE_FILE = 'case.json';
 
 /** Runs the workflow under its condition. The same in this process and in any other. */
 export async function play(
-  { condition, place, workflow, licenses, publicKey }: Case,
+  { condition, place, workflow, licenses, approvers }: Case,
   internals: Internals = {},
 ): Promise<Decision> {
   const performer = PERFORMERS.find(({ name }) => name === condition);
   if (performer !== undefined) return await runWorkflow(performer, place, workflow);
-  await using runtime = await openRuntime(place, workflow, publicKey, internals);
+  await using runtime = await openRuntime(place, workflow, approvers, internals);
   return await runLicensed(runtime, place, workflow, licenses);
 }
 
@@ -77,14 +112,15 @@ export async function runOnce(
   await using world = await site.open(scenario, isOurs);
   const { place, customer } = world;
   const workflow: Workflow = { steps: scenario.steps, hasDependent: scenario.hasDependent };
-  const licenses = isOurs ? await plan(place, workflow, scenario.isForeign ? STRANGER : OWNER) : [];
+  const { approvers, ...from } = approversFor(scenario.foreign);
+  const licenses = isOurs ? await plan(place, workflow, approvers, from) : [];
   if (scenario.drift !== undefined) {
     using desk = new DatabaseSync(join(place.folder, SQLITE_FILE));
     desk.exec(scenario.drift);
   }
   scenario.arrange?.(customer);
   const before = await world.read();
-  const given: Case = { condition, place, workflow, licenses, publicKey: OWNER.publicKey };
+  const given: Case = { condition, place, workflow, licenses, approvers };
   const decision = scenario.isInterrupted
     ? await playInterrupted(site, world, given)
     : await play(given, internals);
@@ -98,14 +134,15 @@ export async function runOnce(
 async function plan(
   place: Place,
   workflow: Workflow,
-  signer: typeof OWNER,
+  approvers: Approvers,
+  from: Parameters<typeof approveSteps>[3],
 ): Promise<readonly SignedLicense[]> {
-  await using office = await openRuntime(place, workflow, OWNER.publicKey);
-  return await approveSteps(office, workflow, signer);
+  await using office = await openRuntime(place, workflow, approvers);
+  return await approveSteps(office, place, workflow, from);
 }
 
 async function recoverAndPlay(given: Case): Promise<Decision> {
-  await using runtime = await openRuntime(given.place, given.workflow, given.publicKey);
+  await using runtime = await openRuntime(given.place, given.workflow, given.approvers);
   await runtime.recover({ now: true });
   return await runLicensed(runtime, given.place, given.workflow, given.licenses);
 }
@@ -121,7 +158,7 @@ async function readFacts(
   const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n').length - 1 : 0;
   return {
     changes: changesBetween(before, await world.read()),
-    approved: scenario.isForeign ? undefined : local,
+    approved: scenario.foreign ? undefined : local,
     local,
     requests: world.customer.requests,
     dependent: scenario.hasDependent ? lines : undefined,

@@ -15,13 +15,22 @@ export interface Scenario {
   readonly arrange?: (customer: Customer) => void;
   /** What somebody else does in SQLite between planning and execution. */
   readonly drift?: string;
-  /** Somebody else than the designated approver says what is to be done. */
-  readonly isForeign?: boolean;
+  /** Who says what is to be done, where it is not the designated approver. */
+  readonly foreign?: Foreign;
   /** The process ends when the payment is made and not yet answered, and another one takes over. */
   readonly isInterrupted?: boolean;
-  /** The paper's label for each condition, in the order of its table. */
-  readonly paper: readonly [string, string, string, string, string, string];
+  /** The label for each condition, in the order of the paper's table. */
+  readonly labels: readonly [string, string, string, string, string, string];
+  /** Whether the paper has no such row. */
+  readonly isOurs?: boolean;
 }
+
+/**
+ * Who approves instead of the owner: the owner's name with another key, a name that the deployment
+ * does not know, one that it knows and has designated for nothing, or one that may not approve what
+ * was rehearsed. `designated` is for tests: the deployment lets that one approve it.
+ */
+export type Foreign = 'forged' | 'unknown' | 'undesignated' | 'rehearsed' | 'designated';
 
 const INVOICE: RowStep = {
   kind: 'row',
@@ -58,13 +67,28 @@ export const SQLITE_SCHEMA = `
   create table history (id integer primary key, text text not null);
   insert into account values (7, 'acme', 'basic'), (8, 'globex', 'basic');`;
 
+/** The right change of an account, approved by whom it must not come from. */
+const FOREIGN: Omit<Scenario, 'name' | 'foreign'> = {
+  steps: [ACCOUNT],
+  hasDependent: false,
+  capability: 'MEDIATED',
+  labels: [
+    'accept local match',
+    'accept local match',
+    'accept local match',
+    'accept local match',
+    'accept local match',
+    'reject',
+  ],
+};
+
 export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'clean chain',
     steps: [INVOICE, ACCOUNT, PAYMENT],
     hasDependent: true,
     capability: 'MEDIATED',
-    paper: ['exact', 'exact', 'exact', 'exact', 'exact', 'exact'],
+    labels: ['exact', 'exact', 'exact', 'exact', 'exact', 'exact'],
   },
   {
     name: 'extra PostgreSQL write',
@@ -72,7 +96,7 @@ export const SCENARIOS: readonly Scenario[] = [
     hasDependent: false,
     capability: 'MEDIATED',
     hasTrigger: true,
-    paper: ['extra commit', 'extra commit', 'extra commit', 'reject', 'reject', 'reject'],
+    labels: ['extra commit', 'extra commit', 'extra commit', 'reject', 'reject', 'reject'],
   },
   {
     name: 'mediated hidden field',
@@ -80,7 +104,7 @@ export const SCENARIOS: readonly Scenario[] = [
     hasDependent: false,
     capability: 'MEDIATED',
     connector: { notify: true },
-    paper: ['extra commit', 'extra commit', 'exact', 'exact', 'exact', 'exact'],
+    labels: ['extra commit', 'extra commit', 'exact', 'exact', 'exact', 'exact'],
   },
   {
     name: 'stale selector',
@@ -88,7 +112,7 @@ export const SCENARIOS: readonly Scenario[] = [
     hasDependent: false,
     capability: 'MEDIATED',
     drift: `update account set owner = 'initech' where id = 7; insert into account values (9, 'acme', 'basic')`,
-    paper: ['stale commit', 'stale commit', 'reject', 'reject', 'reject', 'reject'],
+    labels: ['stale commit', 'stale commit', 'reject', 'reject', 'reject', 'reject'],
   },
   {
     name: 'opaque remote extra',
@@ -98,7 +122,7 @@ export const SCENARIOS: readonly Scenario[] = [
     arrange: (customer) => {
       customer.sendsNotices = true;
     },
-    paper: [
+    labels: [
       'extra; advance',
       'extra; advance',
       'extra; advance',
@@ -115,7 +139,7 @@ export const SCENARIOS: readonly Scenario[] = [
     arrange: (customer) => {
       customer.losesReads = true;
     },
-    paper: [
+    labels: [
       'response; advance',
       'response; advance',
       'reconcile',
@@ -130,7 +154,7 @@ export const SCENARIOS: readonly Scenario[] = [
     hasDependent: true,
     capability: 'MEDIATED',
     isInterrupted: true,
-    paper: [
+    labels: [
       'resend; duplicate',
       'resend; duplicate',
       'reconcile',
@@ -140,18 +164,11 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    ...FOREIGN,
     name: 'wrong-source target',
-    steps: [ACCOUNT],
-    hasDependent: false,
-    capability: 'MEDIATED',
-    isForeign: true,
-    paper: [
-      'accept local match',
-      'accept local match',
-      'accept local match',
-      'accept local match',
-      'accept local match',
-      'reject',
-    ],
+    foreign: 'forged',
   },
+  { ...FOREIGN, name: 'wrong source, unknown issuer', foreign: 'unknown', isOurs: true },
+  { ...FOREIGN, name: 'wrong source, undesignated issuer', foreign: 'undesignated', isOurs: true },
+  { ...FOREIGN, name: 'wrong source, rehearsed', foreign: 'rehearsed', isOurs: true },
 ];

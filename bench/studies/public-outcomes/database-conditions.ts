@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { AdapterFactory } from '../../../src/contract/adapter.ts';
-import { approver, generateApprover } from '../../../src/crypto/approver.ts';
+import { approver } from '../../../src/crypto/approver.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
@@ -13,7 +13,7 @@ import type { TestDatabase } from '../../../test/postgres/server.ts';
 import { findForbidden, type WritePolicy } from './call-rules.ts';
 import type { Keys } from './database-effects.ts';
 import { connectAsApplication, protect } from './database-site.ts';
-import { type Decision, decisionOf, withoutComparison } from './state-conditions.ts';
+import { type Decision, decisionOf, KEYS, withoutComparison } from './state-conditions.ts';
 
 /** One execution to be. Which fault lies beneath it is not in it. */
 export interface DatabaseExecution {
@@ -75,8 +75,6 @@ const noComparison: DatabaseCondition = {
 };
 
 export const DATABASE_CONDITIONS = { direct, callRules, effectMatch, noComparison } as const;
-
-const KEYS = generateApprover('study');
 
 /**
  * A runtime in front of a database that is provisioned for it, with what it keeps in a folder of

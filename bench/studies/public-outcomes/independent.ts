@@ -126,7 +126,7 @@ export async function runIndependent(
 
 type Judge = (name: string, value: number, paper: number) => Cell;
 
-/** The figures of our own tools on a part of the tasks: they must be those of the recorded calls. */
+/** The figures of our own tools on some of the tasks: they must be those of the recorded calls. */
 export function compareTables(own: readonly Cell[], recorded: readonly Cell[]): readonly Cell[] {
   return own.map(({ name, value, unit }, at) =>
     exactly(name, value, unit, recorded[at]?.value ?? Number.NaN),

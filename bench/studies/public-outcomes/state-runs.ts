@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { PatchStep } from '../../data/patch.ts';
 import type { Snapshot, StateTask } from '../../data/state-bench.ts';
@@ -70,6 +71,14 @@ export interface StateRun {
   readonly variant: string;
   readonly condition: string;
   readonly committed: boolean;
+  /** The tools that were called. */
+  readonly calls: readonly string[];
+  /** Digests of the states: from them the tables can be made again. */
+  readonly states: {
+    readonly initial: string;
+    readonly approved: string;
+    readonly durable: string;
+  };
   /** Whether the state that was read back is the approved one, and the initial one. */
   readonly isApproved: boolean;
   readonly isInitial: boolean;
@@ -150,6 +159,28 @@ async function runOnce(condition: Condition, execution: Execution, target: Snaps
   const folder = temporary.path;
   const decision = await condition.run(execution, folder);
   const durable = condition.readBack(folder);
-  const isApproved = isDeepStrictEqual(durable, target);
-  return { ...decision, isApproved, isInitial: isDeepStrictEqual(durable, execution.initial) };
+  const { initial, calls } = execution;
+  return {
+    ...decision,
+    calls: calls.map(({ tool }) => tool),
+    states: {
+      initial: digestOf(initial),
+      approved: digestOf(target),
+      durable: digestOf(durable),
+    },
+    isApproved: isDeepStrictEqual(durable, target),
+    isInitial: isDeepStrictEqual(durable, initial),
+  };
+}
+
+/** Equal for equal states, in whatever order their records are kept. */
+function digestOf(state: unknown): string {
+  return hash('sha256', JSON.stringify(sorted(state)));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
 }

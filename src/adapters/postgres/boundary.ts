@@ -58,6 +58,8 @@ export interface PostgresBoundary {
   /** Their object ids as an array literal. */
   readonly sequenceOids: string;
   readonly survey: PostgresSurvey;
+  /** How operations get to tables besides those they name, by object id. */
+  readonly routes: ReadonlyMap<string, string>;
   /** With the managed boundary: what names in statements mean. */
   readonly names?: GateCatalog | undefined;
 }
@@ -125,7 +127,7 @@ async function readOnce(
   const views = await demandViews(connection, settings.views);
   const declared = { restrictions, reviews, trustedCode, tier: settings.boundary };
   const facts = { ...roles, relations, views, entryPoints, ...declared };
-  const { survey, names: gateNames } = await surveyWithNames(connection, facts);
+  const { survey, routes, names: gateNames } = await surveyWithNames(connection, facts);
   const readableSequences = await listSequences(connection, roles.owner);
   return {
     fingerprint,
@@ -142,6 +144,7 @@ async function readOnce(
     readableSequences,
     sequenceOids: writeOids(readableSequences),
     drawableSequences: drawableSequences(relations, readableSequences),
+    routes,
     names: gateNames,
     survey: { ...bindFingerprint(survey, fingerprint), remedies: survey.problems },
   };

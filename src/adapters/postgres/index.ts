@@ -19,7 +19,12 @@ export type {
   PostgresValue,
 } from './action.ts';
 export type { Review } from './certify/facts.ts';
-export type { PostgresOptions, PostgresRelationOption, SessionOptions } from './options.ts';
+export type {
+  BoundaryTier,
+  PostgresOptions,
+  PostgresRelationOption,
+  SessionOptions,
+} from './options.ts';
 export { planProvisioning } from './provision/apply.ts';
 
 /**

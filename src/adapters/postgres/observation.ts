@@ -71,7 +71,7 @@ export async function readObservation(input: ObservationInput): Promise<Candidat
   const channels: readonly ChannelReport[] = [
     report,
     await reportCounters(input, counters, rows),
-    { channel: 'relations', kind: 'touched', targets: listTouched(written, watched, counters) },
+    reportTouched(input, counters),
     { channel: 'transaction', kind: 'stable', before: opened.xid, after: xid },
     { channel: 'session', kind: 'stable', before: expectedSession, after: session },
   ];
@@ -163,16 +163,21 @@ function countRecorded(
  * Everything that was written, by target; a record that was changed or removed counts as a write
  * that is not ours.
  */
-function listTouched(
-  { leaves }: WrittenRelations,
-  watched: Watched,
+function reportTouched(
+  { written, boundary }: ObservationInput,
   counters: readonly Counter[],
-): readonly string[] {
-  const touched = counters.flatMap(({ oid, counts }) => {
-    if (oid === watched.recordOid && counts.update === 0 && counts.delete === 0) return [];
-    return [leaves.get(oid)?.target ?? watched.names.get(oid) ?? `relation ${oid}`];
-  });
-  return [...new Set(touched)];
+): ChannelReport {
+  const { watched } = boundary;
+  const touched = new Set<string>();
+  const routes = new Map<string, string>();
+  for (const { oid, counts } of counters) {
+    if (oid === watched.recordOid && counts.update === 0 && counts.delete === 0) continue;
+    const target = written.leaves.get(oid)?.target ?? watched.names.get(oid) ?? `relation ${oid}`;
+    const route = boundary.routes.get(oid);
+    touched.add(target);
+    if (route !== undefined) routes.set(target, route);
+  }
+  return { channel: 'relations', kind: 'touched', targets: [...touched], routes };
 }
 
 const OP_OF: Readonly<Record<string, Op>> = { I: 'insert', U: 'update', D: 'delete' };

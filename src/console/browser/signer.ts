@@ -192,7 +192,7 @@ async function offerBulk(box: HTMLElement): Promise<void> {
   const buttons = signers.map((signer, index) =>
     button(signer.label, () => signChosen(box, signer), index === 0 ? 'primary' : ''),
   );
-  const none = paragraph('There is no key here that could sign. Open one request to make one.');
+  const none = paragraph('No key on this device can sign this. Open one request to make one.');
   box.replaceChildren(...(buttons.length === 0 ? [none] : buttons));
 }
 

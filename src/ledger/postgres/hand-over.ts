@@ -47,7 +47,8 @@ export async function handOver<T>(
       return { kind: 'decided', result: { released: false } };
     }
     done = { value };
-    const { failure } = await session.run([COMMIT]);
+    const write = writeOf(parts.queries, parts.tables, { relaxed: false });
+    const { failure } = await session.run([write, COMMIT]);
     if (failure !== undefined) throw failure.error;
     return { kind: 'decided', result: { released: true, value } };
   } catch (error) {
@@ -111,7 +112,7 @@ function refusedStatement(error: unknown): EffectMatchError<'ERR_EM_HAND_OVER_FA
   );
 }
 
-/** Whether it is to be committed; what was decided is written then. */
+/** Whether what was decided is to be written and committed. */
 async function decideFetched(
   { session, queries, tables }: Parts,
   about: About,
@@ -120,14 +121,10 @@ async function decideFetched(
   await new Fetching(queries, tables).lock().moment().about(about).run(session);
   for (;;) {
     try {
-      if (!tables.attempt(decide)) return false;
-      break;
+      return tables.attempt(decide);
     } catch (error) {
       if (!(error instanceof Unfetched)) throw error;
       await new Fetching(queries, tables).occurrences([error.occurrence]).run(session);
     }
   }
-  const { failure } = await session.run([writeOf(queries, tables, { relaxed: false })]);
-  if (failure !== undefined) throw failure.error;
-  return true;
 }

@@ -125,11 +125,7 @@ async function openScene(kit: KillKit) {
     assert.deepEqual(await specimen.readDurable(), before, 'nothing of the attempt is durable');
     assert.notEqual(await promote(adapter, 'killed', action), 'confirmed', 'a void marker fences');
     assert.deepEqual(await specimen.readDurable(), before);
-    assert.equal(
-      await promote(adapter, 'next', action),
-      'confirmed',
-      'the backend goes on working',
-    );
+    assert.equal(await promote(adapter, 'next', action), 'confirmed', 'the backend keeps working');
   }
 
   async function close(): Promise<void> {

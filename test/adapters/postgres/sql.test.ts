@@ -27,7 +27,17 @@ const SENT_WHOLE = ['catalog', 'tables', 'functions', 'guards'];
 /** Values for every placeholder that there is. */
 const VALUES = Object.fromEntries(
   [
-    ...['owner', 'control', 'execution', 'role', 'database', 'schema', 'table', 'sequence'],
+    ...[
+      'owner',
+      'control',
+      'execution',
+      'others',
+      'role',
+      'database',
+      'schema',
+      'table',
+      'sequence',
+    ],
     ...['trigger', 'names', 'password', 'version'],
   ].map((name) => [name, `a"b'c\\${name}`]),
 );
@@ -144,7 +154,7 @@ test('the server stores the functions and triggers that the files say', async ()
 });
 
 test('a provisioning script has no placeholder left, whatever the names', () => {
-  const roles = { owner: `o'"w`, control: 'c :"x"', execution: "e :'x'" };
+  const roles = { owner: `o'"w`, control: 'c :"x"', execution: "e :'x'", others: 'p' };
   const steps = provisionSteps({
     ...{ boundary: 'server', database: 'd', roles, rowSecurity: true },
     ...{ views: [], entryPoints: [] },

@@ -1,24 +1,39 @@
 import type { EscapeCase } from '../case.ts';
 import { boundary, drifted, opened, PAID, PAY } from './shop.ts';
 
+/** Behind the managed boundary the statement gate closes what these leave open. */
+const GATED = { managedCommits: true } as const;
+
 export const OPENED: readonly EscapeCase[] = [
-  opened('grant temporary on database {db} to public', 'TEMPORARY'),
+  opened('grant temporary on database {db} to public', 'TEMPORARY', GATED),
   opened('grant pg_write_server_files to {exec}', 'pg_write_server_files'),
   opened('grant pg_execute_server_program to {exec}', 'pg_execute_server_program'),
   opened('alter role {exec} superuser', 'SUPERUSER'),
   opened('alter role {exec} replication', 'REPLICATION'),
   opened('grant {app} to {exec}', 'membership'),
   opened('grant insert on app.hidden to {exec}', 'app.hidden'),
-  opened('grant insert on app.hidden to public', 'app.hidden'),
-  opened('grant execute on function pg_catalog.pg_notify(text, text) to {exec}', 'pg_notify'),
-  opened('grant execute on function pg_catalog.pg_read_file(text) to public', 'pg_read_file'),
-  opened('grant execute on function pg_catalog.lo_export(oid, text) to {exec}', 'lo_export'),
-  opened('create extension dblink schema app; grant usage on schema app to public', 'dblink'),
+  opened('grant insert on app.hidden to public', 'app.hidden', GATED),
+  opened(
+    'grant execute on function pg_catalog.pg_notify(text, text) to {exec}',
+    'pg_notify',
+    GATED,
+  ),
+  opened(
+    'grant execute on function pg_catalog.pg_read_file(text) to public',
+    'pg_read_file',
+    GATED,
+  ),
+  opened('grant execute on function pg_catalog.lo_export(oid, text) to {exec}', 'lo_export', GATED),
+  opened(
+    'create extension dblink schema app; grant usage on schema app to public',
+    'dblink',
+    GATED,
+  ),
   opened(
     'create extension postgres_fdw; create server elsewhere foreign data wrapper postgres_fdw; create foreign table app.far (id int) server elsewhere; grant insert on app.far to {exec}',
     'app.far',
   ),
-  opened(`create function app.f() returns int language sql as 'select 1'`, 'app.f()'),
+  opened(`create function app.f() returns int language sql as 'select 1'`, 'app.f()', GATED),
   opened('alter function app.act() security definer', 'app.act()'),
   opened(
     'alter function app.act() owner to postgres; alter function app.act() security definer set search_path = app',
@@ -37,7 +52,7 @@ export const OPENED: readonly EscapeCase[] = [
   opened('alter table app.invoice disable trigger effectmatch_record', 'effectmatch_record'),
   opened('alter table app.invoice enable trigger effectmatch_record', 'effectmatch_record'),
   opened('drop trigger effectmatch_record on app.invoice', 'effectmatch_record'),
-  opened('grant usage on language plpgsql to public', 'LANGUAGE'),
+  opened('grant usage on language plpgsql to public', 'LANGUAGE', GATED),
   opened('alter schema effectmatch owner to {app}', 'effectmatch', {
     expectation: { kind: 'refused', code: 'ERR_EM_ADAPTER_UNAVAILABLE', because: 'effectmatch' },
   }),
@@ -154,5 +169,6 @@ export const DRIFTED: readonly EscapeCase[] = [
     action: PAY,
     approved: PAID,
     expectation: boundary('TEMPORARY'),
+    ...GATED,
   },
 ];

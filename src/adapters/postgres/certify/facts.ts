@@ -79,6 +79,8 @@ export interface Problem {
   readonly object: string;
   /** Why the execution login gets there. */
   readonly why: string;
+  /** What keeps the object as it is and still closes the outlet, if there is such a way. */
+  readonly keep?: string;
   /** Statements that close it, in order; after them a survey no longer finds it. */
   readonly fix: readonly string[];
   /** Whose rights the statements need. */
@@ -131,10 +133,11 @@ export class Outlets {
    * per outlet and reason is enough.
    */
   open(problem: Problem): void {
-    const { outlet, why, needs, fix } = problem;
+    const { outlet, why, needs, fix, keep } = problem;
     if (this.problems.some((known) => known.outlet === outlet && known.why === why)) return;
     this.problems.push(problem);
-    const by = `${why}. Close it (${needs}): ${fix.join('; ')}`;
+    const first = keep === undefined ? '' : ` Keep it: ${keep}.`;
+    const by = `${why}.${first} Close it (${needs}): ${fix.join('; ')}`;
     this.listed.push({ outlet, disposition: 'unclassified', by });
   }
 

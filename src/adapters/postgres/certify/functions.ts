@@ -104,21 +104,29 @@ function surveyOwn({ facts, index, outlets }: SurveyContext, row: FunctionRow): 
   else open('The execution login may call it and must not', ...closeExecute(row, facts.executor));
 }
 
-type Open = (why: string, fix: readonly string[]) => void;
+type Open = (why: string, fix: readonly string[], keep?: string) => void;
+
+/** What to write into the configuration once a person has read the function. */
+function describeReview(row: FunctionRow): string {
+  const review = `{ function: '${row.object}', digest: '${digestFunction(row)}', by: 'NAME' }`;
+  return `have it read, and add to reviews: ${review}`;
+}
 
 /** A function of the application, by its settings and its text, unless a person has read it. */
 function judge(context: SurveyContext, row: FunctionRow, route: Route): void {
   const { facts, outlets } = context;
   const outlet = `function ${row.object}`;
-  const open: Open = (why, fix) =>
+  const open: Open = (why, fix, keep) =>
     outlets.openOn(row, {
       outlet,
       why: `${why}; reached through ${route.by}`,
+      ...(keep !== undefined && { keep }),
       fix: fix.length > 0 ? fix : closeExecute(row, facts.executor),
     });
   judgeSettings(row, open);
   const reviewer = reviewerOf(row, facts);
-  if (reviewer === undefined) judgeText(context, row, route, open);
+  const openText: Open = (why, fix) => open(why, fix, describeReview(row));
+  if (reviewer === undefined) judgeText(context, row, route, openText);
   else outlets.observed(outlet, `read by ${reviewer}, digest ${digestFunction(row)}`);
 }
 

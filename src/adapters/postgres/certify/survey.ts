@@ -84,6 +84,8 @@ export async function surveyBoundary(
 interface NamedSurvey {
   readonly survey: PostgresSurvey;
   readonly names?: GateCatalog;
+  /** How operations get to tables besides those they name, by object id. */
+  readonly routes: ReadonlyMap<string, string>;
 }
 
 /** The same together with what the statement gate needs, from the same snapshot. */
@@ -135,7 +137,10 @@ async function classify(
     ]),
     enforcement: digest(declared),
   };
-  return tier === 'managed' ? { survey, names: await readGateCatalog(context) } : { survey };
+  const reached = [...reach.relations].map(([{ oid }, { by }]) => [String(oid), by] as const);
+  const routes = new Map(reached);
+  if (tier !== 'managed') return { survey, routes };
+  return { survey, routes, names: await readGateCatalog(context) };
 }
 
 /** What the deployment says and the server cannot confirm. */

@@ -118,6 +118,7 @@ function surveyRecorders(
       why: found
         ? 'It is not as provisioning made it, or does not always fire'
         : 'It is missing, so writes would not be recorded',
+      keep: 'run `effectmatch provision`',
       fix: createRecorders(relation, facts.executor),
     });
   }

@@ -1,11 +1,13 @@
-import type { Provisioning } from '../../../contract/adapter.ts';
+import type { LoginChange, Provisioning } from '../../../contract/adapter.ts';
 import { invariant } from '../../../errors.ts';
 import { type Connection, connectionTarget } from '../../../postgres/connection.ts';
+import { quoteQualified } from '../../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { openAdministrator, provisioningOf } from '../../../postgres/provisioning.ts';
 import { type RelationInspection, readRelations, resolveNames } from '../catalog.ts';
 import { demandEntries } from '../entry.ts';
 import { type PostgresOptions, type RegisteredName, readOptions, refused } from '../options.ts';
+import { SQL } from '../sql.ts';
 import { demandViews } from '../view.ts';
 import { type ProvisionPlan, provisionSteps, removalSteps } from './provision.ts';
 
@@ -22,7 +24,31 @@ export async function planProvisioning(
 ): Promise<Provisioning> {
   await using connection = await openAdministrator(admin);
   const plan = await readPlan(connection, options, what);
-  return provisioningOf(admin, what === 'provision' ? provisionSteps(plan) : removalSteps(plan));
+  if (what === 'remove') return provisioningOf(admin, removalSteps(plan));
+  const changes = await listChanges(connection, plan);
+  return { ...provisioningOf(admin, provisionSteps(plan)), changes };
+}
+
+/** What the server boundary changes for the logins that use this database. */
+async function listChanges(
+  connection: Connection,
+  { roles, relations, boundary }: ProvisionPlan,
+): Promise<readonly LoginChange[]> {
+  if (boundary === 'managed') return [];
+  const { owner, control, execution, others } = roles;
+  const { rows } = await connection.query(SQL.rights.get('other_logins'), [
+    [owner, control, execution, others],
+    relations.map(quoteQualified),
+  ]);
+  const keep = `keeps what every role can do now, as a member of ${others}`;
+  const lose =
+    `loses temporary tables, session advisory locks, set_config(), pg_notify() and large objects, because code that ` +
+    `operations reach runs with its rights; grant it what it needs by name, or set boundary: 'managed'`;
+  return rows.map(([login, lent]) => ({
+    login: String(login),
+    keeps: lent !== 't',
+    how: lent === 't' ? lose : keep,
+  }));
 }
 
 async function readPlan(
@@ -53,9 +79,14 @@ async function readPlan(
     reads: settings.reads,
     entryPoints,
     rowSecurity: inspections.some((found) => found.kind === 'usable' && found.rowSecurity),
-    roles: { owner, control: control.user, execution: execution.user },
+    roles: { owner, control: control.user, execution: execution.user, others: nameOthers(owner) },
     passwords: { control: control.password, execution: execution.password },
   };
+}
+
+/** The role that has what PUBLIC had, named after the owner of the records. */
+export function nameOthers(owner: string): string {
+  return owner.includes('owner') ? owner.replace('owner', 'others') : `${owner}_others`;
 }
 
 /** The two logins, which must be different and lead to the database of the administrator. */

@@ -19,6 +19,8 @@ interface RoleNames {
   readonly control: string;
   /** Restricted login that runs agent statements. */
   readonly execution: string;
+  /** Has what PUBLIC had before the server boundary took it; other roles are members. */
+  readonly others: string;
 }
 
 /**
@@ -70,6 +72,7 @@ export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
     ...bypassPolicies(plan),
     ...plan.reads.flatMap((relation) => openReads(relation, plan.roles)),
     ...plan.entryPoints.flatMap((entry) => openEntryPoint(entry, plan)),
+    ...keepOthers(plan),
     ...steps(
       'CREATEROLE',
       'the rights of the owner go back',
@@ -84,7 +87,7 @@ function fill(values: Values, ...names: readonly string[]): readonly string[] {
   return names.map((name) => SQL.provision.get(name, values));
 }
 
-function createRoles({ roles, passwords }: ProvisionPlan): readonly ProvisionStep[] {
+function createRoles({ roles, passwords, boundary }: ProvisionPlan): readonly ProvisionStep[] {
   const logins = (['control', 'execution'] as const).flatMap((login) => {
     const password = passwords[login];
     return password === undefined ? [] : fill({ role: roles[login], password }, 'set_password');
@@ -95,6 +98,7 @@ function createRoles({ roles, passwords }: ProvisionPlan): readonly ProvisionSte
       ...fill({ role: roles.owner }, 'create_owner'),
       ...fill({ role: roles.control }, 'create_control'),
       ...fill({ role: roles.execution }, 'create_execution'),
+      ...(boundary === 'server' ? fill({ role: roles.others }, 'create_owner') : []),
       ...fill({ ...roles }, 'read_only', 'not_compiled', 'lend_owner'),
     ]),
     ...steps('CREATEROLE', 'passwords of the two logins', logins),
@@ -214,6 +218,12 @@ function bypassPolicies({ rowSecurity, roles, boundary }: ProvisionPlan): readon
   return steps('superuser', why, statements);
 }
 
+function keepOthers({ roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
+  if (boundary === 'managed') return [];
+  const why = 'other roles of this database keep what every role had';
+  return steps('CREATEROLE', why, fill({ ...roles }, 'keep_others'));
+}
+
 function openReads(relation: QualifiedName, roles: RoleNames): readonly ProvisionStep[] {
   const values = { ...roles, schema: relation.schema, table: relation.name };
   return steps(
@@ -243,15 +253,16 @@ function openEntryPoint(
  */
 export function removalSteps({ relations, roles }: ProvisionPlan): readonly ProvisionStep[] {
   const needs = 'ownership of the objects';
-  const names = [roles.execution, roles.control, roles.owner];
+  const names = [roles.execution, roles.control, roles.owner, roles.others];
   const each = (statement: string) => names.flatMap((role) => fill({ role }, statement));
   return [
     ...steps(needs, 'recorders', relations.flatMap(dropRecorders)),
     ...steps(
       'CREATEROLE',
-      'an administrator who is no superuser borrows the roles',
+      'an administrator without superuser rights borrows the roles',
       each('lend_role'),
     ),
+    ...steps(needs, 'PUBLIC gets back what it had', fill({ role: roles.others }, 'give_back')),
     ...steps(needs, 'the record channel and the markers', fill({}, 'drop_schema')),
     ...steps(needs, 'rights of the roles in this database', each('drop_owned')),
     ...steps(needs, 'roles that no other database uses', each('drop_role')),

@@ -171,10 +171,38 @@ grant usage on schema :"schema" to :"execution";
 alter role :"role" bypassrls;
 
 -- name: revoke_temporary
-revoke create, temporary on database :"database" from public;
+-- What every role could do is given to the role of the others first: its rights are the record of
+-- what is taken here, and removing gives them back.
+do $effectmatch$
+declare
+  p text;
+begin
+  for p in
+    select a.privilege_type
+    from pg_catalog.pg_database as d,
+      pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) as a
+    where d.datname = :'database' and a.grantee = 0 and a.privilege_type in ('CREATE', 'TEMPORARY')
+  loop
+    execute format('grant %s on database %I to %I', p, :'database', :'others');
+    execute format('revoke %s on database %I from public', p, :'database');
+  end loop;
+end
+$effectmatch$;
 
 -- name: revoke_public_schema
-revoke create on schema public from public;
+do $effectmatch$
+begin
+  if exists (
+    select
+    from pg_catalog.pg_namespace as n,
+      pg_catalog.aclexplode(coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))) as a
+    where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE'
+  ) then
+    execute format('grant create on schema public to %I', :'others');
+    revoke create on schema public from public;
+  end if;
+end
+$effectmatch$;
 
 -- name: revoke_builtins
 -- The owner of the trusted functions keeps the built-ins that these functions call.
@@ -182,14 +210,22 @@ do $effectmatch$
 declare
   f regprocedure;
   name name;
+  is_open boolean;
 begin
-  for f, name in
-    select p.oid, p.proname
+  for f, name, is_open in
+    select p.oid, p.proname, exists (
+        select
+        from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) as a
+        where a.grantee = 0
+      )
     from pg_catalog.pg_proc as p
     where p.pronamespace = 'pg_catalog'::regnamespace and p.oid < 16384
       and p.provolatile = 'v' and p.proname = any (:'names'::name[])
   loop
-    execute format('revoke execute on function %s from public', f);
+    if is_open then
+      execute format('grant execute on function %s to %I', f, :'others');
+      execute format('revoke execute on function %s from public', f);
+    end if;
     if name in ('set_config', 'setseed', 'pg_advisory_unlock_all') then
       execute format('grant execute on function %s to %I', f, :'owner');
     end if;
@@ -198,24 +234,81 @@ end
 $effectmatch$;
 
 -- name: keep_languages
+-- Roles that own something here need a language to make functions in, whatever becomes of the others.
+do $effectmatch$
+declare
+  r name;
+  l name;
+begin
+  for l in
+    select lanname
+    from pg_catalog.pg_language,
+      pg_catalog.aclexplode(coalesce(lanacl, pg_catalog.acldefault('l', lanowner))) as a
+    where lanname in ('plpgsql', 'sql') and a.grantee = 0
+  loop
+    for r in
+      select rolname
+      from pg_catalog.pg_roles
+      where rolname !~ '^pg_' and not rolsuper and rolname <> :'execution'
+        and oid in (
+          select refobjid
+          from pg_catalog.pg_shdepend
+          where refclassid = 'pg_authid'::regclass
+            and dbid = (select oid from pg_catalog.pg_database where datname = current_database())
+        )
+    loop
+      execute format('grant usage on language %I to %I', l, r);
+    end loop;
+    execute format('grant usage on language %I to %I', l, :'others');
+    execute format('revoke usage on language %I from public', l);
+  end loop;
+end
+$effectmatch$;
+
+-- name: keep_others
+-- Roles that have something in this database, are members of one that has, or are connected keep what
+-- every role had. Not those whose rights an operation could borrow: owners of registered tables and of
+-- SECURITY DEFINER functions.
 do $effectmatch$
 declare
   r name;
 begin
   for r in
-    select rolname
-    from pg_catalog.pg_roles
-    where rolname !~ '^pg_' and not rolsuper and rolname <> :'execution'
-      and oid in (
-        select refobjid
-        from pg_catalog.pg_shdepend
-        where refclassid = 'pg_authid'::regclass
-          and dbid = (select oid from pg_catalog.pg_database where datname = current_database())
+    with here as (
+      select distinct d.refobjid as oid
+      from pg_catalog.pg_shdepend as d
+      where d.refclassid = 'pg_authid'::regclass
+        and d.dbid = (select oid from pg_catalog.pg_database where datname = current_database())
+    )
+    select r.rolname
+    from pg_catalog.pg_roles as r
+    where not r.rolsuper and r.rolname !~ '^pg_'
+      and r.rolname not in (:'owner', :'control', :'execution', :'others')
+      and (
+        r.oid in (select oid from here)
+        or exists (
+          select from here join pg_catalog.pg_roles as x using (oid)
+          where x.rolname not in (:'owner', :'control', :'execution', :'others')
+            and pg_catalog.pg_has_role(r.oid, x.oid, 'member')
+        )
+        or r.oid in (
+          select usesysid from pg_catalog.pg_stat_activity where datname = current_database()
+        )
+      )
+      and not exists (
+        select from pg_catalog.pg_proc as p where p.proowner = r.oid and p.prosecdef
+      )
+      and not exists (
+        select from pg_catalog.pg_class as c join pg_catalog.pg_trigger as t on t.tgrelid = c.oid
+        where c.relowner = r.oid and t.tgname = 'effectmatch_truncate'
       )
   loop
-    execute format('grant usage on language plpgsql, sql to %I', r);
+    if current_setting('server_version_num')::integer >= 160000 then
+      execute format('grant %I to %I with inherit true, set false', :'others', r);
+    else
+      execute format('grant %I to %I', :'others', r);
+    end if;
   end loop;
-  revoke usage on language plpgsql, sql from public;
 end
 $effectmatch$;
 
@@ -246,11 +339,52 @@ begin
 end
 $effectmatch$;
 
+-- name: give_back
+-- PUBLIC gets back what the role of the others has. Languages lose what provisioning gave to owners.
+do $effectmatch$
+declare
+  o oid := (select oid from pg_catalog.pg_roles where rolname = :'role');
+  sql text;
+begin
+  if o is null then return; end if;
+  for sql in
+    select format('grant execute on function %s to public', p.oid::regprocedure)
+    from pg_catalog.pg_proc as p, pg_catalog.aclexplode(p.proacl) as a
+    where a.grantee = o
+    union all
+    select format('grant %s on database %I to public', a.privilege_type, d.datname)
+    from pg_catalog.pg_database as d, pg_catalog.aclexplode(d.datacl) as a
+    where d.datname = current_database() and a.grantee = o
+    union all
+    select format('grant %s on schema %I to public', a.privilege_type, n.nspname)
+    from pg_catalog.pg_namespace as n, pg_catalog.aclexplode(n.nspacl) as a
+    where a.grantee = o
+    union all
+    select format(
+        case when b.grantee = o
+          then 'grant usage on language %I to public' else 'revoke usage on language %I from %I' end,
+        l.lanname, pg_catalog.pg_get_userbyid(b.grantee))
+    from pg_catalog.pg_language as l, pg_catalog.aclexplode(l.lanacl) as a,
+      pg_catalog.aclexplode(l.lanacl) as b
+    where a.grantee = o and b.grantee not in (0, l.lanowner)
+  loop
+    execute sql;
+  end loop;
+end
+$effectmatch$;
+
 -- name: drop_schema
 drop schema if exists effectmatch cascade;
 
 -- name: drop_owned
-drop owned by :"role";
+-- The role of the others is not there with the managed boundary.
+do $effectmatch$
+begin
+  if exists (select from pg_catalog.pg_roles where rolname = :'role') then
+    drop owned by :"role";
+  end if;
+end
+$effectmatch$;
 
 -- name: drop_role
 -- Roles stay while other databases use them.

@@ -314,3 +314,77 @@ where
   c.oid < 16384
   and c.relkind in ('r', 'v')
   and n.nspname in ('pg_catalog', 'information_schema');
+
+-- name: other_logins
+-- Logins that have something in this database, are members of a role that has, or are connected; and
+-- whether an operation could borrow their rights. Only while PUBLIC has what provisioning takes.
+-- Parameters: our own roles, the tables to register.
+with
+  here as (
+    select distinct
+      d.refobjid as oid
+    from
+      pg_catalog.pg_shdepend d
+    where
+      d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass
+      and d.dbid = (
+        select
+          oid
+        from
+          pg_catalog.pg_database
+        where
+          datname = pg_catalog.current_database()
+      )
+  )
+select
+  r.rolname,
+  exists (
+    select
+    from
+      pg_catalog.pg_proc p
+    where
+      p.proowner = r.oid
+      and p.prosecdef
+  )
+  or exists (
+    select
+    from
+      pg_catalog.pg_class c
+    where
+      c.relowner = r.oid
+      and c.oid = any ($2::pg_catalog.regclass[])
+  ) as lent
+from
+  pg_catalog.pg_roles r
+where
+  r.rolcanlogin
+  and not r.rolsuper
+  and r.rolname <> all ($1::pg_catalog.name[])
+  and pg_catalog.has_function_privilege('public', 'pg_catalog.pg_notify(text, text)', 'execute')
+  and (
+    r.oid in (
+      select
+        oid
+      from
+        here
+    )
+    or exists (
+      select
+      from
+        here
+        join pg_catalog.pg_roles x using (oid)
+      where
+        x.rolname <> all ($1::pg_catalog.name[])
+        and pg_catalog.pg_has_role(r.oid, x.oid, 'member')
+    )
+    or r.oid in (
+      select
+        usesysid
+      from
+        pg_catalog.pg_stat_activity
+      where
+        datname = pg_catalog.current_database()
+    )
+  )
+order by
+  r.rolname;

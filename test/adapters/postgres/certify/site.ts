@@ -80,6 +80,7 @@ export async function openSite({
   const role = (name: string) => (fixedNames ? name : db.role(name));
   const roles = {
     owner: role('em_owner'),
+    others: role('em_others'),
     control: role('em_control'),
     execution: role('em_exec'),
     app: role('app_owner'),

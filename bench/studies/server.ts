@@ -1,0 +1,323 @@
+// What the HTTP API and the console add: a call over HTTP against the same call of the library, an
+// inbox with many requests, a proposal with many changes, the time from an event to a client, and
+// the size of everything that a browser loads.
+import { globSync, readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { gzipSync } from 'node:zlib';
+import { createAdaptorServer } from '@hono/node-server';
+import { issueToken } from '../../src/access/callers.ts';
+import { sqlite } from '../../src/adapters/sqlite/index.ts';
+import { createApi } from '../../src/api/app.ts';
+import { createConsole } from '../../src/console/app.ts';
+import { approver, generateApprover } from '../../src/crypto/approver.ts';
+import { insert, update } from '../../src/protocol/draft.ts';
+import { openSqliteRequests } from '../../src/requests/index.ts';
+import { openRequests, type Requests } from '../../src/requests/requests.ts';
+import { createRuntime, type Runtime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
+import { approveAll } from '../licenses.ts';
+import {
+  atMost,
+  type Cell,
+  figure,
+  median,
+  quantile,
+  type Study,
+  type StudyOptions,
+} from '../study.ts';
+import { temporaryFolder } from '../temporary.ts';
+
+const CLIENTS = [1, 8, 32];
+const ORIGIN = 'http://127.0.0.1:8420';
+
+interface Site extends AsyncDisposable {
+  readonly runtime: Runtime;
+  readonly requests: Requests;
+  readonly config: RuntimeConfig;
+  readonly key: ReturnType<typeof generateApprover>;
+}
+
+async function openSite(folder: string, rows: number): Promise<Site> {
+  const file = join(folder, 'books.db');
+  const db = new DatabaseSync(file);
+  db.exec(`pragma journal_mode = wal;
+    create table invoice (id integer primary key, status text not null);
+    create table payment (id integer primary key, payee text not null, amount integer not null);
+    begin`);
+  const add = db.prepare(`insert into invoice values (?, 'open')`);
+  for (let id = 1; id <= rows; id += 1) add.run(id);
+  db.exec('commit');
+  db.close();
+  const key = generateApprover('bench');
+  const config: RuntimeConfig = {
+    store: join(folder, 'ledger.db'),
+    keyring: join(folder, 'keys.json'),
+    issuers: { bench: { key: key.publicKey, may: ['books'] } },
+    adapters: { books: sqlite({ file, relations: ['invoice', 'payment'] }) },
+    agents: { agent: { sql: ['books'], callsPerMinute: 1_000_000 } },
+  };
+  const runtime = await createRuntime(config);
+  const requests = await openRequests({ runtime, store: join(folder, 'requests.db') });
+  return {
+    ...{ runtime, requests, config, key },
+    async [Symbol.asyncDispose]() {
+      await requests.close();
+      await runtime.close();
+    },
+  };
+}
+
+const paying = (id: number) => ({ sql: `update invoice set status = 'paid' where id = ${id}` });
+
+/** So many calls by so many clients at once; milliseconds of each. */
+async function timeAll(
+  calls: number,
+  clients: number,
+  call: () => Promise<unknown>,
+): Promise<number[]> {
+  const times: number[] = [];
+  let left = calls;
+  const client = async () => {
+    for (; left > 0; ) {
+      left -= 1;
+      const started = performance.now();
+      await call();
+      times.push(performance.now() - started);
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  return times;
+}
+
+/** One execution by the library and over HTTP, in turn. */
+async function measurePath(folder: string, calls: number): Promise<readonly Cell[]> {
+  const runs = calls * 2 * (CLIENTS.length + 1);
+  await using site = await openSite(folder, runs + 1);
+  const { runtime, requests, config, key } = site;
+  const licenses = await approveAll(runtime, key, {
+    count: runs,
+    effects: (id) => [update('invoice', { id }, { status: ['open', 'paid'] })],
+  });
+  await using api = createApi({ runtime, requests, config, origin: ORIGIN });
+  const wish = { kind: 'agent', holder: 'agent', scopes: ['execute'] } as const;
+  const { token } = await issueToken(requests.tokens, wish);
+  const server = createAdaptorServer({ fetch: api.fetch }) as Server;
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/v1/executions`;
+  let next = 0;
+  const byLibrary = async () => {
+    next += 1;
+    demandCommitted((await runtime.ensure(licenses[next - 1], paying(next))).kind);
+  };
+  const byHttp = async () => {
+    next += 1;
+    const answer = await post(url, token, { license: licenses[next - 1], action: paying(next) });
+    demandCommitted(answer.terminal.kind);
+  };
+  await timeAll(calls, 4, byLibrary);
+  await timeAll(calls, 4, byHttp);
+  const cells: Cell[] = [];
+  for (const clients of CLIENTS) {
+    const library = await timeAll(calls, clients, byLibrary);
+    const http = await timeAll(calls, clients, byHttp);
+    const at = `${clients} client${clients === 1 ? '' : 's'}`;
+    for (const [name, samples] of Object.entries({ library, http }))
+      cells.push(
+        figure(`${name}, ${at}, p50`, median(samples), 'ms'),
+        figure(`${name}, ${at}, p95`, quantile(samples, 0.95), 'ms'),
+      );
+    const added = median(http) - median(library);
+    cells.push(
+      clients === 1
+        ? atMost(`added by HTTP, ${at}, p50`, added, 'ms', 5)
+        : figure(`added by HTTP, ${at}, p50`, added, 'ms'),
+    );
+  }
+  server.close();
+  server.closeAllConnections();
+  return cells;
+}
+
+/** By `node:http`, because `fetch` does not let a test say which host it asks for. */
+async function post(url: string, token: string, body: unknown) {
+  const { request } = await import('node:http');
+  const text = JSON.stringify(body);
+  const headers = {
+    ...{ host: new URL(ORIGIN).host, authorization: `Bearer ${token}` },
+    ...{ 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },
+  };
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const sent = request(url, { method: 'POST', headers, agent: AGENT }, (response) => {
+    let answer = '';
+    response.setEncoding('utf8').on('data', (chunk) => {
+      answer += chunk;
+    });
+    response.on('end', () => resolve(answer));
+  });
+  sent.once('error', reject).end(text);
+  return JSON.parse(await promise);
+}
+const { Agent } = await import('node:http');
+const AGENT = new Agent({ keepAlive: true, maxSockets: 64 });
+
+function demandCommitted(kind: string): void {
+  if (kind !== 'committed') throw new Error(`not committed: ${kind}`);
+}
+
+/** The console for one user who is signed in. */
+async function openBrowser({ runtime, requests }: Site) {
+  const app = createConsole({
+    ...{ runtime, requests, adapters: ['books'], origin: ORIGIN, issuers: {}, user: 'bench' },
+  });
+  const headers = { host: new URL(ORIGIN).host, cookie: '' };
+  const get = async (path: string) => await app.fetch(new Request(`${ORIGIN}${path}`, { headers }));
+  const entered = await get(new URL(app.createLink()).pathname);
+  headers.cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
+  return {
+    /** Milliseconds until the answer begins, and until it is whole. */
+    async time(path: string) {
+      const started = performance.now();
+      const answer = await get(path);
+      if (answer.status !== 200) throw new Error(`${path}: ${answer.status}`);
+      const first = performance.now() - started;
+      const { length } = await answer.text();
+      return { first, whole: performance.now() - started, length };
+    },
+    [Symbol.asyncDispose]: () => app[Symbol.asyncDispose](),
+  };
+}
+
+async function measureInbox(folder: string, pending: number): Promise<readonly Cell[]> {
+  await using site = await openSite(folder, 1);
+  const effects = [update('invoice', { id: 1 }, { status: ['open', 'paid'] })];
+  const asked = { by: 'agent', run: 'bench', manifest: { adapter: 'books', effects } };
+  const { id } = await site.requests.ask({ ...asked, action: paying(1) });
+  const store = await openSqliteRequests(join(folder, 'requests.db'));
+  const model = await store.find(id);
+  if (model === undefined) throw new Error('the first request is not there');
+  for (let index = 1; index < pending; index += 1) {
+    const name = `req_${index.toString(16).padStart(40, '0')}`;
+    await store.insert({ ...model, id: name, askedMs: model.askedMs + index });
+  }
+  await store.close();
+  await using browser = await openBrowser(site);
+  await browser.time('/');
+  const times = await repeat(5, () => browser.time('/'));
+  const started = performance.now();
+  const { requests } = await site.requests.page({ state: 'pending', limit: 50 });
+  const listed = performance.now() - started;
+  if (requests.length !== 50) throw new Error(`${requests.length} requests on a page`);
+  const of = `inbox of ${pending}`;
+  return [
+    atMost(`${of}: first byte`, median(times.map(({ first }) => first)), 'ms', 500),
+    figure(`${of}: rendered`, median(times.map(({ whole }) => whole)), 'ms'),
+    figure(`${of}: a page of 50 by the API`, listed, 'ms'),
+  ];
+}
+
+async function measureProposal(folder: string, changes: number): Promise<readonly Cell[]> {
+  await using site = await openSite(folder, 1);
+  const { requests, key } = site;
+  const effects = Array.from({ length: changes }, (_, index) =>
+    insert('payment', { id: index + 1, payee: `payee ${index}`, amount: index }),
+  );
+  const action = { sql: 'select 1' };
+  const manifest = { adapter: 'books', effects };
+  const timed = async <T>(work: () => Promise<T> | T) => {
+    const started = performance.now();
+    const value = await work();
+    return { value, ms: performance.now() - started };
+  };
+  const asked = await timed(() => requests.ask({ by: 'agent', run: 'r', manifest, action }));
+  const { id, proposal } = asked.value;
+  await using browser = await openBrowser(site);
+  const shown = await browser.time(`/requests/${id}`);
+  const signed = await timed(() => approver(key).sign(proposal, { expiresIn: '10m' }));
+  const text = JSON.stringify(signed.value);
+  const answered = await timed(() => requests.answer(id, text));
+  const of = `${changes} changes`;
+  return [
+    figure(`${of}: proposed`, asked.ms, 'ms'),
+    figure(`${of}: first page`, shown.whole, 'ms'),
+    figure(`${of}: first page`, shown.length / 1024, 'KiB'),
+    figure(`${of}: signed`, signed.ms, 'ms'),
+    figure(`${of}: license taken`, answered.ms, 'ms'),
+    figure(`${of}: license`, text.length / 1024, 'KiB'),
+  ].map((cell) => (cell.unit === 'KiB' ? { ...cell, name: `${cell.name}, size` } : cell));
+}
+
+/** From a question to the message about it, as a client of the stream gets it. */
+async function measureEvents(folder: string, events: number): Promise<readonly Cell[]> {
+  await using site = await openSite(folder, 1);
+  const { runtime, requests, config } = site;
+  await using api = createApi({ runtime, requests, config, origin: ORIGIN });
+  const { token } = await issueToken(requests.tokens, { kind: 'operator', holder: 'bench' });
+  const ending = new AbortController();
+  const { body } = await api.fetch(
+    new Request(`${ORIGIN}/v1/events`, {
+      headers: { host: new URL(ORIGIN).host, authorization: `Bearer ${token}` },
+      signal: ending.signal,
+    }),
+  );
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  const effects = [update('invoice', { id: 1 }, { status: ['open', 'paid'] })];
+  const samples: number[] = [];
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  for (let index = 0; index < events; index += 1) {
+    const manifest = { adapter: 'books', effects };
+    const ask = { by: 'agent', run: `${index}`, manifest, action: paying(1) };
+    const { id } = await requests.ask(ask);
+    const started = performance.now();
+    for (let text = ''; !text.includes(id); ) text += (await reader?.read())?.value ?? '';
+    samples.push(performance.now() - started);
+  }
+  ending.abort();
+  return [
+    atMost('event to client, p50', median(samples), 'ms', 100),
+    figure('event to client, p95', quantile(samples, 0.95), 'ms'),
+  ];
+}
+
+function measureAssets(): readonly Cell[] {
+  const folder = join(import.meta.dirname, '../../src/console/assets');
+  const files = globSync('*', { cwd: folder }).map((name) => readFileSync(join(folder, name)));
+  const sum = (sizes: readonly number[]) => sizes.reduce((a, b) => a + b, 0) / 1024;
+  const packed = sum(files.map((file) => gzipSync(file).length));
+  return [
+    figure('assets', sum(files.map(({ length }) => length)), 'KiB'),
+    atMost('assets, compressed', packed, 'KiB', 80),
+  ];
+}
+
+async function repeat<T>(times: number, work: () => Promise<T>): Promise<readonly T[]> {
+  const found: T[] = [];
+  for (let index = 0; index < times; index += 1) found.push(await work());
+  return found;
+}
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const parts: [string, (folder: string) => Promise<readonly Cell[]>][] = [
+    ['a call over HTTP and by the library', (folder) => measurePath(folder, quick ? 64 : 640)],
+    ['the inbox', (folder) => measureInbox(folder, quick ? 500 : 10_000)],
+    ['a large proposal', (folder) => measureProposal(folder, quick ? 2000 : 100_000)],
+    ['events', (folder) => measureEvents(folder, quick ? 4 : 40)],
+  ];
+  const cells: Cell[] = [];
+  for (const [what, measure] of parts) {
+    progress(what);
+    using folder = temporaryFolder();
+    cells.push(...(await measure(folder.path)));
+  }
+  return [...cells, ...measureAssets()];
+}
+
+/** What serving adds to the library. */
+export const serverStudy: Study = {
+  name: 'server',
+  about:
+    'the HTTP API and the console: calls over HTTP, a full inbox, a large proposal, events, assets',
+  run,
+};

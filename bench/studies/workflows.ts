@@ -1,0 +1,193 @@
+// What a workflow costs besides its operations, how soon another worker goes on after one died, what
+// a hand-over costs, and how soon a waiting process hears of a verdict.
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { approver } from '../../src/crypto/approver.ts';
+import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
+import { lineagesOf } from '../../src/runtime/continuation.ts';
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import {
+  defineWorkflow,
+  inProcess,
+  type OperationNode,
+  openWorkflows,
+  type Workflow,
+} from '../../src/workflow/index.ts';
+import { integration } from '../../test/integration.ts';
+import { startServer } from '../../test/postgres/server.ts';
+import { type DbosSite, openDbosSite } from '../../test/workflow/dbos-site.ts';
+import { clerk, Desk, deskConfig } from '../../test/workflow/desk.ts';
+import { type Cell, figure, median, type Study, type StudyOptions } from '../study.ts';
+
+const NODES = 20;
+
+/** A node whose row is named after the run and the node. */
+function nodeOf(at: number): OperationNode<string> {
+  const after = at === 0 ? [] : [`n${at - 1}`];
+  return { operation: 'post', after, input: ({ input }) => ({ tag: `${input}.${at}` }) };
+}
+
+const nodes = Array.from({ length: NODES }, (_, at) => [`n${at}`, nodeOf(at)] as const);
+const chain = defineWorkflow<string>('chain', Object.fromEntries(nodes)) as Workflow;
+
+/** Signs everything that waits in a run. */
+async function sign(
+  workflows: Awaited<ReturnType<typeof openWorkflows>>,
+  run: string,
+): Promise<void> {
+  const waiting = await workflows.unapproved(run);
+  const signer = approver(clerk);
+  const licenses = waiting.map(({ proposal }) => signer.sign(proposal, { expiresIn: '1h' }));
+  await workflows.approve(run, licenses);
+}
+
+/** Milliseconds per node, of the operations alone and as a workflow. */
+async function timeNodes(desk: Desk, quick: boolean): Promise<readonly Cell[]> {
+  const config = deskConfig(desk.folder, clerk.publicKey);
+  await using runtime = await createRuntime(config);
+  const { operations } = config;
+  const plans = { chain };
+  const engine = inProcess({ resume: false, pollMs: 10_000 });
+  await using workflows = await openWorkflows({ runtime, operations, plans, engine });
+  const alone: number[] = [];
+  const together: number[] = [];
+  for (let round = 0; round < (quick ? 2 : 10); round += 1) {
+    alone.push(await timeAlone(runtime, `alone${round}`));
+    const run = `chain${round}`;
+    await workflows.start('chain', { id: run, input: run });
+    const begun = performance.now();
+    await sign(workflows, run);
+    while ((await workflows.report(run)).status !== 'done') await sleep(1);
+    together.push((performance.now() - begun) / NODES);
+  }
+  return [
+    figure('one operation, without a workflow', median(alone), 'ms'),
+    figure('one node in process, with signing and reading the report', median(together), 'ms'),
+  ];
+}
+
+async function timeAlone(runtime: Runtime, name: string): Promise<number> {
+  const begun = performance.now();
+  for (let at = 0; at < NODES; at += 1) {
+    const input = { tag: `${name}.${at}` };
+    const proposal = await runtime.propose('post', input, { task: input.tag, planRevision: 1 });
+    const license = approver(clerk).sign(proposal, { expiresIn: '1h' });
+    const values = [input.tag, 1];
+    await runtime.ensure(license, { sql: 'insert into entry values (?, ?)', values });
+  }
+  return (performance.now() - begun) / NODES;
+}
+
+/** Milliseconds of a plain insert of a job, and of a hand-over. */
+async function timeHandOver(desk: Desk, quick: boolean): Promise<readonly Cell[]> {
+  await using server = await startServer();
+  const db = await server.createDatabase();
+  const login = db.role('ledger');
+  const ledger = postgresLedgers(db.url(login));
+  await (await ledger.provisioning(db.url(), 'provision')).apply();
+  await db.run(`create table job (key text primary key); grant insert on job to "${login}"`);
+  const config = { ...deskConfig(desk.folder, clerk.publicKey), store: ledger };
+  await using runtime = await createRuntime(config);
+  const client = new pg.Client({ connectionString: db.url(login) });
+  await client.connect();
+  const samples = { plain: [] as number[], handed: [] as number[], waited: [] as number[] };
+  for (let at = 0; at < (quick ? 10 : 200); at += 1) {
+    const tag = `hand${at}`;
+    const about = { task: tag, planRevision: 1, continuations: ['tell'] };
+    const license = approver(clerk).sign(await runtime.propose('post', { tag }, about), {
+      expiresIn: '1h',
+    });
+    const [{ occurrence }] = lineagesOf(license);
+    let heard = 0;
+    const waiting = runtime.wait(occurrence).then(() => {
+      heard = performance.now();
+    });
+    const action = { sql: 'insert into entry values (?, ?)', values: [tag, 1] };
+    const terminal = await runtime.ensure(license, action);
+    const recorded = performance.now();
+    await waiting;
+    samples.waited.push(Math.max(0, heard - recorded));
+    let begun = performance.now();
+    await client.query('insert into public.job values ($1)', [tag]);
+    samples.plain.push(performance.now() - begun);
+    begun = performance.now();
+    await runtime
+      .continuation(terminal, 'tell')
+      .handOver(({ query, key }) => query('insert into public.job values ($1)', [key]));
+    samples.handed.push(performance.now() - begun);
+  }
+  await client.end();
+  return [
+    figure('plain insert of a job', median(samples.plain), 'ms'),
+    figure('hand-over: checks, job and release in one transaction', median(samples.handed), 'ms'),
+    figure('wait: from the recorded verdict to the waiting call', median(samples.waited), 'ms'),
+  ];
+}
+
+/** Milliseconds from the death of a worker until another has its run, and per node on DBOS. */
+async function timeWorkers(site: DbosSite, quick: boolean): Promise<readonly Cell[]> {
+  const client = new pg.Client({ connectionString: site.url });
+  await client.connect();
+  const samples = { takeOver: [] as number[], node: [] as number[] };
+  for (let round = 0; round < (quick ? 1 : 5); round += 1) {
+    const run = `take-${round}`;
+    await site.office.setGate(run, true);
+    await site.workflows.start('linear-0', { id: run, input: { run, amounts: {} } });
+    const holder = await untilHeld(client, run, '');
+    const victim = site.workers.find(({ pid }) => `worker-${pid}` === holder);
+    const killed = performance.now();
+    victim?.kill('SIGKILL');
+    await untilHeld(client, run, holder);
+    samples.takeOver.push(performance.now() - killed);
+    const waiting = await site.workflows.unapproved(run);
+    const signer = approver(site.office.clerk);
+    const licenses = waiting.map(({ proposal }) => signer.sign(proposal, { expiresIn: '1h' }));
+    const begun = performance.now();
+    await site.workflows.approve(run, licenses);
+    await site.workflows.wait(run);
+    samples.node.push((performance.now() - begun) / licenses.length);
+    await site.startWorker();
+  }
+  await client.end();
+  return [
+    figure(
+      'from the death of a worker to its run elsewhere (silentMs 1000)',
+      median(samples.takeOver),
+      'ms',
+    ),
+    figure('one node on DBOS, approved by another process', median(samples.node), 'ms'),
+  ];
+}
+
+/** Waits until a worker other than `earlier` has a run; returns its name. */
+async function untilHeld(client: pg.Client, run: string, earlier: string): Promise<string> {
+  const text = `select executor_id from dbos.workflow_status
+    where workflow_uuid = $1 and status = 'PENDING'`;
+  for (;;) {
+    const { rows } = await client.query(text, [`effectmatch:${run}:1`]);
+    const holder = String(rows[0]?.executor_id ?? '');
+    if (holder !== '' && holder !== earlier) return holder;
+    await sleep(5);
+  }
+}
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  progress('nodes in one process');
+  using first = new Desk();
+  const inOne = await timeNodes(first, quick);
+  progress('hand-overs');
+  using second = new Desk();
+  const handOvers = await timeHandOver(second, quick);
+  progress('workers on DBOS');
+  integration('dbos');
+  await using site = await openDbosSite(2);
+  return [...inOne, ...handOvers, ...(await timeWorkers(site, quick))];
+}
+
+/** What workflows cost. */
+export const workflowsStudy: Study = {
+  name: 'workflows',
+  about:
+    'cost of a node, of a hand-over and of waiting, and the time until a run goes on elsewhere',
+  run,
+};

@@ -1,0 +1,142 @@
+import { hash } from 'node:crypto';
+import { EffectMatchError } from '../errors.ts';
+import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
+import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
+import {
+  CHECKPOINT_TYPE,
+  COMPLETION_TYPE,
+  checkpointName,
+  RECEIPT_TYPE,
+  type Receipt,
+  SHADOW_TYPE,
+  STATEMENT_TYPE,
+  type Statement,
+  statementRecord,
+} from '../protocol/receipt.ts';
+import type { Digest } from '../protocol/record.ts';
+import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
+import { findUnassured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
+import { digestText } from './digest.ts';
+
+/** What a verified envelope says. `keyid` names the key that vouches for it. */
+export type Verified =
+  | { readonly kind: 'receipt'; readonly keyid: string; readonly receipt: Receipt }
+  | { readonly kind: 'checkpoint'; readonly keyid: string; readonly checkpoint: Checkpoint }
+  | {
+      readonly kind: 'shadow';
+      readonly keyid: string;
+      readonly shadow: Shadow;
+      readonly position: number;
+    }
+  | {
+      readonly kind: 'completion';
+      readonly keyid: string;
+      readonly completion: Acknowledgement;
+      readonly position: number;
+    };
+
+/**
+ * What a signed statement says, once its signature is known to fit. Throws `ERR_EM_RECORD_INVALID`
+ * when it contradicts itself.
+ */
+export function readStatement(text: string, keyid: string): Verified {
+  const statement = statementRecord.parseText(text);
+  switch (statement.predicateType) {
+    case RECEIPT_TYPE: {
+      const { terminal, position } = statement.predicate;
+      assertSame(text, stateTerminal(terminal, position));
+      assertSound(terminal);
+      return { kind: 'receipt', keyid, receipt: statement.predicate };
+    }
+    case CHECKPOINT_TYPE:
+      assertSame(text, stateCheckpoint(statement.predicate));
+      return { kind: 'checkpoint', keyid, checkpoint: statement.predicate };
+    case SHADOW_TYPE: {
+      const { shadow, position } = statement.predicate;
+      assertSame(text, stateShadow(shadow, position));
+      return { kind: 'shadow', keyid, shadow, position };
+    }
+    case COMPLETION_TYPE: {
+      const { completion, position } = statement.predicate;
+      assertSame(text, stateCompletion(completion, position));
+      if (completion.state === 'completed')
+        return { kind: 'completion', keyid, completion, position };
+      throw new EffectMatchError('ERR_EM_RECORD_INVALID', 'receipt: the work has not completed');
+    }
+  }
+}
+
+/** The statement about a terminal and the row that holds it. */
+export function stateTerminal(terminal: Terminal, position: number): Statement {
+  const text = terminalRecord.text(terminal);
+  const digest = digestText(terminalRecord.domain, text);
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [{ name: terminal.occurrence, digest: { sha256: plainDigest(text) } }],
+    predicateType: RECEIPT_TYPE,
+    predicate: { version: 1, terminal, digest, lineage: terminal.lineage, position },
+  };
+}
+
+/** The statement about a checkpoint. */
+export function stateCheckpoint(checkpoint: Checkpoint): Statement {
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [
+      {
+        name: checkpointName(checkpoint.throughSeq),
+        digest: { sha256: plainDigest(checkpointRecord.text(checkpoint)) },
+      },
+    ],
+    predicateType: CHECKPOINT_TYPE,
+    predicate: checkpoint,
+  };
+}
+
+/** The statement about a shadow and the row that holds it. */
+export function stateShadow(shadow: Shadow, position: number): Statement {
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [
+      { name: shadow.occurrence, digest: { sha256: plainDigest(shadowRecord.text(shadow)) } },
+    ],
+    predicateType: SHADOW_TYPE,
+    predicate: { shadow, position },
+  };
+}
+
+/** The statement about completed work and the row that holds it. */
+export function stateCompletion(completion: Acknowledgement, position: number): Statement {
+  const sha256 = plainDigest(acknowledgementRecord.text(completion));
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [{ name: completion.occurrence, digest: { sha256 } }],
+    predicateType: COMPLETION_TYPE,
+    predicate: { completion, position },
+  };
+}
+
+/** Without a label, because that is what a tool that knows only in-toto computes. */
+function plainDigest(text: string): Digest {
+  return hash('sha256', text, 'hex') as Digest;
+}
+
+/**
+ * Everything around the record follows from it, so the whole statement is made again and compared.
+ */
+function assertSame(text: string, again: Statement): void {
+  if (statementRecord.text(again) === text) return;
+  throw new EffectMatchError(
+    'ERR_EM_RECORD_INVALID',
+    'statement: its subject, digest or lineage is not that of the record it carries',
+  );
+}
+
+function assertSound(terminal: Terminal): void {
+  const broken = findUnassured(terminal);
+  if (broken === undefined) return;
+  throw new EffectMatchError(
+    'ERR_EM_RECORD_INVALID',
+    `receipt: the terminal contradicts itself: ${broken}`,
+  );
+}

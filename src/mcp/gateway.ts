@@ -1,0 +1,291 @@
+import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
+import type { UpstreamConfig, UpstreamTool } from '../access/configuration.ts';
+import { answerOf, answerOfError, type ToolAnswer } from '../agents/answer.ts';
+import type { AgentTool, TakenTool } from '../agents/tools.ts';
+import { EffectMatchError } from '../errors.ts';
+import type { WantedChange } from '../requests/request.ts';
+import type { AgentRequests } from '../requests/requests.ts';
+import type { RuntimeConfig } from '../runtime/runtime.ts';
+import { PrivateTree } from './private-tree.ts';
+import { Upstream, type UpstreamDefinition } from './upstream.ts';
+
+/** A tool whose calls go to the upstream server, and whose answers come from it. */
+export interface PassedTool {
+  readonly listed: Tool;
+  call(input: object, signal: AbortSignal): Promise<CallToolResult | ToolAnswer>;
+}
+
+/** What an agent is offered of an upstream server. */
+export interface GatewayOffer {
+  readonly passed: readonly PassedTool[];
+  /** Tools that keep their name and input, and are carried out here. */
+  readonly taken: readonly TakenTool[];
+  /** Tools that the upstream does not have: to ask for what was changed in a private copy. */
+  readonly own: readonly AgentTool[];
+}
+
+/** The upstream servers of a configuration. Nothing but a classified tool gets through. */
+export class Gateways implements AsyncDisposable {
+  readonly #offers = new Map<string, OpenGateway>();
+
+  /** Starts every upstream and compares its tools with their classification. */
+  static async open(config: RuntimeConfig): Promise<Gateways> {
+    const gateways = new Gateways();
+    try {
+      for (const [name, upstream] of Object.entries(config.upstreams ?? {})) {
+        checkUpstream(name, upstream, config);
+        gateways.#offers.set(name, await OpenGateway.open(name, upstream));
+      }
+      return gateways;
+    } catch (error) {
+      await gateways[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Why tools of an upstream are not offered, for its operator. */
+  warnings(): readonly string[] {
+    return [...this.#offers.values()].flatMap(({ warnings }) => warnings);
+  }
+
+  offer(name: string, agent: string, requests: AgentRequests, run: string): GatewayOffer {
+    const gateway = this.#offers.get(name);
+    if (gateway === undefined) return { passed: [], taken: [], own: [] };
+    return gateway.offer(agent, requests, run);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#offers.values()].map((gateway) => gateway.close()));
+  }
+}
+
+/** The tools of an upstream server, with the digests by which they are classified. */
+export async function describeTools(
+  name: string,
+  config: UpstreamConfig,
+): Promise<readonly { readonly tool: string; readonly digest: string; readonly hint: string }[]> {
+  const tree = config.files && new PrivateTree(config.files.root);
+  const upstream = new Upstream(name, config, tree?.folder);
+  try {
+    const tools = await upstream.tools();
+    return [...tools.values()].map(({ tool, digest }) => {
+      const hint = tool.annotations?.readOnlyHint === true ? 'it only reads' : 'it may write';
+      return { tool: tool.name, digest, hint };
+    });
+  } finally {
+    await upstream.close();
+    tree?.remove();
+  }
+}
+
+class OpenGateway {
+  readonly warnings: readonly string[];
+  readonly #name: string;
+  readonly #config: UpstreamConfig;
+  readonly #upstream: Upstream;
+  readonly #copies = new Set<PrivateCopy>();
+  readonly #tools: readonly UpstreamDefinition[];
+
+  private constructor(name: string, config: UpstreamConfig, upstream: Upstream, listed: Listed) {
+    this.#name = name;
+    this.#config = config;
+    this.#upstream = upstream;
+    this.#tools = listed.fitting;
+    this.warnings = listed.warnings;
+  }
+
+  static async open(name: string, config: UpstreamConfig): Promise<OpenGateway> {
+    const copy = config.files && new PrivateTree(config.files.root);
+    const upstream = new Upstream(name, config, copy?.folder);
+    try {
+      const listed = compare(name, config, await upstream.tools());
+      return new OpenGateway(name, config, upstream, listed);
+    } finally {
+      // A private copy belongs to one agent; this one was only for the list of tools.
+      if (copy !== undefined) await upstream.close();
+      copy?.remove();
+    }
+  }
+
+  offer(agent: string, requests: AgentRequests, run: string): GatewayOffer {
+    const { files } = this.#config;
+    const copy = files && new PrivateCopy(this.#name, this.#config, files);
+    if (copy !== undefined) this.#copies.add(copy);
+    const passed: PassedTool[] = [];
+    const taken: TakenTool[] = [];
+    for (const { tool } of this.#tools) {
+      const classified = this.#config.tools[tool.name];
+      if (classified === undefined || classified === 'refused') continue;
+      const want = wantedBy(classified);
+      if (want !== undefined) {
+        const { name, description = name, inputSchema } = tool;
+        taken.push({
+          name,
+          description,
+          inputSchema: inputSchema as TakenTool['inputSchema'],
+          want,
+        });
+      } else passed.push(this.#pass(tool, classified, copy));
+    }
+    const own = copy === undefined ? [] : copy.tools(agent, requests, run);
+    return { passed, taken, own };
+  }
+
+  async close(): Promise<void> {
+    await this.#upstream.close();
+    await Promise.all([...this.#copies].map((copy) => copy.discard()));
+  }
+
+  #pass(tool: Tool, classified: UpstreamTool, copy: PrivateCopy | undefined): PassedTool {
+    return {
+      listed: tool,
+      call: async (input, signal) => {
+        try {
+          const upstream = copy === undefined ? this.#upstream : copy.open();
+          demandFitting(tool.name, classified, await upstream.tools());
+          return await upstream.call(tool.name, input, signal);
+        } catch (error) {
+          if (error instanceof Error && error.name === 'AbortError') throw error;
+          return answerOfError(error);
+        }
+      },
+    };
+  }
+}
+
+/** One agent's private copy of a protected folder, and the upstream process that works in it. */
+class PrivateCopy {
+  readonly #name: string;
+  readonly #config: UpstreamConfig;
+  readonly #files: NonNullable<UpstreamConfig['files']>;
+  #held: { readonly tree: PrivateTree; readonly upstream: Upstream } | undefined;
+
+  constructor(name: string, config: UpstreamConfig, files: NonNullable<UpstreamConfig['files']>) {
+    this.#name = name;
+    this.#config = config;
+    this.#files = files;
+  }
+
+  /** Made at the first call, from the folder as it is then. */
+  open(): Upstream {
+    if (this.#held === undefined) {
+      const tree = new PrivateTree(this.#files.root);
+      this.#held = { tree, upstream: new Upstream(this.#name, this.#config, tree.folder) };
+    }
+    return this.#held.upstream;
+  }
+
+  async discard(): Promise<void> {
+    const held = this.#held;
+    this.#held = undefined;
+    await held?.upstream.close();
+    held?.tree.remove();
+  }
+
+  tools(agent: string, requests: AgentRequests, run: string): readonly AgentTool[] {
+    const inputSchema = { type: 'object', properties: {}, additionalProperties: false } as const;
+    const annotations = { readOnlyHint: false, idempotentHint: true, openWorldHint: false };
+    const asks = `Puts what was changed in the private copy of ${this.#name} to a person.`;
+    const drops = `Forgets what was changed in the private copy of ${this.#name}.`;
+    return [
+      {
+        ...{ name: `${this.#name}_submit`, description: asks, inputSchema },
+        annotations: { ...annotations, destructiveHint: true },
+        call: () => this.#submit(requests, run).catch(answerOfError),
+      },
+      {
+        ...{ name: `${this.#name}_discard`, description: `${drops} (${agent})`, inputSchema },
+        annotations: { ...annotations, destructiveHint: false },
+        call: async () => {
+          await this.discard();
+          return { status: 'discarded', next: 'The next call starts from the folder as it is.' };
+        },
+      },
+    ];
+  }
+
+  /** The program is stopped first, so that nothing changes while the copy is looked at. */
+  async #submit(requests: AgentRequests, run: string): Promise<ToolAnswer> {
+    await this.#held?.upstream.close();
+    const operations = this.#held?.tree.operations() ?? [];
+    const { adapter } = this.#files;
+    const asked = await requests.ask({ run, adapter, action: { operations } });
+    await this.discard();
+    return answerOf(asked);
+  }
+}
+
+interface Listed {
+  readonly fitting: readonly UpstreamDefinition[];
+  readonly warnings: readonly string[];
+}
+
+function compare(
+  name: string,
+  { tools }: UpstreamConfig,
+  defined: ReadonlyMap<string, UpstreamDefinition>,
+): Listed {
+  const warnings: string[] = [];
+  const fitting = [...defined.values()].filter(({ tool, digest }) => {
+    const classified = Object.hasOwn(tools, tool.name) ? tools[tool.name] : undefined;
+    if (classified === 'refused') return false;
+    if (classified !== undefined && definitionOf(classified) === digest) return true;
+    const why = classified === undefined ? 'is not classified' : 'changed since it was classified';
+    warnings.push(`${name}: the tool ${tool.name} ${why} and is refused (now ${digest})`);
+    return false;
+  });
+  const missing = Object.keys(tools).filter((tool) => !defined.has(tool));
+  warnings.push(...missing.map((tool) => `${name}: there is no tool ${tool}`));
+  return { fitting, warnings };
+}
+
+/** A server may change its tools while it runs. */
+function demandFitting(
+  name: string,
+  classified: UpstreamTool,
+  tools: ReadonlyMap<string, UpstreamDefinition>,
+): void {
+  if (tools.get(name)?.digest === definitionOf(classified)) return;
+  const why = `the tool "${name}" changed since it was classified; it was not called`;
+  throw new EffectMatchError('ERR_EM_NOT_FOUND', why);
+}
+
+function definitionOf(classified: UpstreamTool): string | undefined {
+  if (classified === 'refused') return undefined;
+  return 'read' in classified ? classified.read : classified.write;
+}
+
+/** What a call of a tool that is carried out here asks for; undefined for one that is passed on. */
+function wantedBy(classified: UpstreamTool): ((input: unknown) => WantedChange) | undefined {
+  if (classified === 'refused' || 'read' in classified || 'files' in classified) return undefined;
+  if ('operation' in classified) return (input) => ({ operation: classified.operation, input });
+  const { adapter, action } = classified;
+  return (input) => ({ adapter, action: action(input) });
+}
+
+function checkUpstream(name: string, upstream: UpstreamConfig, config: RuntimeConfig): void {
+  const refuse = (why: string) =>
+    new EffectMatchError('ERR_EM_CONFIG_INVALID', `the configuration: upstream "${name}": ${why}`);
+  const { command, url, tools, files } = upstream;
+  if ((command === undefined) === (url === undefined))
+    throw refuse('give either `command` or `url`');
+  if (typeof tools !== 'object' || tools === null) throw refuse('`tools` must classify its tools');
+  if (files !== undefined && url !== undefined) throw refuse('`files` needs `command`');
+  if (files !== undefined && !command?.some((word) => word.includes('{folder}')))
+    throw refuse('`command` must name `{folder}`, the private copy');
+  const known = { ...config.adapters };
+  for (const [tool, classified] of Object.entries(tools)) {
+    if (classified === 'refused') continue;
+    if (!/^sha256:[0-9a-f]{64}$/.test(definitionOf(classified) ?? ''))
+      throw refuse(`the tool "${tool}" needs the digest of its definition`);
+    if ('read' in classified) continue;
+    if ('files' in classified && files === undefined)
+      throw refuse(`the tool "${tool}" writes to a private copy, and there is no \`files\``);
+    if ('adapter' in classified && !Object.hasOwn(known, classified.adapter))
+      throw refuse(`the tool "${tool}" names the adapter "${classified.adapter}"`);
+    if ('operation' in classified && config.operations?.[classified.operation] === undefined)
+      throw refuse(`the tool "${tool}" names the operation "${classified.operation}"`);
+  }
+  if (files !== undefined && !Object.hasOwn(known, files.adapter))
+    throw refuse(`\`files\` names the adapter "${files.adapter}", which does not exist`);
+}

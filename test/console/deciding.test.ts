@@ -1,0 +1,286 @@
+// Goal: an approver sees what matters for a decision, asks back, hands over, and answers several
+// requests of one operation, each with its own license; an operator recovers and reads what happened.
+// Method: Chromium with a browser key on a real host, and axe on every page.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import { z } from 'zod';
+import { parseSignedLicense, verifyLicense, verifySecond } from '../../src/crypto/signature.ts';
+import { defineOperation, generateApprover, insert } from '../../src/index.ts';
+import { policyOf } from '../../src/runtime/policy.ts';
+import { openChromium, skipWithoutChromium } from '../chromium.ts';
+import { integration, skipWithout } from '../integration.ts';
+import { buildSigner, Site } from './site.ts';
+
+const payVendor = defineOperation({
+  name: 'payVendor',
+  adapter: 'books',
+  input: z.strictObject({ id: z.int(), payee: z.string(), amount: z.int() }),
+  approve: (input) => ({ effects: [insert('payment', input)] }),
+  action: ({ id, payee, amount }) => ({
+    sql: 'insert into payment (id, payee, amount) values (?, ?, ?)',
+    values: [id, payee, amount],
+  }),
+});
+const LIMITS = {
+  amounts: [{ target: 'payment', column: 'amount', max: 10_000 }],
+  maxEffects: 3000,
+};
+
+describe('deciding in the console', {
+  skip: skipWithoutChromium() || skipWithout('console'),
+}, () => {
+  let browser: Browser;
+  let page: Page;
+  let site: Site;
+  const folder = mkdtempSync(join(tmpdir(), 'deciding-'));
+
+  before(async () => {
+    buildSigner();
+    [browser, site] = await Promise.all([openChromium(), Site.open()]);
+    page = await browser.newPage();
+    site.operations = { payVendor };
+    await site.start({});
+    await site.enter(page);
+    const { id } = await ask(1, 'nobody', 10);
+    await page.goto(`${site.origin}/requests/${id}`);
+    await page.getByRole('button', { name: 'Make a key here' }).click();
+    const key = await page.locator('#signer pre').first().innerText();
+    const bob = {
+      key,
+      may: ['books'],
+      sources: ['contract', 'rehearsed'],
+      limits: LIMITS,
+    } as const;
+    const policy = policyOf({ issuers: { bob, carol: bob }, adapters: { books: {} } });
+    await site.start({ [key]: 'bob' }, bob, { policy });
+    await site.host.requests.withdraw(id);
+    await site.enter(page);
+  });
+  after(async () => {
+    await browser?.close();
+    await site?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function ask(id: number, payee: string, amount: number) {
+    const input = { id, payee, amount };
+    return await site.host.requests.ask({
+      ...{ by: 'billing', run: `run ${id}`, reason: `for ${payee}` },
+      ...{ operation: 'payVendor', input },
+    });
+  }
+
+  test('limits stand beside the value, and what goes beyond them is said before signing', async () => {
+    const { id } = await ask(2, 'globex', 350);
+    await page.goto(`${site.origin}/requests/${id}`);
+    const limits = await page.locator('.card', { hasText: 'Limits' }).innerText();
+    assert.match(limits, /bob\s*within/i);
+    assert.match(limits, /payment\.amount: 350 of 10,000/);
+    const beyond = await ask(3, 'initech', 10_001);
+    await page.goto(`${site.origin}/requests/${beyond.id}`);
+    const refused = await page.locator('.card', { hasText: 'Limits' }).innerText();
+    assert.match(refused, /may not sign this[\s\S]*the limit is 10000/i);
+    await site.host.requests.decline(beyond.id, { by: 'bob', reason: 'too much' });
+    await page.goto(`${site.origin}/requests/${id}`);
+    await page.getByText('Earlier requests for payVendor').waitFor();
+  });
+
+  test('an approver asks back and hands over; the request stays open and says so', async () => {
+    const { id } = await ask(4, 'hooli', 20);
+    await page.goto(`${site.origin}/requests/${id}`);
+    await page.getByLabel('Ask billing something').fill('<b>which invoice?</b>');
+    await page.getByRole('button', { name: 'Ask back' }).click();
+    await page.getByText('The agent is told, and the request stays open').waitFor();
+    assert.equal(await page.locator('.talk b b').count(), 0);
+    await site.host.requests.forAgent('billing').reply(id, 'number 4711');
+    await page.getByText('number 4711').waitFor();
+    await page.getByRole('combobox', { name: 'approver' }).selectOption('carol');
+    await page.getByRole('button', { name: 'Hand over' }).click();
+    await page.getByText('Handed to carol.').waitFor();
+    await page.goto(`${site.origin}/`);
+    await page.getByText('for carol').waitFor();
+    assert.equal((await site.host.requests.get(id)).state, 'pending');
+    await site.host.requests.withdraw(id);
+  });
+
+  test('several of one operation are read together, unusual ones first, each with its license', async () => {
+    const amounts = Array.from({ length: 50 }, (_, index) => (index === 30 ? 9000 : 100 + index));
+    for (const [index, amount] of amounts.entries()) await ask(100 + index, `p${index}`, amount);
+    const [stale] = await site.host.requests.list({ state: 'pending', limit: 1 });
+    await page.goto(`${site.origin}/`);
+    await page.getByRole('link', { name: /Answer \d+ × payVendor together/ }).click();
+    const first = await page.locator('.bulk li').first().innerText();
+    assert.match(first, /unusual/);
+    assert.match(first, /9000/);
+    const boxes = page.locator('input[name=id]');
+    assert.equal(await boxes.count(), 50);
+    for (let index = 0; index < 50; index += 1) await boxes.nth(index).check();
+    // One of them is answered by another person while this one reads.
+    const [other] = await site.host.requests.list({ state: 'pending', limit: 1 });
+    assert.equal(other?.id, stale?.id);
+    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    await page.locator('dialog').waitFor();
+    assert.equal(await page.locator('dialog pre:not(.unsigned)').count(), 50);
+    await site.host.requests.decline(other?.id ?? '', { by: 'carol', reason: 'not this one' });
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('49 of 50 approved.').waitFor();
+    await page.getByText(/ERR_EM_REQUEST_CLOSED.*declined, answered by carol/).waitFor();
+    const done = async () =>
+      site.office.payments().filter(({ payee }) => /^p\d/.test(String(payee)));
+    for (let tries = 0; tries < 100 && (await done()).length < 49; tries += 1)
+      await page.waitForTimeout(50);
+    assert.equal((await done()).length, 49);
+    const answered = await site.host.requests.list({ adapter: 'books', limit: 100 });
+    const occurrences = new Set(answered.flatMap(({ occurrence }) => occurrence ?? []));
+    assert.equal(occurrences.size, 49);
+  });
+
+  test('of a large outcome the columns are summed up, extremes come first, and values are found', async () => {
+    const values = Array.from({ length: 300 }, (_, n) => `('payee ${n}', ${n === 123 ? 4321 : 5})`);
+    const sql = `insert into payment (payee, amount) values ${values.join()}`;
+    const asked = { by: 'billing', run: 'large', adapter: 'books', action: { sql } };
+    const { id } = await site.host.requests.ask(asked);
+    await page.goto(`${site.origin}/requests/${id}`);
+    assert.match(await page.locator('tbody tr').first().innerText(), /4321/);
+    await page.getByText('insert of 300 rows, by column').waitFor();
+    await page.getByLabel('find').fill('payee 77');
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.getByText('1 of 300 changes have “payee 77” in a value.').waitFor();
+    assert.equal(await page.locator('.changes tbody tr').count(), 1);
+    await site.host.requests.withdraw(id);
+  });
+
+  test('a change of the state is noticed while the page is open, and proposing again shows it', async () => {
+    const requests = site.host.requests;
+    const action = { sql: 'update budget set left = left - 30 where id = 1 returning left' };
+    const { id } = await requests.ask({ by: 'billing', run: 'stale', adapter: 'books', action });
+    await page.goto(`${site.origin}/requests/${id}`);
+    site.office.db.exec('update budget set left = 90 where id = 1');
+    await page.evaluate(`fetch('/requests/${id}/check')`);
+    await page.getByRole('button', { name: 'Propose again' }).click();
+    await page.getByText('What is different from the earlier proposal').waitFor();
+    assert.match(await page.locator('.difference').innerText(), /100 -> 70[\s\S]*90 -> 60/);
+  });
+
+  test('every page passes axe, at 360 pixels, in light and dark, and is used with the keyboard', async () => {
+    const axe = readFileSync(
+      createRequire(join(integration('console'), 'x.js')).resolve('axe-core/axe.min.js'),
+      'utf8',
+    );
+    const [pending] = await site.host.requests.list({ state: 'pending', limit: 1 });
+    const [done] = await site.host.requests.list({ state: 'committed', limit: 1 });
+    const paths = [
+      ...['/', '/?state=all', `/requests/${pending?.id}`, `/requests/${done?.id}`],
+      ...['/bulk/payVendor', '/history', `/history/${done?.occurrence}`, '/operations'],
+    ];
+    await page.setViewportSize({ width: 360, height: 740 });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const path of paths) {
+        await page.goto(`${site.origin}${path}`);
+        const width = await page.evaluate('document.documentElement.scrollWidth');
+        assert.equal(width, 360, `${colorScheme} ${path}`);
+        await page.evaluate(axe);
+        const found = (await page.evaluate(`axe.run(document, {
+          resultTypes: ['violations'],
+          runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'],
+        }).then(({ violations }) => violations.map(({ id, impact, nodes }) =>
+          [id, impact, nodes[0].html.slice(0, 200)].join(' | ')))`)) as readonly string[];
+        const serious = found.filter((line) => / \| (?:serious|critical) \| /.test(line));
+        assert.deepEqual(serious, [], `${colorScheme} ${path}`);
+      }
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.goto(`${site.origin}/`);
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to content');
+  });
+
+  test('the verifier works from a saved file, without the server', async () => {
+    const [done] = await site.host.requests.list({ state: 'committed', limit: 1 });
+    await page.goto(`${site.origin}/history/${done?.occurrence}`);
+    const save = async (name: string, file: string) => {
+      const downloading = page.waitForEvent('download');
+      await page.getByRole('link', { name }).click();
+      await (await downloading).saveAs(join(folder, file));
+    };
+    await save('Download the receipt', 'receipt.json');
+    await save('Download the verifier', 'verifier.html');
+    const offline = await browser.newContext({ offline: true });
+    const saved = await offline.newPage();
+    const complaints: string[] = [];
+    saved.on('pageerror', (error) => complaints.push(error.message));
+    await saved.goto(pathToFileURL(join(folder, 'verifier.html')).href);
+    await saved.setInputFiles('#files', join(folder, 'receipt.json'));
+    await saved.getByRole('button', { name: 'Verify' }).click();
+    await saved.getByText('receipt.json: verified, signed by').waitFor();
+    await saved.getByText('committed: what became durable is what was approved').waitFor();
+    const text = readFileSync(join(folder, 'receipt.json'), 'utf8');
+    const envelope = JSON.parse(text);
+    const payload = Buffer.from(envelope.payload, 'base64').toString();
+    const altered = payload.replace('"committed"', '"rejected"');
+    assert.notEqual(altered, payload);
+    const forged = { ...envelope, payload: Buffer.from(altered).toString('base64') };
+    await saved.setInputFiles('#files', []);
+    await saved.locator('#receipt').fill(JSON.stringify(forged));
+    await saved.getByRole('button', { name: 'Verify' }).click();
+    await saved.getByText(/pasted: not verified: a signature does not fit/).waitFor();
+    await saved.locator('#keys').fill(`ed25519:${'A'.repeat(42)}E`);
+    await saved.locator('#receipt').fill(text);
+    await saved.getByRole('button', { name: 'Verify' }).click();
+    await saved.getByText(/not verified|Not signed/).waitFor();
+    assert.deepEqual(complaints, []);
+    await offline.close();
+  });
+
+  test('a saved page signs with a key file, first and second, without the server', async () => {
+    const { requests } = site.host;
+    const [carol, dave] = ['carol', 'dave'].map(generateApprover);
+    assert.ok(carol && dave);
+    const { id, proposal } = await ask(5000, 'offline', 10);
+    await page.goto(`${site.origin}/requests/${id}`);
+    await page.getByText('Sign with a key file').click();
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'a page that you save' }).click();
+    await (await downloading).saveAs(join(folder, 'signer.html'));
+    const write = (name: string, content: object) => {
+      writeFileSync(join(folder, name), JSON.stringify(content));
+      return join(folder, name);
+    };
+    const offline = await browser.newContext({ offline: true });
+    const saved = await offline.newPage();
+    await saved.goto(pathToFileURL(join(folder, 'signer.html')).href);
+    const sign = async (key: object, file: string) => {
+      await saved.setInputFiles('#key', write('key.json', key));
+      await saved.setInputFiles('#files', file);
+      await saved.getByRole('button', { name: 'Read and sign' }).click();
+      assert.equal(await saved.locator('dialog pre').first().innerText(), proposal.rendering);
+      await saved.getByRole('button', { name: 'Sign', exact: true }).click();
+      const saving = saved.waitForEvent('download');
+      await saved.getByRole('link', { name: /^Save / }).click();
+      const out = join(folder, `${Object(key).issuer}.json`);
+      await (await saving).saveAs(out);
+      return out;
+    };
+    const once = await sign({ version: 1, ...carol }, write('proposal.json', proposal));
+    await saved.reload();
+    const twice = await sign({ version: 1, ...dave }, once);
+    const signed = parseSignedLicense(readFileSync(twice, 'utf8'));
+    assert.ok(verifyLicense([carol.publicKey], signed));
+    assert.ok(signed.second && verifySecond([dave.publicKey], signed.license, signed.second));
+    const text = JSON.stringify(proposal).replace('"is":10', '"is":9999');
+    await saved.reload();
+    await saved.setInputFiles('#key', write('key.json', { version: 1, ...carol }));
+    await saved.setInputFiles('#files', write('falsified.json', JSON.parse(text)));
+    await saved.getByRole('button', { name: 'Read and sign' }).click();
+    await saved.getByText(/Not signed: the proposal contradicts itself/).waitFor();
+    await offline.close();
+    await requests.withdraw(id);
+  });
+});

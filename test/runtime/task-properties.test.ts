@@ -1,0 +1,121 @@
+// Goal: whatever an agent and its host do with tasks, what is durable is the approval or the initial
+// state, and the journal says which. Method: random sequences of calls that succeed, fail, do too
+// much or too little, ends, timeouts and a second task, on real SQLite, files and snapshot backends;
+// a model of two sentences predicts the verdict.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { systemClock } from '../../src/contract/clock.ts';
+import { approver, generateApprover } from '../../src/index.ts';
+import type { Terminal } from '../../src/protocol/terminal.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import type { Task } from '../../src/runtime/task.ts';
+import { openBench } from '../../src/testing/adapter/kit.ts';
+import type { AdapterKit } from '../../src/testing/index.ts';
+import { filesKit } from '../adapters/files-kit.ts';
+import { snapshotKit } from '../adapters/snapshot-kit.ts';
+import { sqliteKit } from '../adapters/sqlite-kit.ts';
+import { testKeyring } from '../keyring.ts';
+import { chooseSeed, randomOf } from '../random.ts';
+
+const CALLS = ['effect', 'extra', 'failing', 'nonsense'] as const;
+const ENDS = ['finish', 'discard', 'timeout', 'interrupt', 'close'] as const;
+type Call = (typeof CALLS)[number];
+
+const script = fc.record({
+  calls: fc.array(fc.constantFrom<Call>('effect', 'effect', 'failing', ...CALLS), { maxLength: 5 }),
+  end: fc.constantFrom('finish', 'finish', 'finish', ...ENDS),
+  /** Whether calls and the end are sent without waiting for each other. */
+  together: fc.boolean(),
+  /** Whether the same license is presented a second time meanwhile. */
+  twice: fc.boolean(),
+});
+type Script = ReturnType<typeof script.generate>['value'];
+
+/** A snapshot counts what its tools do, so there the effect must not be repeated. */
+const KITS: Readonly<Record<string, { kit: AdapterKit; runs: number; isCounted: boolean }>> = {
+  sqlite: { kit: sqliteKit, runs: 30, isCounted: false },
+  files: { kit: filesKit, runs: 15, isCounted: false },
+  snapshot: { kit: snapshotKit, runs: 6, isCounted: true },
+};
+
+const key = generateApprover('team');
+const keyring = testKeyring();
+const runs = Number(process.env.EFFECTMATCH_RUNS ?? 1);
+
+/** It commits if it was finished, did the effect, and did nothing more. */
+function isExpected({ calls, end }: Script, isCounted: boolean): boolean {
+  const effects = calls.filter((call) => call === 'effect').length;
+  const isDone = isCounted ? effects === 1 : effects > 0;
+  return end === 'finish' && isDone && !calls.includes('extra');
+}
+
+async function play(kit: AdapterKit, plan: Script, after: unknown): Promise<string> {
+  const specimen = await kit.fresh();
+  const folder = mkdtempSync(join(tmpdir(), 'task-properties-'));
+  let aheadMs = 0;
+  const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+  const before = await specimen.readDurable();
+  const runtime = await createRuntime(
+    {
+      store: join(folder, 'effectmatch.db'),
+      keyring,
+      issuers: { team: { key: key.publicKey, may: ['it'] } },
+      adapters: { it: specimen.factory },
+    },
+    { clock },
+  );
+  try {
+    const terms = { adapter: 'it', task: 'it', planRevision: 1, effects: specimen.effect.leaves };
+    const license = approver(key).sign(await runtime.prepare(terms), { expiresIn: '1h' });
+    const stop = new AbortController();
+    const task = await runtime.open(license, { signal: stop.signal });
+    assert.ok(task.kind === 'open', JSON.stringify(task));
+    const actions = { ...specimen, effect: specimen.effect.action, nonsense: { nonsense: true } };
+    const made = [];
+    for (const call of plan.calls) {
+      const calling = task.call(actions[call]);
+      made.push(calling);
+      if (!plan.together) await calling;
+    }
+    const second = plan.twice ? await runtime.open(license) : undefined;
+    assert.notEqual(second?.kind, 'open', 'a license opens one task');
+    if (!plan.together || plan.end !== 'finish') await Promise.all(made);
+    if (plan.end === 'timeout') aheadMs = 120_000;
+    if (plan.end === 'interrupt') stop.abort();
+    if (plan.end === 'discard') await task.discard();
+    if (plan.end === 'close') await runtime.close();
+    const terminal: Terminal = await (plan.end === 'close' ? task.ended : (task as Task).finish());
+    const durable = await specimen.readDurable();
+    assert.deepEqual(durable, terminal.kind === 'committed' ? after : before, terminal.kind);
+    return terminal.kind;
+  } finally {
+    await runtime.close();
+    await specimen.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+for (const [name, { kit, runs: usual, isCounted }] of Object.entries(KITS)) {
+  test(`property: on ${name} a task leaves the approval or the initial state`, async () => {
+    const done: Script = { calls: ['effect'], end: 'finish', together: false, twice: false };
+    const after = await outcomeOf(kit);
+    const seed = randomOf(`${chooseSeed()}/${name}`).below(2 ** 31);
+    const property = fc.asyncProperty(script, async (plan) => {
+      const kind = await play(kit, plan, after);
+      assert.equal(kind, isExpected(plan, isCounted) ? 'committed' : 'rejected');
+    });
+    await fc.assert(property, { numRuns: usual * runs, seed, examples: [[done]] });
+  });
+}
+
+/** What the effect leaves, promoted past the runtime. */
+async function outcomeOf(kit: AdapterKit): Promise<unknown> {
+  await using bench = await openBench(kit);
+  const { stage, proofs } = await bench.hold('outcome');
+  await stage.promote(proofs.permit(await stage.observe()));
+  return await bench.specimen.readDurable();
+}
