@@ -22,20 +22,25 @@ import { backendsStudy } from './studies/backends.ts';
 import { backendsMariadbStudy } from './studies/backends-mariadb.ts';
 import { boundaryStudy } from './studies/boundary.ts';
 import { compareStudy } from './studies/compare.ts';
+import { concurrencyStudy } from './studies/concurrency.ts';
 import { coreCostStudy } from './studies/core-cost.ts';
 import { costStudy } from './studies/cost.ts';
+import { crashesStudy } from './studies/crashes.ts';
+import { escapesStudy } from './studies/escapes.ts';
 import { heldTasksStudy } from './studies/held-tasks.ts';
 import { informationStudy } from './studies/information.ts';
 import { integratedStudy } from './studies/integrated.ts';
 import { liveAgentsStudy } from './studies/live-agents.ts';
 import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
+import { peersStudy } from './studies/peers.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
 import { recoveryStudy } from './studies/recovery.ts';
 import { serverStudy } from './studies/server.ts';
 import { sqliteCostStudy } from './studies/sqlite-cost.ts';
 import { topologiesStudy } from './studies/topologies.ts';
+import { traceStudy } from './studies/trace.ts';
 import { workflowsStudy } from './studies/workflows.ts';
 import {
   type Cell,
@@ -68,6 +73,11 @@ const STUDIES: readonly Study[] = [
   serverStudy,
   heldTasksStudy,
   topologiesStudy,
+  traceStudy,
+  escapesStudy,
+  concurrencyStudy,
+  crashesStudy,
+  peersStudy,
   workflowsStudy,
 ];
 const USAGE = `Usage: npm run bench -- list

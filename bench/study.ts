@@ -29,6 +29,11 @@ export interface StudyOptions {
 
 export const DEFAULT_SEED = 1;
 
+/** Whether hours of repetitions are wanted, by EFFECTMATCH_BENCH_LONG: for kills and races. */
+export function isLong(): boolean {
+  return process.env.EFFECTMATCH_BENCH_LONG === '1';
+}
+
 /** Numbers from 0 to below 1 that depend on the seed alone (mulberry32). */
 export function drawing(seed: number): () => number {
   let state = seed >>> 0;

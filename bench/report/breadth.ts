@@ -2,7 +2,7 @@ import type { RawRecord } from '../raw.ts';
 import type { Entry } from './verdict.ts';
 
 /** A block of experiments of the paper, and how many of our raw records belong to it. */
-export interface Block {
+export interface PopulationBlock {
   readonly block: string;
   readonly cases: string;
   readonly repetitions: string;
@@ -11,7 +11,7 @@ export interface Block {
   readonly ours: number;
 }
 
-interface Population extends Omit<Block, 'ours'> {
+interface Population extends Omit<PopulationBlock, 'ours'> {
   /** How many executions a raw record of a study stands for; most stand for one or none. */
   count(study: string, record: RawRecord): number;
 }
@@ -109,7 +109,7 @@ const POPULATIONS: readonly Population[] = [
 ];
 
 /** The paper's table of populations with what the raw records here contain. */
-export function describeBreadth(entries: readonly Entry[]): readonly Block[] {
+export function describeBreadth(entries: readonly Entry[]): readonly PopulationBlock[] {
   return POPULATIONS.map(({ count, ...population }) => {
     let ours = 0;
     for (const { name, raw } of entries)

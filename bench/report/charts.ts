@@ -6,7 +6,7 @@ const LABELS = 250;
 const FOOT = 34;
 
 /** How a value is meant: the class that colours it. */
-export type Tone = 'good' | 'fair' | 'bad' | 'warn' | 'plain';
+export type PlotTone = 'good' | 'fair' | 'bad' | 'warn' | 'plain';
 
 export interface Bar {
   /** Position of its condition in the legend; decides the colour. */
@@ -53,7 +53,7 @@ function oneBar(bar: Bar, y: number, at: (value: number) => number, name: string
 
 export interface Square {
   readonly text: string;
-  readonly tone: Tone;
+  readonly tone: PlotTone;
   readonly told: string;
 }
 

@@ -1,12 +1,12 @@
 import type { WrittenCell } from '../results.ts';
 import {
   type Line,
+  type PlotTone,
   plotBars,
   plotLines,
   plotMatrix,
   plotSpreads,
   type Square,
-  type Tone,
 } from './charts.ts';
 import { type Markup, markup, NOTHING } from './markup.ts';
 import { cellsOf, type Entry, showValue, toneOf } from './verdict.ts';
@@ -93,10 +93,11 @@ function splitLast(name: string, separator: string): readonly [string, string] |
 }
 
 /** A count with what it should be. */
-function countSquare(cell: WrittenCell, tone: Tone = toneOf(cell)): Square {
+function countSquare(cell: WrittenCell, tone: PlotTone = toneOf(cell)): Square {
   const { name, value, target, paper } = cell;
   const wanted = target?.replace('= ', '');
-  const text = wanted === undefined ? showValue(value) : `${showValue(value)} of ${wanted}`;
+  const isPart = wanted !== undefined && wanted !== '0';
+  const text = isPart ? `${showValue(value)} of ${wanted}` : showValue(value);
   const told = paper === undefined ? `${name}: ${text}` : `${name}: ${text}; paper ${paper}`;
   return { text, tone, told };
 }
@@ -169,7 +170,7 @@ function plotBoundary(entry: Entry): Markup {
   );
 }
 
-function flip(tone: Tone): Tone {
+function flip(tone: PlotTone): PlotTone {
   return tone === 'bad' ? 'bad' : 'fair';
 }
 
@@ -214,14 +215,11 @@ function plotPeers(entry: Entry): Markup {
     ({ name }) => splitLast(name, ': '),
     (cell) => {
       const isLeft = cell.value !== 0 && !cell.name.startsWith('EffectMatch');
-      return countSquare(cell, isLeft ? 'warn' : toneOf(cell));
+      const ours = toneOf(cell) === 'bad' ? 'bad' : 'good';
+      return countSquare(cell, isLeft ? 'warn' : ours);
     },
   );
-  return plotMatrix(
-    'Wrong results that each lets become durable (amber), of the runs of a case',
-    columns,
-    rows,
-  );
+  return plotMatrix('Runs of a case that left a wrong result (amber)', columns, rows);
 }
 
 const SIDES = ['direct', 'held', 'barest path'];

@@ -1,11 +1,11 @@
-import type { Tone } from './charts.ts';
+import type { PlotTone } from './charts.ts';
 import { cellsOf, countVerdicts, type Entry, type Verdict } from './verdict.ts';
 
 /** One thing that a reader takes away. */
 export interface Headline {
   readonly figure: string;
   readonly words: string;
-  readonly tone: Tone;
+  readonly tone: PlotTone;
 }
 
 /** What the figures say together. A study that was not run adds nothing. */
@@ -36,7 +36,7 @@ export function headlines(entries: readonly Entry[]): readonly Headline[] {
   ];
 }
 
-function toneOfCount(right: number, wrong: number): Tone {
+function toneOfCount(right: number, wrong: number): PlotTone {
   if (wrong > 0) return 'bad';
   return right === 0 ? 'plain' : 'good';
 }

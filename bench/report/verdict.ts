@@ -1,6 +1,6 @@
 import type { RawRecord } from '../raw.ts';
 import type { StudyResult, WrittenCell } from '../results.ts';
-import type { Tone } from './charts.ts';
+import type { PlotTone } from './charts.ts';
 
 /** What a figure says. A figure with neither target nor expectation is only reported. */
 export type Verdict =
@@ -19,9 +19,9 @@ export const VERDICTS: readonly Verdict[] = [
 ];
 
 /** How each verdict is coloured, in the order of {@link VERDICTS}. */
-export const TONES: readonly Tone[] = ['good', 'bad', 'fair', 'bad', 'plain'];
+export const TONES: readonly PlotTone[] = ['good', 'bad', 'fair', 'bad', 'plain'];
 
-export function toneOf(cell: WrittenCell): Tone {
+export function toneOf(cell: WrittenCell): PlotTone {
   return TONES[VERDICTS.indexOf(verdictOf(cell))] ?? 'plain';
 }
 

@@ -1,0 +1,129 @@
+// Processes that present one license at the same moment: one effect, and one verdict that says so.
+// Files and rows are compared by code that shares nothing with the runtime.
+import type { Backend, OperationKind } from '../../test/crash/backends/backend.ts';
+import { SOAKED } from '../../test/crash/backends/index.ts';
+import type { Operation } from '../../test/crash/commands.ts';
+import { createTemplate } from '../../test/crash/installation.ts';
+import { type Child, Pool } from '../../test/crash/pool.ts';
+import { Scene } from '../../test/crash/scene.ts';
+import { RawRecords } from '../raw.ts';
+import { type Cell, exactly, figure, isLong, type Study, type StudyOptions } from '../study.ts';
+
+/** Licenses of one installation; a study that was interrupted goes on with the next one. */
+const BATCH = 50;
+const BACKENDS = ['sqlite-wal', 'postgres'];
+const LONG = { contenders: 64, rounds: 1000, backends: BACKENDS };
+const FULL = { contenders: 16, rounds: 100, backends: BACKENDS };
+const QUICK = { contenders: 4, rounds: 3, backends: ['sqlite-wal'] };
+
+/** What became of one license that all processes presented. */
+export interface Race {
+  readonly backend: string;
+  readonly committed: number;
+  /** Refused because the license is spent. */
+  readonly spent: number;
+  /** Any other ending. */
+  readonly others: readonly string[];
+  readonly released: number;
+}
+
+interface Batch {
+  readonly races: readonly Race[];
+  readonly violations: readonly string[];
+}
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const { contenders, rounds, backends } = quick ? QUICK : isLong() ? LONG : FULL;
+  const raw = new RawRecords(`concurrency${quick ? '-quick' : ''}`, []);
+  const pool = new Pool(contenders + 2);
+  const batches: Batch[] = [];
+  try {
+    for (const backend of SOAKED.filter(({ name }) => backends.includes(name)))
+      for (let at = 0; at < rounds; at += BATCH) {
+        progress(`${backend.name}: ${at} of ${rounds}`);
+        const size = Math.min(BATCH, rounds - at);
+        batches.push(
+          await raw.run(`${backend.name}|${contenders}|${at}`, () =>
+            runBatch(pool, backend, contenders, size),
+          ),
+        );
+      }
+  } finally {
+    await pool.close();
+  }
+  raw.finish();
+  return raceCells(batches, contenders);
+}
+
+async function runBatch(
+  pool: Pool,
+  backend: Backend,
+  contenders: number,
+  size: number,
+): Promise<Batch> {
+  const kinds = Array.from({ length: size }, (): OperationKind => 'append');
+  await using template = await createTemplate(backend, kinds);
+  await using installation = await template.copy();
+  await using scene = new Scene(pool, installation);
+  const children = await Promise.all(Array.from({ length: contenders }, () => scene.fresh()));
+  const { operations, releases } = installation;
+  const races: Race[] = [];
+  for (const operation of operations)
+    races.push(await race(backend.name, children, operation, releases));
+  const released = operations.map(({ n }) => n);
+  await scene.compare({ stage: 'settled', released });
+  return { races, violations: scene.result().violations };
+}
+
+/** All processes have the license before any of them starts; then all ask for the release. */
+async function race(
+  backend: string,
+  children: readonly Child[],
+  operation: Operation,
+  releases: string,
+): Promise<Race> {
+  await Promise.all(children.map((child) => child.ask('load', { operation })));
+  const terminals = await Promise.all(children.map((child) => child.ask('fire', {})));
+  const asked = await Promise.all(
+    children.map((child) => child.ask('release', { operation, releases })),
+  );
+  const ends = terminals.map((terminal) =>
+    terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
+  );
+  return {
+    backend,
+    committed: ends.filter((end) => end === 'committed').length,
+    spent: ends.filter((end) => end === 'spent').length,
+    others: ends.filter((end) => end !== 'committed' && end !== 'spent'),
+    released: asked.filter(({ kind }) => kind === 'released').length,
+  };
+}
+
+/** For each backend the races that ended in one effect, one verdict and one release. */
+export function raceCells(batches: readonly Batch[], contenders: number): readonly Cell[] {
+  const races = batches.flatMap((batch) => batch.races);
+  const isRight = ({ committed, spent, released }: Race) =>
+    committed === 1 && spent === contenders - 1 && released === 1;
+  const backends = [...new Set(races.map(({ backend }) => backend))];
+  return [
+    figure('processes that present one license', contenders, 'processes'),
+    ...backends.map((name) => {
+      const those = races.filter(({ backend }) => backend === name);
+      const words = `${name}: races with one commit, one release and every other one refused`;
+      return exactly(words, those.filter(isRight).length, 'races', those.length);
+    }),
+    exactly(
+      'durable state or journal not as the verdicts say',
+      batches.reduce((sum, { violations }) => sum + violations.length, 0),
+      'findings',
+      0,
+    ),
+  ];
+}
+
+export const concurrencyStudy: Study = {
+  name: 'concurrency',
+  about:
+    'many processes present one license at the same moment: one effect, one verdict, one release',
+  run,
+};

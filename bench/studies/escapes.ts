@@ -1,0 +1,135 @@
+// The catalogue of attempts to get past the PostgreSQL boundary, in both tiers, by class and by how
+// each attempt ended. Endings are compared with those that the catalogue demands, and durable state
+// is read by a superuser that took no part.
+import {
+  type EscapeCase,
+  type EscapeFile,
+  type EscapeResult,
+  expectedEnding,
+} from '../../test/escapes/case.ts';
+import { ESCAPES as GATE } from '../../test/escapes/cases/gate.ts';
+import { ESCAPES } from '../../test/escapes/cases/postgres.ts';
+import { runEscapes } from '../../test/escapes/runner.ts';
+import { RawRecords } from '../raw.ts';
+import { type Cell, exactly, figure, type Study, type StudyOptions } from '../study.ts';
+
+/** Cases that run on one server; an interrupted study goes on with the next part. */
+const PART = 60;
+const QUICK_STEP = 80;
+/** Smaller classes are told together. */
+const LEAST = 6;
+const MAJOR = 17;
+const ENDINGS = ['observed', 'denied', 'refused', 'committed'];
+
+type Run = Pick<EscapeResult, 'name' | 'expected' | 'found' | 'ok'> & {
+  readonly violation: string | null;
+};
+
+async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
+  const raw = new RawRecords(`escapes${quick ? '-quick' : ''}`, []);
+  const catalogue = choose(ESCAPES.cases, quick);
+  const server = await runTier('server', { ...ESCAPES, cases: catalogue }, raw, progress);
+  const cells = [...classCells(catalogue, server), ...tierCells('server boundary', server)];
+  if (!quick) {
+    const behind: EscapeFile = { ...ESCAPES, boundary: 'managed' };
+    const managed = await runTier('managed', behind, raw, progress);
+    cells.push(
+      ...tierCells(
+        'statement gate of the managed boundary',
+        await runTier('gate', GATE, raw, progress),
+      ),
+      ...tierCells('the same catalogue behind the managed boundary', managed),
+    );
+  }
+  raw.finish();
+  return cells;
+}
+
+function choose(cases: readonly EscapeCase[], quick: boolean): readonly EscapeCase[] {
+  return quick ? cases.filter((_, index) => index % QUICK_STEP === 0) : cases;
+}
+
+/** Runs a file part by part. */
+async function runTier(
+  tier: 'server' | 'gate' | 'managed',
+  file: EscapeFile,
+  raw: RawRecords,
+  progress: (line: string) => void,
+): Promise<readonly Run[]> {
+  const runs: Run[] = [];
+  for (let at = 0; at < file.cases.length; at += PART) {
+    progress(`${tier}: ${at} of ${file.cases.length}`);
+    const cases = file.cases.slice(at, at + PART);
+    const { ended } = await raw.run(`${tier}|${at}`, async () => {
+      const { results } = await runEscapes({ ...file, cases }, { anyEnding: tier === 'managed' });
+      return {
+        ended: results.map(({ name, expected, found, detail, ok, violation = null }) => ({
+          name,
+          expected,
+          found,
+          ok,
+          violation,
+          detail: ok ? '' : detail.slice(0, 500),
+        })),
+      };
+    });
+    runs.push(...ended);
+  }
+  return runs;
+}
+
+/** The class of a case is what its name begins with. */
+function classOf(name: string, large: ReadonlySet<string>): string {
+  const [first = ''] = name.split(':');
+  return large.has(first) ? first : 'others';
+}
+
+/** For each class how many attempts ended in which way, and how many had to. */
+export function classCells(cases: readonly EscapeCase[], runs: readonly Run[]): readonly Cell[] {
+  const sizes = new Map<string, number>();
+  for (const { name } of cases) {
+    const [first = ''] = name.split(':');
+    sizes.set(first, (sizes.get(first) ?? 0) + 1);
+  }
+  const large = new Set([...sizes].filter(([, size]) => size >= LEAST).map(([name]) => name));
+  const tally = (entries: readonly { readonly name: string; readonly end: string }[]) => {
+    const counts = new Map<string, number>();
+    for (const { name, end } of entries) {
+      const place = `${classOf(name, large)}: ${ENDINGS.find((one) => end.startsWith(one)) ?? end}`;
+      counts.set(place, (counts.get(place) ?? 0) + 1);
+    }
+    return counts;
+  };
+  const wanted = tally(cases.map((one) => ({ name: one.name, end: expectedEnding(one, MAJOR) })));
+  const found = tally(runs.map(({ name, found: end }) => ({ name, end })));
+  const places = [...new Set([...wanted.keys(), ...found.keys()])];
+  return places.map((place) =>
+    exactly(place, found.get(place) ?? 0, 'cases', wanted.get(place) ?? 0),
+  );
+}
+
+/** What must hold in a tier, whatever the class. */
+export function tierCells(tier: string, runs: readonly Run[]): readonly Cell[] {
+  const count = (holds: (run: Run) => boolean) => runs.filter(holds).length;
+  return [
+    figure(`${tier}, cases`, runs.length, 'cases'),
+    exactly(
+      `${tier}, ended as they must`,
+      count(({ ok }) => ok),
+      'cases',
+      runs.length,
+    ),
+    exactly(
+      `${tier}, unapproved changes that became durable or were sent`,
+      count(({ violation }) => violation !== null),
+      'cases',
+      0,
+    ),
+  ];
+}
+
+export const escapesStudy: Study = {
+  name: 'escapes',
+  about: 'attempts to get past the PostgreSQL boundary, by class and by how they ended (paper: 21)',
+  run,
+};

@@ -1,0 +1,122 @@
+// Goal: the studies of the trace, of escapes, of concurrency and of crashes end as they must in
+// small, and say so if they do not. Method: each once on real backends; then every fact that a
+// study measures is spoiled in a copy of what it recorded.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { concurrencyStudy, raceCells } from '../../bench/studies/concurrency.ts';
+import { crashCells, crashesStudy } from '../../bench/studies/crashes.ts';
+import { classCells, escapesStudy, tierCells } from '../../bench/studies/escapes.ts';
+import { PEER_CASES } from '../../bench/studies/peers/books.ts';
+import { PEER_CONDITIONS } from '../../bench/studies/peers/conditions.ts';
+import { peerCells, peersStudy, runPeer } from '../../bench/studies/peers.ts';
+import { type InvoiceTrace, traceCells, traceStudy } from '../../bench/studies/trace.ts';
+import type { Cell, Study } from '../../bench/study.ts';
+import { ESCAPES } from '../escapes/cases/postgres.ts';
+
+for (const study of [
+  traceStudy,
+  escapesStudy,
+  concurrencyStudy,
+  crashesStudy,
+  peersStudy,
+] satisfies Study[])
+  test(`${study.name}: in small, every figure is what it must be`, async () => {
+    const cells = await study.run({ quick: true, progress: () => {} });
+    assert.ok(cells.length >= 3);
+    assert.deepEqual(missed(cells), []);
+  });
+
+function missed(cells: readonly Cell[]): readonly string[] {
+  return cells.filter(({ ok }) => !ok).map(({ name }) => name);
+}
+
+const REJECTED: InvoiceTrace = {
+  verdict: 'rejected at comparison: DIVERGED',
+  extra: ['insert notification 1'],
+  status: 'pending',
+  notifications: 0,
+  workers: [
+    { terminal: 'rejected', release: 'not-committed' },
+    { terminal: 'rejected', release: 'not-committed' },
+  ],
+  replay: 'rejected at authority: spent',
+};
+const COMMITTED: InvoiceTrace = {
+  verdict: 'committed',
+  extra: [],
+  status: 'paid',
+  notifications: 0,
+  workers: [
+    { terminal: 'committed', release: 'released' },
+    { terminal: 'committed', release: 'already-released' },
+  ],
+  replay: 'rejected at authority: spent',
+};
+
+test('trace: a commit in spite of the trigger, a doubled or a lost release is noticed', () => {
+  assert.deepEqual(missed(traceCells([REJECTED], [COMMITTED])), []);
+  const wrong = (trigger: Partial<InvoiceTrace>, control: Partial<InvoiceTrace> = {}) =>
+    missed(traceCells([{ ...REJECTED, ...trigger }], [{ ...COMMITTED, ...control }])).length;
+  assert.equal(wrong({ verdict: 'committed' }), 1);
+  assert.equal(wrong({ extra: [] }), 1);
+  assert.equal(wrong({ status: 'paid', notifications: 1 }), 1);
+  assert.equal(wrong({ workers: REJECTED.workers.slice(1) }), 1);
+  assert.equal(wrong({ workers: COMMITTED.workers }), 1);
+  assert.equal(wrong({ replay: 'committed' }), 1);
+  const both = { terminal: 'committed', release: 'released' };
+  assert.equal(wrong({}, { workers: [both, both] }), 1);
+  assert.equal(wrong({}, { workers: REJECTED.workers, status: 'pending' }), 2);
+});
+
+test('escapes: an attempt that ends in another way, or leaves something durable, is noticed', () => {
+  const cases = ESCAPES.cases.filter(({ name }) => name.startsWith('statement: ')).slice(0, 8);
+  const runs = cases.map(({ name }) => ({
+    name,
+    expected: 'observed DIVERGED',
+    found: 'committed',
+    ok: false,
+    violation: 'a row is durable',
+  }));
+  const cells = classCells(cases, runs);
+  assert.ok(cells.some(({ name, ok }) => name === 'statement: committed' && !ok));
+  assert.equal(missed(tierCells('server', runs)).length, 2);
+});
+
+test('concurrency: two commits, a lost one, two releases or a wrong row are noticed', () => {
+  const right = { backend: 'b', committed: 1, spent: 3, others: [], released: 1 };
+  const wrong = (change: Partial<typeof right>, violations: readonly string[] = []) =>
+    missed(raceCells([{ races: [right, { ...right, ...change }], violations }], 4)).length;
+  assert.equal(wrong({}), 0);
+  assert.equal(wrong({ committed: 2, spent: 2 }), 1);
+  assert.equal(wrong({ committed: 0, spent: 4 }), 1);
+  assert.equal(wrong({ released: 2 }), 1);
+  assert.equal(wrong({}, ['a row is there twice']), 1);
+});
+
+test('crashes: a finding after a kill is counted where it happened; a step without one is not', () => {
+  const crash = { backend: 'b', step: 'path:staged', kills: 1, violations: [] as string[] };
+  const passed = { ...crash, step: 'path:discarded', kills: 0 };
+  assert.deepEqual(missed(crashCells([crash, passed])), []);
+  assert.ok(!crashCells([passed]).some(({ name }) => name.includes('path:discarded')));
+  const spoiled = missed(crashCells([crash, { ...crash, violations: ['left for a person'] }]));
+  assert.deepEqual(spoiled, [
+    'path:staged | b',
+    'executions with a wrong or lost verdict, or left to a person',
+  ]);
+});
+
+test('peers: a wrong result of ours is a missed target, and a run that does nothing is not clean', async () => {
+  const [clean, trigger] = PEER_CASES;
+  const ours = PEER_CONDITIONS.find(({ name }) => name === 'EffectMatch');
+  const rows = PEER_CONDITIONS.find(({ name }) => name === 'transaction with row count');
+  assert.ok(clean && trigger && ours && rows);
+  const passed = await runPeer({ ...rows, name: 'EffectMatch' }, trigger);
+  assert.equal(passed.end, 'wrong');
+  const stopped = await runPeer(ours, trigger);
+  assert.equal(stopped.end, 'nothing');
+  const idle = await runPeer({ name: 'EffectMatch', run: async () => {} }, clean);
+  assert.deepEqual(missed(peerCells([passed, idle], 1)), [
+    'EffectMatch: trigger',
+    'clean runs that are committed',
+  ]);
+});
