@@ -52,6 +52,8 @@ const NOTES = [
   'quoted',
   'given',
   'generated',
+  'figures',
+  'end of figures',
 ];
 
 /** Every page of the documentation, README first. */
