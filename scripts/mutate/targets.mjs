@@ -42,11 +42,14 @@ const FOLDERS = [
   'src/http',
   'src/adapters/github',
   'src/ledger',
+  'src/workflow',
 ];
 
 /** Source files whose every check must be held by a test. */
 export const TARGETS = [
-  ...[...RUNTIME, 'execute', 'admit'].map((name) => `src/runtime/${name}.ts`),
+  ...[...RUNTIME, 'execute', 'admit', 'ensure', 'task', 'calls', 'draft'].map(
+    (name) => `src/runtime/${name}.ts`,
+  ),
   ...PROTOCOL.map((name) => `src/protocol/${name}.ts`),
   ...CRYPTO.map((name) => `src/crypto/${name}.ts`),
   'src/backend/permit-check.ts',
@@ -118,6 +121,11 @@ const TRIED_ON = {
       (name) => `test/ledger/${name}.test.ts`,
     ),
     'test/runtime/recovery.test.ts',
+  ],
+  'src/workflow/': [
+    'test/workflow/',
+    '!test/workflow/graphile.test.ts',
+    'test/cli/workflow.test.ts',
   ],
   'src/backend/': ['test/backend/', CONFORMANCE],
   'src/adapters/files/': ['test/adapters/files/', CONFORMANCE],
