@@ -8,6 +8,7 @@ import { cpuMeter } from './pg-cost/cpu.ts';
 import { measureRelations, measureSizes } from './pg-cost/growth.ts';
 import { measureLatency } from './pg-cost/latency.ts';
 import { measureLedgers } from './pg-cost/ledgers.ts';
+import { measureManaged } from './pg-cost/managed.ts';
 import { openSite, startBenchServer } from './pg-cost/site.ts';
 import { measureThroughput } from './pg-cost/throughput.ts';
 
@@ -53,6 +54,11 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     const numbers = { next: 1 };
     progress('1 client');
     add(await measureLatency(site, size.latency, numbers, cpuMeter(server.pid)));
+    {
+      progress('the managed boundary');
+      await using managed = await openSite(server, RELATIONS, size.rows, 'managed');
+      add(await measureManaged(site, managed, size.latency));
+    }
     for (const clients of [8, 32]) {
       progress(`${clients} clients`);
       const setting = { clients, relations: RELATIONS };

@@ -40,7 +40,12 @@ export interface Site extends AsyncDisposable {
  * Creates both databases with `relations` tables, all registered, and `rows` rows in each that the
  * operation writes.
  */
-export async function openSite(server: TestServer, relations: number, rows: number): Promise<Site> {
+export async function openSite(
+  server: TestServer,
+  relations: number,
+  rows: number,
+  boundary: PostgresOptions['boundary'] & {} = 'server',
+): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'effectmatch-bench-'));
   const schema = booksSchema(relations, rows);
   const plain = await server.createDatabase();
@@ -51,7 +56,7 @@ export async function openSite(server: TestServer, relations: number, rows: numb
   const db = await server.createDatabase();
   const held = await protectedDatabase(
     schema,
-    { relations: registered, sessions: { max: 40 } },
+    { relations: registered, sessions: { max: 40 }, boundary },
     { db },
   );
   // Autovacuum would come at a moment of its own choosing.

@@ -1,0 +1,21 @@
+import { atMost, type Cell, figure, median } from '../../study.ts';
+import { interleave, type LatencySize, ratio } from './latency.ts';
+import { openHeld } from './paths.ts';
+import type { Site } from './site.ts';
+
+/** What the statement gate of a managed boundary adds to the operation, in turns with the other. */
+export async function measureManaged(
+  site: Site,
+  managed: Site,
+  size: LatencySize,
+): Promise<readonly Cell[]> {
+  await using opened = new AsyncDisposableStack();
+  const rights = opened.use(await openHeld(site, { certified: true }));
+  const gate = opened.use(await openHeld(managed, { certified: true }));
+  const numbers = { next: Math.floor(site.rows / 2) };
+  const [byRights, byGate] = await interleave([rights, gate], size, numbers);
+  return [
+    figure('managed boundary: certified, median', median((byGate ?? []).flat()), 'ms'),
+    atMost('managed boundary over server boundary, certified', ratio(byGate, byRights), 'x', 1.15),
+  ];
+}
