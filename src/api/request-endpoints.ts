@@ -126,6 +126,20 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
+    ...{ id: 'getLicense', method: 'GET', path: '/v1/requests/{id}/license', group },
+    scopes: ['answer'],
+    summary: 'Get the license that waits for a second signature',
+    about: 'Sign it with `effectmatch approve` and send it back.',
+    parameters: { id },
+    answers: { 200: { about: 'What the first person signed.', schema: signedLicenseSchema } },
+    refusals: [404],
+    async run({ served: { requests }, path }) {
+      const { first } = await requests.get(path.id);
+      if (first === undefined) throw notFound(`${path.id} does not wait for a second signature`);
+      return ok(first);
+    },
+  }),
+  endpoint({
     ...{ id: 'decline', method: 'POST', path: '/v1/requests/{id}/decline', group },
     scopes: ['answer'],
     summary: 'Decline a request with a signed decline',
@@ -172,8 +186,7 @@ the request open. The token only lets you send it: the signature approves.`,
 
 /** A request as it is sent: the proposal, which may be large, has its own address. */
 export function show(request: ApprovalRequest): unknown {
-  const { proposal: _, rendering, ...rest } = request;
-  const { first: _first, ...shown } = rest as typeof rest & { readonly first?: unknown };
+  const { proposal: _, first: _first, rendering, ...shown } = request;
   return { ...shown, rendering: rendering.slice(0, MAX_RENDERING).toWellFormed() };
 }
 

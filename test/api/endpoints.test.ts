@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ENDPOINTS } from '../../src/api/app.ts';
-import { generateApprover } from '../../src/crypto/approver.ts';
+import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';
 import { signResolution } from '../../src/crypto/resolution.ts';
 import { openRequests } from '../../src/requests/index.ts';
@@ -77,6 +77,21 @@ test('a license of another key, for another request or that is none leaves the r
   const missing = { token, body: licenses[0] };
   assert.equal((await call('POST', `/v1/requests/${NOWHERE}/license`, missing)).status, 404);
   assert.equal((await call('GET', `/v1/requests/${wanted.id}`, { token })).json.state, 'pending');
+});
+
+test('where two people have to sign, the second gets what the first signed', async () => {
+  const { call, tokens } = site;
+  const token = tokens.carol;
+  const { id } = await ask('two people');
+  const path = `/v1/requests/${id}/license`;
+  assert.equal((await call('GET', path, { token })).status, 404);
+  const first = { token, body: await site.sign(id, site.dora) };
+  assert.equal((await call('POST', path, first)).json.state, 'pending');
+  const { json } = await call('GET', path, { token });
+  const body = approver({ ...site.alice, clock: site.clock }).countersign(json);
+  const approved = await call('POST', path, { token, body });
+  assert.ok(['approved', 'running', 'committed'].includes(approved.json.state));
+  assert.equal(approved.json.answeredBy, 'dora, alice');
 });
 
 test('a decline counts only with the signature of an issuer over this proposal', async () => {

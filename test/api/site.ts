@@ -111,6 +111,7 @@ export async function openSite(more: Partial<ApiOptions & RequestsOptions> = {})
   db.exec(SCHEMA);
   const clock = new OfficeClock();
   const [alice, stranger] = [generateApprover('alice'), generateApprover('alice')];
+  const dora = generateApprover('dora');
   const agent = { operations: ['pay'], sql: ['books'], callsPerMinute: 100_000 };
   const config: RuntimeConfig = {
     store: join(folder, 'effectmatch.db'),
@@ -121,6 +122,7 @@ export async function openSite(more: Partial<ApiOptions & RequestsOptions> = {})
         may: ['books'],
         sources: ['manifest', 'rehearsed', 'contract'],
       },
+      dora: { key: dora.publicKey, may: ['books'], sources: ['contract'], second: ['alice'] },
     },
     adapters: { books: sqlite({ file, relations: ['payment'] }) },
     operations: { pay },
@@ -158,7 +160,7 @@ export async function openSite(more: Partial<ApiOptions & RequestsOptions> = {})
       const { approved } = proposal.draft;
       return signDecline({ ...key, clock }, { request: id, generation, approved, reason });
     },
-    stranger,
+    ...{ stranger, dora },
     payments: () =>
       db
         .prepare('select payee from payment order by id')

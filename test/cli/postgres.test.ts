@@ -63,7 +63,12 @@ test('provision prints and applies, doctor names what is open and closes it, rem
     const untouched = await db.run(`select from pg_namespace where nspname = 'effectmatch'`);
     assert.equal(untouched.length, 0, 'printing changes nothing');
 
-    for (const _ of [1, 2]) assert.equal((await run('provision')).code, 0, 'it can be repeated');
+    const asked = await run('provision');
+    assert.notEqual(asked.code, 0, 'the owner would lose something, and there is no terminal');
+    assert.match(asked.stdout, /app_owner.* loses temporary tables/);
+    assert.match(asked.stderr, /pass --yes/);
+    for (const _ of [1, 2])
+      assert.equal((await run('provision', '--yes')).code, 0, 'it can be repeated');
     const closed = await run('doctor', '--all');
     assert.equal(closed.code, 0, closed.stdout + closed.stderr);
     assert.match(closed.stdout, /^closed {2}books/m);

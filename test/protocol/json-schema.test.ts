@@ -12,7 +12,6 @@ import {
   either,
   form,
   integer,
-  type SchemaDocument,
   jsonSchemaOf,
   list,
   nullable,
@@ -21,6 +20,7 @@ import {
   plain,
   readOnce,
   type Schema,
+  type SchemaDocument,
   text,
   variants,
 } from '../../src/protocol/schema.ts';

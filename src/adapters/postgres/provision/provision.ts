@@ -221,7 +221,7 @@ function bypassPolicies({ rowSecurity, roles, boundary }: ProvisionPlan): readon
 function keepOthers({ roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
   if (boundary === 'managed') return [];
   const why = 'other roles of this database keep what every role had';
-  return steps('CREATEROLE', why, fill({ ...roles }, 'keep_others'));
+  return steps('superuser', why, fill({ ...roles }, 'keep_others'));
 }
 
 function openReads(relation: QualifiedName, roles: RoleNames): readonly ProvisionStep[] {
@@ -251,20 +251,25 @@ function openEntryPoint(
  * Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases
  * still use them.
  */
-export function removalSteps({ relations, roles }: ProvisionPlan): readonly ProvisionStep[] {
+export function removalSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
+  const { relations, roles } = plan;
   const needs = 'ownership of the objects';
-  const names = [roles.execution, roles.control, roles.owner, roles.others];
+  const names = [roles.execution, roles.control, roles.owner];
   const each = (statement: string) => names.flatMap((role) => fill({ role }, statement));
+  const borrow = 'an administrator without superuser borrows the roles';
   return [
     ...steps(needs, 'recorders', relations.flatMap(dropRecorders)),
-    ...steps(
-      'CREATEROLE',
-      'an administrator without superuser rights borrows the roles',
-      each('lend_role'),
-    ),
-    ...steps(needs, 'PUBLIC gets back what it had', fill({ role: roles.others }, 'give_back')),
+    ...giveBack(plan),
+    ...steps('CREATEROLE', borrow, each('lend_role')),
     ...steps(needs, 'the record channel and the markers', fill({}, 'drop_schema')),
     ...steps(needs, 'rights of the roles in this database', each('drop_owned')),
     ...steps(needs, 'roles that no other database uses', each('drop_role')),
   ];
+}
+
+/** Without a superuser the role of the others stays, because its rights say what PUBLIC had. */
+function giveBack({ roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
+  if (boundary === 'managed') return [];
+  const statements = fill({ role: roles.others }, 'give_back', 'drop_owned', 'drop_role');
+  return steps('superuser', 'PUBLIC gets back what it had', statements);
 }

@@ -317,7 +317,8 @@ where
 
 -- name: other_logins
 -- Logins that have something in this database, are members of a role that has, or are connected; and
--- whether an operation could borrow their rights. Only while PUBLIC has what provisioning takes.
+-- whether an operation could borrow their rights. Only while PUBLIC has what provisioning takes, and
+-- only for a superuser, because without one provisioning takes nothing.
 -- Parameters: our own roles, the tables to register.
 with
   here as (
@@ -361,6 +362,14 @@ where
   and not r.rolsuper
   and r.rolname <> all ($1::pg_catalog.name[])
   and pg_catalog.has_function_privilege('public', 'pg_catalog.pg_notify(text, text)', 'execute')
+  and (
+    select
+      rolsuper
+    from
+      pg_catalog.pg_roles
+    where
+      rolname = current_user
+  )
   and (
     r.oid in (
       select
