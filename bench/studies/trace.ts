@@ -6,7 +6,7 @@ import { approver } from '../../src/crypto/approver.ts';
 import { writes } from '../../src/protocol/draft.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import { lineagesOf } from '../../src/runtime/continuation.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
+import { createRuntime, type Internals } from '../../src/runtime/runtime.ts';
 import { protectedDatabase } from '../../test/postgres/protected.ts';
 import { startServer, type TestServer } from '../../test/postgres/server.ts';
 import { RawRecords } from '../raw.ts';
@@ -59,10 +59,12 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return traceCells(traces.trigger, traces.control);
 }
 
-async function runTrace(
+/** One pass. `internals` switches a check off, which the study must notice. */
+export async function runTrace(
   server: TestServer,
   start: Start,
   variant: 'trigger' | 'control',
+  internals: Internals = {},
 ): Promise<InvoiceTrace> {
   using folder = temporaryFolder();
   const db = await server.createDatabase();
@@ -74,7 +76,7 @@ async function runTrace(
   let terminal: Terminal;
   let replay: Terminal;
   {
-    await using runtime = await createRuntime(config);
+    await using runtime = await createRuntime(config, internals);
     const proposal = await runtime.prepare({
       adapter: 'chinook',
       task: 'invoice-4711',

@@ -9,9 +9,13 @@ import { classCells, escapesStudy, tierCells } from '../../bench/studies/escapes
 import { PEER_CASES } from '../../bench/studies/peers/books.ts';
 import { PEER_CONDITIONS } from '../../bench/studies/peers/conditions.ts';
 import { peerCells, peersStudy, runPeer } from '../../bench/studies/peers.ts';
-import { type InvoiceTrace, traceCells, traceStudy } from '../../bench/studies/trace.ts';
+import { withoutComparison } from '../../bench/studies/public-outcomes/state-conditions.ts';
+import { starter } from '../../bench/studies/recovery/case-run.ts';
+import { type InvoiceTrace, runTrace, traceCells, traceStudy } from '../../bench/studies/trace.ts';
 import type { Cell, Study } from '../../bench/study.ts';
+import { temporaryFolder } from '../../bench/temporary.ts';
 import { ESCAPES } from '../escapes/cases/postgres.ts';
+import { startServer } from '../postgres/server.ts';
 
 for (const study of [
   traceStudy,
@@ -66,6 +70,15 @@ test('trace: a commit in spite of the trigger, a doubled or a lost release is no
   const both = { terminal: 'committed', release: 'released' };
   assert.equal(wrong({}, { workers: [both, both] }), 1);
   assert.equal(wrong({}, { workers: REJECTED.workers, status: 'pending' }), 2);
+});
+
+test('trace: without the comparison the notification is durable, and the study says so', async () => {
+  using folder = temporaryFolder();
+  await using server = await startServer();
+  const start = starter(folder.path);
+  const trace = await runTrace(server, start, 'trigger', withoutComparison);
+  assert.equal(trace.notifications, 1);
+  assert.equal(missed(traceCells([trace], [COMMITTED])).length, 4);
 });
 
 test('escapes: an attempt that ends in another way, or leaves something durable, is noticed', () => {

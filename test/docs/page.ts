@@ -12,6 +12,8 @@
 //   <!-- quoted: file file -->       the `ts` blocks of the page are quoted from these files
 //   <!-- given … -->                 code that the block after it takes for granted
 //   <!-- generated … -->             the page is made by a script
+//   <!-- figures: name -->           a table that `npm run bench -- publish` writes, until
+//   <!-- end of figures -->          this one
 // In a block of commands, a comment `# prints "…"` at the end of a line says what was printed.
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';

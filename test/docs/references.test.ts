@@ -110,7 +110,11 @@ function findMissing(command: string): string | undefined {
   const [script = '', dashes, what = ''] = command.trim().split(/\s+/);
   if (!Object.hasOwn(scripts, script)) return `there is no script ${script}`;
   if (dashes !== '--') return undefined;
-  if (script === 'bench' && !/^(list|all|report|publish|<study>)$/.test(what) && !studies.includes(what))
+  if (
+    script === 'bench' &&
+    !/^(list|all|report|publish|<study>)$/.test(what) &&
+    !studies.includes(what)
+  )
     return `there is no study ${what}`;
   if (script === 'example' && what !== '<name>' && !existsSync(`examples/${what}/main.ts`))
     return `there is no example ${what}`;
