@@ -3,7 +3,7 @@
 It needs nothing but Python and a server: `effectmatch serve`. The signature is made by the command
 `effectmatch approve`, because a token cannot approve and the server has no key.
 
-  EFFECTMATCH_URL       where the server is, such as http://127.0.0.1:8420
+  EFFECTMATCH_URL       where the server is, such as http://localhost:8420
   EFFECTMATCH_AGENT     the agent's token:   effectmatch token new billing-agent
   EFFECTMATCH_OPERATOR  the person's token:  effectmatch token new carol --operator
   EFFECTMATCH_KEY       the approver's key:  effectmatch keygen alice

@@ -152,7 +152,11 @@ function guard(app: Hono<Env>, options: ApiOptions, clock: Clock): void {
 function checkSource({ headers }: Request, origin: string): void {
   const { host } = new URL(origin);
   if (headers.get('host') !== host)
-    throw new ApiRefusal(421, 'ERR_EM_ACCESS_REFUSED', `this host name is not ${host}`);
+    throw new ApiRefusal(
+      421,
+      'ERR_EM_ACCESS_REFUSED',
+      `call it as ${host}, or name the address you use in \`console.origin\` of the configuration`,
+    );
   const from = headers.get('origin');
   if (from !== null && from !== origin)
     throw new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', 'pages of other origins are not served');

@@ -104,6 +104,11 @@ async function signShown(
   withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
   if (!args.has('request')) assertFree(resolve(args.needed('out')), { force: args.has('force') });
   const signer = approver(key);
+  const { first } = proposal;
+  const next = 'name the file that `effectmatch plan --out` wrote, or sign with the key of another';
+  const countersigned = withNext('ERR_EM_USAGE', `${next}; nothing was signed`, () =>
+    first === undefined ? undefined : signer.countersign(first),
+  );
   const full = args.has('full');
   const rendering = full ? renderWhole(proposal) : proposal.rendering;
   if (full) await pageThrough(rendering, output);
@@ -120,8 +125,7 @@ async function signShown(
       return undefined;
     }
   }
-  const { first } = proposal;
-  return first === undefined ? signer.sign(proposal, { expiresIn }) : signer.countersign(first);
+  return countersigned ?? signer.sign(proposal, { expiresIn });
 }
 
 function questionFor({ first }: Signable, issuer: string, expiresIn: string): string {

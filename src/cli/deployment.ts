@@ -82,7 +82,7 @@ async function importConfig(file: string): Promise<{ readonly default?: unknown 
     };
     const [, missing] = /^Cannot find package '([^']+)'/.exec(words) ?? [];
     if (missing !== undefined) {
-      const wanted = missing === 'effectmatch' ? missing : 'pg libpg-query';
+      const wanted = missing === 'pg' ? 'pg libpg-query' : missing;
       const why = `the package "${missing}" is not installed in its folder`;
       throw refuse(why, `run \`npm install ${wanted}\` in ${dirname(file)}`);
     }

@@ -104,7 +104,8 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   if (hasLink) output.line(`open this link once to sign in: ${link}`);
   if (flags.demoFolder !== undefined)
     output.line(`the demo's key: ${join(flags.demoFolder, 'ap-team.key.json')}`);
-  output.line(hasLink ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');
+  const canAsk = hasLink && process.stdin.isTTY;
+  output.line(canAsk ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');
   const printLink = () => output.line(`another link: ${served.createLink()}`);
   if (hasLink && process.stdin.isTTY) process.stdin.on('data', printLink);
   await interrupt.interrupted;

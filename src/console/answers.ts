@@ -11,7 +11,9 @@ export function addAnswers(app: Hono<Env>, site: Console): void {
       const text = license instanceof File ? await license.text() : String(license ?? '');
       const { first } = await site.requests.answer(id, parseJson(text));
       const words = 'Signed. A second person has to sign it too.';
-      return { notice: good(first === undefined ? 'Approved. It is executed now.' : words) };
+      return {
+        notice: good(first === undefined ? 'Approved, and run. Its verdict is below.' : words),
+      };
     }),
   );
   app.post('/requests/:id/decline', (c) =>

@@ -339,5 +339,5 @@ function shorten(gap: string): string {
 }
 
 function describeRoute(by: string | undefined): string {
-  return by === undefined ? '' : `; it is written through ${by}`;
+  return by === undefined ? '' : `; it can be written through ${by}`;
 }

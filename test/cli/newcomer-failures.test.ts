@@ -219,7 +219,7 @@ test('a wrong file, name or flag is met with what would have been right', async 
     ],
     [
       ['approve', 'license.json', ...sign2.slice(2)],
-      /ERR_EM_RECORD_INVALID: proposal: /,
+      /ERR_EM_USAGE: alice signed it first; a second person has to sign it now/,
       /`effectmatch plan --out` wrote/,
     ],
     [

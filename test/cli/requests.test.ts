@@ -96,8 +96,9 @@ test('two people sign, by file and by request, and neither can sign for the othe
   );
 
   const sql = ['--sql', "insert into notification (invoice, text) values (1, 'file')"];
-  const plan = ['plan', 'books', ...sql, '--task', 't', '--out', 'p.json'];
-  assert.equal((await desk.run(plan)).code, 0);
+  const plan = ['plan', ...sql, '--task', 't', '--out', 'p.json'];
+  const planned = await desk.run(plan);
+  assert.equal(planned.code, 0, planned.stderr);
   await desk.run(['approve', 'p.json', ...sign('alice'), '--out', 'one.json']);
   const alone = await desk.run(['run', 'one.json', ...sql]);
   assert.match(alone.stdout + alone.stderr, /second-missing/);

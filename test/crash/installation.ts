@@ -1,6 +1,7 @@
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { digestRecord, occurrenceId } from '../../src/crypto/digest.ts';
 import { licenseRecord } from '../../src/protocol/license.ts';
@@ -73,6 +74,12 @@ export class Installation implements AsyncDisposable {
   /** Keeps a copy of the ledger as it is now; no process may have it open. */
   saveLedger(name: string): string {
     const copy = join(this.folder, `${name}.${LEDGER}`);
+    // Of two processes that close it at the same moment, each may leave its log to the other.
+    if (existsSync(`${this.site.ledger}-wal`)) {
+      const db = new DatabaseSync(this.site.ledger);
+      db.exec('select count(*) from sqlite_schema');
+      db.close();
+    }
     if (existsSync(`${this.site.ledger}-wal`))
       throw new Error('the ledger is still open: a copy would lack its log');
     copyFileSync(this.site.ledger, copy);
