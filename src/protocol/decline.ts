@@ -1,6 +1,6 @@
 import { MAX_REASON } from './note.ts';
 import { defineRecord, digestSchema, instantSchema, nameSchema } from './record.ts';
-import { choice, closed, form, integer, text } from './schema.ts';
+import { checked, choice, closed, form, integer, text } from './schema.ts';
 
 /** The name of a request. */
 export const requestIdSchema = form(/^req_[0-9a-f]{40}$/, 'a request id: req_ and 40 hex digits');
@@ -21,7 +21,11 @@ export const declineRecord = defineRecord(
     /** Digest of the outcome that was proposed. */
     approved: digestSchema,
     /** Why; the agent is told. */
-    reason: text(1, MAX_REASON),
+    reason: checked(
+      text(1, MAX_REASON),
+      (reason) => !reason.includes('\0'),
+      'has a NUL character, which databases cannot keep',
+    ),
     issuer: nameSchema,
     /** Digest of the approver's public key. */
     key: digestSchema,

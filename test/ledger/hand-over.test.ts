@@ -7,6 +7,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
 import {
   claimFixture,
@@ -41,6 +42,7 @@ async function openQueue(occurrences: number) {
   );
   /** The jobs, which must be exactly the releases. */
   const assertAgreement = async () => {
+    await untilIdle(db, login);
     const rows = await db.run(`select key from ${queue}.job order by key`);
     const jobs = rows.map(({ key }) => String(key));
     const released = (await ledgers.uncompleted()).map(({ occurrence }) => occurrence);
@@ -48,6 +50,16 @@ async function openQueue(occurrences: number) {
     return jobs.length;
   };
   return { db, store, queue, ledgers, claims, assertAgreement, login };
+}
+
+/** A COMMIT that a killed process has sent is carried out after its death. */
+async function untilIdle(db: Awaited<ReturnType<typeof ledgerDatabase>>, login: string) {
+  for (;;) {
+    const [row] = await db.run(`select count(*)::int as busy from pg_stat_activity
+      where usename = '${login}' and state <> 'idle'`);
+    if (row?.busy === 0) return;
+    await sleep(10);
+  }
 }
 
 const POINTS = ['before', 'begun', 'inserted', 'handed over', 'after 0', 'after 1', 'after 2'];
