@@ -94,7 +94,8 @@ async function open(
 }
 
 const isTask = (open: Task | Draft): open is Task => 'finish' in open;
-const isRequest = (opened: Task | ApprovalRequest): opened is ApprovalRequest => 'state' in opened;
+const isRequest = (opened: Task | Draft | ApprovalRequest): opened is ApprovalRequest =>
+  'state' in opened;
 
 /** The tasks and drafts of one agent. */
 class AgentTasks {
