@@ -34,6 +34,7 @@ export interface TaskToolsOptions {
 
 /** How many tasks one agent may have open: each holds a session, or the lock of a whole file. */
 const MAX_OPEN = 4;
+const MAX_KNOWN = 16;
 const TASK = { type: 'string', maxLength: 64, description: 'The task, as task_open named it.' };
 const ACTION = { type: 'object', description: 'What the adapter runs, if it is not SQL.' };
 const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
@@ -61,16 +62,18 @@ export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
     tool(FINISH_TOOL, async ({ task }) => {
       const found = tasks.find(task);
       if (!isTask(found)) throw invalidInput('it is a draft; call task_submit');
-      return answerOfTask(await found.finish());
+      return await tasks.ending(task, async () => answerOfTask(await found.finish()));
     }),
     tool(SUBMIT_TOOL, async ({ task, ...words }) => {
       const found = tasks.find(task);
       if (isTask(found)) throw invalidInput('it has an approval; call task_finish');
       const { run, requests } = options;
-      return answerOf(await requests.submit(found, { run, ...(words as { reason?: string }) }));
+      const asked = { run, ...(words as { reason?: string }) };
+      return await tasks.ending(task, async () => answerOf(await requests.submit(found, asked)));
     }),
     tool(DISCARD_TOOL, async ({ task }) => {
-      await tasks.find(task).discard();
+      const found = tasks.find(task);
+      await tasks.ending(task, async () => await found.discard());
       return DISCARDED;
     }),
   ];
@@ -83,46 +86,66 @@ async function open(
 ): ReturnType<AgentTool['call']> {
   if ((adapter === undefined) === (request === undefined))
     throw invalidInput('give either an adapter, for a draft, or an approved request');
-  tasks.demandRoom();
-  if (request !== undefined) {
-    const opened = await requests.open(String(request), limits);
-    return isRequest(opened) ? answerOf(opened) : tasks.add(opened);
-  }
+  if (request !== undefined)
+    return await tasks.open(async () => await requests.open(String(request), limits));
   if (!adapters.includes(String(adapter)))
     throw invalidInput(`"adapter" is one of ${adapters.join(', ') || 'none'}`);
-  return tasks.add(await runtime.draft(String(adapter), limits));
+  return await tasks.open(async () => await runtime.draft(String(adapter), limits));
 }
 
 const isTask = (open: Task | Draft): open is Task => 'finish' in open;
-const isRequest = (opened: Task | ApprovalRequest): opened is ApprovalRequest => 'state' in opened;
+const isRequest = (opened: Task | Draft | ApprovalRequest): opened is ApprovalRequest =>
+  'state' in opened;
 
-/** The tasks and drafts that one agent has open. */
+/** The tasks and drafts of one agent. */
 class AgentTasks {
-  readonly #open = new Map<string, Task | Draft>();
+  /** What ended is kept for a while, so that its agent can ask how. */
+  readonly #known = new Map<string, Task | Draft>();
+  /** Those that are being opened, or may still hold a candidate. */
+  readonly #open = new Set<string>();
 
-  demandRoom(): void {
-    this.#dropOverdue();
-    if (this.#open.size < MAX_OPEN) return;
-    throw invalidInput(`${MAX_OPEN} tasks are open; finish or discard one first`);
-  }
-
-  add(task: Task | Draft) {
+  /** Takes a place before anything is awaited: calls may arrive together. */
+  async open(begin: () => Promise<Task | Draft | ApprovalRequest>): ReturnType<AgentTool['call']> {
+    this.#dropOld();
+    if (this.#open.size >= MAX_OPEN)
+      throw invalidInput(`${MAX_OPEN} tasks are open; finish or discard one first`);
     const handle = `tsk_${randomBytes(24).toString('base64url')}`;
-    this.#open.set(handle, task);
-    return answerOfOpen(handle, task.expiresAt);
+    this.#open.add(handle);
+    try {
+      const opened = await begin();
+      if (!isRequest(opened)) {
+        this.#known.set(handle, opened);
+        return answerOfOpen(handle, opened.expiresAt);
+      }
+      return answerOf(opened);
+    } finally {
+      if (!this.#known.has(handle)) this.#open.delete(handle);
+    }
   }
 
   find(handle: unknown): Task | Draft {
-    const found = this.#open.get(String(handle));
+    const found = this.#known.get(String(handle));
     if (found !== undefined) return found;
     throw new EffectMatchError('ERR_EM_NOT_FOUND', 'there is no such task; open one');
   }
 
-  /** What ended is kept until then, so that its agent can ask how. */
-  #dropOverdue(): void {
+  /** Ends a task; its place is free afterwards, however it ended. */
+  async ending<T>(handle: unknown, end: () => Promise<T>): Promise<T> {
+    try {
+      return await end();
+    } finally {
+      this.#open.delete(String(handle));
+    }
+  }
+
+  #dropOld(): void {
     const now = Date.now();
-    for (const [handle, { expiresAt }] of this.#open)
-      if (Date.parse(expiresAt) <= now) this.#open.delete(handle);
+    for (const [handle, { expiresAt }] of this.#known) {
+      const isOverdue = Date.parse(expiresAt) <= now;
+      if (isOverdue) this.#open.delete(handle);
+      const isSurplus = this.#known.size > MAX_KNOWN && !this.#open.has(handle);
+      if (isOverdue || isSurplus) this.#known.delete(handle);
+    }
   }
 }
 

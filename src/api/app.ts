@@ -204,6 +204,7 @@ async function serve(
   const isParsed = body !== undefined && body.isDocument !== true;
   const call = {
     ...{ served, caller, path, query, text, headers: request.headers, signal: request.signal },
+    isAdmitted: async () => mayCall(await callers.find(c.req.header('authorization')), endpoint),
     body: isParsed ? readJson(body.schema, text) : undefined,
   };
   const answer = await endpoint.run(call as unknown as Parameters<ApiEndpoint['run']>[0]);
@@ -218,9 +219,10 @@ function toResponse({ status, content }: Answer): Response {
 /** Who calls, before anything of the call is read. */
 async function admit(
   c: Context<Env>,
-  { scopes }: ApiEndpoint,
+  endpoint: ApiEndpoint,
   callers: Callers,
 ): Promise<Caller | undefined> {
+  const { scopes } = endpoint;
   if (scopes === undefined) return undefined;
   const caller = await callers.find(c.req.header('authorization'));
   if (caller === undefined) {
@@ -230,9 +232,13 @@ async function admit(
   c.set('caller', caller);
   if (!caller.pace.take())
     throw new ApiRefusal(429, 'ERR_EM_RATE_LIMITED', 'too many calls in a minute; call later');
-  if (scopes.some((scope) => caller.scopes.has(scope))) return caller;
+  if (mayCall(caller, endpoint)) return caller;
   const message = `the token has no scope ${scopes.join(' or ')}; issue one that has`;
   throw new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', message);
+}
+
+function mayCall(caller: Caller | undefined, { scopes = [] }: ApiEndpoint): boolean {
+  return scopes.some((scope) => caller?.scopes.has(scope) === true);
 }
 
 /** What does not have the form of a name names nothing. */

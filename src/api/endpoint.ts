@@ -26,6 +26,8 @@ type Parameters = { readonly [name: string]: Parameter };
 export interface Call<P extends Parameters, Q extends Parameters, B> {
   readonly served: Served;
   readonly caller: Caller;
+  /** Whether the token is still good for this endpoint. */
+  readonly isAdmitted: () => Promise<boolean>;
   readonly path: { readonly [name in keyof P]: Infer<P[name]['schema']> };
   readonly query: { readonly [name in keyof Q]?: Infer<Q[name]['schema']> };
   readonly body: B;

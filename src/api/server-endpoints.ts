@@ -14,17 +14,17 @@ export const SERVER_ENDPOINTS = [
     about: `A stream of server-sent events named \`request\`, each with an \`id\`. An agent gets those of
 its own requests. Send the last id that you have seen as the header \`last-event-id\` or as
 \`after\`, and nothing is left out; without it the stream begins now. A client that does not read is
-cut off, and may go on from its last id.`,
+cut off, and may go on from its last id. The stream ends within 15 seconds after its token has.`,
     query: { after: { about: 'Begin after this event.', schema: integer(0) } },
     type: 'text/event-stream',
     answers: { 200: { about: 'The stream.', schema: text() } },
     refusals: [503],
-    async run({ served: { events }, caller, query, headers, signal }) {
+    async run({ served: { events }, caller, query, headers, signal, isAdmitted }) {
       const { name, kind } = caller;
       const last = headers.get('last-event-id') ?? '';
       const after = query.after ?? (/^\d{1,15}$/.test(last) ? Number(last) : undefined);
       const opened = events.open({
-        ...{ name: `${kind} ${name}`, most: MAX_STREAMS, after, signal },
+        ...{ name: `${kind} ${name}`, most: MAX_STREAMS, after, signal, isAdmitted },
         wants: ({ by }) => kind === 'operator' || by === name,
         write: (event) => `id: ${event.seq}\nevent: request\ndata: ${JSON.stringify(event)}\n\n`,
       });

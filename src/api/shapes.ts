@@ -58,7 +58,7 @@ export const requestSchema = closed({
   generation: integer(1),
   askedAt: instantSchema,
   expiresAt: instantSchema,
-  mode: choice('on-approval', 'on-call'),
+  mode: choice('on-approval', 'on-call', 'on-task'),
   link: optional(text()),
   answeredBy: optional(text()),
   messages: optional(

@@ -12,8 +12,13 @@ import { Upstream, type UpstreamDefinition } from './upstream.ts';
 /** A tool whose calls go to the upstream server, and whose answers come from it. */
 export interface PassedTool {
   readonly listed: Tool;
-  call(input: object, signal: AbortSignal): Promise<CallToolResult | ToolAnswer>;
+  call(input: object, signal: AbortSignal): Promise<PassedAnswer>;
 }
+
+/** What the upstream answered, or our own answer if it could not be called. */
+export type PassedAnswer =
+  | { readonly kind: 'passed'; readonly result: CallToolResult }
+  | { readonly kind: 'refused'; readonly answer: ToolAnswer };
 
 /** What an agent is offered of an upstream server. */
 export interface GatewayOffer {
@@ -143,10 +148,11 @@ class OpenGateway {
         try {
           const upstream = copy === undefined ? this.#upstream : copy.open();
           demandFitting(tool.name, classified, await upstream.tools());
-          return await upstream.call(tool.name, input, signal);
+          const result = await upstream.call(tool.name, input, signal);
+          return { kind: 'passed', result };
         } catch (error) {
           if (error instanceof Error && error.name === 'AbortError') throw error;
-          return answerOfError(error);
+          return { kind: 'refused', answer: answerOfError(error) };
         }
       },
     };

@@ -146,10 +146,10 @@ async function pass(
   { http, mcpReq }: ServerContext,
 ): Promise<CallToolResult> {
   if (http === undefined && !agent.pace.take()) return resultOf(TOO_OFTEN);
-  const answer = await tool.call(input, mcpReq.signal);
-  const isOurs = 'status' in answer;
-  log(`${agent.name}: ${tool.listed.name}: ${isOurs ? (answer as ToolAnswer).status : 'passed'}`);
-  return isOurs ? resultOf(answer as ToolAnswer) : (answer as CallToolResult);
+  const called = await tool.call(input, mcpReq.signal);
+  const status = called.kind === 'passed' ? 'passed' : called.answer.status;
+  log(`${agent.name}: ${tool.listed.name}: ${status}`);
+  return called.kind === 'passed' ? called.result : resultOf(called.answer);
 }
 
 /** Over HTTP every message is counted before it is read. */

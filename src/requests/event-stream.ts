@@ -23,6 +23,8 @@ export interface EventReader {
   /** Begin after this event; with what happens from now on unless said. */
   readonly after?: number | undefined;
   readonly signal: AbortSignal;
+  /** Whether it may still listen; asked with every beat. */
+  readonly isAdmitted?: () => Promise<boolean>;
   /** The text of one message. */
   readonly write: (event: RequestEvent) => string;
 }
@@ -61,7 +63,11 @@ export class EventStream {
           if (isOpen && (controller.desiredSize ?? 0) > -MAX_UNREAD) controller.enqueue(text);
           else end();
         };
-        const beat = setInterval(() => send(': still here\n\n'), BEAT_MS);
+        const beat = setInterval(async () => {
+          const { isAdmitted = async () => true } = listener;
+          if (await isAdmitted().catch(() => false)) send(': still here\n\n');
+          else end();
+        }, BEAT_MS);
         const tell = this.#tellFor(listener, send);
         end = () => {
           if (!isOpen) return;

@@ -112,6 +112,32 @@ test('inputs that name no task, no adapter or too much are refused', async () =>
     assert.equal((await call(name, input)).status, 'refused', JSON.stringify(input));
 });
 
+test('one agent holds four candidates at most, and what ended makes room', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const held = Promise.withResolvers<void>();
+  const runtime = {
+    query: host.runtime.query,
+    draft: async (...given: Parameters<Host['runtime']['draft']>) => {
+      await held.promise;
+      return await host.runtime.draft(...given);
+    },
+  } as Host['runtime'];
+  const call = toolsOf({ ...host, runtime });
+  const opening = Array.from({ length: 5 }, () => call('task_open', { adapter: 'books' }));
+  assert.equal((await opening[4])?.status, 'refused', 'four are being opened');
+  held.resolve();
+  // SQLite holds one candidate at a time: each is opened when the one before is discarded.
+  for (const one of opening.slice(0, 4)) {
+    const { task, status } = await one;
+    assert.equal(status, 'open');
+    assert.equal((await call('task_discard', { task })).status, 'discarded');
+  }
+  const { task, status } = await call('task_open', { adapter: 'books' });
+  assert.equal(status, 'open');
+  await call('task_discard', { task });
+});
+
 test('tools that are bound to a task of the host need no handle', async () => {
   using office = openOffice();
   await using host = await office.start();

@@ -7,6 +7,7 @@ import { ENDPOINTS } from '../../src/api/app.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';
 import { signResolution } from '../../src/crypto/resolution.ts';
+import { insert } from '../../src/protocol/draft.ts';
 import { openRequests } from '../../src/requests/index.ts';
 import { openRig } from '../adapters/http/rig.ts';
 import { ORIGIN, openApi, openSite, paying, type Site, signPayment } from './site.ts';
@@ -21,6 +22,7 @@ after(async () => await site[Symbol.asyncDispose]());
 const NOWHERE = `req_${'0'.repeat(40)}`;
 const NEVER = `occ_${'0'.repeat(40)}`;
 const DIGEST = '0'.repeat(64);
+const PAYMENT = { id: 900, payee: 'initech', amount: 10 };
 
 /** Asks as an agent and returns the request. */
 async function ask(payee: string, token = site.tokens.clerk) {
@@ -63,6 +65,15 @@ test('a request is asked for, approved with a signature, executed once, and rece
     operator,
   );
   assert.deepEqual(found.json.items, [done.json.occurrence]);
+});
+
+test('an outcome without an action is asked for, and says that a task carries it out', async () => {
+  const manifest = { adapter: 'books', effects: [insert('payment', PAYMENT)] };
+  const body = { run: 'test', manifest };
+  const { status, json } = await site.call('POST', '/v1/requests', {
+    ...{ token: site.tokens.clerk, body },
+  });
+  assert.deepEqual([status, json.mode], [201, 'on-task']);
 });
 
 test('a license of another key, for another request or that is none leaves the request open', async () => {

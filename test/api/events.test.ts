@@ -2,6 +2,7 @@
 // nor slow ones hold up the server. Method: real streams of the API, read, left and resumed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { revokeToken } from '../../src/access/callers.ts';
 import { openSite, paying, type Site } from './site.ts';
 
 interface Message {
@@ -73,6 +74,26 @@ test('an agent hears of its own requests only', async () => {
       ['clerk', 'withdrawn'],
     ],
   );
+});
+
+test('a stream ends with its token', async (t) => {
+  await using site = await openSite();
+  const token = await site.issue('operator', 'dave');
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { response } = await site.call('GET', '/v1/events?after=0', { token });
+  const [issued] = (await site.requests.tokens.tokens()).filter(({ holder }) => holder === 'dave');
+  assert.ok(issued);
+  t.mock.timers.tick(15_000);
+  await ask(site, 'while it is good');
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  assert.ok(reader);
+  let text = '';
+  while (!text.includes('event: request')) text += (await reader.read()).value ?? '';
+  assert.match(text, /still here/);
+  await revokeToken(site.requests.tokens, issued.id, site.clock);
+  t.mock.timers.tick(15_000);
+  const { done } = await reader.read();
+  assert.ok(done, 'nothing more is sent');
 });
 
 test('thousands of streams are refused politely, and the places become free again', async () => {

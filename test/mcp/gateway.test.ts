@@ -94,6 +94,19 @@ test('reads pass, a write becomes a request that is carried out here, all else i
   assert.deepEqual(place.calls(), ['look {"does":"nothing"}'], 'no write reached the upstream');
 });
 
+test('an answer that poses as one of ours is passed on as it is, and writes nothing to the log', async () => {
+  using place = new Place();
+  const lines: string[] = [];
+  const upstreams = { 'books-server': await place.configured() };
+  const log = (line: string) => void lines.push(line);
+  await using host = await place.office.startHttp(log, { upstreams });
+  await using client = await place.office.connectHttp(host.url, '2026-07-28');
+  const posed = await client.callTool({ name: 'look', arguments: { does: 'pose' } });
+  assert.deepEqual(posed.content, [{ type: 'text', text: 'look answered' }]);
+  assert.equal(posed.structuredContent, undefined);
+  assert.deepEqual(lines, ['clerk: look: passed']);
+});
+
 test('a tool that is defined differently while the server runs is not called', async () => {
   using place = new Place();
   await using host = await serve(place);

@@ -449,6 +449,36 @@ const CODE: readonly EscapeCase[] = [
     'names pg_notify',
     { views: ['app.paid'] },
   ),
+  planted(
+    'entry point: a name behind doubled quotes in a dollar-quoted text',
+    replaceAct("execute $q$select '--''', pg_notify('leak', 'x')$q$"),
+    'names pg_notify',
+    { action: ACT },
+  ),
+  planted(
+    'entry point: a text that goes on in the next lines',
+    replaceAct("execute 'select 1'\n';'\n'select pg_not'\n'ify(''leak'', ''x'')'"),
+    'EXECUTE',
+    { action: ACT },
+  ),
+  planted(
+    'entry point: an encoding in which the next statement reads differently',
+    `create or replace function app.act() returns void language plpgsql as $$ begin set local client_encoding = 'SJIS'; end $$;
+     create or replace procedure app.work() language plpgsql as $$ begin set local client_encoding = 'UTF8'; end $$`,
+    'SET LOCAL client_encoding',
+    {
+      action: {
+        // In SJIS the backslash is the second byte of a character, and the string ends after it.
+        statements: [
+          ACT,
+          {
+            sql: `${PAY_SQL} and E'Á\\' is not null and pg_notify($$leak$$, $$x$$) is not null --' is not null`,
+          },
+          { call: 'app.work' },
+        ],
+      },
+    },
+  ),
   {
     name: 'gate: an overload made after the approval',
     approvedThen: `create function public.reverse(app.invoice) returns text language sql as $$ select app.shout('x') $$`,

@@ -2,7 +2,8 @@
 interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'sign';
   /**
-   * Words with A to Z folded to lower case; quoted identifiers and strings without their quotes.
+   * Words with A to Z folded to lower case; quoted identifiers and strings as they read, without
+   * their quotes.
    */
   readonly text: string;
   /** The text of a string is not what it means: it has escapes. */
@@ -62,7 +63,7 @@ export function tokenize(text: string): readonly Token[] {
 }
 
 function readString(string: string): Token {
-  const text = string.slice(string.indexOf("'") + 1, -1);
+  const text = string.slice(string.indexOf("'") + 1, -1).replaceAll("''", "'");
   const escaped = /^[eE]/.test(string) && /[\\\n\r]/.test(text);
   return { kind: 'string', text, ...(escaped ? { escaped } : {}) };
 }
@@ -122,8 +123,9 @@ export function judgeBody(text: string): readonly string[] {
     const starts = startsStatement(tokens, index);
     const why = starts ? FORBIDDEN[token.text] : undefined;
     if (why !== undefined && !isAssignment(next)) found.add(why);
-    if (starts && token.text === 'set' && next?.text === 'local' && isReading(tokens[index + 2])) {
-      found.add('changes how strings are read (SET LOCAL standard_conforming_strings)');
+    if (starts && token.text === 'set' && next?.text === 'local') {
+      const setting = tokens[index + 2]?.text ?? '';
+      if (READING.test(setting)) found.add(`changes how strings are read (SET LOCAL ${setting})`);
     }
     if (starts && token.text === 'set' && next?.text !== 'local' && !isAssignment(next)) {
       if (next?.text !== 'constraints') found.add('changes a setting of the session (SET)');
@@ -140,10 +142,11 @@ export function judgeBody(text: string): readonly string[] {
   return [...found];
 }
 
-/** The setting that decides where strings end; names of settings have no case. */
-function isReading(setting: Token | undefined): boolean {
-  return setting?.text.toLowerCase() === 'standard_conforming_strings';
-}
+/**
+ * Settings that decide where strings end, here or in the next statement of the session; their names
+ * have no case.
+ */
+const READING = /^(?:standard_conforming_strings|client_encoding|names)$/i;
 
 /** A variable of that name is assigned to, so it is not a statement. */
 function isAssignment(next: Token | undefined): boolean {
@@ -154,9 +157,11 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
   const argument = tokens[index + 1];
   const after = tokens[index + 2];
   if (argument === undefined || (argument.kind === 'word' && argument.text === 'on')) return [];
-  const isWhole = after === undefined || [';', 'using', 'into', 'loop'].includes(after.text);
-  if (argument.kind === 'string' && !argument.escaped && isWhole)
-    return judgeBody(argument.text.replaceAll("''", "'"));
+  // A string after a string, on the next line, is the rest of it.
+  const isWhole =
+    after === undefined ||
+    (after.kind !== 'string' && [';', 'using', 'into', 'loop'].includes(after.text));
+  if (argument.kind === 'string' && !argument.escaped && isWhole) return judgeBody(argument.text);
   return ['runs SQL put together at run time (EXECUTE)'];
 }
 
@@ -189,8 +194,7 @@ export function namesIn(text: string): ReadonlySet<string> {
   const names = new Set<string>();
   for (const token of tokenize(text)) {
     if (token.kind === 'sign') continue;
-    if (token.kind === 'string')
-      for (const name of namesIn(token.text.replaceAll("''", "'"))) names.add(name);
+    if (token.kind === 'string') for (const name of namesIn(token.text)) names.add(name);
     for (const form of token.kind === 'word'
       ? [token.text, token.text.toLowerCase()]
       : [token.text]) {

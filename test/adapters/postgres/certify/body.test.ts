@@ -23,6 +23,9 @@ const REFUSED: readonly (readonly [body: string, reason: RegExp])[] = [
   [`begin execute 'notify c'; end`, /NOTIFY/],
   ['begin execute $$notify c$$; end', /NOTIFY/],
   [`begin execute 'execute ''notify c'''; end`, /NOTIFY/],
+  [`begin execute $q$select ''; notify c; select ''$q$; end`, /NOTIFY/],
+  [`begin execute 'select 1'\n';'\n'notify c'; end`, /EXECUTE/],
+  [`begin execute 'select 1'\n'using' '; notify c'; end`, /EXECUTE/],
   ['begin execute a; end', /EXECUTE/],
   ['begin execute function; end', /EXECUTE/],
   [`begin execute 'a' || 'b'; end`, /EXECUTE/],
@@ -37,6 +40,8 @@ const REFUSED: readonly (readonly [body: string, reason: RegExp])[] = [
   [`begin perform setval('s', 1); end`, /setval/],
   [`begin perform "setval"('s', 1); end`, /setval/],
   [String.raw`begin perform u&"pg\005Fnotify"(1, 2); end`, /Unicode/],
+  [`begin set local client_encoding = 'SJIS'; end`, /how strings are read/],
+  [`begin set local NAMES 'SJIS'; end`, /how strings are read/],
   ['begin commit; end', /COMMIT/],
   [`begin copy t to '/tmp/x'; end`, /COPY/],
 ];
@@ -66,4 +71,11 @@ test('every name a body could mean is found: words, quoted names, names in strin
   );
   for (const name of ['My Fn', 'app', 't', 'seq', 'inner_one', 'perform'])
     assert.ok(names.has(name), name);
+});
+
+test('doubled quotes are two in a dollar-quoted string and one in an ordinary string', () => {
+  const names = namesIn(
+    `execute $q$select '--''', inner_one()$q$; execute 'select ''--'', inner_two()'`,
+  );
+  for (const name of ['inner_one', 'inner_two']) assert.ok(names.has(name), name);
 });
