@@ -17,6 +17,7 @@ const OPTIONAL_PARTS = [
   /^the store is declared as not /,
   /^the kit has no way /,
   /^actions of this adapter /,
+  /^it holds no tasks/,
   /^the marker is written and made durable in one step/,
 ];
 const NO_REASON = 'no reason given';
