@@ -58,7 +58,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_MODEL_UNAVAILABLE: 'check the address, the key and the name of the model, and try again',
   ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
   ERR_EM_NOT_FOUND:
-    'check the name or the path; `effectmatch journal` and `effectmatch requests` list what there is',
+    'check the name or the path; `journal`, `requests` and `workflow show` list what there is',
   ERR_EM_OPERATION_FAILED: 'correct the operation, or the request that it refuses',
   ERR_EM_OUTCOME_IMPOSSIBLE:
     'read the rows again and propose what is true now; nothing was announced or changed',

@@ -137,7 +137,7 @@ function report(examined: Examination, all: boolean, output: Output): void {
   line(
     open.length === 0
       ? `${paint('good', 'closed')}  ${name}: ${counts}`
-      : `${paint('bad', 'open')}    ${name}: ${open.length} outlets are open, ${counts}; every operation is refused`,
+      : `${paint('bad', 'open')}    ${name}: ${open.length} ${open.length === 1 ? 'outlet is' : 'outlets are'} open, ${counts}; every operation is refused`,
   );
   for (const outlet of open) reportOpen(outlet, survey, output);
   for (const { outlet, disposition, by } of all ? survey.outlets : []) {

@@ -88,7 +88,8 @@ export function itemsOf(
   try {
     items = definition.each?.(copyValue(input));
   } catch (cause) {
-    throw invalid(`its function "each" threw: ${messageOf(cause)}`, cause);
+    const given = input === null ? 'the run was started without input, and ' : '';
+    throw invalid(`${given}its function "each" threw: ${messageOf(cause)}`, cause);
   }
   if (items === undefined) return undefined;
   if (!Array.isArray(items)) throw invalid('its function "each" must return a list');

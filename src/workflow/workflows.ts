@@ -123,7 +123,7 @@ export class Workflows implements AsyncDisposable {
   async start(name: string, { id, input = null }: StartOptions): Promise<HandoffReport> {
     const { workflows, records } = this.#parts;
     const workflow = Object.hasOwn(workflows, name) ? workflows[name] : undefined;
-    if (workflow === undefined) throw notConfigured(name);
+    if (workflow === undefined) throw this.#notConfigured(name);
     if (!isWorkflowName(id))
       throw invalid(`the id of a run has 1 to 64 letters, digits and . _ -, not ${describe(id)}`);
     const record = this.#record(workflow, id, 1, plainInput(input));
@@ -136,6 +136,12 @@ export class Workflows implements AsyncDisposable {
     return await this.#begin(record, proposed);
   }
 
+  #notConfigured(name: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
+    const known = Object.keys(this.#parts.workflows).join(', ') || 'none';
+    const message = `no workflow named "${name}" is configured; there are: ${known}`;
+    return new EffectMatchError('ERR_EM_NOT_FOUND', message);
+  }
+
   /**
    * Replaces the plan of a run by the one that is configured now, also where only approvals have to
    * be given again. What is durable stays; licenses of the earlier revision can no longer be used.
@@ -144,7 +150,7 @@ export class Workflows implements AsyncDisposable {
     const { records, runtime, workflows } = this.#parts;
     const known = await this.#newest(id);
     const workflow = workflows[known.workflow];
-    if (workflow === undefined) throw notConfigured(known.workflow);
+    if (workflow === undefined) throw this.#notConfigured(known.workflow);
     const cancelled = await records.cancellation(id);
     if (cancelled !== undefined)
       throw new EffectMatchError(
@@ -406,10 +412,6 @@ function demandSame(known: RunRecord, wanted: RunRecord): void {
     'ERR_EM_WORKFLOW_CHANGED',
     `run "${wanted.run}" was started before with another plan or input; choose another id, or revise it`,
   );
-}
-
-function notConfigured(name: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', `no workflow named "${name}" is configured`);
 }
 
 function describe(value: unknown): string {
