@@ -14,9 +14,10 @@ const SCHEMA = `
   create table notification (id integer primary key, invoice integer not null, text text not null);
   insert into vendor values (7, 'Globex', 0), (8, 'Initech', 0), (9, 'Umbrella', 1);
   insert into invoice values (4711, 7, '350.00', 'pending', null), (4712, 8, '1280.50', 'pending', null),
-    (4713, 9, '99.00', 'disputed', null), (4714, 7, '75.25', 'pending', null);
-  create trigger notify after update of status on invoice when new.id = 4714
-    begin insert into notification (invoice, text) values (new.id, 'paid'); end;`;
+    (4713, 9, '99.00', 'disputed', null), (4714, 7, '75.25', 'pending', null);`;
+/** Added after an approval: the execution then leaves more than was approved. */
+const TRIGGER = `create trigger notify after update of status on invoice when new.id = 4714
+  begin insert into notification (invoice, text) values (new.id, 'paid'); end`;
 const RELATIONS = ['invoice', 'notification', 'payment', 'vendor'];
 
 /** What the agents of the demo ask for. */
@@ -31,7 +32,7 @@ const QUESTIONS = [
   },
   {
     by: 'support-agent',
-    reason: 'The customer asked us to forget this vendor.\nTicket 812.',
+    reason: 'The customer asked us to forget this vendor (ticket 812).',
     sql: ['delete from invoice where vendor = 9', 'delete from vendor where id = 9'],
   },
   {
@@ -46,14 +47,26 @@ const QUESTIONS = [
 /** The name of the approver of the demo, and of the key file in its folder. */
 export const DEMO_APPROVER = 'ap-team';
 
-/** Makes a small shop, agents that ask, and one request that was approved already. */
+/** Requests that are answered already: one was committed, one left more than was approved. */
+const ANSWERED = [
+  {
+    by: 'support-agent',
+    reason: 'Globex has a new name.',
+    sql: ["update vendor set name = 'Globex Corporation' where id = 7"],
+  },
+  {
+    by: 'billing-agent',
+    reason: 'Invoice 4714 is due.',
+    sql: ["update invoice set status = 'paid' where id = 4714"],
+  },
+] as const;
+
+/** Makes a small shop, agents that ask, and requests that were approved already. */
 export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
   const key = generateApprover(DEMO_APPROVER);
   saveApproverKey(join(folder, `${DEMO_APPROVER}.key.json`), key);
   const file = join(folder, 'books.db');
-  const db = new DatabaseSync(file);
-  db.exec(SCHEMA);
-  db.close();
+  change(file, SCHEMA);
   const config: RuntimeConfig = {
     store: join(folder, 'effectmatch.db'),
     keyring: join(folder, 'effectmatch.keys.json'),
@@ -65,14 +78,19 @@ export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
   const store = config.requests?.store ?? '';
   await using requests = await openRequests({ runtime, store });
   for (const { by, reason, sql } of QUESTIONS) await ask(requests, { by, reason, sql });
-  const wish = { by: 'support-agent', reason: 'Globex has a new name.' };
-  const { id, proposal } = await ask(requests, {
-    ...wish,
-    sql: ["update vendor set name = 'Globex Corporation' where id = 7"],
-  });
-  await requests.answer(id, approver(key).sign(proposal, { expiresIn: '10m' }));
-  await requests.execute(id);
+  const asked = await Promise.all(ANSWERED.map((question) => ask(requests, question)));
+  change(file, TRIGGER);
+  for (const { id, proposal } of asked) {
+    await requests.answer(id, approver(key).sign(proposal, { expiresIn: '10m' }));
+    await requests.execute(id);
+  }
   return config;
+}
+
+function change(file: string, sql: string): void {
+  const db = new DatabaseSync(file);
+  db.exec(sql);
+  db.close();
 }
 
 function ask(
