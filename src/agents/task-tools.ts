@@ -26,7 +26,7 @@ export interface TaskToolsOptions {
   readonly requests: AgentRequests;
   readonly runtime: Pick<Runtime, 'draft'>;
   readonly run: string;
-  /** The adapters on which drafts may be opened. */
+  /** The adapters on which tasks and drafts may be opened. */
   readonly adapters: readonly string[];
   readonly limits?: TaskLimits;
   readonly onFault?: ((error: unknown) => void) | undefined;
@@ -86,11 +86,19 @@ async function open(
 ): ReturnType<AgentTool['call']> {
   if ((adapter === undefined) === (request === undefined))
     throw invalidInput('give either an adapter, for a draft, or an approved request');
-  if (request !== undefined)
-    return await tasks.open(async () => await requests.open(String(request), limits));
-  if (!adapters.includes(String(adapter)))
-    throw invalidInput(`"adapter" is one of ${adapters.join(', ') || 'none'}`);
-  return await tasks.open(async () => await runtime.draft(String(adapter), limits));
+  const demandGiven = (name: unknown) => {
+    if (!adapters.includes(String(name)))
+      throw invalidInput(`the adapter must be one of ${adapters.join(', ') || 'none'}`);
+  };
+  return await tasks.open(async () => {
+    if (request === undefined) {
+      demandGiven(adapter);
+      return await runtime.draft(String(adapter), limits);
+    }
+    // A task can read whatever its adapter shows.
+    demandGiven((await requests.get(String(request))).adapter);
+    return await requests.open(String(request), limits);
+  });
 }
 
 const isTask = (open: Task | Draft): open is Task => 'finish' in open;

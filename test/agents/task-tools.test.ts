@@ -9,8 +9,8 @@ import { openOffice } from '../requests/office.ts';
 type Host = Awaited<ReturnType<ReturnType<typeof openOffice>['start']>>;
 type Call = (name: string, input: object) => Promise<ToolAnswer>;
 
-function toolsOf({ requests, runtime }: Host, agent = 'agent'): Call {
-  const adapters = { books: { task: true } };
+function toolsOf({ requests, runtime }: Host, agent = 'agent', adapter = 'books'): Call {
+  const adapters = { [adapter]: { task: true } };
   const tools = agentTools({ requests, runtime, agent, run: 'run 1', adapters });
   return (name, input) => (tools.find((tool) => tool.name === name) as AgentTool).call(input);
 }
@@ -64,6 +64,8 @@ test('an approved outcome is carried out by its agent, and by no other', async (
   const [call, rival] = [toolsOf(host), toolsOf(host, 'rival')];
   const request = await approvedOutcome(office, host);
   assert.equal((await rival('task_open', { request })).status, 'refused');
+  const elsewhere = toolsOf(host, 'agent', 'archive');
+  assert.equal((await elsewhere('task_open', { request })).status, 'refused', 'another adapter');
   const { task, status } = await call('task_open', { request });
   assert.equal(status, 'open');
   assert.equal((await rival('task_call', { task, sql: 'select 1' })).code, 'ERR_EM_NOT_FOUND');
