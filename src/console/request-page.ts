@@ -35,6 +35,12 @@ export interface RequestPageOptions {
   readonly difference?: readonly string[] | undefined;
 }
 
+/** How a state begins the sentence about itself. */
+const BEFORE_DETAIL: Readonly<Partial<Record<ApprovalRequest['state'], string>>> = {
+  declined: 'Declined: ',
+  rejected: 'Nothing was changed: ',
+};
+
 /** Everything that a person needs to decide, and what became of it. */
 export function requestPage(options: RequestPageOptions): Html {
   const { request, nowMs, difference } = options;
@@ -48,7 +54,7 @@ export function requestPage(options: RequestPageOptions): Html {
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
-${detail !== undefined && html`<p class="detail">${state === 'declined' ? 'Declined: ' : ''}${showText(detail)}</p>`}
+${detail !== undefined && html`<p class="detail">${BEFORE_DETAIL[state] ?? ''}${showText(detail)}</p>`}
 ${difference !== undefined && differenceList(difference)}
 <div class="columns">
 <div class="wide">
@@ -148,14 +154,14 @@ function renewForm({ request: { id, state }, formToken }: RequestPageOptions): H
 }
 
 /** What would run, which the license binds, and what the agent says, which nothing verifies. */
-function said({ proposal: { note = {} }, by }: ApprovalRequest): Html {
+function said({ proposal: { note = {} }, by, terminal }: ApprovalRequest): Html {
   const { action, reason, warnings = [] } = note;
   const lines = (part: Note) =>
     renderNote(part, { full: true })
       .replace(/^.*:\n/, '')
       .replace(/^ {2}\| /gm, '');
   return html`${warnings.length > 0 && html`<section class="card"><h2>Warnings</h2><pre>${lines({ warnings })}</pre></section>`}
-${action !== undefined && html`<section class="card"><h2>What would run</h2><pre>${lines({ action })}</pre><p class="aside">The license is bound to it. What counts is what it changes.</p></section>`}
+${action !== undefined && html`<section class="card"><h2>${terminal === undefined ? 'What would run' : 'What ran'}</h2><pre>${lines({ action })}</pre><p class="aside">The license is bound to it. What counts is what it changes.</p></section>`}
 ${reason !== undefined && html`<section class="card unverified"><h2>${by} says ${badge('plain', 'not verified')}</h2><p>${showText(reason)}</p></section>`}`;
 }
 
