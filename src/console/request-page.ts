@@ -38,7 +38,7 @@ export interface RequestPageOptions {
 /** How a state begins the sentence about itself. */
 const BEFORE_DETAIL: Readonly<Partial<Record<ApprovalRequest['state'], string>>> = {
   declined: 'Declined: ',
-  rejected: 'Nothing was changed: ',
+  rejected: 'It changed nothing: ',
 };
 
 /** Everything that a person needs to decide, and what became of it. */
