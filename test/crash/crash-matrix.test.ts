@@ -77,7 +77,8 @@ function onEveryBackend<T>(cases: readonly T[]): readonly Placed<T>[] {
   return cases.flatMap((item) => templates.map((template) => ({ item, template })));
 }
 
-const isSlow = ({ backend }: Template) => ['postgres', 'snapshot'].includes(backend.name);
+const IN_TURN = ['sqlite-delete', 'snapshot', 'postgres'];
+const takesTurns = ({ backend }: Template) => IN_TURN.includes(backend.name);
 
 /** The steps that an undisturbed execution takes, in the order of the list. */
 async function stepsOf(kind: OperationKind): Promise<readonly Step[]> {
@@ -99,16 +100,16 @@ test('a process killed at any step of an execution leaves the approved outcome o
       cases.push({ kind, execute, recover: [], release: [] });
   }
   // `derive` and `bulk` take the same steps as `append`: one backend has them at every step, and
-  // streams and recoveries have them on all. Backends that take long to open have one kind at each
-  // step, and at the next step the next kind that reaches it.
+  // streams and recoveries have them on all. Backends that take long to open, and SQLite once more,
+  // have one kind at each step, and at the next step the next kind that reaches it.
   const placed = onEveryBackend(cases).filter(
     ({ item, template }) =>
       template === templates[0] ||
-      (!isSlow(template) && item.kind !== 'derive' && item.kind !== 'bulk'),
+      (!takesTurns(template) && item.kind !== 'derive' && item.kind !== 'bulk'),
   );
   for (const [index, execute] of (await stepsOf('append')).entries()) {
     const reaching = cases.filter((one) => one.execute === execute);
-    const slow = [...templates.filter(isSlow), ...inTurnOnly];
+    const slow = [...templates.filter(takesTurns), ...inTurnOnly];
     for (const [at, template] of slow.entries()) {
       const item = reaching[(index + at) % reaching.length];
       if (item !== undefined) placed.push({ item, template });
@@ -159,9 +160,9 @@ test('dependent work runs at most once, whoever dies while releasing it', async 
     });
     cases.push({ kind: 'append', execute: 'path:staged', recover: [], release: [step] });
   }
-  await runAll(onEveryBackend(cases), (installation, plan) =>
-    runKillCase(pool, installation, plan),
-  );
+  // Work is released by the ledger: the backend matters little, and a third of them has each case.
+  const everywhere = onEveryBackend(cases).filter((_, index) => index % 3 === 0);
+  await runAll(everywhere, (installation, plan) => runKillCase(pool, installation, plan));
 });
 
 test('a stream of operations cut off at random moments loses and repeats nothing', async () => {
