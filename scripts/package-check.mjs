@@ -201,7 +201,8 @@ export async function pay(license: unknown): Promise<Envelope | undefined> {
 export function believe(envelope: unknown): string {
   const verified = verifyReceipt(['ed25519:'], envelope);
   if (verified.kind === 'shadow') return verified.shadow.would;
-  return verified.kind === 'receipt' ? verified.receipt.terminal.kind : verified.checkpoint.chain;
+  if (verified.kind === 'receipt') return verified.receipt.terminal.kind;
+  return verified.kind === 'checkpoint' ? verified.checkpoint.chain : verified.completion.state;
 }
 `,
   );
