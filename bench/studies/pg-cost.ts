@@ -57,7 +57,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     {
       progress('the managed boundary');
       await using managed = await openSite(server, RELATIONS, size.rows, 'managed');
-      add(await measureManaged(site, managed, size.latency));
+      add(await measureManaged(site, managed, size.latency, numbers));
     }
     for (const clients of [8, 32]) {
       progress(`${clients} clients`);

@@ -8,11 +8,11 @@ export async function measureManaged(
   site: Site,
   managed: Site,
   size: LatencySize,
+  numbers: { next: number },
 ): Promise<readonly Cell[]> {
   await using opened = new AsyncDisposableStack();
   const rights = opened.use(await openHeld(site, { certified: true }));
   const gate = opened.use(await openHeld(managed, { certified: true }));
-  const numbers = { next: Math.floor(site.rows / 2) };
   const [byRights, byGate] = await interleave([rights, gate], size, numbers);
   return [
     figure('managed boundary: certified, median', median((byGate ?? []).flat()), 'ms'),
