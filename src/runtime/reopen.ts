@@ -1,15 +1,11 @@
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
 import { verifyReopening } from '../crypto/reopening.ts';
-import { evidenceDigest } from '../crypto/resolution.ts';
 import { EffectMatchError } from '../errors.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import { stateOf } from './continuation.ts';
-import type { OperatorKeys } from './resolve.ts';
-
-/** Largest evidence that is kept with the decision, in characters. */
-const EVIDENCE_MAX = 1_000_000;
+import { findUnsigned, type OperatorKeys } from './resolve.ts';
 
 /**
  * Records an operator's signed decision that work which was released and never completed may be
@@ -24,14 +20,10 @@ export async function reopenContinuation(
   const decided = acknowledgementRecord.parse(input);
   const { decision, occurrence, continuation, lineage, turn } = decided;
   if (decision === undefined) throw refuse('it is not a decision of an operator');
-  const keys = operators.get(decision.operator);
-  if (keys === undefined) throw refuse(`"${decision.operator}" is not an operator here`);
-  if (!verifyReopening(keys, decided))
-    throw refuse(`the signature is not by a registered key of "${decision.operator}"`);
-  if (evidence.trim() === '' || evidence.length > EVIDENCE_MAX)
-    throw refuse(`evidence is a text of 1 to ${EVIDENCE_MAX} characters`);
-  if (evidenceDigest(evidence) !== decision.evidence)
-    throw refuse('the evidence is not the one that was signed for');
+  const fault = findUnsigned(operators, decision, evidence, (keys) =>
+    verifyReopening(keys, decided),
+  );
+  if (fault !== undefined) throw refuse(fault);
   const holder = await ledgers.holder(occurrence);
   if (holder?.claim.record.license !== lineage)
     throw refuse('no execution of this license claimed this occurrence');

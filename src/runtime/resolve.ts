@@ -3,12 +3,13 @@ import type { Sealer } from '../contract/seal.ts';
 import { evidenceDigest, verifyResolution } from '../crypto/resolution.ts';
 import { EffectMatchError } from '../errors.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
+import type { Digest } from '../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
 
 /** Public keys of those who may resolve, by name. */
 export type OperatorKeys = ReadonlyMap<string, readonly string[]>;
 
-/** Largest evidence that is kept with the resolution, in characters. */
+/** Largest evidence that is kept with a decision, in characters. */
 const EVIDENCE_MAX = 1_000_000;
 
 /**
@@ -23,17 +24,10 @@ export async function resolveOccurrence(
 ): Promise<Resolution> {
   const { ledgers, sealer, operators } = parts;
   const resolution = resolutionRecord.parse(input);
-  const keys = operators.get(resolution.operator);
-  if (keys === undefined)
-    throw refuse(`"${resolution.operator}" is not an operator of this deployment`);
-  if (!verifyResolution(keys, resolution)) {
-    throw refuse(`the signature is not by a registered key of "${resolution.operator}"`);
-  }
-  if (evidence.trim() === '' || evidence.length > EVIDENCE_MAX) {
-    throw refuse(`evidence is a text of 1 to ${EVIDENCE_MAX} characters`);
-  }
-  if (evidenceDigest(evidence) !== resolution.evidence)
-    throw refuse('the evidence is not the one that was signed for');
+  const fault = findUnsigned(operators, resolution, evidence, (keys) =>
+    verifyResolution(keys, resolution),
+  );
+  if (fault !== undefined) throw refuse(fault);
   const holder = await ledgers.holder(resolution.occurrence);
   if (holder === undefined)
     throw refuse('this occurrence was never claimed, so there is nothing to resolve');
@@ -48,6 +42,24 @@ export async function resolveOccurrence(
   const { values } = approvedRecord.parseText(holder.approvedText).registration;
   if (values === 'plain') await ledgers.keep(resolution.evidence, evidence);
   return await ledgers.resolve(sealer.seal(resolutionRecord, resolution));
+}
+
+/** Why an operator's decision does not count as signed by one, for this evidence; undefined if it does. */
+export function findUnsigned(
+  operators: OperatorKeys,
+  decision: { readonly operator: string; readonly evidence: Digest },
+  evidence: string,
+  verify: (keys: readonly string[]) => boolean,
+): string | undefined {
+  const { operator } = decision;
+  const keys = operators.get(operator);
+  if (keys === undefined) return `"${operator}" is not an operator of this deployment`;
+  if (!verify(keys)) return `the signature is not by a registered key of "${operator}"`;
+  if (evidence.trim() === '' || evidence.length > EVIDENCE_MAX)
+    return `evidence is a text of 1 to ${EVIDENCE_MAX} characters`;
+  if (evidenceDigest(evidence) !== decision.evidence)
+    return 'the evidence is not the one that was signed for';
+  return undefined;
 }
 
 function refuse(why: string): EffectMatchError<'ERR_EM_RESOLUTION_REFUSED'> {

@@ -1,8 +1,8 @@
 -- The function that writes what was decided. It can be created again.
 
 -- name: decide
--- Writes what was decided, in one call: every statement of its own costs more than its work. Fails
--- unless it is alone, and unless the tables are as the process believes that decided: the last
+-- Writes what was decided, in one call: sending one statement for each table costs more than the
+-- statements do. Fails unless it is alone, and unless the tables are as the process believes that decided: the last
 -- position, how many rows some occurrences have, nonces that were not used, and plans that were not
 -- superseded. Each list of rows is a JSON text with the names of the columns, or null. It has the
 -- rights of its caller.
@@ -43,8 +43,11 @@ begin
     set local synchronous_commit = on;
   end if;
   perform from :"schema".turn where id for update;
+  if not found then
+    raise exception 'the row that decisions take turns by is missing';
+  end if;
   if known_positions is not null then
-    if (select positions from :"schema".head where id) <> known_positions then
+    if (select positions from :"schema".head where id) is distinct from known_positions then
       raise exception 'another process has decided';
     end if;
     if exists (
