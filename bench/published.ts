@@ -4,18 +4,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { cellsOf, type Entry } from './report/verdict.ts';
-import type { WrittenCell } from './results.ts';
+import { cell, type WrittenCell } from './results.ts';
 
 const FILE = 'bench/published.json';
 
-const cell = z.strictObject({
-  name: z.string(),
-  value: z.number().nullable(),
-  unit: z.string(),
-  target: z.string().optional(),
-  paper: z.number().optional(),
-  ok: z.boolean(),
-});
 const study = z.strictObject({
   study: z.string(),
   /** When and with what it ran; null for a figure that was taken over from the pages by hand. */

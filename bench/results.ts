@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { resultsFolder } from './raw.ts';
 
-const cell = z.strictObject({
+/** One figure. */
+export const cell = z.strictObject({
   name: z.string(),
   value: z.number().nullable(),
   unit: z.string(),

@@ -48,7 +48,7 @@ const close = defineOperation({
   }),
 });
 
-/** Pays every invoice of a month, then closes the month, then tells whoever waits for it. */
+/** Pays every invoice of a month, then closes the month, then tells those who wait for it. */
 export const monthEnd = defineWorkflow<Month>('month-end', {
   pay: {
     operation: 'pay-invoice',

@@ -111,6 +111,21 @@ async function codeAfter(sql: string, look: () => Promise<unknown>): Promise<unk
 const verdictAfter = (sql: string, checkpoint?: Sealed<Checkpoint>): Promise<JournalVerdict> =>
   afterChange(sql, () => ledgers.verify(checkpoint));
 
+for (const [what, table] of [
+  ['row that decisions take turns by', 'turn'],
+  ['count of positions', 'head'],
+] as const)
+  test(`without the ${what} nothing is decided`, async () => {
+    await meddle(`create table kept.gone as select * from ${table}; delete from ${table}`);
+    try {
+      const claim = claimFixture(ledgers, context, crypto.randomUUID());
+      await assert.rejects(claim, (error) => error instanceof EffectMatchError);
+    } finally {
+      await meddle(`insert into ${table} select * from kept.gone; drop table kept.gone`);
+    }
+    assert.equal((await ledgers.verify()).kind, 'intact');
+  });
+
 describe('what verify finds', () => {
   const cases: Readonly<Record<string, string>> = {
     'a row is removed': 'delete from journal where seq = 7',

@@ -91,7 +91,7 @@ function factoryOf(place: Place, step: Step): AdapterFactory {
   return postgres(place.provisioned) as AdapterFactory;
 }
 
-/** A license for every step, from whoever signs; of what is stated, or of what was rehearsed. */
+/** A license for every step, by any approver; of what is stated, or of what was rehearsed. */
 export async function approveSteps(
   runtime: Runtime,
   place: Place,
