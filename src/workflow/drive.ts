@@ -182,7 +182,10 @@ async function proposeLate(parts: RunParts, { view, workflow, instance }: Step):
   }
 }
 
-/** Releases dependent work, once. What it throws leaves it released and not completed. */
+/**
+ * Releases dependent work, once. Work that throws stays released and not completed. A hand-over that
+ * throws has left nothing, neither the job nor the release.
+ */
 async function releaseWork(
   { runtime }: RunParts,
   { view, workflow, instance }: Step,
@@ -204,7 +207,7 @@ async function releaseWork(
         : { state: 'rejected', from, detail: released.why };
     return { state: handOver === undefined ? 'completed' : 'released', from };
   } catch (error) {
-    if (PASSING.some((code) => isFault(error, code))) throw error;
+    if (handOver !== undefined || PASSING.some((code) => isFault(error, code))) throw error;
     return { state: 'released', from, detail: messageOf(error) };
   }
 }

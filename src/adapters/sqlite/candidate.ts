@@ -169,7 +169,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     return applied;
   }
 
-  /** What was compiled in a call that failed may be written in none; nothing is put off. */
+  /** SQLite puts nothing off; this looks once more at what the calls have compiled. */
   async complete(): Promise<Applied> {
     return await this.apply({ statements: [] });
   }
