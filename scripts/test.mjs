@@ -4,7 +4,7 @@
 // end; so do those that need MariaDB, which is installed first where that is possible.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -55,7 +55,7 @@ const MANY_DATABASES = {
   max_wal_size: '2GB',
   checkpoint_timeout: '1h',
 };
-/** What the shared servers may fill in memory, where the system has a file system for that. */
+/** What servers may fill in memory, if the system has a file system for that. */
 const MEMORY_FOLDER = '/dev/shm';
 const MEMORY_BYTES = 8 * 2 ** 30;
 const { values, positionals } = readArguments();
@@ -75,7 +75,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 const servers = [];
-const { EFFECTMATCH_SERVER_TMPDIR } = process.env;
+// A killed server loses nothing that it has written, there or on a disk: only the system could.
 if (hasMemoryFolder()) process.env.EFFECTMATCH_SERVER_TMPDIR ??= MEMORY_FOLDER;
 // Tests that need a server for themselves start it on a copy of a data folder.
 const templates = mkdtempSync(join(tmpdir(), 'effectmatch-templates-'));
@@ -85,6 +85,8 @@ if (files.some(needsPostgres)) {
   const postgres = await import('../test/postgres/server.ts');
   postgres.installVersion15();
   await startShared('PostgreSQL', postgres, { settings: MANY_DATABASES });
+  if (postgres.isInstalled(15) && files.some(namesVersion15))
+    await startShared('PostgreSQL 15', postgres, { version: 15, settings: MANY_DATABASES });
 }
 if (files.some(needsMariadb)) {
   const { findMariadb, installMariadb } = await import('../test/mysql/binaries.ts');
@@ -93,8 +95,6 @@ if (files.some(needsMariadb)) {
   if (findMariadb() !== undefined)
     await startShared('MariaDB', await import('../test/mysql/server.ts'));
 }
-// Servers that a test starts for itself may be killed in it: their data belongs on a disk.
-if (EFFECTMATCH_SERVER_TMPDIR === undefined) delete process.env.EFFECTMATCH_SERVER_TMPDIR;
 if (files.some((file) => file.startsWith('test/console/'))) {
   const { installChromium } = await import('../test/chromium.ts');
   installChromium();
@@ -138,6 +138,10 @@ async function startShared(name, { startServer, environmentOf }, options) {
     for (const { stop } of servers) await stop();
     process.exit(1);
   }
+}
+
+function namesVersion15(file) {
+  return needsPostgres(file) && /\b15\b/.test(readFileSync(file, 'utf8'));
 }
 
 function hasMemoryFolder() {

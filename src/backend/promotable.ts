@@ -312,7 +312,7 @@ class HeldStage<Action> implements TaskStage<Action> {
     try {
       const residue = await this.#ending;
       this.#onEnd();
-      return residue ?? undefined;
+      return residue as readonly Residue[] | undefined;
     } catch (error) {
       this.#ending = undefined;
       throw error;

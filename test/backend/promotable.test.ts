@@ -234,6 +234,18 @@ test('a stage that has ended answers nothing, also after a promotion', async () 
   }
 });
 
+test('what an engine reads and what an action returns is handed on', async () => {
+  const answers = [{ target: 't', key: { id: 1 }, row: null }];
+  const reads = [{ target: 't', key: { id: 1 } }];
+  const results = [{ rows: [{ id: 1 }] }] as never;
+  const read = async () => answers;
+  const { adapter } = recorded({ read, apply: async () => ({ kind: 'done', results }) }, { read });
+  assert.equal(await adapter.read(reads), answers);
+  const { stage: held } = await hold(adapter);
+  assert.equal(await held.read(reads), answers);
+  assert.equal(held.results, results);
+});
+
 test('an engine is not asked to read nothing', async () => {
   const never = async () => assert.fail('it was asked');
   const { adapter } = recorded({ read: never }, { read: never });
@@ -245,7 +257,7 @@ const LONG = `no ${'x'.repeat(2000)}`;
 
 test('optional parts of a backend are there if it has them, and otherwise absent', () => {
   const parts = {
-    ...{ readsMany: true, taskMaxMs: 5 },
+    ...({ readsMany: true, taskMaxMs: 5 } as const),
     query: async () => ({}) as never,
     explainChange: () => ({}) as never,
     commitLog: () => undefined,

@@ -45,7 +45,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 /** The command with its results and everything temporary in this test's folder. */
 function bench(...given: readonly string[]): ChildProcess & { readonly said: () => string } {
-  const { EFFECTMATCH_TEST_POSTGRES: _, ...rest } = process.env;
+  const { EFFECTMATCH_TEST_POSTGRES: _, EFFECTMATCH_SERVER_TMPDIR: __, ...rest } = process.env;
   const env = { ...rest, EFFECTMATCH_BENCH_RESULTS: results, TMPDIR: temporary };
   const child = spawn(process.execPath, ['--no-warnings', 'bench/main.ts', ...given], {
     env,

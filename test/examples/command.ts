@@ -45,7 +45,12 @@ export class Site implements Disposable {
     args: readonly string[],
     more: { env?: NodeJS.ProcessEnv; stopAt?: string } = {},
   ): Promise<Run> {
-    const { DATABASE_URL: _, NODE_TEST_CONTEXT: __, ...env } = process.env;
+    const {
+      DATABASE_URL: _,
+      NODE_TEST_CONTEXT: __,
+      EFFECTMATCH_SERVER_TMPDIR: ___,
+      ...env
+    } = process.env;
     const child = spawn(process.execPath, [RUNNER, ...args], {
       cwd: this.#working,
       env: { ...env, TMPDIR: this.#temporary, ...more.env },

@@ -129,8 +129,9 @@ test('an owner killed while its server is being created leaves nothing', async (
     keeper.order({ kind: 'create', version: 17, settings: {} });
     process.send(keeper.pid);
   `;
+  const { EFFECTMATCH_SERVER_TMPDIR: _, EFFECTMATCH_TEST_TEMPLATES: __, ...env } = process.env;
   const owner = spawn(process.execPath, ['--input-type=module', '-e', code], {
-    env: { ...process.env, TMPDIR: place.path },
+    env: { ...env, TMPDIR: place.path },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const [keeper] = (await once(owner, 'message')) as [number];

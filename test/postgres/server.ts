@@ -10,8 +10,8 @@
 // of one's own,
 // await server.kill(); await server.restart(); // to kill or to configure
 //
-// `npm test` starts one server for all files and names it in EFFECTMATCH_TEST_POSTGRES; a file run
-// alone with `node --test` starts its own. Version 17 comes from the npm package; 15 is Debian's package
+// `npm test` starts one server of each version for all files and names it in EFFECTMATCH_TEST_POSTGRES
+// or EFFECTMATCH_TEST_POSTGRES_15; a file run alone with `node --test` starts its own. Version 17 comes from the npm package; 15 is Debian's package
 // (`isInstalled(15)`), which unlike the other compiles expensive statements (JIT). A test that names no
 // version gets 17, or the one in EFFECTMATCH_POSTGRES_VERSION. Roles, settings by ALTER SYSTEM and kills
 // concern the whole server: on the shared one use `db.role`, and leave the others to a server of
@@ -66,7 +66,8 @@ export interface ServerOptions {
   readonly bin?: string;
 }
 
-const VARIABLE = 'EFFECTMATCH_TEST_POSTGRES';
+const variableOf = (version: Version) =>
+  version === 17 ? 'EFFECTMATCH_TEST_POSTGRES' : `EFFECTMATCH_TEST_POSTGRES_${version}`;
 
 /** The version of a server for which no test names one. */
 const DEFAULT_VERSION: Version = process.env.EFFECTMATCH_POSTGRES_VERSION === '15' ? 15 : 17;
@@ -124,7 +125,7 @@ export function environmentOf({
   socketFolder,
   version,
 }: SharedServer): Record<string, string> {
-  return { [VARIABLE]: JSON.stringify({ host, port, socketFolder, version }) };
+  return { [variableOf(version)]: JSON.stringify({ host, port, socketFolder }) };
 }
 
 const started = new Map<Version, Promise<SharedServer>>();
@@ -134,11 +135,8 @@ const started = new Map<Version, Promise<SharedServer>>();
  * and keeps.
  */
 export function sharedServer(version: Version = DEFAULT_VERSION): Promise<SharedServer> {
-  const text = process.env[VARIABLE];
-  if (text !== undefined) {
-    const given = JSON.parse(text) as Address & { readonly version: Version };
-    if (given.version === version) return Promise.resolve(shareable(given, version));
-  }
+  const text = process.env[variableOf(version)];
+  if (text !== undefined) return Promise.resolve(shareable(JSON.parse(text) as Address, version));
   const running = started.get(version) ?? startServer({ version });
   started.set(version, running);
   return running;
