@@ -1,6 +1,7 @@
 import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
 import { DATABASE_NOT_OPENED, STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
+import { queryRefused } from '../../backend/query.ts';
 import { adapterCode, checkVolatile, unregistrable } from '../../backend/setup.ts';
 import type {
   AdapterContext,
@@ -8,8 +9,11 @@ import type {
   Markers,
   PromotableAdapter,
   PromotableProbe,
+  QueryLimits,
+  QueryRows,
   Survey,
 } from '../../contract/adapter.ts';
+import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -36,6 +40,7 @@ import {
   readOptions,
   refused,
 } from './options.ts';
+import { queryRows } from './query.ts';
 import { readState } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
 import { normalise, normaliseKeys, type SchemaTools } from './schema.ts';
@@ -112,6 +117,9 @@ async function sweepRecords(control: ControlAccount, database: string): Promise<
   }
 }
 
+/** Queries that run at the same time. */
+const MAX_QUERIES = 8;
+
 const SWEEP = 1000;
 /** Stages after which the records of committed ones are removed. */
 const STAGES_BETWEEN_SWEEPS = 1000;
@@ -148,6 +156,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   #surveyed: { readonly from: string; readonly survey: Survey } | undefined;
   readonly #admitted = new AdmittedTexts();
   #staged = 0;
+  #queries = 0;
 
   constructor(opened: Opened, definitions: Definitions) {
     const { deployment, registration, control, settings, context } = opened;
@@ -179,6 +188,27 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     const connection = await this.#opened.control.connection();
     const { business: database } = this.#opened.settings;
     return await readState({ connection, database }, tools.relations, stated);
+  }
+
+  async query(action: CheckedMysqlAction, limits: QueryLimits): Promise<QueryRows> {
+    const { sessions, settings } = this.#opened;
+    if (this.#queries >= MAX_QUERIES)
+      throw queryRefused('too many other queries are running; ask again later');
+    this.#queries += 1;
+    try {
+      const { outlets } = await this.survey();
+      const open = outlets.find(({ disposition }) => disposition === 'unclassified');
+      if (open !== undefined)
+        throw new EffectMatchError('ERR_EM_BOUNDARY_OPEN', `${open.outlet} is open: ${open.by}`);
+      const session = await sessions.take();
+      const tools = { settings, admitted: this.#admitted };
+      const timeoutMs = Math.min(limits.timeoutMs, settings.stageTimeoutMs);
+      return await queryRows(session, action, { ...limits, timeoutMs }, tools).finally(() =>
+        sessions.giveBack(session),
+      );
+    } finally {
+      this.#queries -= 1;
+    }
   }
 
   async survey(): Promise<Survey> {

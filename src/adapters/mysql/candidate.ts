@@ -8,7 +8,7 @@ import {
   stageFailed,
 } from '../../backend/candidate.ts';
 import { declaredReferences } from '../../backend/foreign-keys.ts';
-import { bytesAsText, ResultCollector } from '../../backend/results.ts';
+import { ResultCollector } from '../../backend/results.ts';
 import { fingerprint } from '../../backend/setup.ts';
 import { refuseValueCount } from '../../contract/action-input.ts';
 import type {
@@ -16,7 +16,6 @@ import type {
   CallAnswer,
   ChannelReport,
   Promotion,
-  ResultRow,
 } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
@@ -34,6 +33,7 @@ import { type Recorded, readRecords, type TracedRelation } from './observation.t
 import type { MysqlSettings } from './options.ts';
 import { readRows, readState, textOfKey } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
+import { readReturned } from './result-rows.ts';
 import {
   type ControlAccount,
   type ExecutionSession,
@@ -358,16 +358,6 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 const DUPLICATE = 1062;
 const GONE_TRIES = 500;
 const GONE_WAIT_MS = 20;
-
-/** Numbers that a JavaScript number cannot carry, and dates, come from the driver as text. */
-function readReturned(row: Readonly<Record<string, unknown>>): ResultRow {
-  const cells = Object.entries(row).map(([name, value]) => {
-    if (value instanceof Uint8Array) return [name, bytesAsText(value)] as const;
-    if (value === null || typeof value === 'number') return [name, value] as const;
-    return [name, String(value)] as const;
-  });
-  return Object.fromEntries(cells);
-}
 
 function silent(channels: readonly string[], why: string): readonly ChannelReport[] {
   return channels.map((channel) => ({ channel, kind: 'silent', why }));

@@ -1,6 +1,7 @@
 import mysql, {
   type Connection as Driver,
   type PrepareStatementInfo,
+  type Query,
   type SslOptions,
 } from 'mysql2';
 import { EffectMatchError } from '../../errors.ts';
@@ -117,16 +118,37 @@ export class MysqlConnection implements AsyncDisposable {
 
   /** Prepares and runs one statement, unless it takes another number of values. */
   async execute(sql: string, values: readonly unknown[]): Promise<Executed> {
+    return await this.#withPrepared(sql, values, async (statement) => {
+      const rows = await this.#within((done) => statement.execute(values, done));
+      return Array.isArray(rows) ? (rows as readonly ReturnedRow[]) : undefined;
+    });
+  }
+
+  /** The same for a statement that only reads. A row more than `most` ends the session. */
+  async select(sql: string, values: readonly unknown[], most: number): Promise<Executed> {
+    return await this.#withPrepared(sql, values, async (statement) => {
+      return await this.#within<readonly ReturnedRow[] | undefined>((done) => {
+        this.#driver.once('error', done);
+        collectRows(statement.execute(values).on('error', done), most, (rows) => {
+          this.#driver.off('error', done);
+          done(null, rows);
+          if (rows !== undefined && rows.length > most) this.close();
+        });
+      });
+    });
+  }
+
+  async #withPrepared(
+    sql: string,
+    values: readonly unknown[],
+    run: (statement: PrepareStatementInfo) => Promise<readonly ReturnedRow[] | undefined>,
+  ): Promise<Executed> {
     const statement = await this.#prepare(sql);
     try {
       const takes = (statement as { parameters?: unknown[] }).parameters;
       if (takes !== undefined && takes.length !== values.length)
         return { kind: 'mismatch', takes: takes.length };
-      const rows = await this.#within((done) => statement.execute(values, done));
-      return {
-        kind: 'ran',
-        rows: Array.isArray(rows) ? (rows as readonly ReturnedRow[]) : undefined,
-      };
+      return { kind: 'ran', rows: await run(statement) };
     } finally {
       statement.close();
     }
@@ -183,6 +205,23 @@ export class MysqlConnection implements AsyncDisposable {
       clearTimeout(timer);
     }
   }
+}
+
+/** The rows of an answer, at most one too many; undefined if it has none by its nature. */
+function collectRows(
+  answer: Query,
+  most: number,
+  done: (rows: readonly ReturnedRow[] | undefined) => void,
+): void {
+  let rows: ReturnedRow[] | undefined;
+  answer.on('fields', (fields: unknown) => {
+    if (fields !== undefined) rows ??= [];
+  });
+  answer.on('result', (row) => {
+    if (rows === undefined || rows.length > most) return;
+    if (rows.push(row as unknown as ReturnedRow) > most) done(rows);
+  });
+  answer.on('end', () => done(rows));
 }
 
 type Done<T> = (error: Error | null, result?: T) => void;
