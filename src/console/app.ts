@@ -280,7 +280,7 @@ function bare(title: string, words: string | Html): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · EffectMatch</title><link rel="stylesheet" href="/assets/console.css">
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml"></head>
-<body class="bare"><main><h1>${title}</h1>${typeof words === 'string' ? html`<p>${words}</p>` : words}</main></body></html>
+<body class="bare"><main><p class="brand"><img src="/assets/icon.svg" alt="" width="20" height="20">EffectMatch</p><h1>${title}</h1>${typeof words === 'string' ? html`<p>${words}</p>` : words}</main></body></html>
 `.text;
 }
 

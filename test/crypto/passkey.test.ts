@@ -14,7 +14,7 @@ import { declineRecord } from '../../src/protocol/decline.ts';
 import { type License, licenseRecord } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
 import { type Resolution, resolutionRecord } from '../../src/protocol/resolution.ts';
-import { passkeys, vectors } from '../vectors/load.ts';
+import { passkeyDecisions, passkeys, vectors } from '../vectors/load.ts';
 import { createAuthenticator, ORIGIN, type Said, UP, UV } from './authenticator.ts';
 
 const approved = approvedRecord.parse(vectors.find(({ kind }) => kind === 'approved')?.record);
@@ -41,6 +41,20 @@ for (const { name, publicKey, license: record, signature } of passkeys) {
       parts[part] = bytes.toString('base64url');
       assert.ok(!verifyLicense([publicKey], { ...signed, signature: parts.join('.') }));
     }
+  });
+}
+
+for (const { name, publicKey, signature, decline, resolution } of passkeyDecisions) {
+  test(`vector ${name} verifies, and with another word it does not`, () => {
+    const verify = (change: object) =>
+      decline === undefined
+        ? verifyResolution(
+            [publicKey],
+            resolutionRecord.parse({ ...resolution, ...change, signature }),
+          )
+        : verifyDecline([publicKey], declineRecord.parse({ ...decline, ...change, signature }));
+    assert.ok(verify({}));
+    assert.ok(!verify({ at: '2026-03-01T09:30:00.001Z' }));
   });
 }
 
