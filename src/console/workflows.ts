@@ -87,6 +87,9 @@ const TITLES = {
   needsResolution: 'Needs resolution',
 } as const satisfies Partial<Record<keyof HandoffReport, string>>;
 
+/** The ledger has nothing about the occurrence of a node in one of these states. */
+const UNTRIED: readonly NodeState[] = ['waiting', 'unapproved', 'approved', 'blocked', 'cancelled'];
+
 function reportSection(
   title: string,
   nodes: readonly (ReportedNode & { readonly for?: string })[],
@@ -95,8 +98,8 @@ function reportSection(
   const rows = nodes.slice(0, NODES_SHOWN).map((node) => {
     const { instance, state, detail, occurrence, for: whom } = node;
     const why = whom === undefined ? detail : `for ${whom}`;
-    const link =
-      occurrence && html`<a href="/history/${occurrence}">${occurrence.slice(0, 12)}…</a>`;
+    const wasTried = occurrence !== undefined && !UNTRIED.includes(state);
+    const link = wasTried && html`<a href="/history/${occurrence}">${occurrence.slice(0, 12)}…</a>`;
     return html`<tr><td>${instance}</td><td>${badge(toneOf(state), state)}</td><td>${why}</td><td>${link}</td></tr>`;
   });
   const rest = nodes.length - rows.length;
@@ -113,9 +116,9 @@ function toneOf(state: NodeState): BadgeTone {
 const BOX = { width: 210, height: 46 };
 const GAP = { x: 60, y: 16 };
 const MARGIN = 16;
-/** An edge past other nodes bends around them. */
-const BEND = 64;
-const NAME_SHOWN = 26;
+/** What a line takes of the height of a column that it passes. */
+const LINE_HEIGHT = 8;
+const NAME_SHOWN = 24;
 const COUNTS_SHOWN = 30;
 
 interface Point {
@@ -123,50 +126,87 @@ interface Point {
   readonly y: number;
 }
 
+/** From a node to one that comes after it; `via` are its places in the columns between them. */
+interface Edge {
+  readonly from: GraphNode;
+  readonly to: string;
+  readonly via: readonly string[];
+}
+
 /** The graph from left to right, a column for each level. Its words are in the report as well. */
 function drawGraph(nodes: readonly GraphNode[]): Html {
-  const columns = [...Map.groupBy(nodes, ({ level }) => level).values()];
-  const heightOf = (count: number) => count * (BOX.height + GAP.y) - GAP.y;
-  const inner = Math.max(...columns.map(({ length }) => heightOf(length)));
-  const places = new Map<string, Point>();
-  for (const [level, column] of columns.entries())
-    for (const [at, { name }] of column.entries()) {
-      const top = MARGIN + (inner - heightOf(column.length)) / 2;
-      const x = MARGIN + level * (BOX.width + GAP.x);
-      places.set(name, { x, y: top + at * (BOX.height + GAP.y) });
-    }
-  const width = 2 * MARGIN + columns.length * (BOX.width + GAP.x) - GAP.x;
-  const edges = nodes.flatMap((node) => edgesTo(node, places));
-  const height = 2 * MARGIN + inner + (edges.some(({ isBent }) => isBent) ? BEND : 0);
+  const edges = edgesOf(nodes);
+  const { places, width, height } = arrange(nodes, edges);
   const words = nodes.map(({ name, state }) => `${name}: ${state}`).join(', ');
   return html`<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${words}">
-${edges.map(({ drawn }) => drawn)}${nodes.map((node) => drawNode(node, placeOf(places, node.name)))}</svg>`;
+${edges.map((edge) => drawEdge(edge, places))}${nodes.map((node) => drawNode(node, placeOf(places, node.name)))}</svg>`;
+}
+
+/** The lines that are needed: what comes before a node by way of another is not drawn again. */
+function edgesOf(nodes: readonly GraphNode[]): readonly Edge[] {
+  const byName = new Map(nodes.map((node) => [node.name, node]));
+  const ancestors = new Map<string, ReadonlySet<string>>();
+  const edges: Edge[] = [];
+  for (const { name: to, before, level } of nodes) {
+    const implied = new Set(before.flatMap((one) => [...(ancestors.get(one) ?? [])]));
+    ancestors.set(to, new Set([...implied, ...before]));
+    for (const name of before.filter((one) => !implied.has(one))) {
+      const from = byName.get(name);
+      if (from === undefined) continue;
+      // No node has a space in its name, so these are names of places alone.
+      const via = Array.from({ length: level - from.level - 1 }, (_, at) => `${name} ${to} ${at}`);
+      edges.push({ from, to, via });
+    }
+  }
+  return edges;
+}
+
+/** Gives every node, and every line that passes a column, a place: its left side, halfway down. */
+function arrange(nodes: readonly GraphNode[], edges: readonly Edge[]) {
+  const columns = [...Map.groupBy(nodes, ({ level }) => level).values()].map((column) =>
+    column.map(({ name }) => ({ name, height: BOX.height })),
+  );
+  for (const { from, via } of edges)
+    for (const [at, name] of via.entries())
+      columns[from.level + 1 + at]?.push({ name, height: LINE_HEIGHT });
+  const heightOf = (column: readonly { readonly height: number }[]) =>
+    column.reduce((sum, { height }) => sum + height + GAP.y, -GAP.y);
+  const tallest = Math.max(...columns.map(heightOf));
+  const places = new Map<string, Point>();
+  for (const [level, column] of columns.entries()) {
+    const x = MARGIN + level * (BOX.width + GAP.x);
+    let top = MARGIN + (tallest - heightOf(column)) / 2;
+    for (const { name, height } of column) {
+      places.set(name, { x, y: top + height / 2 });
+      top += height + GAP.y;
+    }
+  }
+  const width = 2 * MARGIN + columns.length * (BOX.width + GAP.x) - GAP.x;
+  return { places, width, height: 2 * MARGIN + tallest };
 }
 
 function placeOf(places: ReadonlyMap<string, Point>, name: string): Point {
   return places.get(name) ?? { x: 0, y: 0 };
 }
 
-/** The lines from the nodes before a node; one that passes a column bends below its nodes. */
-function edgesTo({ name, before }: GraphNode, places: ReadonlyMap<string, Point>) {
-  const end = placeOf(places, name);
-  return before.map((earlier) => {
-    const start = placeOf(places, earlier);
-    const [x1, y1] = [start.x + BOX.width, start.y + BOX.height / 2];
-    const [x2, y2] = [end.x, end.y + BOX.height / 2];
-    const isBent = x2 - x1 > GAP.x;
-    const [near, down] = [GAP.x / 2, isBent ? BEND : 0];
-    const curve = `M${x1} ${y1} C${x1 + near} ${y1 + down} ${x2 - near} ${y2 + down} ${x2} ${y2}`;
-    return { isBent, drawn: html`<path d="${curve}"/>` };
-  });
+function drawEdge({ from, to, via }: Edge, places: ReadonlyMap<string, Point>): Html {
+  let last = placeOf(places, from.name);
+  let path = `M${last.x + BOX.width} ${last.y}`;
+  for (const name of [...via, to]) {
+    const next = placeOf(places, name);
+    const middle = next.x - GAP.x / 2;
+    path += ` H${last.x + BOX.width} C${middle} ${last.y} ${middle} ${next.y} ${next.x} ${next.y}`;
+    last = next;
+  }
+  return html`<path d="${path}"/>`;
 }
 
 function drawNode({ name, state, counts, before }: GraphNode, { x, y }: Point): Html {
   const after = before.length === 0 ? '' : `, after ${before.join(', ')}`;
   return html`<g class="${toneOf(state)}"><title>${name}: ${counts}${after}</title>
-<rect x="${x}" y="${y}" width="${BOX.width}" height="${BOX.height}" rx="8"/>
-<text x="${x + 12}" y="${y + 20}" class="name">${shorten(name, NAME_SHOWN)}</text>
-<text x="${x + 12}" y="${y + 37}">${shorten(counts, COUNTS_SHOWN)}</text></g>`;
+<rect x="${x}" y="${y - BOX.height / 2}" width="${BOX.width}" height="${BOX.height}" rx="8"/>
+<text x="${x + 12}" y="${y - 3}" class="name">${shorten(name, NAME_SHOWN)}</text>
+<text x="${x + 12}" y="${y + 14}">${shorten(counts, COUNTS_SHOWN)}</text></g>`;
 }
 
 function shorten(text: string, most: number): string {
