@@ -19,7 +19,7 @@ import { filesKit } from '../adapters/files-kit.ts';
 import { snapshotKit } from '../adapters/snapshot-kit.ts';
 import { sqliteKit } from '../adapters/sqlite-kit.ts';
 import { testKeyring } from '../keyring.ts';
-import { chooseSeed, randomOf } from '../random.ts';
+import { chooseSeed, randomOf, runsOf } from '../random.ts';
 
 const CALLS = ['effect', 'extra', 'failing', 'nonsense'] as const;
 const ENDS = ['finish', 'discard', 'timeout', 'interrupt', 'close'] as const;
@@ -44,7 +44,6 @@ const KITS: Readonly<Record<string, { kit: AdapterKit; runs: number; isCounted: 
 
 const key = generateApprover('team');
 const keyring = testKeyring();
-const runs = Number(process.env.EFFECTMATCH_RUNS ?? 1);
 
 /** It commits if it was finished, did the effect, and did nothing more. */
 function isExpected({ calls, end }: Script, isCounted: boolean): boolean {
@@ -108,7 +107,7 @@ for (const [name, { kit, runs: usual, isCounted }] of Object.entries(KITS)) {
       const kind = await play(kit, plan, after);
       assert.equal(kind, isExpected(plan, isCounted) ? 'committed' : 'rejected');
     });
-    await fc.assert(property, { numRuns: usual * runs, seed, examples: [[done]] });
+    await fc.assert(property, { numRuns: runsOf(usual), seed, examples: [[done]] });
   });
 }
 

@@ -7,6 +7,7 @@ import {
   refusedPromotion,
   stageFailed,
 } from '../../backend/candidate.ts';
+import { CALL_SAVEPOINT } from '../../backend/failure.ts';
 import { declaredReferences } from '../../backend/foreign-keys.ts';
 import { ResultCollector } from '../../backend/results.ts';
 import { fingerprint } from '../../backend/setup.ts';
@@ -117,11 +118,11 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   /** One call in its own savepoint, which agent SQL cannot name: the server's parser admits none. */
   async call(action: CheckedMysqlAction): Promise<CallAnswer> {
-    await this.#session.query('savepoint effectmatch_call');
+    await this.#session.query(CALL_SAVEPOINT.open);
     const applied = await this.#run(action);
     if (applied.kind === 'done') return applied;
     try {
-      await this.#session.query('rollback to savepoint effectmatch_call');
+      await this.#session.query(CALL_SAVEPOINT.undo);
       return applied;
     } catch {
       // A deadlock rolls the whole branch back.
