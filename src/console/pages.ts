@@ -15,6 +15,7 @@ import { html } from './html.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
 import { operationsPage } from './operations.ts';
 import { fileOf, requestPage } from './request-page.ts';
+import { addWorkflowPages } from './workflows.ts';
 
 const PAGE = 50;
 const JOURNAL_ROWS = 2000;
@@ -58,6 +59,7 @@ export function addPages(app: Hono<Env>, site: Console): void {
   });
   app.get('/operations', (c) => showOperations(c, site));
   app.post('/operations/recover', (c) => recover(c, site));
+  addWorkflowPages(app, site);
   app.get('/verifier.html', () => {
     const keys = html`${site.runtime.receiptKeys.join('\n')}`.text;
     return savedPage('verifier.html', (text) => text.replace('<!--KEYS-->', () => keys));
