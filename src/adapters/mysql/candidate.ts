@@ -63,7 +63,6 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   #readings: readonly StateReading[] = [];
   readonly #counters: Counters;
   #positions: Positions = new Map();
-  #isFailed = false;
   #fromMs = 0;
   #isProbe = false;
   #seen: { readonly evidence: string; readonly standing: string } | undefined;
@@ -99,9 +98,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   async apply(action: CheckedMysqlAction): Promise<Applied> {
     if (isProbe(action)) this.#isProbe = true;
-    const applied = await this.#run(action);
-    this.#isFailed = applied.kind === 'failed';
-    return applied;
+    return await this.#run(action);
   }
 
   /** One call in its own savepoint, which agent SQL cannot name: the server's parser admits none. */
@@ -316,7 +313,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
     if (how === 'discarded' && this.#isOpen) await this.#rollBack();
     this.#session.close();
-    if (!this.#isFailed) return undefined;
+    const isUnseen = how === 'discarded' && this.#seen === undefined;
+    if (!isUnseen || this.#positions.size === 0) return undefined;
     // The candidate is over, whether or not its residue can be told.
     return await this.#counters.compare(this.#positions).catch(() => undefined);
   }
