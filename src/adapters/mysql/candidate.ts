@@ -72,7 +72,6 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   #readings: readonly StateReading[] = [];
   readonly #counters: Counters;
   #positions: Positions = new Map();
-  #isFailed = false;
   #fromMs = 0;
   #isProbe = false;
   #seen: { readonly evidence: string; readonly standing: string } | undefined;
@@ -111,9 +110,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   async apply(action: CheckedMysqlAction): Promise<Applied> {
     if (isProbe(action)) this.#isProbe = true;
-    const applied = await this.#run(action);
-    this.#isFailed = applied.kind === 'failed';
-    return applied;
+    return await this.#run(action);
   }
 
   /** One call in its own savepoint, which agent SQL cannot name: the server's parser admits none. */
@@ -313,7 +310,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const { session, sessions } = this.#tools;
     if (this.#isOpen) this.#session.close();
     else sessions.giveBack(session);
-    if (!this.#isFailed) return undefined;
+    const isUnseen = how === 'discarded' && this.#seen === undefined;
+    if (!isUnseen || this.#positions.size === 0) return undefined;
     // The candidate is over, whether or not its residue can be told.
     return await this.#counters.compare(this.#positions).catch(() => undefined);
   }
