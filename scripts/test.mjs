@@ -4,9 +4,9 @@
 // end; so do those that need MariaDB, which is installed first where that is possible.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { globSync, mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
@@ -66,6 +66,10 @@ if (files.length === 0) {
   process.exit(1);
 }
 const servers = [];
+// Tests that need a server for themselves start it on a copy of a data folder.
+const templates = mkdtempSync(join(tmpdir(), 'effectmatch-templates-'));
+process.env.EFFECTMATCH_TEST_TEMPLATES = templates;
+process.on('exit', () => rmSync(templates, { recursive: true, force: true }));
 if (files.some(needsPostgres)) {
   const postgres = await import('../test/postgres/server.ts');
   postgres.installVersion15();

@@ -6,7 +6,7 @@ export type Section = 'inbox' | 'history' | 'operations';
 /** What every page has around its content. */
 export interface PageOptions {
   readonly title: string;
-  readonly section: Section;
+  readonly section: Section | undefined;
   /** How many requests wait; shown beside the inbox. */
   readonly waiting: number;
   /** Who is signed in. */
@@ -90,7 +90,8 @@ const UNITS: readonly (readonly [number, string])[] = [
 
 function describeDistance(ms: number, nowMs: number): string {
   const distance = Math.abs(nowMs - ms);
+  if (distance < 1000) return 'now';
   const [size, unit] = UNITS.find(([length]) => distance >= length) ?? [1000, 's'];
-  const amount = `${Math.floor(distance / size)} ${unit}`;
+  const amount = `${Math.round(distance / size)} ${unit}`;
   return ms <= nowMs ? `${amount} ago` : `in ${amount}`;
 }

@@ -13,6 +13,8 @@ import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
 import type { Console, Env } from './app.ts';
 import { type Html, html } from './html.ts';
 import { type BadgeTone, badge, moment, table } from './layout.ts';
+import { seesAll } from './sight.ts';
+import { missing } from './visible.ts';
 
 const RUNS_SHOWN = 20;
 const NODES_SHOWN = 100;
@@ -23,6 +25,11 @@ export function addWorkflowPages(app: Hono<Env>, site: Console): void {
   const { ledgers } = site.runtime;
   const show = (c: Context<Env>, title: string, content: Html) =>
     site.show(c, { title, section: 'operations' }, content);
+  app.use(`${PLACE}/*`, async (c, next) => {
+    // A run may be over any adapters, so it is shown to those who see all of them.
+    if (!seesAll(c.get('session').person.sight)) throw missing('run');
+    await next();
+  });
   app.get(PLACE, async (c) => {
     const skipped = Math.max(0, Math.trunc(Number(c.req.query('skip') ?? 0)) || 0);
     const content = await runsPage(ledgers, skipped, site.clock.now());

@@ -25,7 +25,11 @@ test('a request is read in the inbox, signed elsewhere, sent back and executed o
   const { id } = await requests.ask(ask('globex'));
   const visitor = new Visitor(app);
   await visitor.enter();
-  assert.match(await visitor.read('/'), /globex/);
+  const shown = await visitor.read('/');
+  assert.match(shown, /globex/);
+  assert.match(shown, /<option>agent<\/option>[\s\S]*<option>books<\/option>/);
+  for (const state of ['diverged', 'indeterminate'])
+    assert.match(await visitor.read(`/?state=${state}`), /No such requests/);
   const page = await visitor.read(`/requests/${id}`);
   assert.match(page, /<code class="text ">&quot;globex&quot;<\/code>/);
   const proposal = await (await visitor.get(`/requests/${id}/proposal.json`)).text();
@@ -80,7 +84,10 @@ test('declining needs a reason, which the agent gets; expiry is not shown as a r
   assert.match(page, /Propose again/);
   await visitor.post(`/requests/${late.id}/renew`, {});
   const renewed = await visitor.read(`/requests/${late.id}`);
-  assert.match(renewed, /What is different from the earlier proposal/);
+  assert.match(
+    renewed,
+    /What is different from the earlier proposal[\s\S]*The changes are the same/,
+  );
   assert.doesNotMatch(await visitor.read(`/requests/${late.id}`), /earlier proposal/);
   assert.equal((await requests.get(late.id)).state, 'pending');
 });
@@ -196,9 +203,11 @@ test('every answer forbids framing, foreign origins and caching', async () => {
     assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, path);
     assert.equal(headers.get('cache-control'), 'no-store', path);
   }
-  assert.equal((await visitor.get('/nowhere')).status, 404);
-  assert.equal((await visitor.get('/requests/none')).status, 404);
-  assert.equal((await visitor.get('/history/occ_none')).status, 404);
+  for (const path of ['/nowhere', '/requests/none', '/history/occ_none']) {
+    const answer = await visitor.get(path);
+    assert.equal(answer.status, 404);
+    assert.match(await answer.text(), /<nav aria-label="Sections">[\s\S]*href="\/\?state=all"/);
+  }
   assert.equal((await visitor.get('/?state=odd')).status, 400);
 });
 
@@ -306,7 +315,10 @@ test('what was approved and what was observed stand in one view, and recovery ca
     /<b>1<\/b> extra · <b>0<\/b> missing · <b>0<\/b> altered · <b>1<\/b> as approved/,
   );
   assert.match(page, /not approved/);
-  assert.match(await visitor.read('/history'), /aria-label="verdicts per hour, up to 1"/);
+  const past = await visitor.read('/history');
+  assert.match(past, /aria-label="verdicts per hour, up to 1"/);
+  assert.match(past, /class="tick">\d\d:00<\/text>/);
+  assert.match(past, /&quot;hidden&quot;[\s\S]*Nothing was changed:/);
   await site.runtime.shadow(
     { adapter: 'books', task: 'shadow', planRevision: 1 },
     { sql: "insert into payment (payee, amount) values ('x', 1)" },
