@@ -70,7 +70,8 @@ export class Upstream {
       const tools = await this.#list(connection, LIST_MS);
       const changed = changedSince(tools, tool, definition);
       if (changed !== undefined) throw new EffectMatchError('ERR_EM_NOT_FOUND', changed);
-      const result = await connection.callTool(toolOf(tools, tool), input, signal);
+      const calling = connection.callTool(toolOf(tools, tool), input, signal);
+      const result = await calling.catch(readRefusal);
       const { length } = JSON.stringify(result);
       if (length > MAX_ANSWER) throw new Error(`its answer has ${length} characters`);
       return result;
@@ -167,6 +168,12 @@ export class Upstream {
 function changedSince(tools: Definitions, tool: string, definition: string): string | undefined {
   if (tools.get(tool)?.digest === definition) return undefined;
   return `the tool "${tool}" changed since it was classified; it was not called`;
+}
+
+/** A server may answer with an error of the protocol, for example about arguments: it answered. */
+function readRefusal(error: unknown): CallToolResult {
+  if (!(error instanceof ProtocolError)) throw error;
+  return { content: [{ type: 'text', text: error.message }], isError: true };
 }
 
 function toolOf(tools: Definitions, name: string): Tool {
