@@ -17,7 +17,7 @@ import { integration } from '../../test/integration.ts';
 import { startServer } from '../../test/postgres/server.ts';
 import { type DbosSite, openDbosSite } from '../../test/workflow/dbos-site.ts';
 import { clerk, Desk, deskConfig } from '../../test/workflow/desk.ts';
-import { type Cell, figure, median, type Study, type StudyOptions } from '../study.ts';
+import { type Cell, medianCell, type Study, type StudyOptions } from '../study.ts';
 
 const NODES = 20;
 
@@ -61,8 +61,8 @@ async function timeNodes(desk: Desk, quick: boolean): Promise<readonly Cell[]> {
     together.push((performance.now() - begun) / NODES);
   }
   return [
-    figure('one operation, without a workflow', median(alone), 'ms'),
-    figure('one node in process, with signing and reading the report', median(together), 'ms'),
+    medianCell('one operation, without a workflow', alone, 'ms'),
+    medianCell('one node in process, with signing and reading the report', together, 'ms'),
   ];
 }
 
@@ -118,9 +118,9 @@ async function timeHandOver(desk: Desk, quick: boolean): Promise<readonly Cell[]
   }
   await client.end();
   return [
-    figure('plain insert of a job', median(samples.plain), 'ms'),
-    figure('hand-over: checks, job and release in one transaction', median(samples.handed), 'ms'),
-    figure('wait: from the recorded verdict to the waiting call', median(samples.waited), 'ms'),
+    medianCell('plain insert of a job', samples.plain, 'ms'),
+    medianCell('hand-over: checks, job and release in one transaction', samples.handed, 'ms'),
+    medianCell('wait: from the recorded verdict to the waiting call', samples.waited, 'ms'),
   ];
 }
 
@@ -151,12 +151,12 @@ async function timeWorkers(site: DbosSite, quick: boolean): Promise<readonly Cel
   }
   await client.end();
   return [
-    figure(
+    medianCell(
       'from the death of a worker to its run elsewhere (silentMs 1000)',
-      median(samples.takeOver),
+      samples.takeOver,
       'ms',
     ),
-    figure('one node on DBOS, approved by another process', median(samples.node), 'ms'),
+    medianCell('one node on DBOS, approved by another process', samples.node, 'ms'),
   ];
 }
 
