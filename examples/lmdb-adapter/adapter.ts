@@ -1,5 +1,5 @@
-// A complete adapter on a storage engine: tables of rows in one LMDB file. Outside this repository
-// the last three imports are 'effectmatch/backend', 'effectmatch/contract' and 'effectmatch/protocol'.
+// A complete adapter on a storage engine: tables of rows in one LMDB file. Elsewhere the last three
+// imports are 'effectmatch/backend', 'effectmatch/contract' and 'effectmatch/protocol'.
 import { randomUUID } from 'node:crypto';
 import { ABORT, open } from 'lmdb';
 import {
@@ -32,10 +32,7 @@ import {
 
 /** Columns include those of the key. */
 type Table = { readonly columns: readonly string[]; readonly key: readonly string[] };
-export type LmdbOptions = {
-  readonly file: string;
-  readonly tables: Readonly<Record<string, Table>>;
-};
+export type LmdbOptions = { readonly file: string; readonly tables: Record<string, Table> };
 
 /** `put` writes a whole row, `remove` takes the key of one. */
 type Step = { readonly op: 'put' | 'remove'; readonly table: string; readonly row: Row };
@@ -47,11 +44,11 @@ type Image = string | null;
 
 /** What admission tries. Its name cannot be registered, so no action can write there. */
 const PROBE = { name: '*probe', columns: ['token'], key: ['token'], volatile: [] };
-
 type Store = ReturnType<typeof openStore>;
 
 /** The engine. Everything is synchronous, so two candidates never share a transaction. */
 function openStore({ file, tables }: LmdbOptions) {
+  if (Object.hasOwn(tables, PROBE.name)) throw new Error(`no table can be named ${PROBE.name}`);
   const targets = Object.entries(tables).map(([name, table]) => ({ name, ...table, volatile: [] }));
   const registration: Registration = { profile: 'net-state', values: 'plain', targets };
   // Without overlapping sync, a commit is on disk before `transactionSync` returns.
@@ -70,15 +67,8 @@ function openStore({ file, tables }: LmdbOptions) {
       if (image === null) rows.removeSync(address);
       else rows.putSync(address, image);
     },
-    /** Runs in a transaction that is flushed when this returns. A throw aborts it. */
+    /** Runs in a transaction that is flushed when this returns, unless it throws or says ABORT. */
     write: <T>(work: () => T): T => root.transactionSync(work),
-    /** Runs in a transaction that is never committed. */
-    rehearse(work: () => void): void {
-      root.transactionSync(() => {
-        work();
-        return ABORT;
-      });
-    },
     /** Looks at what every process has committed so far. */
     look<T>(work: () => T): T {
       root.resetReadTxn();
@@ -88,9 +78,8 @@ function openStore({ file, tables }: LmdbOptions) {
   };
 }
 
-function tableNamed({ registration }: Store, name: unknown) {
-  return [...registration.targets, PROBE].find((table) => table.name === name) ?? PROBE;
-}
+const tableNamed = ({ registration }: Store, name: unknown) =>
+  registration.targets.find((table) => table.name === name) ?? PROBE;
 
 const pick = (row: Row, columns: readonly string[]): Row =>
   Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
@@ -109,20 +98,20 @@ function answer(store: Store, reads: readonly StateRead[], imageAt: (address: st
 function parseAction(store: Store, input: unknown): LmdbAction {
   const action = readFields(copyAction(input), 'the action');
   refuseUnknown(action, ['steps'], 'the action');
-  const steps = readItems(action.steps, { name: 'steps', max: 1000 }, (item, where): Step => {
-    const step = readFields(item, where);
-    refuseUnknown(step, ['op', 'table', 'row'], where);
-    const { op } = step;
+  const steps = readItems(action.steps, { name: 'step', max: 1000 }, (item, where): Step => {
+    const { op, table, row: given, ...unknown } = readFields(item, where);
+    refuseUnknown(unknown, [], where);
     if (op !== 'put' && op !== 'remove') throw refuseAction(`${where}: op is put or remove`);
-    const { name, columns, key } = tableNamed(store, step.table);
+    const { name, columns, key } = tableNamed(store, table);
     if (name === PROBE.name) throw refuseAction(`${where}: this table is not registered`);
-    const row = readFields(step.row, where);
+    const row = readFields(given, where);
     refuseUnknown(row, op === 'put' ? columns : key, where);
-    const isCell = (cell: unknown) => cell === null || typeof cell !== 'object';
-    const isKnown = key.every((column) => (row[column] ?? null) !== null);
-    if (!isKnown || !Object.values(row).every(isCell))
-      throw refuseAction(`${where}: a row has its key, and texts, numbers, booleans or nulls`);
-    return { op, table: name, row: pick(row as Row, op === 'put' ? columns : key) };
+    if (Object.values(row).some((cell) => typeof cell === 'object' && cell !== null))
+      throw refuseAction(`${where}: a cell is a text, a number, a boolean or null`);
+    const own = pick(row as Row, key);
+    if (Object.values(own).includes(null) || canonical(own).length > 400)
+      throw refuseAction(`${where}: a row has its key, of at most 400 characters`);
+    return { op, table: name, row: op === 'put' ? pick(row as Row, columns) : own };
   });
   return { steps };
 }
@@ -132,13 +121,10 @@ function candidateOn(store: Store, { reached }: AdapterContext): Candidate<LmdbA
   const beneath = new Map<string, Image>();
   const held = new Map<string, { readonly target: string; readonly key: Row; image: Image }>();
   const see = (address: string): Image => {
-    const image = beneath.get(address);
-    const seen = image === undefined ? store.get(address) : image;
-    beneath.set(address, seen);
-    return seen;
+    if (!beneath.has(address)) beneath.set(address, store.get(address));
+    return beneath.get(address) ?? null;
   };
   const moved = () => [...beneath].filter(([address, image]) => store.get(address) !== image);
-  const writeAll = () => held.forEach(({ image }, address) => void store.set(address, image));
   const records = (): readonly ChangeRecord[] =>
     [...held].flatMap(([address, { target, key, image }]) => {
       const [before, after] = [rowOf(see(address)), rowOf(image)];
@@ -160,8 +146,9 @@ function candidateOn(store: Store, { reached }: AdapterContext): Candidate<LmdbA
     id: randomUUID(),
     async apply({ steps }) {
       let failed: Step | undefined;
-      store.rehearse(() => {
+      store.write(() => {
         failed = steps.find((step) => !carryOut(step));
+        return ABORT;
       });
       if (failed) return stageFailed('no-such-row', `${failed.table} has no such row`);
       return { kind: 'done' };
@@ -184,7 +171,7 @@ function candidateOn(store: Store, { reached }: AdapterContext): Candidate<LmdbA
         if (store.markers.get(marker.occurrence))
           return refusedPromotion('marked', 'the occurrence already has a marker');
         if (moved().length > 0) return refusedPromotion('moved', 'a row beneath it has changed');
-        writeAll();
+        for (const [address, { image }] of held) store.set(address, image);
         store.markers.putSync(marker.occurrence, marker);
         return reached('adapter:marker-written');
       }); // a throw is `unknown`
@@ -227,10 +214,7 @@ const surveyOf = (store: Store) =>
     enforcement: 'none',
   }) as const;
 
-/**
- * Protects tables of rows in an LMDB file that exists and is durable in its folder. Everything that writes to
- * it must use this adapter.
- */
+/** Protects tables in a file. Everything that writes to the file must use this adapter. */
 export function lmdbTables(options: LmdbOptions): AdapterFactory<LmdbAction> {
   return {
     async open(context) {
