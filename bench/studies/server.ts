@@ -17,8 +17,8 @@ import {
   atMost,
   type Cell,
   figure,
-  median,
-  quantile,
+  medianCell,
+  p95Cell,
   type Study,
   type StudyOptions,
 } from '../study.ts';
@@ -84,10 +84,10 @@ async function measurePath(folder: string, calls: number): Promise<readonly Cell
     const at = `${clients} client${clients === 1 ? '' : 's'}`;
     for (const [name, samples] of Object.entries({ library, http }))
       cells.push(
-        figure(`${name}, ${at}, p50`, median(samples), 'ms'),
-        figure(`${name}, ${at}, p95`, quantile(samples, 0.95), 'ms'),
+        medianCell(`${name}, ${at}, p50`, samples, 'ms'),
+        p95Cell(`${name}, ${at}, p95`, samples, 'ms'),
       );
-    const added = median(http) - median(library);
+    const added = { statistic: 'difference', of: http, to: library } as const;
     cells.push(
       clients === 1
         ? atMost(`added by HTTP, ${at}, p50`, added, 'ms', 5)
@@ -160,8 +160,17 @@ async function measureInbox(folder: string, pending: number): Promise<readonly C
   if (requests.length !== 50) throw new Error(`${requests.length} requests on a page`);
   const of = `inbox of ${pending}`;
   return [
-    atMost(`${of}: first byte`, median(times.map(({ first }) => first)), 'ms', 500),
-    figure(`${of}: rendered`, median(times.map(({ whole }) => whole)), 'ms'),
+    atMost(
+      `${of}: first byte`,
+      { statistic: 'median', of: times.map(({ first }) => first) },
+      'ms',
+      500,
+    ),
+    medianCell(
+      `${of}: rendered`,
+      times.map(({ whole }) => whole),
+      'ms',
+    ),
     figure(`${of}: a page of 50 by the API`, listed, 'ms'),
   ];
 }
@@ -224,8 +233,8 @@ async function measureEvents(folder: string, events: number): Promise<readonly C
   }
   ending.abort();
   return [
-    atMost('event to client, p50', median(samples), 'ms', 100),
-    figure('event to client, p95', quantile(samples, 0.95), 'ms'),
+    atMost('event to client, p50', { statistic: 'median', of: samples }, 'ms', 100),
+    p95Cell('event to client, p95', samples, 'ms'),
   ];
 }
 

@@ -69,6 +69,12 @@ export function badge(tone: BadgeTone, word: string): Html {
 /** What a colour says: nothing yet, done, refused, look here. */
 export type BadgeTone = 'plain' | 'good' | 'bad' | 'warn';
 
+/** Rows under their heads; a table that is too wide scrolls by itself. */
+export function table(heads: readonly string[], rows: readonly Html[]): Html {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${heads.join(', ')}"><table class="plain">
+<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
+}
+
 /** A moment as a person reads it, with the exact time behind it. */
 export function moment(ms: number, nowMs: number): Html {
   const exact = new Date(ms).toISOString();

@@ -7,7 +7,9 @@ import type { OpenContinuation } from '../runtime/continuation.ts';
 import type { Person } from './access.ts';
 import { shortTask } from './history.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment } from './layout.ts';
+import { badge, moment, table } from './layout.ts';
+import { seesAll } from './sight.ts';
+import { workflowsLink } from './workflows.ts';
 
 /** What an operator has to look after. */
 export interface OperationsPage {
@@ -40,6 +42,7 @@ ${unclear.length > 0 && html`<section><h2>Not established</h2>${unclearTable(unc
 ${unsettled.length > 0 && recoverForm(options)}
 ${shadows.length > 0 && html`<section><h2>Shadowed changes</h2>${shadowSection(shadows, nowMs)}</section>`}
 ${continuations.length > 0 && html`<section><h2>Released and not completed</h2>${continuationTable(continuations, nowMs)}</section>`}
+${seesAll(options.person.sight) && workflowsLink()}
 <section><h2>Boundaries</h2>${boundaries.map(([name, found]) => boundary(name, found))}</section>`;
 }
 
@@ -92,11 +95,6 @@ function continuationTable(open: readonly OpenContinuation[], nowMs: number): Ht
 <td><a href="/history/${occurrence}">${shortTask(task)}</a></td><td>${moment(Date.parse(releasedAt), nowMs)}</td></tr>`,
   );
   return table(['Work', 'Task', 'Released'], rows);
-}
-
-function table(heads: readonly string[], rows: readonly Html[]): Html {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${heads.join(', ')}"><table class="plain">
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
 /** What is open, and the statements that close it. */

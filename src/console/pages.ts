@@ -13,6 +13,7 @@ import { takeSaid } from './said.ts';
 import { addSavedPages, download } from './saved-pages.ts';
 import { sees } from './sight.ts';
 import { demandVisible, listVisible } from './visible.ts';
+import { addWorkflowPages } from './workflows.ts';
 
 const PAGE = 50;
 const EARLIER = 100;
@@ -43,6 +44,7 @@ export function addPages(app: Hono<Env>, site: Console): void {
   });
   app.get('/bulk/:operation', (c) => showBulk(c, site));
   addRecordPages(app, site);
+  addWorkflowPages(app, site);
   addSavedPages(app, site);
   app.get('/events', (c) => {
     // Without a body nothing would end the listener.

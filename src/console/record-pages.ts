@@ -14,6 +14,7 @@ import { operationsPage } from './operations.ts';
 import { takeSaid } from './said.ts';
 import { download } from './saved-pages.ts';
 import { type Subject, sees, seesAll } from './sight.ts';
+import { missing } from './visible.ts';
 
 const JOURNAL_ROWS = 2000;
 const TIMELINE_ROWS = 50;
@@ -207,8 +208,4 @@ async function surveyOf(runtime: Runtime, adapter: string): Promise<Survey | str
   } catch (error) {
     return error instanceof EffectMatchError ? error.message : 'it could not be surveyed';
   }
-}
-
-function missing(what: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no such ${what}`);
 }

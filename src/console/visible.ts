@@ -46,3 +46,8 @@ export async function countVisible(requests: Requests, person: Person): Promise<
   const query = { state: 'pending', limit: 500 } as const;
   return (await listVisible(requests, person, query)).requests.length;
 }
+
+/** The answer for what is not there, or is hidden. */
+export function missing(what: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
+  return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no such ${what}`);
+}

@@ -1,11 +1,16 @@
 // Goal: the console shows what would change and what became of it, takes answers only from a page
 // of its own, and cannot approve. Method: its handler on a real host, asked as a browser would ask.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
+import { openRequests } from '../../src/requests/index.ts';
+import { IDLE } from '../../src/workflow/engine.ts';
+import { defineWorkflow } from '../../src/workflow/index.ts';
 import { pay } from '../requests/office.ts';
-import { openConsole, Visitor } from './visitor.ts';
+import { Desk, openFlow } from '../workflow/desk.ts';
+import { ORIGIN, openConsole, Visitor } from './visitor.ts';
 
 const ask = (payee: string, reason = 'it is due') => ({
   by: 'agent',
@@ -322,4 +327,67 @@ test('what was approved and what was observed stand in one view, and recovery ca
   const recovered = await visitor.post('/operations/recover', {});
   assert.equal(recovered.status, 303);
   assert.match(await visitor.read('/operations'), /0 settled, 0 still running, 0 need a person/);
+});
+
+test('runs of workflows are listed with their reports, and the graph of each is drawn', async () => {
+  using desk = new Desk();
+  const post = (name: string, after: readonly string[] = []) => ({
+    operation: 'post',
+    after,
+    input: ({ input }: { readonly input: unknown }) => ({
+      tag: `${input}.${name}`,
+      amount: input === 'stops' && name === 'right' ? 666 : 1,
+    }),
+  });
+  const plan = defineWorkflow('fan', {
+    start: post('start'),
+    left: post('left', ['start']),
+    right: post('right', ['start']),
+    end: post('end', ['start', 'left', 'right']),
+  });
+  await using flow = await openFlow(desk, [plan], { engine: IDLE });
+  const { runtime, workflows } = flow;
+  await using requests = await openRequests({ runtime, store: join(desk.folder, 'requests.db') });
+  const parts = { runtime, requests, adapters: [], issuers: {}, user: 'carol', origin: ORIGIN };
+  await using app = createConsole(parts);
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  assert.match(await visitor.read('/operations/workflows'), /No run was started/);
+  for (const id of ['waits', 'stops']) await workflows.start('fan', { id, input: id });
+  await workflows.approve('stops', await flow.sign('stops'));
+  await workflows.drive('stops');
+  assert.match(await visitor.read('/operations'), /href="\/operations\/workflows"/);
+  const list = await visitor.read('/operations/workflows');
+  assert.ok(list.indexOf('>stops<') < list.indexOf('>waits<'), 'newest first');
+  assert.match(list, /failed<\/span><\/td><td><a href="\/operations\/workflows\/stops">/);
+  assert.match(list, /waiting<\/span>/);
+
+  const page = await visitor.read('/operations/workflows/stops');
+  const boxes = [...page.matchAll(/<g class="(\w+)"><title>([^<]*)<\/title>/g)];
+  assert.deepEqual(
+    boxes.map(([, tone, title]) => `${tone} ${title}`),
+    [
+      'good start: committed',
+      'good left: committed, after start',
+      'bad right: rejected, after start',
+      'bad end: blocked, after start, left, right',
+    ],
+  );
+  assert.equal(page.match(/<path /g)?.length, 4, 'start is before end by way of the others');
+  const rects = [...page.matchAll(/<rect x="(\d+)" y="(\d+)"/g)].map(([, x, y]) => [x, y]);
+  const [start, left, right, end] = rects.map(([x]) => Number(x));
+  assert.ok((start ?? 0) < (left ?? 0) && left === right && (right ?? 0) < (end ?? 0));
+  assert.match(page, /Durable \(2\)[\s\S]*Not done \(2\)[\s\S]*diverged: /);
+  assert.match(page, /effectmatch workflow revise stops/);
+  const { occurrence } = (await workflows.report('stops')).durable[0] ?? assert.fail();
+  assert.ok(page.includes(`href="/history/${occurrence}"`));
+  assert.equal(page.match(/href="\/history\/occ_/g)?.length, 3, 'what was tried can be opened');
+  assert.match(
+    await visitor.read('/operations/workflows/waits'),
+    /Waiting \(4\)[\s\S]*for an approver/,
+  );
+  for (const unknown of ['nothing', '%3Cscript%3E', 'a%2Fb'])
+    assert.equal((await visitor.get(`/operations/workflows/${unknown}`)).status, 404);
+  const stranger = new Visitor(app);
+  assert.equal((await stranger.get('/operations/workflows/stops')).status, 401);
 });

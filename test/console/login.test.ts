@@ -240,6 +240,8 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     };
     for (const part of ['', '/proposal.json', '/license.json', '/check'])
       assert.equal((await browser.get(`/requests/${hidden.id}${part}`)).status, 404, part);
+    for (const place of ['', '/month-end'])
+      assert.equal((await browser.get(`/operations/workflows${place}`)).status, 404, place);
     for (const part of ['license', 'decline', 'ask', 'assign', 'renew'])
       assert.equal((await post(`/requests/${hidden.id}/${part}`, {})).status, 404, part);
     for (const part of ['', '/receipt.json', '/claim.json']) {

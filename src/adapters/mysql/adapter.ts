@@ -1,3 +1,4 @@
+import { joinStatements } from '../../backend/action.ts';
 import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
 import { DATABASE_NOT_OPENED, STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
@@ -20,9 +21,9 @@ import type { Registration } from '../../protocol/registration.ts';
 import {
   type CheckedMysqlAction,
   describeAction,
-  joinActions,
   parseAction,
   probeAction,
+  splitScript,
 } from './action.ts';
 import { AdmittedTexts } from './admission.ts';
 import { CHANNELS, MysqlCandidate } from './candidate.ts';
@@ -147,7 +148,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly describeAction = describeAction;
   readonly readsMany = true;
   readonly holdsTasks = true;
-  readonly joinActions = joinActions;
+  readonly joinActions = (actions: readonly unknown[]) => joinStatements(actions, splitScript);
   readonly taskMaxMs: number;
   readonly explainChange = explainChange;
   readonly #opened: Opened;

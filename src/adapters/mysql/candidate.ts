@@ -7,6 +7,7 @@ import {
   refusedPromotion,
   stageFailed,
 } from '../../backend/candidate.ts';
+import { CALL_SAVEPOINT } from '../../backend/failure.ts';
 import { declaredReferences } from '../../backend/foreign-keys.ts';
 import { ResultCollector } from '../../backend/results.ts';
 import { fingerprint } from '../../backend/setup.ts';
@@ -71,7 +72,6 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   #readings: readonly StateReading[] = [];
   readonly #counters: Counters;
   #positions: Positions = new Map();
-  #isFailed = false;
   #fromMs = 0;
   #isProbe = false;
   #seen: { readonly evidence: string; readonly standing: string } | undefined;
@@ -110,18 +110,16 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   async apply(action: CheckedMysqlAction): Promise<Applied> {
     if (isProbe(action)) this.#isProbe = true;
-    const applied = await this.#run(action);
-    this.#isFailed = applied.kind === 'failed';
-    return applied;
+    return await this.#run(action);
   }
 
   /** One call in its own savepoint, which agent SQL cannot name: the server's parser admits none. */
   async call(action: CheckedMysqlAction): Promise<CallAnswer> {
-    await this.#session.query('savepoint effectmatch_call');
+    await this.#session.query(CALL_SAVEPOINT.open);
     const applied = await this.#run(action);
     if (applied.kind === 'done') return applied;
     try {
-      await this.#session.query('rollback to savepoint effectmatch_call');
+      await this.#session.query(CALL_SAVEPOINT.undo);
       return applied;
     } catch {
       // A deadlock rolls the whole branch back.
@@ -312,7 +310,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const { session, sessions } = this.#tools;
     if (this.#isOpen) this.#session.close();
     else sessions.giveBack(session);
-    if (!this.#isFailed) return undefined;
+    const isUnseen = how === 'discarded' && this.#seen === undefined;
+    if (!isUnseen || this.#positions.size === 0) return undefined;
     // The candidate is over, whether or not its residue can be told.
     return await this.#counters.compare(this.#positions).catch(() => undefined);
   }
