@@ -36,9 +36,22 @@ export async function measurePostgres({ quick, progress }: StudyOptions): Promis
     }
     await plain.script('commit');
   }
-  const from = performance.now();
+  // No call is made before all of them are open.
+  const { promise: allOpen, resolve } = Promise.withResolvers<void>();
+  let open = 0;
+  let from = 0;
+  const opened = async () => {
+    open += 1;
+    if (open === AT_ONCE) {
+      from = performance.now();
+      resolve();
+    }
+    await allOpen;
+  };
   const crowd = await Promise.all(
-    licenses.slice(alone).map((license, at) => workOff(runtime, license, alone + at + 1, SQL)),
+    licenses.slice(alone).map((license, at) => {
+      return workOff(runtime, license, alone + at + 1, SQL, opened);
+    }),
   );
   const seconds = (performance.now() - from) / 1000;
   await runtime.close();
