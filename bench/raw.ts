@@ -90,6 +90,13 @@ export function writeSamples(
   writeFileSync(join(folder, `${study}-samples.jsonl`), `${lines.join('\n')}\n`);
 }
 
+/** How many figures of a study have kept samples; undefined if it keeps none. */
+export function countSamples(study: string, quick: boolean): number | undefined {
+  const file = join(resultsFolder(), 'raw', `${study}${quick ? '-quick' : ''}-samples.jsonl`);
+  if (!existsSync(file)) return undefined;
+  return readFileSync(file, 'utf8').split('\n').length - 1;
+}
+
 /** The runs of a study that finished; undefined where it keeps none or was interrupted since. */
 export function readRaw(study: string, quick: boolean): readonly RawRecord[] | undefined {
   const file = join(resultsFolder(), 'raw', `${study}${quick ? '-quick' : ''}.jsonl`);

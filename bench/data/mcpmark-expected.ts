@@ -28,9 +28,9 @@ const expectation = z.record(z.string(), z.union([z.string(), relation]));
 type ExpectedRelation = z.infer<typeof relation>;
 
 /** What the benchmark expects of a task. */
-export type Expectation = ReadonlyMap<string, ExpectedRelation>;
+export type TaskExpectation = ReadonlyMap<string, ExpectedRelation>;
 
-export function loadExpectation(folder: string, task: TaskName): Expectation {
+export function loadExpectation(folder: string, task: TaskName): TaskExpectation {
   const file = join(folder, `mcpmark/expected/${task}.json`);
   const read = expectation.safeParse(JSON.parse(readFileSync(file, 'utf8')));
   if (!read.success) throw new Error(`${file}: ${z.prettifyError(read.error)}`);
@@ -41,7 +41,7 @@ export function loadExpectation(folder: string, task: TaskName): Expectation {
 }
 
 /** Whether the benchmark would call the task solved. */
-export function meetsExpectation(expected: Expectation, durable: Tables): boolean {
+export function meetsExpectation(expected: TaskExpectation, durable: Tables): boolean {
   return [...expected].every(([name, wanted]) => meets(wanted, durable[name] ?? []));
 }
 

@@ -2,18 +2,18 @@
 import { labelOf } from '../studies/mechanism-matrix/label.ts';
 import {
   type Figures,
+  FigureTally,
   listIn,
   numberIn,
   partsOf,
   type ReadRecord,
-  Tally,
   textIn,
   verdictsIn,
 } from './record.ts';
 
 /** `ablations` and `more-ablations`. */
 export function recomputePairs(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const [pair = '', side = '', name = ''] = partsOf(record);
     if (name.startsWith('control ')) {
@@ -44,7 +44,7 @@ function hasHappened(record: ReadRecord): boolean {
 
 /** `mechanism-matrix`: the label again, from what was read back. */
 export function recomputeMatrix(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const [scenario, condition] = partsOf(record);
     const label = labelOf(record.facts as unknown as Parameters<typeof labelOf>[0]);
@@ -55,7 +55,7 @@ export function recomputeMatrix(records: readonly ReadRecord[]): Figures {
 
 /** `recovery`. */
 export function recomputeRecovery(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const parts = partsOf(record);
     const isOwn = parts[0] === 'own tools';
@@ -73,7 +73,7 @@ export function recomputeRecovery(records: readonly ReadRecord[]): Figures {
 
 /** `boundary` and `integrated`. */
 export function recomputeTrials(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const isRight = record.wrong === null;
     if (record.scenario !== undefined) tally.count(textIn(record, 'scenario'), isRight);
@@ -98,7 +98,7 @@ interface WorkerAnswer {
 
 /** `trace`. */
 export function recomputeTrace(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const [variant = ''] = partsOf(record);
     const workers = listIn<WorkerAnswer>(record, 'workers');
@@ -131,7 +131,7 @@ interface KeptRace {
 
 /** `concurrency`. */
 export function recomputeRaces(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   const figures = new Map<string, number>();
   for (const record of records) {
     const findings = listIn(record, 'violations').length;
@@ -153,7 +153,7 @@ export function recomputeRaces(records: readonly ReadRecord[]): Figures {
   return new Map([...figures, ...tally.figures]);
 }
 
-function countWriters(tally: Tally, record: ReadRecord): void {
+function countWriters(tally: FigureTally, record: ReadRecord): void {
   const name = `${textIn(record, 'backend')}: ${record.writers} writers on the same row`;
   const said = verdictsIn(record).filter(({ kind }) => kind === 'committed').length;
   const [counted, entries] = [numberIn(record, 'counted'), numberIn(record, 'entries')];
@@ -164,7 +164,7 @@ function countWriters(tally: Tally, record: ReadRecord): void {
 
 /** `crashes`. */
 export function recomputeCrashes(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const kills = numberIn(record, 'kills');
     const isSound = listIn(record, 'violations').length === 0;
@@ -194,7 +194,7 @@ const LEAST = 6;
 
 /** `escapes`. */
 export function recomputeEscapes(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   const attempts = records.flatMap((record) =>
     listIn<KeptAttempt>(record, 'ended').map((one) => ({ ...one, tier: partsOf(record)[0] ?? '' })),
   );
@@ -219,7 +219,7 @@ export function recomputeEscapes(records: readonly ReadRecord[]): Figures {
 
 /** `peers`. */
 export function recomputePeers(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const attempt = textIn(record, 'attempt');
     const end = textIn(record, 'end');
@@ -231,7 +231,7 @@ export function recomputePeers(records: readonly ReadRecord[]): Figures {
 
 /** `topologies`. */
 export function recomputeTopologies(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   const stopped: { readonly [disruption: string]: string } = {
     blocker: 'preflight blocker: stopped',
     failure: 'mid-run failure: failed node and successors stopped',
@@ -258,7 +258,7 @@ export function recomputeTopologies(records: readonly ReadRecord[]): Figures {
 
 /** The counts of `cost`; its times come from its samples. */
 export function recomputeRight(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const [kind] = partsOf(record);
     if (record.right === undefined) continue;

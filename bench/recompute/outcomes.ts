@@ -1,5 +1,12 @@
 // Figures of the studies on public tasks, from the digests of states.
-import { type Figures, judgeStates, partsOf, type ReadRecord, Tally, textIn } from './record.ts';
+import {
+  type Figures,
+  FigureTally,
+  judgeStates,
+  partsOf,
+  type ReadRecord,
+  textIn,
+} from './record.ts';
 
 const TITLES: { readonly [part: string]: string } = {
   a: '(a)',
@@ -11,7 +18,7 @@ const TITLES: { readonly [part: string]: string } = {
 
 /** `public-outcomes`. */
 export function recomputeOutcomes(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   const runs = records.filter(({ states }) => states !== undefined);
   const harmless = findHarmless(runs);
   for (const record of runs) {
@@ -55,7 +62,7 @@ function findHarmless(runs: readonly ReadRecord[]): ReadonlySet<string> {
 
 /** `information`. */
 export function recomputeInformation(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const parts = partsOf(record);
     if (record.states !== undefined) {
@@ -77,7 +84,7 @@ export function recomputeInformation(records: readonly ReadRecord[]): Figures {
 
 /** `live-agents`: by the states that were compared when each episode had ended. */
 export function recomputeEpisodes(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const [row = '', path = ''] = partsOf(record);
     const name = `${row}, ${path}:`;
@@ -99,7 +106,7 @@ export function recomputeEpisodes(records: readonly ReadRecord[]): Figures {
 
 /** `backends`. */
 export function recomputeBackends(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const parts = partsOf(record);
     if (parts[0] === 'github') countIssue(tally, record, parts[2] ?? '');
@@ -108,7 +115,7 @@ export function recomputeBackends(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
-function countPhone(tally: Tally, record: ReadRecord): void {
+function countPhone(tally: FigureTally, record: ReadRecord): void {
   const [condition, variant] = [textIn(record, 'condition'), textIn(record, 'variant')];
   const name = `ToolSandbox, ${condition}: ${variant}`;
   const { committed, isApproved, isInitial, passesGoal } = record;
@@ -119,7 +126,7 @@ function countPhone(tally: Tally, record: ReadRecord): void {
   tally.count(`${name}, goal check passed`, passesGoal === true);
 }
 
-function countIssue(tally: Tally, record: ReadRecord, variant: string): void {
+function countIssue(tally: FigureTally, record: ReadRecord, variant: string): void {
   const { terminal, releases, writes, isApproved, isTakenOver } = record;
   const isOnce = writes === 1;
   const isBlocked = releases === 0 && isOnce;
@@ -140,7 +147,7 @@ function countIssue(tally: Tally, record: ReadRecord, variant: string): void {
 
 /** `backends-mariadb`. */
 export function recomputeMariadb(records: readonly ReadRecord[]): Figures {
-  const tally = new Tally();
+  const tally = new FigureTally();
   for (const record of records) {
     const name = `${textIn(record, 'condition')}: ${textIn(record, 'variant')}`;
     const { committed, isApproved, isInitial } = record;

@@ -10,7 +10,7 @@ export interface ReadRecord {
 export type Figures = ReadonlyMap<string, number>;
 
 /** Counts by name; a name that is only touched has the count 0. */
-export class Tally {
+export class FigureTally {
   readonly #counts = new Map<string, number>();
 
   /** Counts the record under this name if it holds, and has the name exist in any case. */

@@ -6,11 +6,11 @@ import {
   type Change,
   changesBetween,
   expectedOf,
-  type Finding,
   type PaymentStep,
   type Place,
   type RowStep,
   type Snapshot,
+  type StepFinding,
   TABLES,
   textOf,
 } from './task.ts';
@@ -22,24 +22,24 @@ import { type Answer, callPaymentTool, exchange, runStatement } from './tools.ts
  */
 export interface Performer {
   readonly name: string;
-  changeRow(place: Place, step: RowStep): Promise<Finding>;
+  changeRow(place: Place, step: RowStep): Promise<StepFinding>;
   /** `key` belongs to the step, and is of no use to a condition that does not send it. */
-  pay(place: Place, step: PaymentStep, key: string): Promise<Finding>;
+  pay(place: Place, step: PaymentStep, key: string): Promise<StepFinding>;
   /**
    * What became of an interrupted payment: verified before it is sent again. A condition without
    * this simply sends it again.
    */
-  verify?(place: Place, step: PaymentStep, key: string): Promise<Verified>;
+  verify?(place: Place, step: PaymentStep, key: string): Promise<PaymentState>;
 }
 
 /** `made`: as the step wants it; `absent`: not at all; `unknown`: something else, or not readable. */
-export type Verified = 'made' | 'absent' | 'unknown';
+export type PaymentState = 'made' | 'absent' | 'unknown';
 
-const DONE: Finding = { goesOn: true };
+const DONE: StepFinding = { goesOn: true };
 /** Rolled back, or refused before anything was done: there is nothing to be seen. */
-const NOTHING_DONE: Finding = { goesOn: false, evidence: [] };
-const OPEN: Finding = { goesOn: false };
-const UNSEEN: Finding = { goesOn: false, evidence: 'incomplete' };
+const NOTHING_DONE: StepFinding = { goesOn: false, evidence: [] };
+const OPEN: StepFinding = { goesOn: false };
+const UNSEEN: StepFinding = { goesOn: false, evidence: 'incomplete' };
 
 /** Believes what the backend answers. */
 const direct: Performer = {
@@ -170,7 +170,7 @@ async function lookUp(
   place: Place,
   key: string,
   isWanted: (effects: readonly Change[]) => Promise<boolean>,
-): Promise<Verified> {
+): Promise<PaymentState> {
   const effects = await readKept(place, key);
   if (typeof effects === 'string') return effects;
   return (await isWanted(effects)) ? 'made' : 'unknown';
@@ -194,7 +194,7 @@ async function transact(
   place: Place,
   step: RowStep,
   { before, after }: { readonly before?: Check; readonly after?: Check },
-): Promise<Finding> {
+): Promise<StepFinding> {
   await using session = await openSession(place, step.where);
   await session.query('begin');
   const isFine = (await before?.(session, step)) ?? true;

@@ -63,7 +63,7 @@ export interface Place {
 }
 
 /** What a condition makes of a step that it has performed. */
-export interface Finding {
+export interface StepFinding {
   /** Whether whatever comes next may run. */
   readonly goesOn: boolean;
   /**
