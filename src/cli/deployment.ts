@@ -47,6 +47,11 @@ function isForModules(folder: string): boolean {
 export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
   const file = findConfig(args.value('config'));
   process.chdir(dirname(file));
+  return await readConfig(file);
+}
+
+/** The configuration in a file. */
+export async function readConfig(file: string): Promise<RuntimeConfig> {
   const { default: config } = await importConfig(file);
   if (config === undefined) {
     const what = 'it has no default export; write `export default defineConfig({ … })`';

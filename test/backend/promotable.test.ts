@@ -257,7 +257,7 @@ const LONG = `no ${'x'.repeat(2000)}`;
 
 test('optional parts of a backend are there if it has them, and otherwise absent', () => {
   const parts = {
-    ...({ readsMany: true, taskMaxMs: 5 } as const),
+    ...{ readsMany: true as const, taskMaxMs: 5 },
     query: async () => ({}) as never,
     explainChange: () => ({}) as never,
     commitLog: () => undefined,

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Step } from '../../src/contract/steps.ts';
 import type { Random } from '../random.ts';
 import { type OperationKind, WORLD_KINDS } from './backends/backend.ts';
-import type { Operation } from './commands.ts';
+import type { Operation, TaskScript } from './commands.ts';
 import { type Installation, taskOf } from './installation.ts';
 import type { Pool } from './pool.ts';
 import { type CaseResult, claimedTasks, Scene } from './scene.ts';
@@ -133,6 +133,46 @@ export async function runStreamCase(
   );
   await scene.releaseTwice(...waiting);
   await scene.compare({ stage: 'settled', released: waiting.map((operation) => operation.n) });
+  return scene.result();
+}
+
+/** Calls and an end, each chosen by chance. */
+function chooseScript(chance: Random): TaskScript {
+  const calls = Array.from({ length: chance.below(4) }, () => {
+    return chance.pick(['action', 'action', 'failing'] as const);
+  });
+  return { calls, end: chance.pick(['finish', 'finish', 'finish', 'discard', 'wait']) };
+}
+
+/**
+ * Three processes work in tasks at once, two of them under one license, and some are killed at
+ * random moments. What they leave is recovered and released by fresh ones.
+ */
+export async function runTaskCase(
+  pool: Pool,
+  installation: Installation,
+  chance: Random,
+): Promise<CaseResult> {
+  await using scene = new Scene(pool, installation);
+  const [first, second] = [installation.operationOf('append'), installation.operationOf('derive')];
+  const children = await Promise.all(
+    [first, first, second].map(() => scene.fresh({ toDie: true })),
+  );
+  const running = children.map((child, index) => {
+    const operation = index < 2 ? first : second;
+    return child.call('play', { operation, script: chooseScript(chance) });
+  });
+  const doomed = children.filter(() => chance.below(2) === 0);
+  for (const child of doomed) {
+    await waitMicroseconds(chance.spread(500, 100_000));
+    child.signal('SIGKILL');
+  }
+  for (const answer of await Promise.all(running)) scene.buried(answer);
+  await scene.done(...children);
+  await scene.recoverTwice();
+  await scene.compare({ stage: 'settled' });
+  await scene.releaseTwice(first, second);
+  await scene.compare({ stage: 'settled', released: [first.n, second.n] });
   return scene.result();
 }
 

@@ -10,13 +10,15 @@ import { BACKENDS, MARIADB } from './backends/index.ts';
 import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
-import { inGroups, type KillPlan, runKillCases } from './scenario.ts';
+import { inGroups, type KillPlan, runKillCases, runTaskCase } from './scenario.ts';
 import { type CaseResult, Scene } from './scene.ts';
 import { EXECUTION_STEPS } from './steps.ts';
 import { runZombies } from './zombie.ts';
 
 const LANES = 4;
 const CONTENDERS = 4;
+/** Random cases on each backend; more with `EFFECTMATCH_RUNS`. */
+const RUNS = Number(process.env.EFFECTMATCH_RUNS ?? 1);
 const seed = chooseSeed();
 const chance = randomOf(`${seed}/tasks`);
 const templates: Template[] = [];
@@ -70,6 +72,16 @@ test('a task killed at any step, or between two calls, leaves the approved outco
     assert.equal(result.kills, plans.length, where);
     return result;
   });
+});
+
+test('tasks at once, of random calls and ends and killed at random, leave what was approved or nothing', async () => {
+  const cases = templates.flatMap((template) =>
+    Array.from({ length: RUNS }, (_, index) => ({
+      template,
+      plan: `${seed}/${template.backend.name}/${index}`,
+    })),
+  );
+  await runAll(cases, (installation, label) => runTaskCase(pool, installation, randomOf(label)));
 });
 
 test('a task that sleeps while it is recovered stays overruled', async () => {
