@@ -41,7 +41,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   access: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'upstream'],
   mcp: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'agents', 'access', 'upstream'],
   api: ['errors', 'protocol', 'contract', 'runtime', 'requests', 'access'],
-  console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests'],
+  console: ['errors', 'protocol', 'contract', 'crypto', 'runtime', 'requests', 'workflow'],
   telemetry: ['contract', 'runtime'],
   testing: ['errors', 'protocol', 'contract', 'crypto'],
 };

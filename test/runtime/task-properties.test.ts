@@ -22,7 +22,7 @@ import { snapshotKit } from '../adapters/snapshot-kit.ts';
 import { sqliteKit } from '../adapters/sqlite-kit.ts';
 import { testKeyring } from '../keyring.ts';
 import { skipWithoutMariadb } from '../mysql/binaries.ts';
-import { chooseSeed, randomOf } from '../random.ts';
+import { chooseSeed, randomOf, runsOf } from '../random.ts';
 
 const CALLS = ['effect', 'extra', 'failing', 'nonsense'] as const;
 const ENDS = ['finish', 'discard', 'timeout', 'interrupt', 'close'] as const;
@@ -58,7 +58,6 @@ const KITS: Readonly<Record<string, Tried>> = {
 
 const key = generateApprover('team');
 const keyring = testKeyring();
-const runs = Number(process.env.EFFECTMATCH_RUNS ?? 1);
 
 /** It commits if it was finished, did the effect, and did nothing more. */
 function isExpected({ calls, end }: Script, isCounted: boolean): boolean {
@@ -148,7 +147,7 @@ for (const [name, { kit, runs: usual, isCounted = false, skip = false }] of Obje
       // A rival may hold the lock, or be first.
       if (!plan.rival || expected === 'rejected') assert.equal(kind, expected);
     });
-    await fc.assert(property, { numRuns: usual * runs, seed, examples });
+    await fc.assert(property, { numRuns: runsOf(usual), seed, examples });
   });
 }
 

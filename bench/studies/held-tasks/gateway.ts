@@ -6,7 +6,7 @@ import type { UpstreamConfig } from '../../../src/access/configuration.ts';
 import { describeTools } from '../../../src/mcp/gateway.ts';
 import { Upstream } from '../../../src/upstream/upstream.ts';
 import { Office } from '../../../test/mcp/office.ts';
-import { type Cell, figure, median, type StudyOptions } from '../../study.ts';
+import { type Cell, medianCell, type StudyOptions } from '../../study.ts';
 
 const SERVER = fileURLToPath(new URL('../../../test/mcp/upstream-server.ts', import.meta.url));
 const fields = (name: string) => ({ type: 'object', properties: { [name]: { type: 'string' } } });
@@ -49,7 +49,7 @@ export async function measureGateway({ quick, progress }: StudyOptions): Promise
       await call(round);
       samples.push(performance.now() - from);
     }
-    return median(samples);
+    return samples;
   };
   const through = await timed(() => client.callTool({ name: 'look', arguments: {} }));
   const without = await timed(() => direct.call(reading));
@@ -63,9 +63,9 @@ export async function measureGateway({ quick, progress }: StudyOptions): Promise
   await direct.close();
   await client.close();
   return [
-    figure('gateway: one read, over HTTP', through, 'ms'),
-    figure('gateway: the same read of the upstream itself, over stdio', without, 'ms'),
-    figure('gateway: asking for one write, rehearsed twice', asked, 'ms'),
-    figure('gateway: asking for the same write by our own tool', own, 'ms'),
+    medianCell('gateway: one read, over HTTP', through, 'ms'),
+    medianCell('gateway: the same read of the upstream itself, over stdio', without, 'ms'),
+    medianCell('gateway: asking for one write, rehearsed twice', asked, 'ms'),
+    medianCell('gateway: asking for the same write by our own tool', own, 'ms'),
   ];
 }

@@ -1,7 +1,7 @@
 import { postgres } from '../../../src/adapters/postgres/index.ts';
 import { Connection } from '../../../src/postgres/connection.ts';
 import { protectedDatabase } from '../../../test/postgres/protected.ts';
-import { type Cell, exactly, figure, median, type StudyOptions } from '../../study.ts';
+import { type Cell, exactly, figure, medianCell, type StudyOptions } from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { startBenchServer } from '../pg-cost/site.ts';
 import { CALLS, openTasks, rowsOf, SCHEMA, workOff } from './books.ts';
@@ -56,10 +56,10 @@ export async function measurePostgres({ quick, progress }: StudyOptions): Promis
   const seconds = (performance.now() - from) / 1000;
   await runtime.close();
   return [
-    figure('PostgreSQL: one call of a held task', median(calls), 'ms'),
-    figure('PostgreSQL: one statement of a plain transaction', median(bare), 'ms'),
+    medianCell('PostgreSQL: one call of a held task', calls, 'ms'),
+    medianCell('PostgreSQL: one statement of a plain transaction', bare, 'ms'),
     exactly('PostgreSQL: tasks at once that committed', crowd.length, 'tasks', AT_ONCE),
-    figure('PostgreSQL: one call, fifty tasks at once', median(crowd.flat()), 'ms'),
+    medianCell('PostgreSQL: one call, fifty tasks at once', crowd.flat(), 'ms'),
     figure('PostgreSQL: calls per second, fifty tasks at once', (AT_ONCE * CALLS) / seconds, '1/s'),
   ];
 }
