@@ -15,7 +15,7 @@ import {
 } from '../../src/index.ts';
 import { describeTools } from '../../src/mcp/gateway.ts';
 import type { Row, Value } from '../../src/protocol/value.ts';
-import { createRuntime, type Internals } from '../../src/runtime/runtime.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
 
 const SERVER = fileURLToPath(new URL('./notes-server.ts', import.meta.url));
 
@@ -116,8 +116,8 @@ export class NotesDesk implements Disposable {
     };
   }
 
-  async open(definitions: Definitions, internals: Internals = {}) {
-    const runtime = await createRuntime(this.config(definitions), internals);
+  async open(definitions: Definitions, more: Partial<RuntimeConfig> = {}) {
+    const runtime = await createRuntime({ ...this.config(definitions), ...more });
     const approve = async (text: string) => {
       const terms = { adapter: 'notes', task: text, planRevision: 1, effects: approved(text) };
       return approver(key).sign(await runtime.prepare(terms), { expiresIn: '10m' });

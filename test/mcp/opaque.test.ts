@@ -8,7 +8,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { opaqueMcp } from '../../src/adapters/mcp/index.ts';
+import { readAnswer } from '../../src/adapters/mcp/answer.ts';
+import { type McpOperation, opaqueMcp } from '../../src/adapters/mcp/index.ts';
 import type { Runtime, UpstreamConfig } from '../../src/index.ts';
 import { renderTerminal } from '../../src/protocol/render-terminal.ts';
 import { adding, addNote, definitionsOf, NotesDesk, notesOptions, serverOf } from './notes.ts';
@@ -82,6 +83,38 @@ test('a server that cannot be started, and input that is not let through, call n
   desk.misbehave('nothing');
   assert.equal(dead.kind === 'rejected' && dead.reason, 'not-sent', renderTerminal(dead));
   assert.equal(desk.calls, before);
+});
+
+test('a call that was made is not called rejected, whatever the configuration says of it', async () => {
+  const options = notesOptions(desk.folder, definitions);
+  const { add } = options.operations;
+  const found = () => ({ records: [], refused: 'it did nothing' });
+  const operation = { ...add, readBack: { ...add?.readBack, found } } as McpOperation;
+  const notes = opaqueMcp({ ...options, operations: { add: operation } });
+  await using open = await desk.open(definitions, { adapters: { notes } });
+  desk.misbehave('crash-before');
+  const terminal = await open.runtime.execute(await open.approve('never'), adding('never'));
+  desk.misbehave('nothing');
+  assert.equal(terminal.kind, 'diverged', renderTerminal(terminal));
+});
+
+test('an answer is used as its structured content, or its only text, with all digits', () => {
+  const text = (words: string) => ({ type: 'text' as const, text: words });
+  const said = (result: object) => readAnswer('find', result as never);
+  const read = (value: unknown) => ({ kind: 'read', value });
+  assert.deepEqual(said({ content: [text('[1, "a"]')] }), read([1, 'a']));
+  assert.deepEqual(said({ content: [text('none')] }), read('none'));
+  const digits = '9007199254740993';
+  assert.deepEqual(said({ content: [text(digits)] }), read({ $int: digits }));
+  const structured = { content: [text('not this')], structuredContent: { id: 7 } };
+  assert.deepEqual(said(structured), read({ id: 7 }));
+  const silent = [
+    { content: [text('[]')], isError: true },
+    { content: [text('[]'), text('[]')] },
+    { content: [] },
+    { content: [], structuredContent: { id: 2 ** 53 } },
+  ];
+  for (const result of silent) assert.equal(said(result).kind, 'silent', JSON.stringify(result));
 });
 
 test('options that would skip a check are refused', async () => {

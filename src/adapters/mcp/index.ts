@@ -5,13 +5,13 @@ export type { OpaqueAction } from '../../http/constrained.ts';
 export { opaqueMcp } from './adapter.ts';
 export type {
   ClassifiedTool,
+  FoundByTools,
   McpOperation,
   McpReadBack,
   McpTarget,
   OpaqueMcpOptions,
   Plan,
   PlannedEffect,
-  ReadBackResult,
   ReadingCall,
   UpstreamServer,
 } from './options.ts';

@@ -7,7 +7,7 @@ import type { Registration } from '../../protocol/registration.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import type { UpstreamServer } from '../../upstream/server.ts';
 
-export type { Plan, PlannedEffect, ReadBackResult, UpstreamServer };
+export type { Plan, PlannedEffect, UpstreamServer };
 
 /** A tool of the server. It is called only while it is defined as a person has judged it. */
 export interface ClassifiedTool {
@@ -33,19 +33,22 @@ export interface ReadingCall {
   readonly arguments: (plan: Plan, key: string) => Row;
 }
 
+/** What reading tools found about the call. */
+export type FoundByTools = Omit<ReadBackResult, 'refused'>;
+
 /** How the outcome is established, by tools that only read. */
 export interface McpReadBack {
   /** The tools to call, each under a name. All of them must answer. */
   readonly reads: Readonly<Record<string, ReadingCall>>;
   /**
    * What the call did, from the answers by the names of `reads`; undefined if they do not say so
-   * (yet), which proves nothing.
+   * (yet), which proves nothing. There is no way to say that it was refused: the call was made.
    */
   readonly found: (
     answers: Readonly<Record<string, Value>>,
     plan: Plan,
     key: string,
-  ) => ReadBackResult | undefined;
+  ) => FoundByTools | undefined;
   /** Registered targets in which everything that the call did is found. It has to be all of them. */
   readonly covers: readonly string[];
   /** How long to wait before asking again while nothing is found. One look unless said. */

@@ -36,7 +36,11 @@ async function look(
     if (reading.kind === 'silent') return reading.why;
     answers[name] = reading.value;
   }
-  return found(answers, plan, key) ?? NOT_FOUND;
+  const shown = found(answers, plan, key);
+  if (shown === undefined) return NOT_FOUND;
+  // Nothing else of it is used: no answer proves that a call which was made did nothing.
+  const { records, unattributed = 0 } = shown;
+  return { records, unattributed };
 }
 
 /** Calls a tool that reads. Whatever goes wrong says nothing about what is there. */
