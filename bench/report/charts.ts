@@ -15,18 +15,29 @@ export interface Bar {
   readonly paper: number | undefined;
 }
 
+/** The bars of one fault. Groups of one population have one scale: populations differ in size. */
+export interface BarGroup {
+  readonly name: string;
+  readonly population: string;
+  readonly bars: readonly Bar[];
+}
+
 /** Counts as bars, one group per fault and one bar per condition; the paper's count is a stroke. */
 export function plotBars(
   title: string,
   legend: readonly string[],
-  groups: readonly { readonly name: string; readonly bars: readonly Bar[] }[],
+  groups: readonly BarGroup[],
 ): Markup {
-  const bars = groups.flatMap((group) => group.bars);
-  if (bars.length === 0) return NOTHING;
-  const most = Math.max(1, ...bars.flatMap(({ value, paper }) => [value, paper ?? 0]));
-  const at = (value: number) => round((value / most) * (WIDTH - LABELS - 60));
+  const largest = new Map<string, number>();
+  for (const { population, bars } of groups) {
+    const counts = bars.flatMap(({ value, paper }) => [value, paper ?? 0]);
+    largest.set(population, Math.max(1, largest.get(population) ?? 0, ...counts));
+  }
+  if (largest.size === 0) return NOTHING;
   let y = 0;
   const drawn = groups.map((group) => {
+    const most = largest.get(group.population) ?? 1;
+    const at = (value: number) => round((value / most) * (WIDTH - LABELS - 60));
     const top = y;
     const rows = group.bars.map((bar) => {
       const row = oneBar(bar, y, at, legend[bar.series] ?? '');
@@ -99,7 +110,7 @@ function wrap(text: string, wide: number, x: number): Markup {
 }
 
 function lettersIn(wide: number): number {
-  return Math.floor(wide / 5.9);
+  return Math.floor((wide - 8) / 5.9);
 }
 
 export interface Spread {
@@ -221,7 +232,7 @@ export function plotPlane(
   const words = markup`<text class="small" text-anchor="middle" x="${across(0.5)}" y="${up(0) + 34}">${axes.x}</text><text class="small" text-anchor="end" x="${left - 50}" y="${up(0.5)}">${axes.y}</text>`;
   const drawn = points.map(({ name, x, y, isHollow }, series) => {
     const told = `${name}: ${Math.round(x * 100)} %, ${Math.round(y * 100)} %`;
-    return markup`<g class="l${series}"><circle class="${isHollow ? 'hollow' : 'full'}" cx="${across(x)}" cy="${up(y)}" r="6"><title>${told}</title></circle><text class="small" x="${across(x) + 12}" y="${up(y) + 4}">${name}</text></g>`;
+    return markup`<g class="l${series}"><circle class="${isHollow ? 'hollow' : 'dot'}" cx="${across(x)}" cy="${up(y)}" r="6"><title>${told}</title></circle><text class="small" x="${across(x) + 12}" y="${up(y) + 4}">${name}</text></g>`;
   });
   return frame(title, [reach, ...marks, words, ...drawn], top + side + 44);
 }

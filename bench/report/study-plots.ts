@@ -54,10 +54,11 @@ export function plotOutcomes(entry: Entry): Markup {
     groups.set(group, [...(groups.get(group) ?? []), { series, value, paper }]);
   }
   return plotBars(
-    'Wrong results that became durable, in runs. Bars are ours, strokes the paper’s',
+    'Wrong results that became durable, in runs; one scale per population. Bars are ours, strokes the paper’s',
     CONDITIONS,
     [...groups].map(([name, bars]) => ({
       name,
+      population: name.split(':')[0] ?? '',
       bars: bars.sort((a, b) => a.series - b.series),
     })),
   );

@@ -1,5 +1,5 @@
-// Writers that are all approved to change the same row, at the same moment: whoever comes first
-// changes it, and everybody else's approval is for a row that is no longer there.
+// Writers that are all approved to change the same row, at the same moment: the first one changes
+// it, and the approvals of the others are for a row that is no longer there.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';

@@ -20,7 +20,7 @@ export interface CertificationTimes {
   readonly final: readonly number[];
 }
 
-/** The same pairs while others write, and while nobody else does. */
+/** The same pairs while another client writes, and without one. */
 export interface CertificationRuns {
   readonly amongWriters: CertificationTimes;
   readonly alone: CertificationTimes;
@@ -105,7 +105,7 @@ class SurveyClock {
     await this.#writer?.query(WRITE);
   }
 
-  /** One operation on rows of its own. */
+  /** One operation, on rows that no other one changes. */
   async time(path: Path, numbers: { next: number }) {
     const id = numbers.next;
     numbers.next += 1;
@@ -142,9 +142,9 @@ export function certificationCells({ amongWriters, alone }: CertificationRuns): 
     cell('first survey, median', middle(first), paper.first),
     cell('final survey, median', middle(final), paper.final),
     { ...ratio, paper: paper.ratio },
-    figure('PostgreSQL: on over off, nobody else writes', { statistic: 'ratio', ...others }, 'x'),
+    figure('PostgreSQL: on over off, no other writer', { statistic: 'ratio', ...others }, 'x'),
     figure(
-      'PostgreSQL: paired increment, nobody else writes',
+      'PostgreSQL: paired increment, no other writer',
       { statistic: 'increment', ...others },
       'ms',
     ),

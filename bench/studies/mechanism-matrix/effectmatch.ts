@@ -172,7 +172,7 @@ export async function runLicensed(
   return await from(0);
 }
 
-/** A claim without a terminal may have happened: that is no complete evidence. */
+/** A claim without a terminal may have happened, so the evidence is incomplete. */
 async function readLedger(runtime: Runtime, license: SignedLicense): Promise<Saved> {
   const [{ occurrence }] = lineagesOf(license);
   if ((await runtime.ledgers.holder(occurrence)) === undefined) return 'none';

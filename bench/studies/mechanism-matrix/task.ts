@@ -38,8 +38,8 @@ export interface Workflow {
   /** Whether there is work that depends on the steps. */
   readonly hasDependent: boolean;
   /**
-   * Whether a process that takes over finds out what became of an interrupted step, which is what
-   * everybody's default is. Otherwise it leaves the step as it is, which is the paper's reading.
+   * Whether a process that takes over finds out what became of an interrupted step, as it does by
+   * default. Otherwise it leaves the step as it is, which is the paper's reading.
    */
   readonly settles: boolean;
   /** Whether another process will have to take over. */

@@ -121,7 +121,7 @@ async function recoverMeanwhile(removed: boolean): Promise<Played> {
   return await desk.read(license);
 }
 
-/** A live execution that somebody else gave up: nothing is wrong, and nothing is done either. */
+/** A live execution that another process gave up: nothing is wrong, but nothing is done either. */
 function judgeLive({ verdict, status }: Played): Ending {
   if (verdict === 'committed' && status === 'paid') return 'stopped';
   return verdict === 'rejected' && status === 'pending' ? 'admitted' : 'neither';

@@ -28,7 +28,7 @@ const REPETITIONS = 5;
 interface RecoveryBackend {
   readonly name: string;
   readonly effects: PrepareRequest['effects'];
-  /** Where a process ends before anything can be durable, and when it is and nobody knows yet. */
+  /** Where a process ends: before anything can be durable, and when it is but not yet recorded. */
   readonly before: Step;
   readonly after: Step;
   open(folder: string): Promise<

@@ -5,7 +5,7 @@ import { sqliteBackend } from './sqlite.ts';
 
 const intact = sqliteBackend('wal');
 
-/** SQLite whose recovery finds no markers: a broken copy, which whoever kills processes must notice. */
+/** SQLite whose recovery finds no markers: a broken copy, which a study of kills must notice. */
 export const unmarkedBackend: Backend = {
   ...intact,
   name: 'sqlite-unmarked',
