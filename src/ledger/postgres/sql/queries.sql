@@ -39,6 +39,13 @@ select h.seq, h.kind, h.occurrence, h.slot, h.text, h.seal_key, h.seal_mac, h.di
   left join :"schema".unsettled as u on u.claim = h.seq
   order by h.seq;
 
+-- name: standing
+-- The rows of an attempt that has not ended are never archived.
+select (select revision from :"schema".plan where task = $1),
+  exists (
+    select from :"schema".journal as j join :"schema".unsettled as u on u.claim = j.seq
+      where j.occurrence = $2 and j.slot = 'claim' and u.execution = $3);
+
 -- name: page
 select seq, kind, occurrence, slot, text, seal_key, seal_mac, digest
   from (select * from :"schema".journal union all select * from :"schema".archive) as h
