@@ -106,11 +106,11 @@ select (
 
 -- name: decide
 select :"schema".decide($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-  $18, $19, $20);
+  $18, $19, $20, $21);
 
 -- name: copy_rows
-select :"schema".decide(raised_plans => $1, new_issuances => $2, new_rows => $3,
-  new_checkpoints => $4, new_documents => $5, new_positions => $6);
+select :"schema".decide(raised => $1, issued => $2, appended => $3, checkpoints => $4,
+  documents => $5, new_positions => $6);
 
 -- name: archive_rows
 with bound as (
