@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { runAll } from './all.ts';
 import { findFolder } from './data/folder.ts';
 import { mergePublished, readPublished, writePublished } from './published.ts';
-import { fingerprintOf, RawRecords } from './raw.ts';
+import { fingerprintOf, RawRecords, writeSamples } from './raw.ts';
 import { rewritePages } from './report/quoted.ts';
 import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
@@ -33,6 +33,7 @@ import { integratedStudy } from './studies/integrated.ts';
 import { liveAgentsStudy } from './studies/live-agents.ts';
 import { mariadbCostStudy } from './studies/mariadb-cost.ts';
 import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
+import { moreAblationsStudy } from './studies/more-ablations.ts';
 import { peersStudy } from './studies/peers.ts';
 import { pgCostStudy } from './studies/pg-cost.ts';
 import { publicOutcomesStudy } from './studies/public-outcomes.ts';
@@ -62,6 +63,7 @@ const STUDIES: readonly Study[] = [
   integratedStudy,
   publicOutcomesStudy,
   ablationsStudy,
+  moreAblationsStudy,
   mechanismMatrixStudy,
   informationStudy,
   recoveryStudy,
@@ -156,7 +158,9 @@ async function runStudy(study: Study, { quick, data, json, strict, ...how }: How
   options.progress(`seed ${seed}: ${study.seeded ?? 'nothing in this study is drawn at random'}`);
   let cells: readonly Cell[];
   try {
-    cells = await study.run(options);
+    const found = await study.run(options);
+    writeSamples(`${study.name}${quick ? '-quick' : ''}`, found);
+    cells = found.map(({ samples: _, ...cell }) => cell);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (!(error instanceof NotRun)) {

@@ -9,6 +9,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { collectFacts } from './facts.ts';
 
 /** Where studies leave what they found: EFFECTMATCH_BENCH_RESULTS, `bench/results` unless told. */
 export function resultsFolder(): string {
@@ -56,7 +57,8 @@ export class RawRecords {
     this.#asked.add(name);
     const known = this.#records.get(name);
     if (known !== undefined) return known as T & RawRecord;
-    const record = { run: name, ...(await work()) };
+    const { result, facts } = await collectFacts(work);
+    const record = { run: name, ...result, ...(facts.length > 0 && { kept: facts }) };
     this.#records.set(name, record);
     appendFileSync(this.#file, `${JSON.stringify(record)}\n`);
     // A run may never wait for anything, and Ctrl-C is noticed only between two turns.
@@ -67,6 +69,32 @@ export class RawRecords {
   finish(): void {
     appendFileSync(this.#file, `${JSON.stringify({ run: 'finished' })}\n`);
   }
+}
+
+/**
+ * Keeps what measured figures were calculated from, one figure per line. Of a study without records
+ * of runs, a figure that was measured once is its own sample.
+ */
+export function writeSamples(
+  study: string,
+  cells: readonly { readonly name: string; readonly value: number; readonly samples?: object }[],
+): void {
+  const folder = join(resultsFolder(), 'raw');
+  const hasRuns = existsSync(join(folder, `${study}.jsonl`));
+  const lines = cells.flatMap(({ name, value, samples }) => {
+    const own = samples ?? (hasRuns ? undefined : { statistic: 'median', of: [value] });
+    return own === undefined ? [] : [JSON.stringify({ figure: name, ...own })];
+  });
+  if (lines.length === 0) return;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${study}-samples.jsonl`), `${lines.join('\n')}\n`);
+}
+
+/** How many figures of a study have kept samples; undefined if it keeps none. */
+export function countSamples(study: string, quick: boolean): number | undefined {
+  const file = join(resultsFolder(), 'raw', `${study}${quick ? '-quick' : ''}-samples.jsonl`);
+  if (!existsSync(file)) return undefined;
+  return readFileSync(file, 'utf8').split('\n').length - 1;
 }
 
 /** The runs of a study that finished; undefined where it keeps none or was interrupted since. */

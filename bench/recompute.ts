@@ -1,89 +1,112 @@
-// node bench/recompute.ts [--quick]: makes the STATE tables of `public-outcomes` again from its raw
-// records and compares them with the figures that the study wrote. It imports nothing of the
-// runtime or of the study. Exit code 1 if a figure differs.
-import { existsSync, readFileSync } from 'node:fs';
+// node bench/recompute.ts [<study> ...] [--quick]: makes the figures of every study that was run
+// again from its raw records and samples, and compares them with those that the study wrote. It
+// imports nothing of the runtime. Exit code 1 if a figure differs, or a study's records are absent.
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import * as mechanisms from './recompute/mechanisms.ts';
+import * as outcomes from './recompute/outcomes.ts';
+import type { Figures, ReadRecord } from './recompute/record.ts';
+import { type Samples, statisticOf } from './statistics.ts';
 
-/** One run as it is kept: what was decided, and digests of the states. */
-export interface KeptRun {
-  readonly run: string;
-  readonly task: string;
-  readonly variant: string;
-  readonly condition: string;
-  readonly committed: boolean;
-  readonly states: {
-    readonly initial: string;
-    readonly approved: string;
-    readonly durable: string;
-  };
-}
-
-const PARTS: { readonly [part: string]: string } = {
-  b: '(b)',
-  'b, own tools': '(b) own tools,',
-  c: '(c)',
-  'c, own tools': '(c) own tools,',
+const STUDIES: { readonly [study: string]: (records: readonly ReadRecord[]) => Figures } = {
+  'public-outcomes': outcomes.recomputeOutcomes,
+  information: outcomes.recomputeInformation,
+  'live-agents': outcomes.recomputeEpisodes,
+  backends: outcomes.recomputeBackends,
+  'backends-mariadb': outcomes.recomputeMariadb,
+  ablations: mechanisms.recomputePairs,
+  'more-ablations': mechanisms.recomputePairs,
+  'mechanism-matrix': mechanisms.recomputeMatrix,
+  recovery: mechanisms.recomputeRecovery,
+  boundary: mechanisms.recomputeTrials,
+  integrated: mechanisms.recomputeTrials,
+  trace: mechanisms.recomputeTrace,
+  concurrency: mechanisms.recomputeRaces,
+  crashes: mechanisms.recomputeCrashes,
+  escapes: mechanisms.recomputeEscapes,
+  peers: mechanisms.recomputePeers,
+  topologies: mechanisms.recomputeTopologies,
+  cost: mechanisms.recomputeRight,
 };
 
-/** Figures by name, from the records alone. */
-export function recompute(records: readonly KeptRun[]): ReadonlyMap<string, number> {
-  const figures = new Map<string, number>();
-  const groups = Map.groupBy(records, ({ run, condition, variant }) => {
-    const [part = ''] = run.split('|');
-    return [PARTS[part], condition, variant].join('|');
+/** Every figure that follows from the records and samples of a study. */
+export function recompute(
+  study: string,
+  records: readonly ReadRecord[],
+  samples: readonly (Samples & { readonly figure: string })[] = [],
+): Figures {
+  const counted = STUDIES[study]?.(records) ?? new Map<string, number>();
+  const measured = samples.map((one) => [one.figure, statisticOf(one)] as const);
+  return new Map([...counted, ...measured]);
+}
+
+interface WrittenFigure {
+  readonly name: string;
+  readonly value: number | null;
+}
+
+/** Quoted from the paper, and said to be so: no run stands behind it. */
+const PUBLISHED = 'published, not run here: ';
+
+/** Which figures of a study differ from what its records say, and which no record says. */
+export function compareFigures(cells: readonly WrittenFigure[], figures: Figures) {
+  const ours = cells.filter(({ name }) => !name.startsWith(PUBLISHED));
+  const differing = ours.filter(({ name, value }) => {
+    const again = figures.get(name);
+    return again !== undefined && again !== value && !(Number.isNaN(again) && value === null);
   });
-  for (const [key, runs] of groups) {
-    const [title = '', condition = '', variant = ''] = key.split('|');
-    if (title === '') continue;
-    const right = runs.filter(isRight);
-    const name = `${title} ${condition}: ${variant}`;
-    if (variant === 'clean') figures.set(`${name}, right state`, right.length);
-    else figures.set(`${name}, wrong commit`, runs.filter(isWrong).length);
-    if (variant === 'clean' && title.startsWith('(c)'))
-      figures.set(`${name}, saved`, right.filter(({ committed }) => committed).length);
-  }
-  return figures;
+  const unsupported = ours.filter(({ name }) => !figures.has(name));
+  return { differing, unsupported, count: ours.length };
 }
 
-function isRight({ states }: KeptRun): boolean {
-  return states.durable === states.approved;
-}
-
-/** Something that was not approved is durable, or is said to be committed. */
-function isWrong(run: KeptRun): boolean {
-  return !isRight(run) && (run.committed || run.states.durable !== run.states.initial);
-}
-
-function readRecords(file: string): readonly KeptRun[] {
+function readLines<T>(file: string): readonly T[] {
+  if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
-  const records = lines.map((line) => JSON.parse(line) as Partial<KeptRun> & { run: string });
-  return records.filter((record) => record.states !== undefined) as KeptRun[];
+  return lines.map((line) => JSON.parse(line) as T);
+}
+
+function checkStudy(folder: string, name: string, quick: boolean): boolean {
+  const file = `${name}${quick ? '-quick' : ''}`;
+  const written = JSON.parse(readFileSync(join(folder, `${file}.json`), 'utf8')) as {
+    readonly cells?: readonly WrittenFigure[];
+  };
+  if (written.cells === undefined) return true;
+  const records = readLines<ReadRecord>(join(folder, 'raw', `${file}.jsonl`));
+  const samples = readLines<Samples & { figure: string }>(
+    join(folder, 'raw', `${file}-samples.jsonl`),
+  );
+  const runs = records.filter(({ run }) => run !== 'head' && run !== 'finished');
+  const figures = recompute(name, runs, samples);
+  const { differing, unsupported, count } = compareFigures(written.cells, figures);
+  for (const { name: figure, value } of differing)
+    console.error(
+      `${name}: ${figure}: the records say ${figures.get(figure)}, the study wrote ${value}`,
+    );
+  for (const { name: figure } of unsupported)
+    console.error(`${name}: ${figure}: no record says anything about it`);
+  const agree = count - differing.length - unsupported.length;
+  console.log(`${name}: ${agree} of ${count} figures agree`);
+  return agree === count;
 }
 
 function main(): void {
-  const study = `public-outcomes${process.argv.includes('--quick') ? '-quick' : ''}`;
+  const quick = process.argv.includes('--quick');
+  const asked = process.argv.slice(2).filter((given) => !given.startsWith('--'));
   const folder = process.env.EFFECTMATCH_BENCH_RESULTS ?? 'bench/results';
-  const files = [join(folder, 'raw', `${study}.jsonl`), join(folder, `${study}.json`)] as const;
-  const absent = files.find((file) => !existsSync(file));
-  if (absent !== undefined) {
-    console.error(`There is no ${absent}. Run: npm run bench -- public-outcomes`);
-    process.exitCode = 1;
-    return;
-  }
-  const { cells = [] } = JSON.parse(readFileSync(files[1], 'utf8')) as {
-    cells?: readonly { readonly name: string; readonly value: number }[];
-  };
-  const figures = recompute(readRecords(files[0]));
-  let differing = 0;
-  for (const [name, value] of figures) {
-    const written = cells.find((cell) => cell.name === name)?.value;
-    if (written === value) continue;
-    differing += 1;
-    console.error(`${name}: the records say ${value}, the study wrote ${written}`);
-  }
-  console.log(`${figures.size - differing} of ${figures.size} figures agree`);
-  if (differing > 0 || figures.size === 0) process.exitCode = 1;
+  const found = globSync('*.json', { cwd: folder })
+    .map((name) => name.replace(/\.json$/, ''))
+    .filter((name) => name.endsWith('-quick') === quick)
+    .map((name) => name.replace(/-quick$/, ''));
+  const chosen = asked.length === 0 ? found.sort() : asked;
+  const absent = chosen.filter((name) => !found.includes(name));
+  for (const name of absent)
+    console.error(`There is no result of ${name}. Run: npm run bench -- ${name}`);
+  const agreeing = chosen
+    .filter((name) => found.includes(name))
+    .filter((name) => checkStudy(folder, name, quick));
+  if (chosen.length === 0) console.error('There are no results. Run: npm run bench -- all');
+  if (agreeing.length < chosen.length || chosen.length === 0) process.exitCode = 1;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) main();

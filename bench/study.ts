@@ -1,3 +1,7 @@
+import { type Samples, statisticOf } from './statistics.ts';
+
+export { median, quantile } from './statistics.ts';
+
 /**
  * One figure of a study. `ok` says whether it meets its target; a figure without a target is `ok`.
  */
@@ -9,6 +13,8 @@ export interface Cell {
   /** The figure the paper reports for the same measurement. */
   readonly paper?: number;
   readonly ok: boolean;
+  /** What a measured figure was calculated from; kept with the raw records. */
+  readonly samples?: Samples;
 }
 
 /**
@@ -59,28 +65,39 @@ export interface Study {
   run(options: StudyOptions): Promise<readonly Cell[]>;
 }
 
-export function median(samples: readonly number[]): number {
-  return quantile(samples, 0.5);
-}
+/** A value, or the samples that it is calculated from, which are kept with the figure then. */
+export type Measured = number | Samples;
 
-export function quantile(samples: readonly number[], q: number): number {
-  const sorted = [...samples].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
+function valueFrom(measured: Measured): { readonly value: number; readonly samples?: Samples } {
+  if (typeof measured === 'number') return { value: measured };
+  return { value: statisticOf(measured), samples: measured };
 }
 
 /** A figure with an upper bound. */
-export function atMost(name: string, value: number, unit: string, bound: number): Cell {
-  return { name, value, unit, target: `<= ${bound}`, ok: value <= bound };
+export function atMost(name: string, measured: Measured, unit: string, bound: number): Cell {
+  const found = valueFrom(measured);
+  return { name, unit, ...found, target: `<= ${bound}`, ok: found.value <= bound };
 }
 
 /** A figure with a lower bound. */
-export function atLeast(name: string, value: number, unit: string, bound: number): Cell {
-  return { name, value, unit, target: `>= ${bound}`, ok: value >= bound };
+export function atLeast(name: string, measured: Measured, unit: string, bound: number): Cell {
+  const found = valueFrom(measured);
+  return { name, unit, ...found, target: `>= ${bound}`, ok: found.value >= bound };
 }
 
 /** A figure that is only reported. */
-export function figure(name: string, value: number, unit: string): Cell {
-  return { name, value, unit, ok: true };
+export function figure(name: string, measured: Measured, unit: string): Cell {
+  return { name, unit, ...valueFrom(measured), ok: true };
+}
+
+/** The median of samples, only reported. `times` converts the unit. */
+export function medianCell(name: string, of: readonly number[], unit: string, times = 1): Cell {
+  return figure(name, { statistic: 'median', of, times }, unit);
+}
+
+/** The 95th percentile of samples, only reported. */
+export function p95Cell(name: string, of: readonly number[], unit: string, times = 1): Cell {
+  return figure(name, { statistic: 'p95', of, times }, unit);
 }
 
 /** A count that has one right value. */

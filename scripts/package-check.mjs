@@ -123,7 +123,7 @@ const peers = Object.keys(manifest.peerDependencies ?? {})
 /** These need an optional peer, and must say so until it is installed. */
 const NEEDS_PEERS = [
   ...['adapters/mysql', 'adapters/postgres', 'ledger/postgres', 'requests/postgres', 'telemetry'],
-  'workflow/dbos',
+  ...['workflow/dbos', 'adapters/mcp'],
 ].map((path) => `${manifest.name}/${path}`);
 const subpaths = Object.keys(manifest.exports)
   .filter((path) => path !== './package.json')
@@ -131,7 +131,7 @@ const subpaths = Object.keys(manifest.exports)
 
 function importAll(consumer) {
   for (const name of NEEDS_PEERS) {
-    const code = `await import('${name}').then(() => process.exit(1), ({ message }) => { if (!/'pg'|'mysql2'|'@opentelemetry.api'/.test(message)) throw new Error(message) })`;
+    const code = `await import('${name}').then(() => process.exit(1), ({ message }) => { if (!/'pg'|'mysql2'|'@(opentelemetry.api|modelcontextprotocol.client)'/.test(message)) throw new Error(message) })`;
     run(process.execPath, ['--input-type=module', '--eval', code], consumer);
   }
   const without = importThese(

@@ -24,7 +24,7 @@ async function shoot(name: string): Promise<void> {
 }
 
 await shoot('inbox');
-await page.getByText('"350.00"').click();
+await page.getByText('Invoice 4711 is due today').click();
 await page.getByRole('button', { name: 'Register a passkey' }).waitFor();
 await shoot('request');
 await page.goto(`${origin}/history`);

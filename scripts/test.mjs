@@ -4,9 +4,9 @@
 // end; so do those that need MariaDB, which is installed first where that is possible.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { existsSync, globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { availableParallelism, freemem, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
@@ -49,6 +49,15 @@ const SLOW = [
   'test/postgres/server-crash.test.ts',
   'test/postgres/volatile-commit.test.ts',
 ];
+/** Tests create and drop hundreds of databases on one server, and none of them kills it. */
+const MANY_DATABASES = {
+  shared_buffers: '256MB',
+  max_wal_size: '2GB',
+  checkpoint_timeout: '1h',
+};
+/** What the shared servers may fill in memory, where the system has a file system for that. */
+const MEMORY_FOLDER = '/dev/shm';
+const MEMORY_BYTES = 8 * 2 ** 30;
 const { values, positionals } = readArguments();
 const { fast, only } = values;
 const parts = only === undefined ? positionals : [...positionals, only];
@@ -66,10 +75,16 @@ if (files.length === 0) {
   process.exit(1);
 }
 const servers = [];
+const { EFFECTMATCH_SERVER_TMPDIR } = process.env;
+if (hasMemoryFolder()) process.env.EFFECTMATCH_SERVER_TMPDIR ??= MEMORY_FOLDER;
+// Tests that need a server for themselves start it on a copy of a data folder.
+const templates = mkdtempSync(join(tmpdir(), 'effectmatch-templates-'));
+process.env.EFFECTMATCH_TEST_TEMPLATES = templates;
+process.on('exit', () => rmSync(templates, { recursive: true, force: true }));
 if (files.some(needsPostgres)) {
   const postgres = await import('../test/postgres/server.ts');
   postgres.installVersion15();
-  await startShared('PostgreSQL', postgres);
+  await startShared('PostgreSQL', postgres, { settings: MANY_DATABASES });
 }
 if (files.some(needsMariadb)) {
   const { findMariadb, installMariadb } = await import('../test/mysql/binaries.ts');
@@ -78,6 +93,8 @@ if (files.some(needsMariadb)) {
   if (findMariadb() !== undefined)
     await startShared('MariaDB', await import('../test/mysql/server.ts'));
 }
+// Servers that a test starts for itself may be killed in it: their data belongs on a disk.
+if (EFFECTMATCH_SERVER_TMPDIR === undefined) delete process.env.EFFECTMATCH_SERVER_TMPDIR;
 if (files.some((file) => file.startsWith('test/console/'))) {
   const { installChromium } = await import('../test/chromium.ts');
   installChromium();
@@ -112,15 +129,21 @@ for (const { stop } of servers) await stop();
 if (interrupted) console.log('\nINTERRUPTED: not every test has run');
 process.exit(interrupted ? 130 : (status ?? 1));
 
-async function startShared(name, { startServer, environmentOf }) {
+async function startShared(name, { startServer, environmentOf }, options) {
   try {
-    const server = await startServer();
+    const server = await startServer(options);
     servers.push({ environment: environmentOf(server), stop: server.stop });
   } catch (error) {
     console.error(`These tests need ${name}, which did not start. ${error.message}`);
     for (const { stop } of servers) await stop();
     process.exit(1);
   }
+}
+
+function hasMemoryFolder() {
+  if (process.env.TMPDIR !== undefined || !existsSync(MEMORY_FOLDER)) return false;
+  const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
+  return bavail * bsize >= MEMORY_BYTES && freemem() >= MEMORY_BYTES;
 }
 
 function readArguments() {

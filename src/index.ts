@@ -31,12 +31,13 @@ export {
   type SignOptions,
   saveApproverKey,
 } from './crypto/approver.ts';
-export { type Declined, type DeclinerOptions, signDecline } from './crypto/decline.ts';
+export type { Decision, Declined } from './crypto/decision.ts';
+export { type DeclinerOptions, signDecline } from './crypto/decline.ts';
 export type { Envelope } from './crypto/dsse.ts';
 export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
 export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
-export { type Decision, type OperatorOptions, signResolution } from './crypto/resolution.ts';
+export { type OperatorOptions, signResolution } from './crypto/resolution.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
 export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';

@@ -37,6 +37,11 @@ export function randomOf(label: string): Random {
   };
 }
 
+/** How many random cases a test plays: the usual number, times EFFECTMATCH_RUNS. */
+export function runsOf(usual: number): number {
+  return Math.ceil(usual * Number(process.env.EFFECTMATCH_RUNS ?? 1));
+}
+
 /** The seed to use: the one asked for in the environment or on the command line, else a new one. */
 export function chooseSeed(asked: string | undefined = process.env.EFFECTMATCH_SEED): string {
   return asked === undefined || asked === ''

@@ -18,6 +18,8 @@ interface Population extends Omit<PopulationBlock, 'ours'> {
 
 const isPart = (record: RawRecord, part: string) => record.run.startsWith(`${part}|`);
 const isRules = ({ condition }: RawRecord) => condition === 'call-level rules';
+/** Clean, and with one unapproved write that the statements show or hide: under three conditions. */
+const COMPARED: readonly unknown[] = ['clean', 'explicit extra write', 'hidden extra write'];
 
 /** Samples of both sides that a timing record keeps. */
 function pairsOf({ direct, held }: RawRecord): number {
@@ -43,7 +45,9 @@ const POPULATIONS: readonly Population[] = [
     repetitions: '3',
     paper: 81,
     count: (study, record) =>
-      Number(study === 'public-outcomes' && isPart(record, 'a') && isRules(record)),
+      Number(
+        study === 'public-outcomes' && isPart(record, 'a') && COMPARED.includes(record.variant),
+      ),
   },
   {
     block: 'STATE: independent approval',

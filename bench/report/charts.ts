@@ -192,6 +192,40 @@ export function plotLines(
   return frame(`${title} (${axes.y})`, [...grid, ...drawn], height + 6, legend);
 }
 
+/** A place in the unit square; a hollow one was not measured here. */
+export interface PlanePoint {
+  readonly name: string;
+  readonly x: number;
+  readonly y: number;
+  readonly isHollow: boolean;
+}
+
+/**
+ * Shares against shares, with the diagonal that no choice between the two can cross. Both axes run
+ * from 0 to 1 and are told in percent.
+ */
+export function plotPlane(
+  title: string,
+  axes: { readonly x: string; readonly y: string; readonly diagonal: string },
+  points: readonly PlanePoint[],
+): Markup {
+  if (points.length === 0) return NOTHING;
+  const [side, left, top] = [300, 230, 12];
+  const across = (share: number) => round(left + share * side);
+  const up = (share: number) => round(top + (1 - share) * side);
+  const marks = [0, 0.25, 0.5, 0.75, 1].map(
+    (share) =>
+      markup`<line class="rule" x1="${across(share)}" x2="${across(share)}" y1="${up(0)}" y2="${up(1)}"/><line class="rule" x1="${across(0)}" x2="${across(1)}" y1="${up(share)}" y2="${up(share)}"/><text class="small" text-anchor="middle" x="${across(share)}" y="${up(0) + 16}">${share * 100} %</text><text class="small" text-anchor="end" x="${left - 8}" y="${up(share) + 4}">${share * 100} %</text>`,
+  );
+  const reach = markup`<polygon class="reach" points="${across(0)},${up(0)} ${across(0)},${up(1)} ${across(1)},${up(0)}"/><line class="edge" x1="${across(0)}" y1="${up(1)}" x2="${across(1)}" y2="${up(0)}"/><text class="small" text-anchor="middle" x="${across(0.31)}" y="${up(0.26)}">${axes.diagonal}</text>`;
+  const words = markup`<text class="small" text-anchor="middle" x="${across(0.5)}" y="${up(0) + 34}">${axes.x}</text><text class="small" text-anchor="end" x="${left - 50}" y="${up(0.5)}">${axes.y}</text>`;
+  const drawn = points.map(({ name, x, y, isHollow }, series) => {
+    const told = `${name}: ${Math.round(x * 100)} %, ${Math.round(y * 100)} %`;
+    return markup`<g class="l${series}"><circle class="${isHollow ? 'hollow' : 'full'}" cx="${across(x)}" cy="${up(y)}" r="6"><title>${told}</title></circle><text class="small" x="${across(x) + 12}" y="${up(y) + 4}">${name}</text></g>`;
+  });
+  return frame(title, [reach, ...marks, words, ...drawn], top + side + 44);
+}
+
 /** An axis from one round value to another: 1, 2 or 5 times a power of ten. */
 function logarithmic(values: readonly number[], from: number, to: number) {
   const [least, most] = [Math.min(...values), Math.max(...values)];

@@ -111,10 +111,14 @@ function renderSources({ name, result, raw }: Entry): Markup {
   const quick = result.context.quick ? ' --quick' : '';
   const file = `${name}${result.context.quick ? '-quick' : ''}`;
   const records =
-    raw === undefined
+    raw === undefined || raw.records.length === 0
       ? NOTHING
       : markup` · <a href="../results/raw/${file}.jsonl">${raw.records.length} raw records</a>`;
-  return markup`<p class="context"><code>npm run bench -- ${name}${quick} --seed ${result.context.seed}</code> · <a href="../results/${file}.json">figures</a>${records}</p>`;
+  const samples =
+    raw?.samples === undefined
+      ? NOTHING
+      : markup` · <a href="../results/raw/${file}-samples.jsonl">samples of ${raw.samples} figures</a>`;
+  return markup`<p class="context"><code>npm run bench -- ${name}${quick} --seed ${result.context.seed}</code> · <a href="../results/${file}.json">figures</a>${records}${samples}</p>`;
 }
 
 function tableOf(cells: readonly WrittenCell[]): Markup {

@@ -5,6 +5,7 @@ import {
   plotBars,
   plotLines,
   plotMatrix,
+  plotPlane,
   plotSpreads,
   type Square,
 } from './charts.ts';
@@ -30,6 +31,7 @@ const PLOTS: { readonly [study: string]: (entry: Entry) => Markup } = {
   'mariadb-cost': plotThroughput,
   compare: plotCompare,
   escapes: plotEscapes,
+  information: plotInformation,
   peers: plotPeers,
 };
 
@@ -221,6 +223,37 @@ function plotPeers(entry: Entry): Markup {
   );
   return plotMatrix('Runs of a case that left a wrong result (amber)', columns, rows);
 }
+
+const ADMITTED = /^(.+): clean (?:admitted|committed, right state)$/;
+
+/** What a decider admits of the clean runs against what it prevents of the others. */
+function plotInformation(entry: Entry): Markup {
+  const cells = cellsOf(entry);
+  const valueNamed = (name: string) => cells.find((cell) => cell.name === name)?.value ?? 0;
+  const points = cells.flatMap(({ name, value, target }) => {
+    const decider = ADMITTED.exec(name)?.[1];
+    if (decider === undefined || value === null) return [];
+    const said = DECISIONS.reduce((sum, word) => sum + valueNamed(`${decider}: ${word}`), 0);
+    const pairs = said > 0 ? said : Number(target?.replace('= ', ''));
+    const prevented = cells.find((one) => one.name.startsWith(`${decider}: hidden prevented`));
+    const isHollow = decider.startsWith(NOT_RUN);
+    const shown = isHollow ? `${decider.slice(NOT_RUN.length)} (paper)` : decider;
+    return [{ name: shown, x: value / pairs, y: (prevented?.value ?? 0) / pairs, isHollow }];
+  });
+  const axes = {
+    x: 'clean executions admitted',
+    y: 'hidden effects prevented',
+    diagonal: 'decided before execution',
+  };
+  return plotPlane(
+    'Pairs that look the same before execution: deciding beforehand stays below the diagonal, comparison does not',
+    axes,
+    points,
+  );
+}
+
+const DECISIONS = ['admit', 'deny', 'escalate'];
+const NOT_RUN = 'published, not run here: ';
 
 const SIDES = ['direct', 'held', 'barest path'];
 

@@ -29,7 +29,7 @@ figure { margin: 1rem 0; } figcaption { font-weight: 600; color: var(--ink); } .
 svg text { fill: var(--ink); } svg .small { font-size: 10.5px; }
 rect.cell.good { fill: var(--good); } rect.cell.fair { fill: var(--fair); } rect.cell.bad { fill: var(--bad); } rect.cell.warn { fill: var(--warn); } rect.cell.plain { fill: var(--plain); } rect.cell { fill-opacity: .24; stroke-opacity: .7; stroke-width: 1; }
 rect.cell.good { stroke: var(--good); } rect.cell.fair { stroke: var(--fair); } rect.cell.bad { stroke: var(--bad); fill-opacity: .6; } rect.cell.warn { stroke: var(--warn); } rect.cell.plain { stroke: var(--plain); }
-line.rule { stroke: var(--faint); } line.paper { stroke: var(--ink); stroke-width: 2.5; }
+line.rule { stroke: var(--faint); } polygon.reach { fill: var(--panel); stroke: none; } line.edge { stroke: var(--soft); stroke-dasharray: 5 4; } line.paper { stroke: var(--ink); stroke-width: 2.5; }
 .l0 { stroke: var(--s0); } .l1 { stroke: var(--s1); } .l2 { stroke: var(--s2); } .l3 { stroke: var(--s3); } .l4 { stroke: var(--s4); } .l5 { stroke: var(--s5); } .l6 { stroke: var(--s6); } .l7 { stroke: var(--s7); }
 g[class^=l] rect { stroke: none; } g[class^=l] text { stroke: none; } line.middle { stroke: var(--ink); stroke-width: 2; } polyline { fill: none; stroke-width: 2; } circle.full { fill: var(--ground); stroke-width: 2; } circle.hollow { fill: none; stroke-width: 2.5; }
 @media (max-width: 40rem) { .studies li { grid-template-columns: 8rem 1fr; } .studies .bar { grid-column: 1 / -1; } .studies .state { text-align: right; } }

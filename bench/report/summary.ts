@@ -28,12 +28,54 @@ export function headlines(entries: readonly Entry[]): readonly Headline[] {
       tone: toneOfCount(met, missed),
     },
     ...compareWrong(entries),
+    ...BEYOND.flatMap((one) => countBeyond(entries, one)),
     {
       figure: `${ran} of ${entries.length}`,
       words: quick === 0 ? 'studies run' : `studies run, ${quick} of them only quickly`,
       tone: ran === entries.length && quick === 0 ? 'good' : 'plain',
     },
   ];
+}
+
+/** A study beyond the paper in one figure: how much was tried, and how much of it went wrong. */
+interface Beyond {
+  readonly study: string;
+  readonly tried: RegExp;
+  readonly wrong: RegExp;
+  readonly words: (wrong: number) => string;
+}
+
+const BEYOND: readonly Beyond[] = [
+  {
+    study: 'crashes',
+    tried: /^processes killed$/,
+    wrong: /^executions with a wrong or lost verdict/,
+    words: (wrong) => `processes killed; ${wrong} wrong verdicts or cases for a person`,
+  },
+  {
+    study: 'escapes',
+    tried: /, cases$/,
+    wrong: /, unapproved changes/,
+    words: (wrong) => `attempts past the boundary; ${wrong} left something`,
+  },
+  {
+    study: 'concurrency',
+    tried: /: races with one commit/,
+    wrong: /^durable state or journal not/,
+    words: (wrong) => `races for one license with one effect; ${wrong} findings`,
+  },
+];
+
+function countBeyond(entries: readonly Entry[], beyond: Beyond): readonly Headline[] {
+  const cells = entries.filter(({ name }) => name === beyond.study).flatMap(cellsOf);
+  if (cells.length === 0) return [];
+  const sum = (names: RegExp) =>
+    cells
+      .filter(({ name }) => names.test(name))
+      .reduce((total, { value }) => total + (value ?? Number.NaN), 0);
+  const wrong = sum(beyond.wrong);
+  const figure = sum(beyond.tried).toLocaleString('en');
+  return [{ figure, words: beyond.words(wrong), tone: wrong === 0 ? 'good' : 'bad' }];
 }
 
 function toneOfCount(right: number, wrong: number): PlotTone {

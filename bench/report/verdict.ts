@@ -66,7 +66,13 @@ export interface Entry {
   /** Whether the code has changed since. */
   readonly isStale: boolean;
   /** The runs behind its figures; absent where it keeps none or did not finish. */
-  readonly raw?: { readonly records: readonly RawRecord[] } | undefined;
+  readonly raw?:
+    | {
+        readonly records: readonly RawRecord[];
+        /** How many figures have kept samples. */
+        readonly samples?: number;
+      }
+    | undefined;
 }
 
 /** The figures of a study; none where it was not run or failed. */

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fingerprintOf, readRaw, resultsFolder } from '../raw.ts';
+import { countSamples, fingerprintOf, readRaw, resultsFolder } from '../raw.ts';
 import { readResult } from '../results.ts';
 import type { Study } from '../study.ts';
 import { renderMarkdown } from './markdown.ts';
@@ -25,7 +25,11 @@ export function gatherEntries(
     const result = readResult(name, quick) ?? readResult(name, !quick);
     const isStale = result !== undefined && result.context.code !== code;
     const records = result === undefined ? undefined : readRaw(name, result.context.quick);
-    const raw = records === undefined ? undefined : { records };
+    const samples = result && countSamples(name, result.context.quick);
+    const hasNone = records === undefined && samples === undefined;
+    const raw = hasNone
+      ? undefined
+      : { records: records ?? [], ...(samples !== undefined && { samples }) };
     return { name, about, result, isStale, raw };
   });
 }

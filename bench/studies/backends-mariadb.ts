@@ -1,5 +1,6 @@
 // Eight operations on MariaDB, clean, with an extra write, and with a statement left out: direct and
 // under a license. What was committed is judged by the rows that root reads afterwards.
+
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
@@ -7,6 +8,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { findMariadb, MISSING } from '../../test/mysql/binaries.ts';
 import { type ProtectedMariadb, protectedMariadb } from '../../test/mysql/protected.ts';
 import { startServer } from '../../test/mysql/server.ts';
+import { keepState, keepVerdict } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, NotRun, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
@@ -155,8 +157,7 @@ async function runHeld(
   const proposal = await runtime.prepare({ adapter: 'books', task, planRevision: 1, effects });
   const license = approver(KEYS).sign(proposal, { expiresIn: '10m' });
   const action = { statements: statements.map((sql) => ({ sql })) };
-  const terminal = await runtime.execute(license, action);
-  return terminal.kind === 'committed';
+  return keepVerdict(await runtime.execute(license, action)).kind === 'committed';
 }
 
 /** The durable rows against those that were approved, and against those at the beginning. */
@@ -167,7 +168,7 @@ async function judge(
   const durable: Record<string, Books[string]> = {};
   for (const table of RELATIONS)
     durable[table] = (await db.run(`select * from ${table}`)) as Books[string];
-  const found = textOf(durable);
+  const found = textOf(keepState('durable', durable));
   return {
     isApproved: found === textOf(operation.expected(INITIAL)),
     isInitial: found === textOf(INITIAL),

@@ -1,9 +1,11 @@
 // Other backends. ToolSandbox: four scenarios, clean, with an extra reminder, and with the action
 // left out; GitHub.
+
 import { join } from 'node:path';
 import { approveSandbox } from '../approvals/sandbox.ts';
 import { findData } from '../data/folder.ts';
 import { loadSandbox, type SandboxState, TOOLSANDBOX_FILES } from '../data/toolsandbox.ts';
+import { digestOf } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { runGithub } from './backends/github.ts';
@@ -62,7 +64,9 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
               return {
                 ...facts,
                 repetition,
+                calls,
                 committed: end.committed,
+                durable: digestOf(rowsInOrder(end.durable)),
                 isApproved: sameState(end.durable, approved),
                 isInitial: sameState(end.durable, initial),
                 passesGoal: passesGoal(name, initial, end.durable),
@@ -112,17 +116,13 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
 
 /** Rows in whatever order: the original appends what it changes. */
 function sameState(one: SandboxState, other: SandboxState): boolean {
-  const text = (state: SandboxState) =>
-    Object.entries(state)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([table, rows]) => {
-        const texts = rows.map((row) =>
-          JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))),
-        );
-        return `${table}\n${texts.sort().join('\n')}`;
-      })
-      .join('\n');
-  return text(one) === text(other);
+  return digestOf(rowsInOrder(one)) === digestOf(rowsInOrder(other));
+}
+
+function rowsInOrder(state: SandboxState) {
+  return Object.fromEntries(
+    Object.entries(state).map(([table, rows]) => [table, rows.map(digestOf).sort()]),
+  );
 }
 
 export const backendsStudy: Study = {

@@ -37,6 +37,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       const { wrong } = await raw.run(`${group}|${name}|${trial + 1}`, async () => ({
         group,
         construction: name,
+        passes,
         wrong: (await entry.try()) ?? null,
       }));
       if (wrong === null) count += 1;
@@ -68,7 +69,9 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   for (const group of GROUPS) cells.push(total(group, group, true), total(group, group, false));
   cells.push(total('all', undefined, true), total('all', undefined, false));
   progress('the same configuration on two servers');
-  cells.push(...(await compareServers(site)));
+  const servers = await raw.run('two servers', () => compareServers(site));
+  for (const [name, holds] of Object.entries(servers.found))
+    cells.push(exactly(name, Number(holds), 'of 1', 1));
   raw.finish();
   return cells;
 }

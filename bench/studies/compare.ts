@@ -15,7 +15,7 @@ import {
   atMost,
   type Cell,
   figure,
-  median,
+  medianCell,
   type Study,
   type StudyOptions,
 } from '../study.ts';
@@ -80,10 +80,10 @@ function timeOnce(
 }
 
 /**
- * The median of many comparisons of so many effects, in microseconds. Preparing A, once per
+ * The times of many comparisons of so many effects, in microseconds. Preparing A, once per
  * execution, is not timed.
  */
-export function timeComparison(size: number, quick: boolean): number {
+export function timeComparisons(size: number, quick: boolean): readonly number[] {
   const prepared = prepareApproved(approvedFor(size));
   const records = Array.from({ length: size }, (_, id) => image(id));
   const rounds = Math.max(
@@ -91,7 +91,7 @@ export function timeComparison(size: number, quick: boolean): number {
     Math.min(2000, Math.floor((quick ? 20_000 : 200_000) / size)),
   );
   for (let i = 0; i < Math.min(rounds, 500); i += 1) timeOnce(prepared, records);
-  return median(Array.from({ length: rounds }, () => timeOnce(prepared, records)));
+  return Array.from({ length: rounds }, () => timeOnce(prepared, records));
 }
 
 function collectGarbage(): void {
@@ -141,7 +141,7 @@ async function beside(
   python: Python,
   effects: number,
   rounds: number,
-): Promise<{ ours: number; python: number }> {
+): Promise<{ ours: readonly number[]; python: readonly number[] }> {
   const prepared = prepareApproved(approvedFor(effects));
   const records = Array.from({ length: effects }, (_, id) => image(id));
   for (let i = 0; i < 200; i += 1) timeOnce(prepared, records);
@@ -151,23 +151,27 @@ async function beside(
     for (let i = 0; i < rounds; i += 1) ours.push(timeOnce(prepared, records));
     theirs.push(await python.time(effects, rounds));
   }
-  return { ours: median(ours), python: median(theirs) };
+  return { ours, python: theirs };
 }
 
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
   const cells: Cell[] = [];
-  const perEffect = new Map<number, number>();
+  const perEffect = new Map<number, readonly number[]>();
   for (const size of SIZES.filter((candidate) => !quick || candidate <= 10_000)) {
     progress(`comparing ${size} effects`);
-    const us = timeComparison(size, quick);
-    perEffect.set(size, us / size);
+    const us = timeComparisons(size, quick);
+    perEffect.set(
+      size,
+      us.map((time) => time / size),
+    );
     cells.push(
-      figure(`${size} effects`, us, 'us'),
-      figure(`${size} effects, each`, us / size, 'us'),
+      medianCell(`${size} effects`, us, 'us'),
+      medianCell(`${size} effects, each`, us, 'us', 1 / size),
     );
   }
   const large = Math.max(...perEffect.keys());
-  const growth = (perEffect.get(large) ?? Number.NaN) / (perEffect.get(500) ?? Number.NaN);
+  const [of = [], to = []] = [perEffect.get(large), perEffect.get(500)];
+  const growth = { statistic: 'ratio', of, to } as const;
   cells.push(atMost(`cost per effect at ${large} over 500`, growth, 'x', 3));
   cells.push(
     figure(
@@ -185,10 +189,17 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   const python = new Python();
   try {
     const result = await beside(python, 500, quick ? 20 : 200);
-    cells.push(figure('500 effects, Python', result.python, 'us'));
-    cells.push(atMost('500 effects, beside Python', result.ours, 'us', 500));
+    cells.push(medianCell('500 effects, Python', result.python, 'us'));
     cells.push(
-      atLeast('500 effects, times faster than Python', result.python / result.ours, 'x', 5),
+      atMost('500 effects, beside Python', { statistic: 'median', of: result.ours }, 'us', 500),
+    );
+    cells.push(
+      atLeast(
+        '500 effects, times faster than Python',
+        { statistic: 'ratio', of: result.python, to: result.ours },
+        'x',
+        5,
+      ),
     );
   } finally {
     await python.stop();

@@ -1,4 +1,5 @@
 // Processes that present one license at the same moment: one effect, and one verdict that says so.
+// Then many licenses for the same row: one of them is used.
 // Files and rows are compared by code that shares nothing with the runtime.
 import type { Backend, OperationKind } from '../../test/crash/backends/backend.ts';
 import { SOAKED } from '../../test/crash/backends/index.ts';
@@ -8,13 +9,23 @@ import { type Child, Pool } from '../../test/crash/pool.ts';
 import { Scene } from '../../test/crash/scene.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, isLong, type Study, type StudyOptions } from '../study.ts';
+import { runWriters } from './concurrency/writers.ts';
 
 /** Licenses of one installation; a study that was interrupted goes on with the next one. */
 const BATCH = 50;
 const BACKENDS = ['sqlite-wal', 'postgres'];
-const LONG = { contenders: 64, rounds: 1000, backends: BACKENDS };
-const FULL = { contenders: 16, rounds: 100, backends: BACKENDS };
-const QUICK = { contenders: 4, rounds: 3, backends: ['sqlite-wal'] };
+const LONG = {
+  ...{ contenders: 64, rounds: 1000, backends: BACKENDS },
+  writing: { writers: 32, rounds: 200 },
+};
+const FULL = {
+  ...{ contenders: 16, rounds: 100, backends: BACKENDS },
+  writing: { writers: 32, rounds: 20 },
+};
+const QUICK = {
+  ...{ contenders: 4, rounds: 3, backends: ['sqlite-wal'] },
+  writing: { writers: 6, rounds: 1 },
+};
 
 /** What became of one license that all processes presented. */
 export interface Race {
@@ -33,7 +44,7 @@ interface Batch {
 }
 
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
-  const { contenders, rounds, backends } = quick ? QUICK : isLong() ? LONG : FULL;
+  const { contenders, rounds, backends, writing } = quick ? QUICK : isLong() ? LONG : FULL;
   const raw = new RawRecords(`concurrency${quick ? '-quick' : ''}`, []);
   const pool = new Pool(contenders + 2);
   const batches: Batch[] = [];
@@ -51,8 +62,9 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   } finally {
     await pool.close();
   }
+  const written = await runWriters(raw, writing, progress);
   raw.finish();
-  return raceCells(batches, contenders);
+  return [...raceCells(batches, contenders), ...written];
 }
 
 async function runBatch(

@@ -23,8 +23,8 @@ import {
   atMost,
   type Cell,
   figure,
-  median,
-  quantile,
+  medianCell,
+  p95Cell,
   type Study,
   type StudyOptions,
 } from '../study.ts';
@@ -203,17 +203,22 @@ async function measure(
   }
   await runtime.close();
 
-  const [core, flush] = [median(samples.core), median(samples.flush)];
+  const sides = { of: samples.core, to: samples.flush };
   return [
-    figure('core, median', core * 1000, 'us'),
-    figure('core, license checked when it arrived, median', median(samples.checked) * 1000, 'us'),
-    figure('core, p95', quantile(samples.core, 0.95) * 1000, 'us'),
-    figure('one durable write, median', flush * 1000, 'us'),
-    figure('core over one durable write', core / flush, 'x'),
-    atMost('core beyond one durable write', (core - flush) * 1000, 'us', 450),
-    figure('processor time of the core', median(samples.cpu) * 1000, 'us'),
+    medianCell('core, median', samples.core, 'us', 1000),
+    medianCell('core, license checked when it arrived, median', samples.checked, 'us', 1000),
+    p95Cell('core, p95', samples.core, 'us', 1000),
+    medianCell('one durable write, median', samples.flush, 'us', 1000),
+    figure('core over one durable write', { statistic: 'ratio', ...sides }, 'x'),
+    atMost(
+      'core beyond one durable write',
+      { statistic: 'difference', ...sides, times: 1000 },
+      'us',
+      450,
+    ),
+    medianCell('processor time of the core', samples.cpu, 'us', 1000),
     ...[...byStep].map(([step, times]) =>
-      figure(`time to ${step}, adapter left out`, median(times) * 1000, 'us'),
+      medianCell(`time to ${step}, adapter left out`, times, 'us', 1000),
     ),
   ];
 }

@@ -13,8 +13,8 @@ import {
   type Study,
   type StudyOptions,
 } from '../study.ts';
-import { timeComparison } from './compare.ts';
-import { measureCertification } from './cost/certification.ts';
+import { timeComparisons } from './compare.ts';
+import { certificationCells, measureCertification } from './cost/certification.ts';
 import { PAPER_COMPARISON } from './cost/paper.ts';
 import { measureState } from './cost/state.ts';
 
@@ -48,17 +48,16 @@ async function run({
 
   progress(`PostgreSQL: certification off and on, ${size.certification.pairs} pairs`);
   const { pairs, warmups } = size.certification;
-  const { cells: certified } = await raw.run('certification', async () => ({
-    cells: await measureCertification(pairs, warmups),
-  }));
-  cells.push(...certified);
+  const certified = await raw.run('certification', () => measureCertification(pairs, warmups));
+  cells.push(...certificationCells(certified));
 
   progress(`comparison of ${EFFECTS.join(', ')} effects`);
   for (const effects of EFFECTS) {
-    const { ms } = await raw.run(`comparison|${effects}`, async () => ({
-      ms: timeComparison(effects, quick) / 1000,
+    const { us } = await raw.run(`comparison|${effects}`, async () => ({
+      us: timeComparisons(effects, quick),
     }));
     const name = `comparison of ${effects} effects`;
+    const ms = { statistic: 'median', of: us, times: 0.001 } as const;
     cells.push(
       effects < 500
         ? figure(name, ms, 'ms')

@@ -6,8 +6,9 @@ import { insert, remove, update } from '../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../src/protocol/effect.ts';
 import { findMariadb, MISSING } from '../../test/mysql/binaries.ts';
 import type { MariadbServer } from '../../test/mysql/server.ts';
+import type { Samples } from '../statistics.ts';
 import type { StudyOptions } from '../study.ts';
-import { atMost, type Cell, figure, median, NotRun, type Study } from '../study.ts';
+import { atMost, type Cell, figure, medianCell, NotRun, type Study } from '../study.ts';
 import {
   approve,
   BULK_TABLE,
@@ -86,7 +87,7 @@ async function measureLatency(
   const perPath = paths.flatMap((path, index) => {
     const runs = size.blocks * size.perBlock;
     return [
-      figure(`${name}: ${path.name}, median`, median((times[index] ?? []).flat()), 'ms'),
+      medianCell(`${name}: ${path.name}, median`, (times[index] ?? []).flat(), 'ms'),
       figure(
         `${name}: ${path.name}, flushes of the server`,
         (flushed[index] ?? 0) / runs,
@@ -118,11 +119,11 @@ class Parts {
   }
 
   /** Admission takes some steps before the first execution, so the last ones are compared. */
-  between(from: Step, to: Step): number {
+  between(from: Step, to: Step): Samples {
     const [begins, ends] = [this.#at.get(from) ?? [], this.#at.get(to) ?? []];
     const count = Math.min(begins.length, ends.length);
     const last = begins.slice(-count);
-    return median(ends.slice(-count).map((at, index) => at - (last[index] ?? Number.NaN)));
+    return { statistic: 'increment', of: ends.slice(-count), to: last };
   }
 }
 
@@ -145,12 +146,15 @@ async function measureThroughput(
       const rate = await runClients(path, ids, clients);
       if (round > 0) rates.push(rate); // The first opens connections and compiles.
     }
-  const share = (of: readonly number[], over: readonly number[]) =>
-    median(of.map((rate, round) => rate / (over[round] ?? Number.NaN)));
+  const share = (of: readonly number[], to: readonly number[]): Samples => ({
+    statistic: 'paired',
+    of,
+    to,
+  });
   const [ofPlain = [], ofXa = [], ofHeld = []] = slices.map(({ rates }) => rates);
   return [
     ...slices.map(({ path, rates }) =>
-      figure(`${clients} clients: ${path.name}`, median(rates), 'op/s'),
+      medianCell(`${clients} clients: ${path.name}`, rates, 'op/s'),
     ),
     figure(`${clients} clients: protected of direct XA`, share(ofHeld, ofXa), 'x'),
     figure(`${clients} clients: protected of plain transaction`, share(ofHeld, ofPlain), 'x'),
@@ -177,8 +181,8 @@ async function measureSizes(
   const [readOfFew = 0, readOfMany = 0] = read;
   return [
     atMost('rows that the server looks at, large over small', readOfMany / readOfFew, 'x', 1.05),
-    figure(`${rows[0]} rows: protected, median`, median((ofFew ?? []).flat()), 'ms'),
-    figure(`${rows[1]} rows: protected, median`, median((ofMany ?? []).flat()), 'ms'),
+    medianCell(`${rows[0]} rows: protected, median`, (ofFew ?? []).flat(), 'ms'),
+    medianCell(`${rows[1]} rows: protected, median`, (ofMany ?? []).flat(), 'ms'),
     atMost(`${rows[1]} rows over ${rows[0]} rows`, ratio(ofMany, ofFew), 'x', 1.2),
   ];
 }
@@ -235,11 +239,10 @@ async function measureBulk(
     }
   return BULK.flatMap(({ name }, index) => {
     const { bare = [], held = [] } = times[index] ?? {};
-    const over = held.map((time, round) => time / (bare[round] ?? Number.NaN));
     return [
-      figure(`bulk ${name} of ${rows} rows: bare`, median(bare), 'ms'),
-      figure(`bulk ${name} of ${rows} rows: protected`, median(held), 'ms'),
-      figure(`bulk ${name}: protected over bare`, median(over), 'x'),
+      medianCell(`bulk ${name} of ${rows} rows: bare`, bare, 'ms'),
+      medianCell(`bulk ${name} of ${rows} rows: protected`, held, 'ms'),
+      figure(`bulk ${name}: protected over bare`, { statistic: 'paired', of: held, to: bare }, 'x'),
     ];
   });
 }

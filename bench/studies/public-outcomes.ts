@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { findData } from '../data/folder.ts';
 import { MCPMARK_FILES } from '../data/mcpmark.ts';
+import { EXPECTED_FILES } from '../data/mcpmark-expected.ts';
 import { loadStateTasks, STATE_FILES } from '../data/state-bench.ts';
 import { deskMaker, NATIVE_FILES } from '../data/state-native.ts';
 import { RawRecords } from '../raw.ts';
@@ -11,7 +12,7 @@ import { runIndependent } from './public-outcomes/independent.ts';
 import { runReference } from './public-outcomes/reference.ts';
 
 async function run(options: StudyOptions): Promise<readonly Cell[]> {
-  const files = [...STATE_FILES, ...NATIVE_FILES, ...MCPMARK_FILES];
+  const files = [...STATE_FILES, ...NATIVE_FILES, ...MCPMARK_FILES, ...EXPECTED_FILES];
   const folder = findData(options.data, files);
   const raw = new RawRecords(
     `public-outcomes${options.quick ? '-quick' : ''}`,

@@ -1,5 +1,6 @@
 // Whether a fresh worker decides rightly after the process that executed has ended, wherever it
 // ended.
+
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Step } from '../../src/contract/steps.ts';
@@ -7,6 +8,7 @@ import { findData } from '../data/folder.ts';
 import { MCPMARK_FILES } from '../data/mcpmark.ts';
 import { loadStateTasks, type Snapshot, STATE_FILES, type StateTask } from '../data/state-bench.ts';
 import { deskMaker, NATIVE_FILES } from '../data/state-native.ts';
+import { keepState } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import type { ToolKit } from '../state-tools/tools.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
@@ -21,6 +23,7 @@ import {
 } from './public-outcomes/state-conditions.ts';
 import { approvedEffects } from './public-outcomes/state-effects.ts';
 import { describeApplication } from './public-outcomes/state-runs.ts';
+import { runBackendCases } from './recovery/backends.ts';
 import { CONTINUATION, writeCase } from './recovery/case-file.ts';
 import { type CaseRun, runCase, type Start, starter } from './recovery/case-run.ts';
 import { runDatabaseCases } from './recovery/database.ts';
@@ -104,7 +107,7 @@ async function runTask(
     writeCase(folder, { work: { kind: 'state', execution }, license, publicKey: KEYS.publicKey });
   }
   return await runCase(start, folder, exitAt, async () =>
-    isDeepStrictEqual(readSnapshot(folder), reference),
+    isDeepStrictEqual(keepState('durable', readSnapshot(folder)), reference),
   );
 }
 
@@ -147,6 +150,7 @@ async function runScenarios(
     }
   }
   cells.push(...(await runDatabaseCases(folder, raw, start, { quick, progress })));
+  cells.push(...(await runBackendCases(raw, start, { quick, progress })));
   raw.finish();
   return cells;
 }

@@ -1,75 +1,33 @@
 // What the HTTP API and the console add: a call over HTTP against the same call of the library, an
-// inbox with many requests, a proposal with many changes, the time from an event to a client, and
-// the size of everything that a browser loads.
+// inbox with many requests, a proposal with many changes, the time from an event to a client and to
+// the screen of a browser, and the size of everything that a browser loads.
 import { globSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { gzipSync } from 'node:zlib';
 import { createAdaptorServer } from '@hono/node-server';
 import { issueToken } from '../../src/access/callers.ts';
-import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { createApi } from '../../src/api/app.ts';
 import { createConsole } from '../../src/console/app.ts';
-import { approver, generateApprover } from '../../src/crypto/approver.ts';
+import { approver } from '../../src/crypto/approver.ts';
 import { insert, update } from '../../src/protocol/draft.ts';
-import { openSqliteRequests } from '../../src/requests/index.ts';
-import { openRequests, type Requests } from '../../src/requests/requests.ts';
-import { createRuntime, type Runtime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
 import { approveAll } from '../licenses.ts';
 import {
   atMost,
   type Cell,
   figure,
-  median,
-  quantile,
+  medianCell,
+  p95Cell,
   type Study,
   type StudyOptions,
 } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
+import { measureScreen } from './server/screen.ts';
+import { fillInbox, openSite, paying, type Site } from './server/site.ts';
 
 const CLIENTS = [1, 8, 32];
 const ORIGIN = 'http://127.0.0.1:8420';
-
-interface Site extends AsyncDisposable {
-  readonly runtime: Runtime;
-  readonly requests: Requests;
-  readonly config: RuntimeConfig;
-  readonly key: ReturnType<typeof generateApprover>;
-}
-
-async function openSite(folder: string, rows: number): Promise<Site> {
-  const file = join(folder, 'books.db');
-  const db = new DatabaseSync(file);
-  db.exec(`pragma journal_mode = wal;
-    create table invoice (id integer primary key, status text not null);
-    create table payment (id integer primary key, payee text not null, amount integer not null);
-    begin`);
-  const add = db.prepare(`insert into invoice values (?, 'open')`);
-  for (let id = 1; id <= rows; id += 1) add.run(id);
-  db.exec('commit');
-  db.close();
-  const key = generateApprover('bench');
-  const config: RuntimeConfig = {
-    store: join(folder, 'ledger.db'),
-    keyring: join(folder, 'keys.json'),
-    issuers: { bench: { key: key.publicKey, may: ['books'] } },
-    adapters: { books: sqlite({ file, relations: ['invoice', 'payment'] }) },
-    agents: { agent: { sql: ['books'], callsPerMinute: 1_000_000 } },
-  };
-  const runtime = await createRuntime(config);
-  const requests = await openRequests({ runtime, store: join(folder, 'requests.db') });
-  return {
-    ...{ runtime, requests, config, key },
-    async [Symbol.asyncDispose]() {
-      await requests.close();
-      await runtime.close();
-    },
-  };
-}
-
-const paying = (id: number) => ({ sql: `update invoice set status = 'paid' where id = ${id}` });
 
 /** So many calls by so many clients at once; milliseconds of each. */
 async function timeAll(
@@ -126,10 +84,10 @@ async function measurePath(folder: string, calls: number): Promise<readonly Cell
     const at = `${clients} client${clients === 1 ? '' : 's'}`;
     for (const [name, samples] of Object.entries({ library, http }))
       cells.push(
-        figure(`${name}, ${at}, p50`, median(samples), 'ms'),
-        figure(`${name}, ${at}, p95`, quantile(samples, 0.95), 'ms'),
+        medianCell(`${name}, ${at}, p50`, samples, 'ms'),
+        p95Cell(`${name}, ${at}, p95`, samples, 'ms'),
       );
-    const added = median(http) - median(library);
+    const added = { statistic: 'difference', of: http, to: library } as const;
     cells.push(
       clients === 1
         ? atMost(`added by HTTP, ${at}, p50`, added, 'ms', 5)
@@ -192,17 +150,7 @@ async function openBrowser({ runtime, requests }: Site) {
 
 async function measureInbox(folder: string, pending: number): Promise<readonly Cell[]> {
   await using site = await openSite(folder, 1);
-  const effects = [update('invoice', { id: 1 }, { status: ['open', 'paid'] })];
-  const asked = { by: 'agent', run: 'bench', manifest: { adapter: 'books', effects } };
-  const { id } = await site.requests.ask({ ...asked, action: paying(1) });
-  const store = await openSqliteRequests(join(folder, 'requests.db'));
-  const model = await store.find(id);
-  if (model === undefined) throw new Error('the first request is not there');
-  for (let index = 1; index < pending; index += 1) {
-    const name = `req_${index.toString(16).padStart(40, '0')}`;
-    await store.insert({ ...model, id: name, askedMs: model.askedMs + index });
-  }
-  await store.close();
+  await fillInbox(site, folder, pending);
   await using browser = await openBrowser(site);
   await browser.time('/');
   const times = await repeat(5, () => browser.time('/'));
@@ -212,8 +160,17 @@ async function measureInbox(folder: string, pending: number): Promise<readonly C
   if (requests.length !== 50) throw new Error(`${requests.length} requests on a page`);
   const of = `inbox of ${pending}`;
   return [
-    atMost(`${of}: first byte`, median(times.map(({ first }) => first)), 'ms', 500),
-    figure(`${of}: rendered`, median(times.map(({ whole }) => whole)), 'ms'),
+    atMost(
+      `${of}: first byte`,
+      { statistic: 'median', of: times.map(({ first }) => first) },
+      'ms',
+      500,
+    ),
+    medianCell(
+      `${of}: rendered`,
+      times.map(({ whole }) => whole),
+      'ms',
+    ),
     figure(`${of}: a page of 50 by the API`, listed, 'ms'),
   ];
 }
@@ -276,8 +233,8 @@ async function measureEvents(folder: string, events: number): Promise<readonly C
   }
   ending.abort();
   return [
-    atMost('event to client, p50', median(samples), 'ms', 100),
-    figure('event to client, p95', quantile(samples, 0.95), 'ms'),
+    atMost('event to client, p50', { statistic: 'median', of: samples }, 'ms', 100),
+    p95Cell('event to client, p95', samples, 'ms'),
   ];
 }
 
@@ -304,6 +261,15 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
     ['the inbox', (folder) => measureInbox(folder, quick ? 500 : 10_000)],
     ['a large proposal', (folder) => measureProposal(folder, quick ? 2000 : 100_000)],
     ['events', (folder) => measureEvents(folder, quick ? 4 : 40)],
+    [
+      'a browser',
+      (folder) =>
+        measureScreen(folder, {
+          pending: quick ? 500 : 10_000,
+          changes: quick ? 2000 : 100_000,
+          events: quick ? 3 : 20,
+        }),
+    ],
   ];
   const cells: Cell[] = [];
   for (const [what, measure] of parts) {

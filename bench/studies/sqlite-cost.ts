@@ -13,8 +13,8 @@ import {
   atMost,
   type Cell,
   figure,
-  median,
-  quantile,
+  medianCell,
+  p95Cell,
   type Study,
   type StudyOptions,
 } from '../study.ts';
@@ -169,22 +169,18 @@ async function measure(
   }
   await runtime.close();
 
-  const [direct, floor, protectedMs] = [
-    median(samples.plain),
-    median(samples.floor),
-    median(samples.held),
-  ];
+  const over = (to: readonly number[]) => ({ statistic: 'ratio', of: samples.held, to }) as const;
   const breakdown = [...byStep].map(([step, times]) =>
-    figure(`time to ${step}`, median(times) * 1000, 'us'),
+    medianCell(`time to ${step}`, times, 'us', 1000),
   );
   return [
-    figure('plain durable transaction, median', direct * 1000, 'us'),
-    figure('plain, p95', quantile(samples.plain, 0.95) * 1000, 'us'),
-    figure('floor: plain and one more durable write, median', floor * 1000, 'us'),
-    figure('protected execution, median', protectedMs * 1000, 'us'),
-    figure('protected, p95', quantile(samples.held, 0.95) * 1000, 'us'),
-    figure('protected over plain', protectedMs / direct, 'x'),
-    atMost('protected over the floor of two durable writes', protectedMs / floor, 'x', 2.5),
+    medianCell('plain durable transaction, median', samples.plain, 'us', 1000),
+    p95Cell('plain, p95', samples.plain, 'us', 1000),
+    medianCell('floor: plain and one more durable write, median', samples.floor, 'us', 1000),
+    medianCell('protected execution, median', samples.held, 'us', 1000),
+    p95Cell('protected, p95', samples.held, 'us', 1000),
+    figure('protected over plain', over(samples.plain), 'x'),
+    atMost('protected over the floor of two durable writes', over(samples.floor), 'x', 2.5),
     ...breakdown,
   ];
 }

@@ -2,7 +2,8 @@
 // the handoff report says so.
 
 import { createRuntime } from '../../src/runtime/runtime.ts';
-import { inProcess, openWorkflows, type WorkflowEngine } from '../../src/workflow/index.ts';
+import { IDLE } from '../../src/workflow/engine.ts';
+import { inProcess, openWorkflows } from '../../src/workflow/index.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
@@ -26,14 +27,6 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   raw.finish();
   return topologyCells(ends, quick ? QUICK.length : INSTANCES);
 }
-
-/** Drives nothing. */
-const IDLE: WorkflowEngine = {
-  open: async () => {
-    const nothing = async () => {};
-    return { start: nothing, wake: nothing, takeOver: async () => [], close: nothing };
-  },
-};
 
 /** Which instances show that it runs. */
 const QUICK = [1, 4];

@@ -22,7 +22,7 @@ const { operations } = config;
 await using workflows = await openWorkflows({
   runtime,
   operations,
-  plans: { 'month-end': monthEnd as never },
+  plans: { 'month-end': monthEnd },
 });
 
 /** Everything that waits is shown to the treasurer, who signs it with one gesture. */

@@ -17,7 +17,7 @@ const runtime = await createRuntime(config);
 await openWorkflows({
   runtime,
   operations: config.operations,
-  plans: { 'month-end': monthEnd as never },
+  plans: { 'month-end': monthEnd },
   engine: dbosEngine({ DBOS, url: url ?? '', heartbeatMs: 300, silentMs: 1500, lookMs: 300 }),
 });
 process.send?.('ready');

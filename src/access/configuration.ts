@@ -1,3 +1,5 @@
+import type { UpstreamServer } from '../upstream/server.ts';
+
 /** What one agent may ask for, over MCP and over the HTTP API. */
 export interface AgentConfig {
   /**
@@ -19,15 +21,11 @@ export interface AgentConfig {
   readonly callsPerMinute?: number;
 }
 
-/** Another MCP server, which agents reach only through this one. */
-export interface UpstreamConfig {
-  /** The program to start and its arguments; `{folder}` is the private copy of `files`. */
-  readonly command?: readonly string[];
-  /** More environment variables for it. Of ours it gets only those that every program needs. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Or the address of a server that speaks Streamable HTTP, with the headers to send. */
-  readonly url?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+/**
+ * Another MCP server, which agents reach only through this one. In its command `{folder}` is the
+ * private copy of `files`.
+ */
+export interface UpstreamConfig extends UpstreamServer {
   /** What each of its tools does, as a person has judged it. Any other tool is refused. */
   readonly tools: Readonly<Record<string, UpstreamTool>>;
   /** The server works on a private copy of this folder, and what it changed there is asked for. */
@@ -37,8 +35,6 @@ export interface UpstreamConfig {
     /** The folder that this adapter protects. */
     readonly root: string;
   };
-  /** How long a call may take; 30 s unless said otherwise. */
-  readonly timeoutMs?: number;
 }
 
 /**

@@ -22,8 +22,12 @@ const id = { about: 'The request.', schema: requestIdSchema };
 const one = { 200: { about: 'Where the request stands.', schema: requestSchema } };
 const PAGE = 50;
 const MAX_RENDERING = 4000;
+const MAX_MESSAGE = 4000;
 /** An outcome may have a hundred thousand changes. */
 const MAX_LICENSE = 64 * 1024 * 1024;
+
+const message = closed({ text: text(1, MAX_MESSAGE) });
+const assignment = closed({ to: nameSchema });
 
 /** What agents and approvers do with requests. An agent reaches only its own. */
 export const REQUEST_ENDPOINTS = [
@@ -149,6 +153,44 @@ the request open. The token only lets you send it: the signature approves.`,
     refusals: [404, 409, 422],
     async run({ served: { requests }, path, body }) {
       return ok(show(await requests.declineSigned(path.id, body)));
+    },
+  }),
+  endpoint({
+    ...{ id: 'askBack', method: 'POST', path: '/v1/requests/{id}/questions', group },
+    scopes: ['answer'],
+    summary: 'Ask the agent something before answering',
+    about: 'The request stays open. The question is in its `messages`.',
+    parameters: { id },
+    body: { schema: message, about: 'The question.' },
+    answers: one,
+    refusals: [404, 409],
+    async run({ served: { requests }, caller: { name: by }, path, body }) {
+      return ok(show(await requests.askBack(path.id, { by, ...body })));
+    },
+  }),
+  endpoint({
+    ...{ id: 'reply', method: 'POST', path: '/v1/requests/{id}/replies', group, scopes: ['ask'] },
+    summary: 'Reply to what an approver asked',
+    about: 'The approver sees it marked as unverified. The request stays open.',
+    parameters: { id },
+    body: { schema: message, about: 'The reply.' },
+    answers: one,
+    refusals: [404, 409],
+    async run({ served: { requests }, caller, path, body }) {
+      return ok(show(await requests.forAgent(caller.name).reply(path.id, body.text)));
+    },
+  }),
+  endpoint({
+    ...{ id: 'assign', method: 'POST', path: '/v1/requests/{id}/assignment', group },
+    scopes: ['answer'],
+    summary: 'Hand a request to another approver',
+    about: 'It only says whom the request is for: others who may approve it still can.',
+    parameters: { id },
+    body: { schema: assignment, about: 'Whom it is for.' },
+    answers: one,
+    refusals: [404, 409],
+    async run({ served: { requests }, path, body }) {
+      return ok(show(await requests.assign(path.id, body.to)));
     },
   }),
   endpoint({

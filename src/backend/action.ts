@@ -131,3 +131,27 @@ export function readSql(sql: unknown, where: string, what = 'one statement'): st
     throw refuseAction(`${where}: sql has a NUL character or a lone surrogate`);
   return sql;
 }
+
+/** A text that is bound to a parameter. */
+export function readBoundText(value: string, where: string, maxLength: number): string {
+  if (!value.isWellFormed()) throw refuseAction(`${where}: the text has a lone surrogate`);
+  if (value.length > maxLength) throw refuseAction(`${where}: the text is too long`);
+  return value;
+}
+
+/** Bytes that are bound to a parameter, copied; undefined if the value has none. */
+export function readBoundBytes(
+  value: unknown,
+  where: string,
+  maxLength: number,
+): Uint8Array<ArrayBuffer> | undefined {
+  if (!(value instanceof Uint8Array) || value.buffer instanceof SharedArrayBuffer) return undefined;
+  if (value.byteLength > maxLength) throw refuseAction(`${where}: too many bytes`);
+  return Uint8Array.from(value);
+}
+
+/** The refusal of a value that cannot be bound to a parameter. */
+export function refuseBound(where: string): EffectMatchError {
+  const forms = 'null, a boolean, a number, a bigint, a text or a Uint8Array';
+  return refuseAction(`${where}: a value is ${forms}`);
+}

@@ -296,9 +296,9 @@ class HeldStage<Action> implements TaskStage<Action> {
   }
 
   /** A promotion under way decides how the candidate ends. */
-  async discard(): Promise<void> {
+  async discard(): Promise<readonly Residue[] | undefined> {
     await this.#promoting;
-    await this.end('discarded');
+    return await this.end('discarded');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

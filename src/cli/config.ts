@@ -5,6 +5,22 @@ import { readSecretFile } from '../crypto/secret-file.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 
+/** What a configuration file looks like, for a reader who has none yet. */
+export const CONFIG_EXAMPLE = `import { defineConfig } from 'effectmatch';
+import { sqlite } from 'effectmatch/adapters/sqlite';
+
+export default defineConfig({
+  store: 'effectmatch.db',
+  keyring: 'effectmatch.keys.json',
+  issuers: {
+    'ap-team': { key: 'ed25519:…', may: ['books'], sources: ['rehearsed'] },
+  },
+  adapters: {
+    books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }),
+  },
+  requests: { store: 'effectmatch.requests.db' }, // what agents ask for
+});`;
+
 /** Returns the deployment unchanged, so that editors complete and check a configuration file. */
 export function defineConfig(config: RuntimeConfig): RuntimeConfig {
   return config;

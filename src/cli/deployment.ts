@@ -12,23 +12,8 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import { checkConfiguration } from '../runtime/configuration.ts';
 import { createRuntime, type Runtime, type RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments } from './command.ts';
+import { CONFIG_EXAMPLE } from './config.ts';
 import { GuidedError, sayUnchanged, wordsOf } from './fault.ts';
-
-/** What a configuration file looks like, for a reader who has none yet. */
-export const CONFIG_EXAMPLE = `import { defineConfig } from 'effectmatch';
-import { sqlite } from 'effectmatch/adapters/sqlite';
-
-export default defineConfig({
-  store: 'effectmatch.db',
-  keyring: 'effectmatch.keys.json',
-  issuers: {
-    'ap-team': { key: 'ed25519:…', may: ['books'], sources: ['rehearsed'] },
-  },
-  adapters: {
-    books: sqlite({ file: 'books.db', relations: ['invoice', 'vendor'] }),
-  },
-  requests: { store: 'effectmatch.requests.db' }, // what agents ask for
-});`;
 
 /** The names under which verbs look for a configuration, in this order. */
 const CONFIG_NAMES = ['ts', 'mts', 'js', 'mjs'].map((ending) => `effectmatch.config.${ending}`);
@@ -62,6 +47,11 @@ function isForModules(folder: string): boolean {
 export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
   const file = findConfig(args.value('config'));
   process.chdir(dirname(file));
+  return await readConfig(file);
+}
+
+/** The configuration in a file. */
+export async function readConfig(file: string): Promise<RuntimeConfig> {
   const { default: config } = await importConfig(file);
   if (config === undefined) {
     const what = 'it has no default export; write `export default defineConfig({ … })`';

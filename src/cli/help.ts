@@ -1,5 +1,5 @@
 import { EXIT, type Flags, flagsOf, type Verb } from './command.ts';
-import { CONFIG_EXAMPLE } from './deployment.ts';
+import { CONFIG_EXAMPLE } from './config.ts';
 import { fold, type Output } from './output.ts';
 
 const EXIT_CODES =
@@ -121,7 +121,7 @@ function usageOf({ name, positionals = [], optional = [] }: Verb): string {
 }
 
 /** Makes the verb that prints a completion script, from the same descriptions as the help. */
-export function completionOf(verbs: () => readonly Verb[]): Verb {
+export function completionOf(verbs: () => Promise<readonly Verb[]>): Verb {
   const shells = ['bash', 'fish', 'zsh'] as const;
   return {
     name: 'completion',
@@ -136,7 +136,7 @@ export function completionOf(verbs: () => readonly Verb[]): Verb {
       const shell = shells.find((known) => known === args.first);
       if (shell === undefined)
         throw args.wrong(`the shells are ${shells.join(', ')}, not "${args.first}"`);
-      const script = shell === 'fish' ? fishScript(verbs()) : bashScript(verbs());
+      const script = shell === 'fish' ? fishScript(await verbs()) : bashScript(await verbs());
       const setUp = shell === 'zsh' ? 'autoload -U +X bashcompinit && bashcompinit\n' : '';
       output.document({ shell, script: setUp + script });
       output.line((setUp + script).trimEnd());

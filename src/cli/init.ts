@@ -6,7 +6,7 @@ import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { createSecretFile } from '../crypto/secret-file.ts';
 import { isName } from '../protocol/record.ts';
 import { type Arguments, EXIT, type Verb } from './command.ts';
-import { configNameIn } from './deployment.ts';
+import { configNameIn, readConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { writePrivateFile } from './files.ts';
 import { type ConfigPlan, configText, describeTable, literal } from './init/config-text.ts';
@@ -35,7 +35,8 @@ export const init: Verb = {
 tables that operations may write, columns that a trigger sets to the time as volatile, what is
 compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The
 database is only read. On a terminal it asks; with --yes or in a script it takes what it finds. It
-replaces a configuration only with --force or after you agree, and never replaces keys.`,
+replaces a configuration only with --force or after you agree, and never replaces keys. For a
+configuration whose keyring is missing, as after a checkout, it only makes the keyring.`,
   optional: ['database'],
   flags: {
     approver: {
@@ -69,6 +70,8 @@ replaces a configuration only with --force or after you agree, and never replace
     const file = resolve(args.value('out') ?? configNameIn(process.cwd()));
     const folder = dirname(file);
     const asks = canAsk(output) && !args.has('yes');
+    if (existsSync(file) && !args.has('force') && (await completeKeys(file, output)))
+      return EXIT.done;
     await assertReplaceable(file, args, asks);
     assertWritable(folder);
     const source = readAddress(args);
@@ -107,6 +110,30 @@ replaces a configuration only with --force or after you agree, and never replace
     return EXIT.done;
   },
 };
+
+/**
+ * Makes the keyring of a configuration that is there and lacks it, as after a checkout: keys are not
+ * in version control. False if nothing is missing.
+ */
+async function completeKeys(file: string, output: Output): Promise<boolean> {
+  const { keyring, store } = (await readConfig(file).catch(() => undefined)) ?? {};
+  if (typeof keyring !== 'string') return false;
+  const path = resolve(dirname(file), keyring);
+  if (existsSync(path)) return false;
+  if (typeof store === 'string' && existsSync(resolve(dirname(file), store))) {
+    const message = `${path} is missing, and what ${store} holds was sealed with it`;
+    const next = 'restore it from a backup; nothing was written';
+    throw new GuidedError('ERR_EM_KEYRING_INVALID', message, next);
+  }
+  createKeyring(path);
+  const shown = (name: string) => relative(process.cwd(), name) || name;
+  output.document({ written: [path], kept: file });
+  output.line(
+    `${output.paint('good', 'written')}  ${shown(path)}: secret, keep it out of version control`,
+  );
+  output.line(`${output.paint('dim', 'kept')}     ${shown(file)}; --force replaces it`);
+  return true;
+}
 
 async function assertReplaceable(file: string, args: Arguments, asks: boolean): Promise<void> {
   if (!existsSync(file) || args.has('force')) return;

@@ -1,42 +1,43 @@
-import { approve } from './approve.ts';
 import { EXIT, type ExitCode, readArguments, unknownWord, type Verb } from './command.ts';
-import { continuations } from './continuations.ts';
-import { demo } from './demo.ts';
-import { doctor } from './doctor.ts';
-import { exportReceipts } from './export.ts';
 import { describeFault, usageError } from './fault.ts';
 import { completionOf, printOverview, printVerbHelp } from './help.ts';
-import { init } from './init.ts';
-import { journal } from './journal.ts';
-import { keygen } from './keygen.ts';
-import { ledger } from './ledger.ts';
-import { mcp } from './mcp.ts';
 import { createOutput, type Output, printable, type Tone, wrap } from './output.ts';
-import { plan } from './plan.ts';
 import { silenceProgress } from './progress.ts';
-import { provision } from './provision.ts';
-import { recover } from './recover.ts';
-import { decline, renew, requests } from './requests.ts';
-import { resolve } from './resolve.ts';
-import { run } from './run.ts';
-import { serve } from './serve.ts';
-import { shadow } from './shadow.ts';
-import { show } from './show.ts';
-import { token } from './token.ts';
-import { types } from './types.ts';
-import { verify } from './verify.ts';
 import { packageVersion } from './version.ts';
-import { wait } from './wait.ts';
-import { workflow } from './workflow.ts';
 
-const VERBS: readonly Verb[] = [
-  ...[demo, init, keygen, types, provision, doctor],
-  ...[plan, approve, run, shadow],
-  ...[requests, decline, renew, wait, workflow, serve, token, mcp],
-  ...[journal, show, continuations, recover, resolve],
-  ...[exportReceipts, verify, ledger],
-  completionOf(() => VERBS),
-];
+/** Loaded when it is named: a command needs one of them, and together they take twice as long. */
+const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
+  demo: async () => (await import('./demo.ts')).demo,
+  init: async () => (await import('./init.ts')).init,
+  keygen: async () => (await import('./keygen.ts')).keygen,
+  types: async () => (await import('./types.ts')).types,
+  provision: async () => (await import('./provision.ts')).provision,
+  doctor: async () => (await import('./doctor.ts')).doctor,
+  plan: async () => (await import('./plan.ts')).plan,
+  approve: async () => (await import('./approve.ts')).approve,
+  run: async () => (await import('./run.ts')).run,
+  shadow: async () => (await import('./shadow.ts')).shadow,
+  requests: async () => (await import('./requests.ts')).requests,
+  decline: async () => (await import('./requests.ts')).decline,
+  renew: async () => (await import('./requests.ts')).renew,
+  wait: async () => (await import('./wait.ts')).wait,
+  workflow: async () => (await import('./workflow.ts')).workflow,
+  serve: async () => (await import('./serve.ts')).serve,
+  token: async () => (await import('./token.ts')).token,
+  mcp: async () => (await import('./mcp.ts')).mcp,
+  journal: async () => (await import('./journal.ts')).journal,
+  show: async () => (await import('./show.ts')).show,
+  continuations: async () => (await import('./continuations.ts')).continuations,
+  recover: async () => (await import('./recover.ts')).recover,
+  resolve: async () => (await import('./resolve.ts')).resolve,
+  export: async () => (await import('./export.ts')).exportReceipts,
+  verify: async () => (await import('./verify.ts')).verify,
+  ledger: async () => (await import('./ledger.ts')).ledger,
+  completion: async () => completionOf(loadVerbs),
+};
+
+const loadVerbs = () => Promise.all(Object.values(VERBS).map((load) => load()));
+
 /** Flags that may precede the verb: they change what is printed, not what is done. */
 const LEADING = ['--json', '--no-color'];
 
@@ -67,14 +68,14 @@ async function runCommand(argv: readonly string[], output: Output): Promise<Exit
   const [name, ...rest] = words;
   if (name === undefined) {
     if (output.json) throw usageError('name a verb');
-    printOverview(VERBS, output);
+    printOverview(await loadVerbs(), output);
     return EXIT.fault;
   }
   if (name === '--version') return printVersion(rest, output);
   if (name === 'help' || name === '--help' || name === '-h') return explain(rest, output);
   if (name.startsWith('-'))
     throw usageError(`the verb comes first, and "${name}" stands before it`);
-  const verb = findVerb(name);
+  const verb = await findVerb(name);
   const args = readArguments(verb.name, rest, verb);
   if (args.has('help')) {
     printVerbHelp(verb, output);
@@ -83,17 +84,16 @@ async function runCommand(argv: readonly string[], output: Output): Promise<Exit
   return await verb.run(args, output);
 }
 
-function findVerb(name: string): Verb {
-  const verb = VERBS.find((candidate) => candidate.name === name);
-  if (verb !== undefined) return verb;
-  const known = VERBS.map((candidate) => candidate.name);
-  throw usageError(unknownWord('verb', name, [...known, 'help', '--version']));
+async function findVerb(name: string): Promise<Verb> {
+  const load = Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
+  if (load !== undefined) return await load();
+  throw usageError(unknownWord('verb', name, [...Object.keys(VERBS), 'help', '--version']));
 }
 
-function explain(words: readonly string[], output: Output): ExitCode {
+async function explain(words: readonly string[], output: Output): Promise<ExitCode> {
   const name = readArguments('help', words, { optional: ['verb'] }).first;
-  if (name === '' || name === 'help') printOverview(VERBS, output);
-  else printVerbHelp(findVerb(name), output);
+  if (name === '' || name === 'help') printOverview(await loadVerbs(), output);
+  else printVerbHelp(await findVerb(name), output);
   return EXIT.done;
 }
 

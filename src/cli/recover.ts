@@ -11,6 +11,8 @@ import { type Output, printableLine } from './output.ts';
 import { catchInterrupt, showProgress } from './progress.ts';
 import { workflowsOptions } from './workflow.ts';
 
+const NODES_SHOWN = 10;
+
 /** Settles what interrupted processes left behind. */
 export const recover: Verb = {
   name: 'recover',
@@ -18,8 +20,9 @@ export const recover: Verb = {
   about: `Finds every claimed occurrence without a conclusive verdict and asks the backend, which
 keeps a marker of every commit. It never runs or sends anything again. Attempts that may still be
 alive are left alone until their lease has run out. It is safe to run at any time and from several
-processes at once. With --watch it goes on until Ctrl-C: it also takes over the runs of workflows
-whose workers went silent, lets overdue requests expire, and prints what needs a person.`,
+processes at once. With --watch it goes on until Ctrl-C: it also drives the workflows of the
+configuration with its schedules, takes over the runs of workers that went silent, lets overdue
+requests expire, and prints what needs a person.`,
   flags: {
     watch: { about: 'go on, and look every few seconds', excludes: ['now', 'json'] },
     every: {
@@ -62,13 +65,19 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
   const { requests: asked, operations } = config;
   await using requests =
     asked && (await openRequests({ ...asked, runtime, ...(operations && { operations }) }));
-  await using workflows =
-    config.workflows && (await openWorkflows(workflowsOptions(config, runtime)));
   const printed = new Set<string>();
   const say = (line: string) => {
     if (!printed.has(line)) output.line(line);
     printed.add(line);
   };
+  const sayFault = (error: unknown) =>
+    say(`${output.paint('bad', 'failed')}  ${printableLine(wordsOf(error))}`);
+  await using workflows =
+    config.workflows &&
+    (await openWorkflows({
+      ...workflowsOptions(config, runtime),
+      onFault: (_run, error) => sayFault(error),
+    }));
   output.line(`watching, every ${seconds} s; end it with Ctrl-C`);
   await using _watcher = startWatcher({
     ...{ runtime, everyMs: seconds * 1000 },
@@ -80,12 +89,21 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
       for (const run of found.takenOver) say(`took over  ${printableLine(run)}`);
       for (const { occurrence, continuation } of found.continuations)
         say(`released, not completed  ${occurrence}  ${printableLine(continuation)}`);
+      for (const { run, unapproved, needsResolution } of found.runs) {
+        if (unapproved.length > 0) say(`waits for a signature  ${run}  ${listed(unapproved)}`);
+        if (needsResolution.length > 0) say(`to be resolved  ${run}  ${listed(needsResolution)}`);
+      }
       if (found.waiting > 0) say(`${found.waiting} requests wait for an answer`);
     },
-    onFault: (error) => say(`${output.paint('bad', 'failed')}  ${printableLine(wordsOf(error))}`),
+    onFault: sayFault,
   });
   await interrupt.interrupted;
   return EXIT.done;
+}
+
+function listed(nodes: readonly string[]): string {
+  const shown = nodes.slice(0, NODES_SHOWN).join(', ');
+  return nodes.length > NODES_SHOWN ? `${shown} and ${nodes.length - NODES_SHOWN} more` : shown;
 }
 
 async function recoverAll(

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { loadApproverKey } from '../crypto/approver.ts';
-import { type Declined, signDecline } from '../crypto/decline.ts';
+import type { Declined } from '../crypto/decision.ts';
+import { signDecline } from '../crypto/decline.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { type ApprovalRequest, isFinal, REQUEST_STATES } from '../requests/request.ts';

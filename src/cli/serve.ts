@@ -3,6 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { CallLog } from '../api/app.ts';
+import type { ConsoleOptions } from '../console/app.ts';
+import { signerDigest } from '../console/saved-pages.ts';
 import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
@@ -71,45 +73,103 @@ type Handle = (request: Request) => Response | Promise<Response>;
 
 /** Listens until Ctrl-C. */
 async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): Promise<void> {
-  const { createConsole } = await import('../console/app.ts');
-  const { createApi, isApiPath } = await import('../api/app.ts');
   const { createAdaptorServer } = await import('@hono/node-server');
-  await using opened = await openRequestsOf(config);
-  const { runtime, requests } = opened;
-  let handle: Handle = () => new Response(null, { status: 503 });
-  const fetch = (request: Request) => handle(request);
+  let served: Served | undefined;
+  const fetch: Handle = (request) =>
+    served?.fetch(request) ?? new Response(null, { status: 503, headers: { 'retry-after': '1' } });
   using interrupt = catchInterrupt();
   using listeners = await listenLocally(() => createAdaptorServer({ fetch }), flags.port);
-  const { origin = `http://localhost:${listeners.port}`, people, oidc } = config.console ?? {};
-  const adapters = Object.keys(config.adapters);
-  await using events = openEvents(requests);
-  const { stream } = events;
-  await using served = createConsole({
-    ...{ runtime, requests, adapters, origin, issuers: issuersOf(config), events: stream },
-    policy: policyOf(config),
-    user: userName(),
-    ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
-  });
-  await using api = createApi({
-    ...{ runtime, requests, config, origin, events: stream, version: packageVersion() },
-    ...(flags.isLogged && { log: writeLog }),
-  });
-  handle = (request) => (isApiPath(request) ? api : served).fetch(request);
-  requests.start();
-  const hasLink = people === undefined;
-  const link = hasLink ? served.createLink() : undefined;
-  const local = `http://127.0.0.1:${listeners.port}`;
-  output.document({ origin, link: link ?? null, listening: local });
+  const { origin = `http://localhost:${listeners.port}`, people } = config.console ?? {};
+  const options = { origin, isLogged: flags.isLogged };
+  const { demoFolder } = flags;
+  // The demo takes a key that was made in its pages, as a restart with it in the configuration would.
+  const acceptKey = async (key: string, to: string): Promise<string> => {
+    const earlier = served;
+    const { renewDemoInbox, withDemoKey } = await import('./demo/inbox.ts');
+    const next = await openServed(withDemoKey(config, key), { ...options, acceptKey });
+    await renewDemoInbox(next.requests);
+    served = next;
+    void earlier?.[Symbol.asyncDispose]();
+    return next.createLink(to);
+  };
+  served = await openServed(config, { ...options, ...(demoFolder && { acceptKey }) });
+  try {
+    const link = people === undefined ? served.createLink() : undefined;
+    const local = `http://127.0.0.1:${listeners.port}`;
+    announce({ origin, link, local, demoFolder }, output);
+    const canAsk = link !== undefined && process.stdin.isTTY;
+    const printLink = () => output.line(`another link: ${served?.createLink()}`);
+    if (canAsk) process.stdin.on('data', printLink);
+    await interrupt.interrupted;
+    process.stdin.off('data', printLink).pause();
+  } finally {
+    await served[Symbol.asyncDispose]();
+  }
+}
+
+interface Announced {
+  readonly origin: string;
+  readonly link: string | undefined;
+  readonly local: string;
+  readonly demoFolder: string | undefined;
+}
+
+function announce({ origin, link, local, demoFolder }: Announced, output: Output): void {
+  const signer = signerDigest();
+  const page = signer && { signerSha256: signer };
+  output.document({ origin, link: link ?? null, listening: local, ...page });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
-  if (hasLink) output.line(`open this link once to sign in: ${link}`);
-  if (flags.demoFolder !== undefined)
-    output.line(`the demo's key: ${join(flags.demoFolder, 'ap-team.key.json')}`);
-  const canAsk = hasLink && process.stdin.isTTY;
+  if (link !== undefined) output.line(`open this link once to sign in: ${link}`);
+  if (demoFolder !== undefined)
+    output.line(`the demo's key: ${join(demoFolder, 'ap-team.key.json')}`);
+  if (signer !== undefined) output.line(`SHA-256 of /signer.html: ${signer}`);
+  const canAsk = link !== undefined && process.stdin.isTTY;
   output.line(canAsk ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');
-  const printLink = () => output.line(`another link: ${served.createLink()}`);
-  if (hasLink && process.stdin.isTTY) process.stdin.on('data', printLink);
-  await interrupt.interrupted;
-  process.stdin.off('data', printLink).pause();
+}
+
+/** A deployment with its console and its API. */
+interface Served extends AsyncDisposable {
+  readonly requests: Requests;
+  readonly fetch: Handle;
+  createLink(to?: string): string;
+}
+
+async function openServed(
+  config: RuntimeConfig,
+  options: Pick<ConsoleOptions, 'origin' | 'acceptKey'> & { readonly isLogged: boolean },
+): Promise<Served> {
+  const { createConsole } = await import('../console/app.ts');
+  const { createApi, isApiPath } = await import('../api/app.ts');
+  await using parts = new AsyncDisposableStack();
+  const { runtime, requests } = parts.use(await openRequestsOf(config));
+  const { origin, acceptKey, isLogged } = options;
+  const { people, oidc } = config.console ?? {};
+  const { stream: events } = parts.use(openEvents(requests));
+  const site = parts.use(
+    createConsole({
+      ...{ runtime, requests, origin, events, policy: policyOf(config), user: userName() },
+      adapters: Object.keys(config.adapters),
+      agents: Object.keys(config.agents ?? {}),
+      issuers: namesOfKeys(config.issuers),
+      operators: namesOfKeys(config.operators ?? {}),
+      ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
+      ...(acceptKey && { acceptKey }),
+    }),
+  );
+  const api = parts.use(
+    createApi({
+      ...{ runtime, requests, config, origin, events, version: packageVersion() },
+      ...(isLogged && { log: writeLog }),
+    }),
+  );
+  requests.start();
+  const opened = parts.move();
+  return {
+    requests,
+    fetch: (request) => (isApiPath(request) ? api : site).fetch(request),
+    createLink: site.createLink,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }
 
 function openEvents(requests: Requests): AsyncDisposable & { readonly stream: EventStream } {
@@ -158,8 +218,10 @@ function hasLoopback6(): boolean {
 }
 
 /** Whose each public key is. */
-function issuersOf({ issuers }: RuntimeConfig): Readonly<Record<string, string>> {
-  const entries = Object.entries(issuers).flatMap(([name, { key }]) =>
+function namesOfKeys(
+  people: Readonly<Record<string, { readonly key: string | readonly string[] }>>,
+): Readonly<Record<string, string>> {
+  const entries = Object.entries(people).flatMap(([name, { key }]) =>
     [key].flat().map((text) => [parseIssuerKey(text).text, name] as const),
   );
   return Object.fromEntries(entries);

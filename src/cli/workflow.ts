@@ -2,10 +2,16 @@ import { approver, MAX_VALID_MS } from '../crypto/approver.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { drawRun } from '../workflow/draw.ts';
+import { IDLE } from '../workflow/engine.ts';
 import { inProcess } from '../workflow/in-process.ts';
-import { RunRecords, unknownRun } from '../workflow/records.ts';
-import { type HandoffReport, type ReportedNode, reportOf } from '../workflow/report.ts';
-import { type RunStatus, type RunView, readRun } from '../workflow/run.ts';
+import { RunRecords } from '../workflow/records.ts';
+import {
+  type HandoffReport,
+  nextCommand,
+  type ReportedNode,
+  reportOf,
+} from '../workflow/report.ts';
+import { findRun, type RunStatus } from '../workflow/run.ts';
 import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
 import { openWorkflows, type Workflows } from '../workflow/workflows.ts';
 import { assertCanAsk, loadKey } from './approve.ts';
@@ -106,7 +112,8 @@ interface OpenedWorkflows extends AsyncDisposable {
 async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows> {
   const config = await loadConfig(args);
   const runtime = await openRuntime(config);
-  const workflows = await openWorkflows({ ...workflowsOptions(config, runtime), engine: IDLE });
+  const options = workflowsOptions(config, runtime);
+  const workflows = await openWorkflows({ ...options, engine: IDLE, schedules: [] });
   return {
     ...{ runtime, workflows },
     async [Symbol.asyncDispose]() {
@@ -115,14 +122,6 @@ async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows
     },
   };
 }
-
-/** Only what a verb asks for is driven. */
-const IDLE = {
-  open: async () => {
-    const nothing = async () => {};
-    return { start: nothing, wake: nothing, takeOver: async () => [], close: nothing };
-  },
-};
 
 /** What opens the workflows of a configuration. */
 export function workflowsOptions(config: RuntimeConfig, runtime: Runtime) {
@@ -133,8 +132,8 @@ export function workflowsOptions(config: RuntimeConfig, runtime: Runtime) {
       'the configuration has no `workflows`; nothing was done',
       "add `workflows: { plans: { 'month-end': monthEnd } }` to it",
     );
-  const { plans, engine = inProcess() } = configured;
-  return { runtime, plans, engine, ...(operations && { operations }) };
+  const { plans, engine = inProcess(), schedules = [] } = configured;
+  return { runtime, plans, engine, schedules, ...(operations && { operations }) };
 }
 
 function readInput(args: Arguments): unknown {
@@ -185,7 +184,7 @@ async function approveAll({ workflows, name, args, output }: Acting): Promise<Ex
 async function list(args: Arguments, output: Output): Promise<ExitCode> {
   await using records = await openRecords(args);
   const found = await new RunRecords(records.ledgers).list();
-  const views = await Promise.all(found.map((run) => readView(records.ledgers, run)));
+  const views = await Promise.all(found.map((run) => findRun(records.ledgers, run)));
   const reports = views.map(reportOf);
   output.document({ runs: reports });
   if (reports.length === 0) output.line('no run was started');
@@ -201,7 +200,7 @@ async function look(
   output: Output,
 ): Promise<ExitCode> {
   await using records = await openRecords(args);
-  const view = await readView(records.ledgers, run);
+  const view = await findRun(records.ledgers, run);
   const report = reportOf(view);
   if (what === 'report') return printReport(report, output);
   output.document({ ...report, nodes: view.record.nodes });
@@ -209,13 +208,6 @@ async function look(
   for (const { text, state } of drawRun(view))
     output.line(`  ${output.paint(toneOfState(state), printableLine(text))}`);
   return exitCodeOf(report);
-}
-
-async function readView(ledgers: Runtime['ledgers'], run: string): Promise<RunView> {
-  const records = new RunRecords(ledgers);
-  const record = await records.newest(run);
-  if (record === undefined) throw unknownRun(run);
-  return await readRun({ ledgers, records }, record);
 }
 
 function printHead(report: HandoffReport, { line, paint }: Output): void {
@@ -240,7 +232,7 @@ function printReport(report: HandoffReport, output: Output): ExitCode {
     for (const node of nodes.slice(0, 50)) output.line(`  ${describeNode(node)}`);
     if (nodes.length > 50) output.line(`  … ${nodes.length - 50} more; --json shows all`);
   }
-  const next = adviceOf(report);
+  const next = adviceAbout(report);
   if (next !== undefined) output.line(`next: ${next}`);
   return exitCodeOf(report);
 }
@@ -251,13 +243,10 @@ function describeNode(node: ReportedNode & { readonly for?: string }): string {
   return printableLine(`${instance}  ${state}  ${why}  ${occurrence ?? ''}`.trimEnd());
 }
 
-function adviceOf({ run, waiting, status, needsResolution }: HandoffReport): string | undefined {
-  if (needsResolution.length > 0)
+function adviceAbout(report: HandoffReport): string | undefined {
+  if (report.needsResolution.length > 0)
     return '`effectmatch show` the occurrences above; see the runbook about stuck workflows';
-  if (waiting.some(({ state }) => state === 'unapproved'))
-    return `effectmatch workflow approve ${run} --key YOUR.key.json`;
-  if (status === 'running') return `effectmatch workflow resume ${run}`;
-  return status === 'failed' ? `effectmatch workflow revise ${run}` : undefined;
+  return nextCommand(report);
 }
 
 function exitCodeOf({ status, needsResolution }: HandoffReport): ExitCode {

@@ -1,5 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
+import type { Said } from './said.ts';
+import type { Sight } from './sight.ts';
 
 /** A person, and what they may do in the console. Only a signature approves anything. */
 export interface Person {
@@ -8,6 +10,8 @@ export interface Person {
   readonly canOperate: boolean;
   /** The issuers whose keys they have; any of them if it does not say. */
   readonly issuers?: readonly string[] | undefined;
+  /** What they may see. */
+  readonly sight: Sight;
 }
 
 /** A person who is signed in to the console. */
@@ -21,12 +25,6 @@ export interface ConsoleSession {
   usedMs: number;
   /** What the next page says once, after a form was sent. */
   said?: Said | undefined;
-}
-
-/** What was done or refused, and what is different after a request was proposed again. */
-export interface Said {
-  readonly notice: { readonly tone: 'good' | 'bad'; readonly text: string };
-  readonly difference?: readonly string[];
 }
 
 const LINK_SESSION_MS = 12 * 3_600_000;
@@ -46,7 +44,7 @@ export class ConsoleSessions {
   readonly #sessions = new Map<string, ConsoleSession>();
 
   constructor(user: string, clock: Clock) {
-    this.#user = { name: user, canAnswer: true, canOperate: true };
+    this.#user = { name: user, canAnswer: true, canOperate: true, sight: {} };
     this.#clock = clock;
   }
 

@@ -1,7 +1,8 @@
 import type { Context, Hono } from 'hono';
 import { EffectMatchError } from '../errors.ts';
-import type { Said } from './access.ts';
 import type { Console, Env } from './app.ts';
+import type { Said } from './said.ts';
+import { demandVisible } from './visible.ts';
 
 /** What the forms of a request do. None of them can approve: a license can. */
 export function addAnswers(app: Hono<Env>, site: Console): void {
@@ -18,8 +19,11 @@ export function addAnswers(app: Hono<Env>, site: Console): void {
   );
   app.post('/requests/:id/decline', (c) =>
     answer(c, async (id, form) => {
-      const { name } = c.get('session').person;
-      await site.requests.decline(id, { by: name, reason: String(form.reason ?? '') });
+      const { name: by } = c.get('session').person;
+      const { decline, reason } = form;
+      if (decline === undefined)
+        await site.requests.decline(id, { by, reason: String(reason ?? '') });
+      else await site.requests.declineSigned(id, parseJson(String(decline)));
       return { notice: good('Declined. The agent is told why.') };
     }),
   );
@@ -38,11 +42,17 @@ export function addAnswers(app: Hono<Env>, site: Console): void {
   );
   app.post('/requests/:id/renew', (c) =>
     answer(c, async (id) => {
-      const { difference } = await site.requests.renew(id);
-      return { notice: good('Proposed again from the state as it is now.'), difference };
+      const { earlier } = await site.requests.renew(id);
+      return { notice: good('Proposed again from the state as it is now.'), earlier };
     }),
   );
   app.post('/bulk/:operation/decline', (c) => declineChosen(c, site));
+  const { acceptKey } = site;
+  if (acceptKey === undefined) return;
+  app.post('/keys', async (c) => {
+    const { key, to } = await c.req.parseBody();
+    return c.json({ to: await acceptKey(String(key), String(to)) });
+  });
 }
 
 type Form = Record<string, string | File | (string | File)[]>;
@@ -71,11 +81,14 @@ async function answer(
 /** Declines what was chosen; what others have answered meanwhile stays as it is. */
 async function declineChosen(c: Context<Env>, site: Console): Promise<Response> {
   const form = await c.req.parseBody({ all: true });
-  const { name } = c.get('session').person;
+  const { person } = c.get('session');
   const reason = String(form.reason ?? '');
   const chosen = [form.id ?? []].flat().map(String);
   const declined = await Promise.allSettled(
-    chosen.map((id) => site.requests.decline(id, { by: name, reason })),
+    chosen.map(async (id) => {
+      await demandVisible(site, person, id);
+      return await site.requests.decline(id, { by: person.name, reason });
+    }),
   );
   const count = declined.filter(({ status }) => status === 'fulfilled').length;
   const tone = count === chosen.length && count > 0 ? 'good' : 'bad';
@@ -87,6 +100,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the file is not a license: it is not JSON');
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'what was sent is not JSON');
   }
 }

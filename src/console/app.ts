@@ -17,8 +17,9 @@ import {
 } from './access.ts';
 import { type Html, html } from './html.ts';
 import { type PageOptions, page } from './layout.ts';
-import { addLogin, type ConsoleLogin } from './login.ts';
+import { addLogin, type ConsoleLogin, pathOf } from './login.ts';
 import { addPages } from './pages.ts';
+import { countVisible } from './visible.ts';
 
 /** What the console needs. */
 export interface ConsoleOptions {
@@ -35,6 +36,10 @@ export interface ConsoleOptions {
    * under this name.
    */
   readonly user: string;
+  /** Public keys of operators, and whose they are: a browser with one of these keys can resolve. */
+  readonly operators?: Readonly<Record<string, string>>;
+  /** The agents of the configuration, to choose from in the inbox. */
+  readonly agents?: readonly string[];
   /** Who may approve what: shown beside what is to be approved. */
   readonly policy?: Policy;
   /** How other people sign in, and who they are; they cannot unless it says. */
@@ -42,6 +47,11 @@ export interface ConsoleOptions {
   readonly clock?: Clock;
   /** What tells pages about changes, if it is shared with the API; a new one unless said. */
   readonly events?: EventStream;
+  /**
+   * Lets a new public key approve, and returns the path that leads on. Only for trying out: it lets
+   * everyone who is signed in decide who approves.
+   */
+  readonly acceptKey?: (publicKey: string, to: string) => Promise<string>;
 }
 
 /** What a handler knows about the one who asks. */
@@ -50,7 +60,8 @@ export interface Env {
 }
 
 /** What the pages work with. */
-export interface Console extends Required<Omit<ConsoleOptions, 'login'>> {
+export interface Console extends Required<Omit<ConsoleOptions, 'login' | 'acceptKey'>> {
+  readonly acceptKey: ConsoleOptions['acceptKey'];
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
 }
 
@@ -60,8 +71,8 @@ export type Shown = Pick<PageOptions, 'title' | 'section' | 'notice'>;
 /** The console as a handler of requests. It reads and answers; it has no key and cannot approve. */
 export interface ConsoleApp extends AsyncDisposable {
   fetch(request: Request): Response | Promise<Response>;
-  /** The address that signs its user in, once. */
-  createLink(): string;
+  /** The address that signs its user in, once, and leads to this page. */
+  createLink(to?: string): string;
 }
 
 /** A browser sends the first one only over https, and only to the host that set it. */
@@ -81,12 +92,17 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   const sessions = new ConsoleSessions(user, clock);
   const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
-  guard(app, { ...options, clock }, sessions);
-  const { policy = { version: 1, issuers: {} } } = options;
-  addPages(app, { ...options, policy, clock, events, show: showWith(requests) });
+  const { policy = { version: 1, issuers: {} }, operators = {}, agents = [] } = options;
+  const { acceptKey } = options;
+  const show = showWith(requests);
+  guard(app, { ...options, clock, show }, sessions);
+  addPages(app, { ...options, policy, operators, agents, acceptKey, clock, events, show });
   return {
     fetch: (request) => app.fetch(request),
-    createLink: () => `${origin}/enter/${sessions.createEntry()}`,
+    createLink: (to = '/') => {
+      const link = `${origin}/enter/${sessions.createEntry()}`;
+      return to === '/' ? link : `${link}?${new URLSearchParams({ to }).toString()}`;
+    },
     [Symbol.asyncDispose]: async () => {
       if (options.events === undefined) await events.close();
     },
@@ -96,23 +112,24 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 /** What every request must pass before it reaches a page. */
 function guard(
   app: Hono<Env>,
-  options: ConsoleOptions & { readonly clock: Clock },
+  options: ConsoleOptions & Pick<Console, 'clock' | 'show'>,
   sessions: ConsoleSessions,
 ): void {
-  const { origin, login, issuers, clock } = options;
+  const { origin, login, issuers, adapters, clock, show } = options;
   const { host } = new URL(origin);
   app.use(async (c, next) => {
     await next();
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.res.headers.set(name, value);
   });
-  app.onError((error, c) => {
+  app.onError(async (error, c) => {
     const known = error instanceof EffectMatchError ? error : undefined;
+    if (known?.code === 'ERR_EM_NOT_FOUND') return await showMissing(c, show, known.message);
     const status = known === undefined ? 500 : statusOf(known.code);
     const words =
       known === undefined ? 'It failed on the server.' : `${known.code}: ${known.message}`;
     return c.html(bare('This did not work', words), status);
   });
-  app.notFound((c) => c.html(bare('Not found', 'There is no such page.'), 404));
+  app.notFound(async (c) => await showMissing(c, show, 'there is no page at this address'));
   // A name that leads here from elsewhere must not reach what only this address may see.
   app.use(async (c, next) => {
     if (c.req.header('host') === host) return await next();
@@ -132,7 +149,7 @@ function guard(
   if (login !== undefined) {
     app.use('/login/passkey', limitBody(MAX_LOGIN));
     addLogin(app, login, {
-      ...{ origin, clock, issuers, page: bare },
+      ...{ origin, clock, issuers, adapters, page: bare },
       welcome: (c, person: Person, to) => welcome(c, sessions.open(person), to),
     });
   }
@@ -164,7 +181,7 @@ function addEntry(
     if (c.req.method === 'HEAD') return c.body(null, 405);
     const secret = sessions.enter(c.req.param('entry'));
     if (secret === undefined) return c.html(bare('This link was used', instructions()), 401);
-    return welcome(c, secret, '/');
+    return welcome(c, secret, pathOf(c.req.query('to')));
   });
 }
 
@@ -233,10 +250,28 @@ function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
 function showWith(requests: Requests): Console['show'] {
   return async (c, options, content) => {
     const { person, formToken } = c.get('session');
-    const waiting = await requests.countWaiting();
+    const waiting = await countVisible(requests, person);
     const text = page({ ...options, waiting, user: person.name, formToken }, content);
     return c.html(text);
   };
+}
+
+/** Says what is missing and where to look, with the navigation if the person is signed in. */
+async function showMissing(
+  c: Context<Env>,
+  show: Console['show'],
+  what: string,
+): Promise<Response> {
+  const said = `${what.charAt(0).toUpperCase()}${what.slice(1)}.`;
+  const ways = html`<p>${said}</p>
+<p class="aside">The address may be cut off, or be of another deployment.</p>
+<ul class="ways"><li><a href="/">Inbox</a>: what waits for an answer</li>
+<li><a href="/?state=all">All requests</a>: newest first, whatever became of them</li>
+<li><a href="/history">History</a>: what was executed</li></ul>`;
+  if (c.get('session') === undefined) return c.html(bare('Not found', ways), 404);
+  c.status(404);
+  const content = html`<h1>Not found</h1>${ways}`;
+  return await show(c, { title: 'Not found', section: undefined }, content);
 }
 
 /** A page without navigation, for those who are not signed in. */
@@ -245,7 +280,7 @@ function bare(title: string, words: string | Html): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · EffectMatch</title><link rel="stylesheet" href="/assets/console.css">
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml"></head>
-<body class="bare"><main><h1>${title}</h1>${typeof words === 'string' ? html`<p>${words}</p>` : words}</main></body></html>
+<body class="bare"><main><p class="brand"><img src="/assets/icon.svg" alt="" width="20" height="20">EffectMatch</p><h1>${title}</h1>${typeof words === 'string' ? html`<p>${words}</p>` : words}</main></body></html>
 `.text;
 }
 

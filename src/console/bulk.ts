@@ -24,12 +24,12 @@ export function bulkPage(options: BulkPage): Html {
   const rows = ranked.map(({ item, unusual }) => bulkRow(item, unusual, options.nowMs));
   const data = JSON.stringify(issuers);
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
-<div class="title"><h1>${operation}</h1>${badge('warn', `${requests.length} waiting`)}</div>
-<p class="aside">What stands out comes first. Every request you choose gets its own license.</p>
+<div class="title"><h1>${operation}</h1>${rows.length > 0 && badge('warn', `${rows.length} waiting`)}</div>
 ${
   rows.length === 0
-    ? html`<p class="empty">Nothing waits for an answer.</p>`
-    : html`<form id="bulk-form" method="post" action="/bulk/${operation}/decline">
+    ? html`<p class="empty">Nothing waits for an answer. <a href="/">Back to the inbox</a></p>`
+    : html`<p class="aside">What stands out comes first. Every request you choose gets its own license.</p>
+<form id="bulk-form" method="post" action="/bulk/${operation}/decline">
 <input type="hidden" name="form" value="${formToken}">
 <ol class="list bulk">${rows}</ol>
 <section class="card" aria-labelledby="answer"><h2 id="answer">Your answer to the chosen ones</h2>

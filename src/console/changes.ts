@@ -15,7 +15,15 @@ const OPS: readonly Op[] = ['insert', 'update', 'delete'];
 /** A change to show, and what is special about it. */
 export interface ShownChange {
   readonly effect: ApprovedEffect;
-  readonly mark?: 'extra' | 'missing' | 'approved' | 'observed' | 'matched' | undefined;
+  readonly mark?:
+    | 'extra'
+    | 'missing'
+    | 'approved'
+    | 'observed'
+    | 'matched'
+    | 'before'
+    | 'now'
+    | undefined;
 }
 
 const MARKS: Readonly<Record<NonNullable<ShownChange['mark']>, string>> = {
@@ -24,6 +32,8 @@ const MARKS: Readonly<Record<NonNullable<ShownChange['mark']>, string>> = {
   approved: 'approved',
   observed: 'observed instead',
   matched: 'as approved',
+  before: 'proposed before',
+  now: 'proposed now',
 };
 
 /** The changes as tables, one per relation, with one row per change. */

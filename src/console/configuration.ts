@@ -20,6 +20,10 @@ export interface PersonConfig {
   readonly may?: readonly ('answer' | 'operate')[];
   /** The issuers whose keys they have; the console offers only those for signing. */
   readonly issuers?: readonly string[];
+  /** The adapters whose requests and verdicts they see; all unless said otherwise. */
+  readonly adapters?: readonly string[];
+  /** The operations whose requests and verdicts they see; everything unless said otherwise. */
+  readonly operations?: readonly string[];
   /** Passkeys that sign them in, never the ones that sign licenses. */
   readonly passkey?: string | readonly string[];
 }

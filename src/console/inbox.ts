@@ -15,6 +15,9 @@ export interface InboxFilter {
 export interface InboxPage {
   readonly requests: readonly ApprovalRequest[];
   readonly filter: InboxFilter;
+  /** What can be chosen in the filters. */
+  readonly agents: readonly string[];
+  readonly adapters: readonly string[];
   readonly nowMs: number;
   /** The address of the next page, if there is one. */
   readonly next?: string | undefined;
@@ -26,6 +29,8 @@ const FILTERS: readonly (readonly [InboxFilter['state'], string])[] = [
   ['approved', 'Approved'],
   ['committed', 'Committed'],
   ['rejected', 'Rejected'],
+  ['diverged', 'Diverged'],
+  ['indeterminate', 'Indeterminate'],
   ['declined', 'Declined'],
   ['expired', 'Expired'],
   ['all', 'All'],
@@ -51,15 +56,16 @@ export function stateBadge(state: RequestState): Html {
 }
 
 /** What waits for an answer, newest first. */
-export function inbox({ requests, filter, nowMs, next }: InboxPage): Html {
+export function inbox(options: InboxPage): Html {
+  const { requests, filter, nowMs, next } = options;
   return html`<h1>Inbox</h1>
-${filterBar(filter)}
+${filterBar(options)}
 ${bulkLinks(requests)}
 ${requests.length === 0 ? emptyInbox(filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, nowMs))}</ol>`}
 ${next !== undefined && html`<p class="more"><a href="${next}">Older requests</a></p>`}`;
 }
 
-function filterBar({ state, by, adapter }: InboxFilter): Html {
+function filterBar({ filter: { state, by, adapter }, agents, adapters }: InboxPage): Html {
   const links = FILTERS.map(([name, label]) => {
     const rest = new URLSearchParams({ ...(by && { by }), ...(adapter && { adapter }) });
     rest.set('state', name);
@@ -68,9 +74,18 @@ function filterBar({ state, by, adapter }: InboxFilter): Html {
   });
   return html`<div class="filters"><nav aria-label="State">${links}</nav>
 <form action="/" method="get"><input type="hidden" name="state" value="${state}">
-<label>agent <input name="by" value="${by}" size="12"></label>
-<label>adapter <input name="adapter" value="${adapter}" size="10"></label>
+<label>agent ${choiceOf('by', agents, by)}</label>
+<label>adapter ${choiceOf('adapter', adapters, adapter)}</label>
 <button>Filter</button></form></div>`;
+}
+
+/** One of the names, or any; the one that is chosen stays a choice where it is not known. */
+function choiceOf(name: string, names: readonly string[], chosen: string): Html {
+  const all = chosen === '' || names.includes(chosen) ? names : [...names, chosen];
+  const options = all.map(
+    (one) => html`<option${one === chosen && html` selected`}>${one}</option>`,
+  );
+  return html`<select name="${name}"><option value="">any</option>${options}</select>`;
 }
 
 /** Several requests for one operation can be answered together. */
@@ -97,9 +112,10 @@ ${last && badge('plain', last.from === 'agent' ? 'the agent replied' : 'asked ba
 }
 
 function emptyInbox({ state, by, adapter }: InboxFilter): Html {
-  const isNarrow = by !== '' || adapter !== '';
-  const what = state === 'pending' && !isNarrow ? 'Nothing waits for an answer.' : 'No requests.';
-  return html`<p class="empty">${what}</p>`;
+  if (by !== '' || adapter !== '')
+    return html`<p class="empty">No such requests. <a href="/?state=${state}">Show those of every agent and adapter</a></p>`;
+  if (state !== 'pending') return html`<p class="empty">No such requests.</p>`;
+  return html`<p class="empty">Nothing waits for an answer. New requests appear here by themselves.</p>`;
 }
 
 function row(request: ApprovalRequest, nowMs: number): Html {
@@ -108,7 +124,7 @@ function row(request: ApprovalRequest, nowMs: number): Html {
   const first = (text: string) => showText(text.split('\n')[0] ?? '');
   const said = detail !== undefined ? first(detail) : reason && `says: ${first(reason)}`;
   return html`<li><a class="row" href="/requests/${id}">
-<span class="head">${stateBadge(state)} <b>${operation ?? adapter}</b>
+<span class="head">${stateBadge(state)} <b>${operation ?? `Change in ${adapter}`}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`} ${marks(request)}</span>
 <span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}${waits}</span>
 <span class="what">${headline(request.proposal.approved.effects)}</span>

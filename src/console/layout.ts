@@ -6,7 +6,7 @@ export type Section = 'inbox' | 'history' | 'operations';
 /** What every page has around its content. */
 export interface PageOptions {
   readonly title: string;
-  readonly section: Section;
+  readonly section: Section | undefined;
   /** How many requests wait; shown beside the inbox. */
   readonly waiting: number;
   /** Who is signed in. */
@@ -69,6 +69,12 @@ export function badge(tone: BadgeTone, word: string): Html {
 /** What a colour says: nothing yet, done, refused, look here. */
 export type BadgeTone = 'plain' | 'good' | 'bad' | 'warn';
 
+/** Rows under their heads; a table that is too wide scrolls by itself. */
+export function table(heads: readonly string[], rows: readonly Html[]): Html {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${heads.join(', ')}"><table class="plain">
+<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
+}
+
 /** A moment as a person reads it, with the exact time behind it. */
 export function moment(ms: number, nowMs: number): Html {
   const exact = new Date(ms).toISOString();
@@ -84,7 +90,8 @@ const UNITS: readonly (readonly [number, string])[] = [
 
 function describeDistance(ms: number, nowMs: number): string {
   const distance = Math.abs(nowMs - ms);
+  if (distance < 1000) return 'now';
   const [size, unit] = UNITS.find(([length]) => distance >= length) ?? [1000, 's'];
-  const amount = `${Math.floor(distance / size)} ${unit}`;
+  const amount = `${Math.round(distance / size)} ${unit}`;
   return ms <= nowMs ? `${amount} ago` : `in ${amount}`;
 }

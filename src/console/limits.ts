@@ -12,18 +12,20 @@ export function limitsCard(
   policy: Policy,
   signers: readonly string[],
 ): Html {
-  const cards = signers.map((name) => {
+  const cards = signers.flatMap((name) => {
     const issuer = policy.issuers[name];
-    if (issuer === undefined) return html``;
+    if (issuer === undefined) return [];
     const { limits = {}, second } = issuer;
     const exceeded = findExceeded(limits, draft, approved);
     const mayNot = !issuer.may.includes(draft.adapter) || !issuer.sources.includes(draft.source);
     const state = mayNot || exceeded ? badge('bad', 'may not sign this') : badge('good', 'within');
     const rows = limitRows(limits, approved.effects);
-    return html`<h3>${name} ${state}</h3>
+    return [
+      html`<h3>${name} ${state}</h3>
 ${exceeded && html`<p class="aside">${exceeded.detail}</p>`}
 ${rows.length > 0 && html`<ul class="limits">${rows}</ul>`}
-${second && html`<p class="aside">Also needs ${second.join(' or ')}.</p>`}`;
+${second && html`<p class="aside">Also needs ${second.join(' or ')}.</p>`}`,
+    ];
   });
   if (cards.length === 0) return html``;
   return html`<section class="card"><h2>Limits</h2>${cards}</section>`;

@@ -21,6 +21,7 @@ export interface LoginParts {
   readonly clock: Clock;
   /** Public keys of issuers. */
   readonly issuers: Readonly<Record<string, string>>;
+  readonly adapters: readonly string[];
   /** Opens a session and shows the page that leads on. */
   welcome(c: Context<Env>, person: Person, to: string): Response | Promise<Response>;
   page(title: string, content: Html): string;
@@ -38,14 +39,17 @@ interface Begun {
 const COOKIE = 'effectmatch_login';
 const BEGUN_MS = 600_000;
 const MAX_BEGUN = 1000;
-const PERSON: OptionNames<PersonConfig> = { may: true, issuers: true, passkey: true };
+const PERSON: OptionNames<PersonConfig> = {
+  ...{ may: true, issuers: true, passkey: true },
+  ...{ adapters: true, operations: true },
+};
 
 /** The label of what a passkey signs to sign a person in. No license digest has this label. */
 export const LOGIN_DOMAIN = 'effectmatch/console-login/v1';
 
 /** Adds the pages that sign people in. They come before everything that needs a session. */
 export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts): void {
-  checkPeople(login, parts.issuers);
+  checkPeople(login, parts);
   const { oidc } = login;
   const { origin, clock } = parts;
   const client = oidc && new OidcClient(oidc, `${origin}/login/callback`, clock);
@@ -136,20 +140,20 @@ function signerOf({ people = {} }: ConsoleLogin, word: string, assertion: string
 function personNamed({ people = {} }: ConsoleLogin, name: string): Person {
   const person = Object.hasOwn(people, name) ? people[name] : undefined;
   if (person === undefined) throw refused(`${name.slice(0, 200)} is not one of the people here`);
-  const { may = ['answer'], issuers } = person;
+  const { may = ['answer'], issuers, adapters, operations } = person;
   const rights = { canAnswer: may.includes('answer'), canOperate: may.includes('operate') };
-  return { name, ...rights, issuers: issuers ?? [] };
+  return { name, ...rights, issuers: issuers ?? [], sight: { adapters, operations } };
 }
 
 /** Only pages of the console: anything else would lead people elsewhere. */
-function pathOf(wish: string | undefined): string {
+export function pathOf(wish: string | undefined): string {
   return wish !== undefined && /^\/(?![/\\])[\w/?=&%.~-]*$/.test(wish) ? wish : '/';
 }
 
 /** A passkey that signs people in must not be one that signs licenses: it signs unread. */
 function checkPeople(
   { people = {}, oidc }: ConsoleLogin,
-  issuers: Readonly<Record<string, string>>,
+  { issuers, adapters }: Pick<LoginParts, 'issuers' | 'adapters'>,
 ): void {
   const names = Object.values(issuers);
   const signing = Object.keys(issuers).map((text) => readPasskeyText(text)?.credential);
@@ -159,6 +163,9 @@ function checkPeople(
     const stray = person.issuers?.find((issuer) => !names.includes(issuer));
     if (stray !== undefined)
       throw invalid(`${name} has the issuer "${stray}", who is not configured`);
+    const hidden = person.adapters?.find((adapter) => !adapters.includes(adapter));
+    if (hidden !== undefined)
+      throw invalid(`${name} sees the adapter "${hidden}", which is not configured`);
     const passkeys = [person.passkey ?? []].flat();
     for (const text of passkeys) {
       parsePasskey(text);

@@ -1,15 +1,20 @@
 import type { ClaimEntry } from '../contract/ledgers.ts';
 import { type Survey, unclassified } from '../protocol/boundary.ts';
+import { showText } from '../protocol/render-text.ts';
 import { renderShadow, type Shadow } from '../protocol/shadow.ts';
+import type { Terminal } from '../protocol/terminal.ts';
 import type { OpenContinuation } from '../runtime/continuation.ts';
 import type { Person } from './access.ts';
 import { shortTask } from './history.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment } from './layout.ts';
+import { badge, moment, table } from './layout.ts';
+import { seesAll } from './sight.ts';
+import { workflowsLink } from './workflows.ts';
 
 /** What an operator has to look after. */
 export interface OperationsPage {
-  readonly unsettled: readonly ClaimEntry[];
+  /** Claims that nothing has settled; those with a verdict are indeterminate. */
+  readonly unsettled: readonly (ClaimEntry & { readonly terminal: Terminal | undefined })[];
   readonly continuations: readonly OpenContinuation[];
   /** The boundary of each adapter, or why it could not be surveyed. */
   readonly boundaries: readonly (readonly [adapter: string, Survey | string])[];
@@ -23,15 +28,25 @@ export interface OperationsPage {
 /** Attempts without a verdict, work that was released and not completed, and the boundaries. */
 export function operationsPage(options: OperationsPage): Html {
   const { unsettled, continuations, boundaries, shadows, nowMs } = options;
+  const open = unsettled.filter(({ terminal }) => terminal === undefined);
+  const unclear = unsettled.filter(({ terminal }) => terminal !== undefined);
+  const calm = [
+    ...(open.length === 0 ? ['Every claim has its verdict.'] : []),
+    ...(unclear.length === 0 ? ['No verdict is indeterminate.'] : []),
+    ...(continuations.length === 0 ? ['All released work was completed.'] : []),
+  ];
   return html`<h1>Operations</h1>
-<section><h2>Attempts without a verdict</h2>${unsettledTable(unsettled, nowMs)}${unsettled.length > 0 && recoverForm(options)}</section>
+${calm.length > 0 && html`<ul class="calm">${calm.map((words) => html`<li>${words}</li>`)}</ul>`}
+${open.length > 0 && html`<section><h2>Attempts without a verdict</h2>${unsettledTable(open, nowMs)}</section>`}
+${unclear.length > 0 && html`<section><h2>Not established</h2>${unclearTable(unclear, nowMs)}</section>`}
+${unsettled.length > 0 && recoverForm(options)}
 ${shadows.length > 0 && html`<section><h2>Shadowed changes</h2>${shadowSection(shadows, nowMs)}</section>`}
-<section><h2>Released and not completed</h2>${continuationTable(continuations, nowMs)}</section>
+${continuations.length > 0 && html`<section><h2>Released and not completed</h2>${continuationTable(continuations, nowMs)}</section>`}
+${seesAll(options.person.sight) && workflowsLink()}
 <section><h2>Boundaries</h2>${boundaries.map(([name, found]) => boundary(name, found))}</section>`;
 }
 
-function unsettledTable(unsettled: readonly ClaimEntry[], nowMs: number): Html {
-  if (unsettled.length === 0) return html`<p class="empty">Every claim has its verdict.</p>`;
+function unsettledTable(unsettled: OperationsPage['unsettled'], nowMs: number): Html {
   const rows = unsettled.map(({ claim: { record }, leaseExpired }) => {
     const { occurrence, task, adapter, claimedAt } = record;
     const state = leaseExpired ? badge('warn', 'can be recovered') : badge('plain', 'running');
@@ -41,18 +56,23 @@ function unsettledTable(unsettled: readonly ClaimEntry[], nowMs: number): Html {
   return table(['State', 'Adapter', 'Task', 'Claimed'], rows);
 }
 
+/** Indeterminate verdicts, each with the page on which an operator resolves it. */
+function unclearTable(unclear: OperationsPage['unsettled'], nowMs: number): Html {
+  const rows = unclear.map(({ claim: { record }, terminal }) => {
+    const { occurrence, task, adapter, claimedAt } = record;
+    const why = terminal?.kind === 'indeterminate' ? showText(terminal.gap) : '';
+    return html`<tr><td>${badge('warn', 'indeterminate')}</td><td>${adapter}</td><td>${shortTask(task)}</td><td>${why}</td>
+<td>${moment(Date.parse(claimedAt), nowMs)}</td><td><a href="/history/${occurrence}#resolve">Resolve</a></td></tr>`;
+  });
+  return table(['State', 'Adapter', 'Task', 'Why', 'Claimed', 'Decide'], rows);
+}
+
 /** Recovery is safe at any time; what it cannot settle needs a person's signature. */
-function recoverForm({ formToken, person, unsettled }: OperationsPage): Html {
-  const [oldest] = unsettled;
-  const occurrence = oldest?.claim.record.occurrence ?? '';
-  return html`${
-    person.canOperate &&
-    html`<form method="post" action="/operations/recover"><input type="hidden" name="form" value="${formToken}">
-<button class="primary">Recover</button></form>`
-  }
-<p class="aside">Recovery decides by evidence alone and repeats nothing. What it cannot settle, an operator resolves with a signature:</p>
-<pre class="command">effectmatch resolve ${occurrence} --finding happened \\
-  --evidence statement.txt --key OPERATOR.key.json</pre>`;
+function recoverForm({ formToken, person }: OperationsPage): Html {
+  const form = html`<form method="post" action="/operations/recover"><input type="hidden" name="form" value="${formToken}">
+<button class="primary">Recover</button></form>`;
+  return html`<section class="recover">${person.canOperate && form}
+<p class="aside">Recovery decides by evidence alone and repeats nothing. What it cannot settle, an operator resolves with a signature.</p></section>`;
 }
 
 const SHADOWS_SHOWN = 20;
@@ -70,17 +90,11 @@ ${rows.length > 0 && table(['Would', 'Adapter', 'Task', 'Why', 'When'], rows)}`;
 }
 
 function continuationTable(open: readonly OpenContinuation[], nowMs: number): Html {
-  if (open.length === 0) return html`<p class="empty">All released work was completed.</p>`;
   const rows = open.map(
     ({ continuation, task, occurrence, releasedAt }) => html`<tr><td>${continuation}</td>
 <td><a href="/history/${occurrence}">${shortTask(task)}</a></td><td>${moment(Date.parse(releasedAt), nowMs)}</td></tr>`,
   );
   return table(['Work', 'Task', 'Released'], rows);
-}
-
-function table(heads: readonly string[], rows: readonly Html[]): Html {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${heads.join(', ')}"><table class="plain">
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
 /** What is open, and the statements that close it. */

@@ -1,28 +1,30 @@
-import { existsSync, readFileSync } from 'node:fs';
 import type { Context, Hono } from 'hono';
 import { EffectMatchError } from '../errors.ts';
-import type { Survey } from '../protocol/boundary.ts';
-import { isName, type OccurrenceId } from '../protocol/record.ts';
-import type { Terminal } from '../protocol/terminal.ts';
+import { isName } from '../protocol/record.ts';
 import { type ApprovalRequest, isFinal, isRequestState } from '../requests/request.ts';
-import type { Runtime } from '../runtime/runtime.ts';
-import type { Person, Said } from './access.ts';
+import type { Person } from './access.ts';
 import { addAnswers } from './answers.ts';
 import type { Console, Env } from './app.ts';
 import { bulkPage } from './bulk.ts';
-import { history, occurrencePage } from './history.ts';
-import { html } from './html.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
-import { operationsPage } from './operations.ts';
+import { addRecordPages } from './record-pages.ts';
 import { fileOf, requestPage } from './request-page.ts';
+import { takeSaid } from './said.ts';
+import { addSavedPages, download } from './saved-pages.ts';
+import { sees } from './sight.ts';
+import { demandVisible, listVisible } from './visible.ts';
+import { addWorkflowPages } from './workflows.ts';
 
 const PAGE = 50;
-const JOURNAL_ROWS = 2000;
 const EARLIER = 100;
 const BULK_READ = 500;
 
 /** Every page, what it needs, and what its forms do. */
 export function addPages(app: Hono<Env>, site: Console): void {
+  app.use('/requests/:id/*', async (c, next) => {
+    await demandVisible(site, c.get('session').person, c.req.param('id'));
+    return await next();
+  });
   app.get('/', (c) => showInbox(c, site));
   app.get('/requests/:id', (c) => showRequest(c, site));
   app.get('/requests/:id/proposal.json', async (c) => {
@@ -31,8 +33,8 @@ export function addPages(app: Hono<Env>, site: Console): void {
   });
   app.get('/requests/:id/license.json', async (c) => {
     const { first } = await site.requests.get(c.req.param('id'));
-    if (first === undefined) throw notFound('license that waits for a second signature');
-    return download('license.json', first);
+    if (first !== undefined) return download('license.json', first);
+    throw new EffectMatchError('ERR_EM_NOT_FOUND', 'this request waits for no second signature');
   });
   addAnswers(app, site);
   // Looking is what finds out that a request is stale; the page then hears of it as of any change.
@@ -41,34 +43,16 @@ export function addPages(app: Hono<Env>, site: Console): void {
     return c.body(null, 204);
   });
   app.get('/bulk/:operation', (c) => showBulk(c, site));
-  app.get('/history', async (c) => {
-    const rows = await site.runtime.ledgers.journal({ last: true, limit: JOURNAL_ROWS });
-    const verdicts = rows.flatMap((row): readonly Terminal[] =>
-      row.kind === 'terminal' ? [row.record] : [],
-    );
-    const content = history(verdicts.reverse(), site.clock.now());
-    return await site.show(c, { title: 'History', section: 'history' }, content);
-  });
-  app.get('/history/:occurrence', (c) => showOccurrence(c, site));
-  app.get('/history/:occurrence/receipt.json', async (c) => {
-    const occurrence = c.req.param('occurrence') as OccurrenceId;
-    const receipt = await site.runtime.receipt(occurrence);
-    if (receipt === undefined) throw notFound('receipt');
-    return download(`${occurrence}.receipt.json`, receipt);
-  });
-  app.get('/operations', (c) => showOperations(c, site));
-  app.post('/operations/recover', (c) => recover(c, site));
-  app.get('/verifier.html', () => {
-    const keys = html`${site.runtime.receiptKeys.join('\n')}`.text;
-    return savedPage('verifier.html', (text) => text.replace('<!--KEYS-->', () => keys));
-  });
-  app.get('/signer.html', () => savedPage('signer.html'));
+  addRecordPages(app, site);
+  addWorkflowPages(app, site);
+  addSavedPages(app, site);
   app.get('/events', (c) => {
     // Without a body nothing would end the listener.
     if (c.req.method === 'HEAD') return c.body(null, 204);
+    const { name, sight } = c.get('session').person;
     const opened = site.events.open({
-      name: c.get('session').person.name,
-      signal: c.req.raw.signal,
+      ...{ name, signal: c.req.raw.signal },
+      wants: (event) => sees(sight, event),
       write: ({ id }) => `event: request\ndata: ${id}\n\n`,
     });
     return opened ?? c.text('too many pages listen; reload this one instead', 503);
@@ -84,17 +68,21 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
     throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'that is not the name of anything');
   const after = c.req.query('after');
   const filter: InboxFilter = { state, by, adapter };
-  const requests = await site.requests.list({
+  const { person } = c.get('session');
+  const { requests, next: last } = await listVisible(site.requests, person, {
     ...(state !== 'all' && { state }),
     ...(by && { by }),
     ...(adapter && { adapter }),
     ...(after && { after }),
     limit: PAGE,
   });
-  const last = requests.length === PAGE ? requests.at(-1)?.id : undefined;
   const rest = { ...filter, ...(last !== undefined && { after: last }) };
   const next = last === undefined ? undefined : `/?${new URLSearchParams(rest).toString()}`;
-  const content = inbox({ requests, filter, nowMs: site.clock.now(), next });
+  const { adapters: visible = site.adapters } = person.sight;
+  const agents = [...new Set([...site.agents, ...requests.map((request) => request.by)])].sort();
+  const content = inbox({
+    ...{ requests, filter, next, agents, adapters: visible, nowMs: site.clock.now() },
+  });
   const notice = takeSaid(c)?.notice;
   return await site.show(c, { title: 'Inbox', section: 'inbox', notice }, content);
 }
@@ -104,17 +92,13 @@ async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const part = Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
   const find = (c.req.query('find') ?? '').slice(0, 200);
   const order = c.req.query('order') === 'proposed' ? 'proposed' : 'extreme';
-  const view = { part, find, order } as const;
-  const session = c.get('session');
-  const { formToken, person } = session;
+  const { formToken, person } = c.get('session');
   const said = takeSaid(c);
-  const nowMs = site.clock.now();
-  const difference = said?.difference;
-  const issuers = keysOf(person, site.issuers);
-  const { policy } = site;
-  const earlier = await earlierOf(site, request);
   const content = requestPage({
-    ...{ request, formToken, person, issuers, policy, earlier, nowMs, view, difference },
+    ...{ request, formToken, person, view: { part, find, order }, replaced: said?.earlier },
+    ...{ policy: site.policy, nowMs: site.clock.now(), issuers: keysOf(person, site.issuers) },
+    acceptsKeys: site.acceptKey !== undefined,
+    earlier: await earlierOf(site, request),
   });
   const title = request.operation ?? `Change in ${request.adapter}`;
   return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
@@ -133,13 +117,15 @@ async function earlierOf({ requests }: Console, request: ApprovalRequest) {
 async function showBulk(c: Context<Env>, site: Console): Promise<Response> {
   const operation = c.req.param('operation') ?? '';
   const { formToken, person } = c.get('session');
-  const found = await site.requests.list({ state: 'pending', limit: BULK_READ });
-  const requests = found.filter((request) => request.operation === operation).slice(0, PAGE);
+  const query = { state: 'pending', limit: BULK_READ } as const;
+  const found = await listVisible(site.requests, person, query);
+  const requests = found.requests.filter((request) => request.operation === operation);
   const content = bulkPage({
-    ...{ operation, requests, formToken, person, nowMs: site.clock.now() },
-    issuers: keysOf(person, site.issuers),
+    ...{ operation, requests: requests.slice(0, PAGE), formToken, person },
+    ...{ issuers: keysOf(person, site.issuers), nowMs: site.clock.now() },
   });
-  return await site.show(c, { title: operation, section: 'inbox' }, content);
+  const notice = takeSaid(c)?.notice;
+  return await site.show(c, { title: operation, section: 'inbox', notice }, content);
 }
 
 /** The keys that a person may have; every one if it is not known which. */
@@ -152,88 +138,4 @@ function keysOf({ issuers }: Person, keys: Console['issuers']): Console['issuers
 async function current({ requests }: Console, id: string): Promise<ApprovalRequest> {
   const known = await requests.get(id);
   return await requests.recheck(id).catch(() => known);
-}
-
-/** A page that refreshes itself keeps what it says; only a new page may take it. */
-function takeSaid(c: Context<Env>): Said | undefined {
-  if (c.req.header('effectmatch-refresh') !== undefined) return undefined;
-  const session = c.get('session');
-  const { said } = session;
-  session.said = undefined;
-  return said;
-}
-
-async function showOccurrence(c: Context<Env>, site: Console): Promise<Response> {
-  const occurrence = c.req.param('occurrence') as OccurrenceId;
-  const { ledgers } = site.runtime;
-  const [holder, terminal, found] = await Promise.all([
-    ledgers.holder(occurrence),
-    ledgers.terminal(occurrence),
-    ledgers.journal({ occurrence, limit: PAGE }),
-  ]);
-  const rows = found.filter(({ record }) => record.occurrence === occurrence);
-  if (holder === undefined && rows.length === 0) throw notFound('occurrence');
-  const nowMs = site.clock.now();
-  const content = occurrencePage({ occurrence, holder, terminal, rows, nowMs });
-  const title = `Change in ${holder?.claim.record.adapter ?? 'nothing'}`;
-  return await site.show(c, { title, section: 'history' }, content);
-}
-
-async function showOperations(c: Context<Env>, site: Console): Promise<Response> {
-  const { runtime, adapters } = site;
-  const rows = await runtime.ledgers.journal({ last: true, limit: JOURNAL_ROWS });
-  const { formToken, person } = c.get('session');
-  const content = operationsPage({
-    ...{ formToken, person },
-    shadows: rows.flatMap((row) => (row.kind === 'shadow' ? [row.record] : [])).reverse(),
-    unsettled: await runtime.ledgers.unsettled({ includeLeased: true }),
-    continuations: await runtime.continuations(),
-    boundaries: await Promise.all(
-      adapters.map(async (name) => [name, await surveyOf(runtime, name)] as const),
-    ),
-    nowMs: site.clock.now(),
-  });
-  const notice = takeSaid(c)?.notice;
-  return await site.show(c, { title: 'Operations', section: 'operations', notice }, content);
-}
-
-/** Settles interrupted attempts. Safe beside everything that runs. */
-async function recover(c: Context<Env>, { runtime }: Console): Promise<Response> {
-  const results = await runtime.recover();
-  const of = (kind: string) => results.filter((result) => result.kind === kind).length;
-  const text = `${of('settled')} settled, ${of('running')} still running, ${of('unresolved')} need a person.`;
-  const tone = of('unresolved') === 0 ? 'good' : 'bad';
-  c.get('session').said = { notice: { tone, text } };
-  return c.redirect('/operations', 303);
-}
-
-/** A page to be saved and opened without this server. */
-function savedPage(name: string, change = (text: string) => text): Response {
-  const file = new URL(`./assets/${name}`, import.meta.url);
-  if (!existsSync(file)) throw notFound('page: the package was not built');
-  const headers = {
-    'content-type': 'text/html; charset=utf-8',
-    'content-disposition': `attachment; filename="effectmatch-${name}"`,
-  };
-  return new Response(change(readFileSync(file, 'utf8')), { headers });
-}
-
-async function surveyOf(runtime: Runtime, adapter: string): Promise<Survey | string> {
-  try {
-    return await runtime.survey(adapter);
-  } catch (error) {
-    return error instanceof EffectMatchError ? error.message : 'it could not be surveyed';
-  }
-}
-
-function download(name: string, content: unknown): Response {
-  const headers = {
-    'content-type': 'application/json',
-    'content-disposition': `attachment; filename="${name}"`,
-  };
-  return new Response(JSON.stringify(content), { headers });
-}
-
-function notFound(what: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no such ${what}`);
 }

@@ -1,5 +1,5 @@
 import type { Policy } from '../protocol/frame.ts';
-import type { SignedLicense } from '../protocol/license.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
@@ -8,11 +8,13 @@ import { diffOfTerminal } from '../protocol/terminal.ts';
 import type { ApprovalRequest } from '../requests/request.ts';
 import type { Person } from './access.ts';
 import { changesOfDiff, changeTables, headline, type ShownChange } from './changes.ts';
+import { differenceSection } from './difference.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { stateBadge } from './inbox.ts';
 import { badge, moment } from './layout.ts';
 import { limitsCard } from './limits.ts';
 import { type OutcomeView, outcome } from './outcome.ts';
+import { signerDigest } from './saved-pages.ts';
 import { handForm, talkCard } from './talk.ts';
 
 /** What the page of one request shows. */
@@ -31,8 +33,10 @@ export interface RequestPageOptions {
   readonly earlier: readonly ApprovalRequest[];
   /** Public keys of issuers, and whose they are. */
   readonly issuers: Readonly<Record<string, string>>;
-  /** Shown after `renew`: lines that are gone and lines that are new. */
-  readonly difference?: readonly string[] | undefined;
+  /** What was proposed before, if it has just been proposed again. */
+  readonly replaced?: Proposal | undefined;
+  /** Whether a key that is made on this page can be taken into use at once. */
+  readonly acceptsKeys: boolean;
 }
 
 /** How a state begins the sentence about itself. */
@@ -43,7 +47,7 @@ const BEFORE_DETAIL: Readonly<Partial<Record<ApprovalRequest['state'], string>>>
 
 /** Everything that a person needs to decide, and what became of it. */
 export function requestPage(options: RequestPageOptions): Html {
-  const { request, nowMs, difference } = options;
+  const { request, nowMs, replaced } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
   const { assignedTo } = request;
   const { canAnswer } = options.person;
@@ -55,11 +59,12 @@ export function requestPage(options: RequestPageOptions): Html {
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
 ${detail !== undefined && html`<p class="detail">${BEFORE_DETAIL[state] ?? ''}${showText(detail)}</p>`}
-${difference !== undefined && differenceList(difference)}
+${replaced !== undefined && differenceSection(replaced, request.proposal)}
 <div class="columns">
 <div class="wide">
 ${request.terminal !== undefined && verdict(request)}
 ${outcome(request, options.view)}
+${isOpen && said(request)}
 ${earlierCard(options)}
 </div>
 <aside class="narrow">
@@ -67,7 +72,7 @@ ${request.first !== undefined && firstSigned(request.first, nowMs)}
 ${isOpen && canAnswer && answerForms(options)}
 ${canAnswer && (state === 'stale' || state === 'expired') && renewForm(options)}
 ${isOpen && limitsCard(request.proposal, options.policy, signers)}
-${said(request)}
+${!isOpen && said(request)}
 ${talkCard(request, { token, nowMs, canAsk: isOpen && canAnswer })}
 ${terms(request)}
 </aside>
@@ -83,7 +88,7 @@ function verdict({ terminal, proposal, occurrence }: ApprovalRequest): Html {
 <h2 id="verdict">What happened</h2>
 ${preformatted(renderTerminal(terminal))}
 ${differences.length > 0 && changeTables(differences, proposal.approved.registration)}
-<p><a href="/history/${occurrence}">Timeline and receipt</a></p>
+<p><a href="/history/${occurrence}">Timeline and receipt</a>${terminal.kind === 'indeterminate' && html` · <a href="/history/${occurrence}#resolve">Resolve it</a>`}</p>
 </section>`;
 }
 
@@ -94,31 +99,33 @@ function firstSigned({ license }: SignedLicense, nowMs: number): Html {
 <p class="aside">It needs a second person's signature, and ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
 }
 
-function answerForms({ request, formToken, person, issuers, policy }: RequestPageOptions): Html {
+function answerForms(options: RequestPageOptions): Html {
+  const { request, formToken, person, issuers, policy, acceptsKeys } = options;
   const { id, first } = request;
   const token = html`<input type="hidden" name="form" value="${formToken}">`;
   const known = JSON.stringify(issuers);
   const what = first === undefined ? 'proposal' : 'license';
   const file = first === undefined ? fileOf(id) : 'license.json';
   const out = first === undefined ? 'license.json' : 'signed-twice.json';
+  const digest = signerDigest();
   return html`<section class="card" aria-labelledby="answer"><h2 id="answer">Your answer</h2>
 <h3>Approve</h3>
 <p class="aside">This server has no key and cannot approve: you sign.</p>
-<div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"></div>
+<div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"${acceptsKeys && html` data-accepts="yes"`}></div>
 <details><summary>Sign with a key file</summary>
 <ol class="steps">
 <li><a href="/requests/${id}/${what}.json" download>Download the ${what}</a></li>
 <li><pre class="command">effectmatch approve ${file} \\
   --key YOUR.key.json --out ${out}</pre>
-<p class="aside">or with <a href="/signer.html" download>a page that you save</a> and that needs no server</p></li>
+<p class="aside">or with <a href="/signer.html" download>a page that you save</a> and that needs no server${digest && html`; its SHA-256 is <code class="digest">${digest}</code>`}</p></li>
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
 <label>Send the license <input type="file" name="license" accept="application/json" required></label>
 <button class="primary">Approve with this license</button></form></li>
 </ol></details>
 <h3>Decline</h3>
-<form method="post" action="/requests/${id}/decline">${token}
+<form id="decline" method="post" action="/requests/${id}/decline">${token}
 <label>Why? The agent is told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
-<button class="danger">Decline</button></form>
+<button class="danger">Decline</button> <span id="signed-decline"></span></form>
 ${handForm(request, { token, names: Object.keys(policy.issuers) })}
 </section>`;
 }
@@ -169,13 +176,4 @@ ${reason !== undefined && html`<section class="card unverified"><h2>${by} says $
 function terms({ proposal: { draft, approved } }: ApprovalRequest): Html {
   const text = renderLicense(draft, approved);
   return html`<details class="card"><summary>The text that is signed</summary>${preformatted(text)}</details>`;
-}
-
-function differenceList(lines: readonly string[]): Html {
-  const shown = lines.map(
-    (line) =>
-      html`<li class="${line.startsWith('+') ? 'insert' : 'delete'}"><code>${line}</code></li>`,
-  );
-  return html`<section class="card difference"><h2>What is different from the earlier proposal</h2>
-${lines.length === 0 ? html`<p>Nothing.</p>` : html`<ul>${shown}</ul>`}</section>`;
 }

@@ -33,7 +33,7 @@ export function handForm(
   { token, names }: { token: Html; names: readonly string[] },
 ): Html {
   const others = names.filter((name) => name !== assignedTo);
-  if (others.length === 0) return html``;
+  if (names.length < 2) return html``;
   const options = others.map((name) => html`<option>${name}</option>`);
   return html`<h3>Hand to another approver</h3>
 <form class="hand" method="post" action="/requests/${id}/assign">${token}

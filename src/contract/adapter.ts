@@ -261,8 +261,11 @@ export interface Stage extends AsyncDisposable {
    * not `confirmed` is `unknown`, and so is whatever it throws.
    */
   promote(permit: ConsumedPermit): Promise<Promotion>;
-  /** Idempotent. Returns when nothing of the candidate remains. */
-  discard(): Promise<void>;
+  /**
+   * Idempotent. Returns when nothing of the candidate remains, with what a rollback could not take
+   * back if that is known and was not observed.
+   */
+  discard(): Promise<readonly Residue[] | undefined> | Promise<void>;
 }
 
 /** What a candidate for a task is opened with; reads and settings are those of `stage`. */

@@ -62,11 +62,6 @@ export function writeLicense(
   });
 }
 
-/** What a signature covers: the license's domain label, a newline and its canonical text. */
-export function signedText(license: License): string {
-  return `${licenseRecord.domain}\n${licenseRecord.text(license)}`;
-}
-
 /**
  * Times that a record can carry end with the year 9999; the end of validity still has to fit behind
  * this one.

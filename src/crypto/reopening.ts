@@ -1,13 +1,11 @@
-import { sign, verify } from 'node:crypto';
 import { instant, systemClock } from '../contract/clock.ts';
 import { canonical } from '../protocol/canon.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
-import { parsePrivateKey, parsePublicKey } from './approver-key.ts';
-import { decodeBase64url } from './base64url.ts';
-import { evidenceDigest, type OperatorOptions } from './resolution.ts';
-
-const SIGNATURE_BYTES = 64;
+import { parsePrivateKey } from './approver-key.ts';
+import { evidenceDigest, type SignedContent } from './decision.ts';
+import { isSignedBy, signContent } from './person-signature.ts';
+import type { OperatorOptions } from './resolution.ts';
 
 /** Which work is to be released again, and why that is right. */
 export interface ReopeningDecision {
@@ -30,7 +28,7 @@ export function signReopening(
   const at = instant((options.clock ?? systemClock).now());
   const statement = { version: 1 as const, ...work, state: 'reopened' as const, at };
   const by = { operator: options.operator, key: publicKey.id, evidence: evidenceDigest(evidence) };
-  const signature = sign(null, bytesOf(statement, by), key).toString('base64url');
+  const signature = signContent(key, contentOf(statement, by));
   return acknowledgementRecord.parse({ ...statement, decision: { ...by, signature } });
 }
 
@@ -41,12 +39,9 @@ export function verifyReopening(
 ): boolean {
   if (decision === undefined) return false;
   const { signature, ...by } = decision;
-  const key = publicKeys.map(parsePublicKey).find(({ id }) => id === by.key);
-  const bytes = decodeBase64url(signature, SIGNATURE_BYTES);
-  if (key === undefined || bytes === undefined) return false;
-  return verify(null, bytesOf(statement, by), key.key, bytes);
+  return isSignedBy(publicKeys, by.key, contentOf(statement, by), signature);
 }
 
-function bytesOf(statement: object, by: object): Buffer {
-  return Buffer.from(`effectmatch/reopening/v1\n${canonical({ ...statement, ...by })}`);
+function contentOf(statement: object, by: object): SignedContent {
+  return { domain: 'effectmatch/reopening/v1', text: canonical({ ...statement, ...by }) };
 }

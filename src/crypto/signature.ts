@@ -1,4 +1,4 @@
-import { type KeyObject, sign, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { EffectMatchError } from '../errors.ts';
 import {
   type License,
@@ -7,20 +7,19 @@ import {
   type SignedLicense,
 } from '../protocol/license.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
-import { type Digest, digestSchema, nameSchema } from '../protocol/record.ts';
+import { digestSchema, nameSchema } from '../protocol/record.ts';
 import { closed, readOnce, text } from '../protocol/schema.ts';
 import { decodeBase64url } from './base64url.ts';
-import { digestRecord } from './digest.ts';
+import { contentOfLicense } from './decision.ts';
 import { readFields } from './handover.ts';
-import { parseIssuerKey } from './issuer-key.ts';
-import { signedText } from './license.ts';
-import { isAssertion, verifyAssertion } from './passkey.ts';
+import { isAssertion } from './passkey.ts';
+import { isSignedBy, signContent } from './person-signature.ts';
 
 const SIGNATURE_BYTES = 64;
 
 /** Ed25519 over the license's domain label, a newline and its canonical text, in base64url. */
 export function signLicense(key: KeyObject, license: License): string {
-  return sign(null, signedBytes(license), key).toString('base64url');
+  return signContent(key, contentOfLicense(license));
 }
 
 /**
@@ -29,8 +28,11 @@ export function signLicense(key: KeyObject, license: License): string {
  * license alone: that `approved` is the outcome whose digest the license carries is checked
  * separately.
  */
-export function verifyLicense(publicKeys: readonly string[], signed: SignedLicense): boolean {
-  return isSignedBy(publicKeys, signed.license.key, signed);
+export function verifyLicense(
+  publicKeys: readonly string[],
+  { license, signature }: SignedLicense,
+): boolean {
+  return isSignedBy(publicKeys, license.key, contentOfLicense(license), signature);
 }
 
 /** Whether one of these public keys, the one that the second signature names, made it. */
@@ -39,19 +41,7 @@ export function verifySecond(
   license: License,
   { key, signature }: SecondSignature,
 ): boolean {
-  return isSignedBy(publicKeys, key, { license, signature });
-}
-
-function isSignedBy(
-  publicKeys: readonly string[],
-  id: Digest,
-  { license, signature }: Pick<SignedLicense, 'license' | 'signature'>,
-): boolean {
-  const key = publicKeys.map(parseIssuerKey).find((candidate) => candidate.id === id);
-  if (key === undefined) return false;
-  if ('origin' in key) return verifyAssertion(key, digestRecord(licenseRecord, license), signature);
-  const bytes = decodeBase64url(signature, SIGNATURE_BYTES);
-  return bytes !== undefined && verify(null, signedBytes(license), key.key, bytes);
+  return isSignedBy(publicKeys, key, contentOfLicense(license), signature);
 }
 
 /**
@@ -91,8 +81,4 @@ function parseSignature(signature: unknown): string {
     'ERR_EM_RECORD_INVALID',
     'signed license: the signature is neither 64 bytes in base64url nor a passkey assertion',
   );
-}
-
-function signedBytes(license: License): Buffer {
-  return Buffer.from(signedText(license));
 }

@@ -22,26 +22,38 @@ import type { Exchanged } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
 import { Recent } from './recent.ts';
 
+/** The only way to a service: where it leads, and fingerprints of what opens it. */
+export type ServiceAccess = Pick<Gateway, 'host' | 'fingerprint' | 'keyedFingerprint'>;
+
 /** Who an adapter is and what it can reach, as it is said of every service behind a gateway. */
 export interface DescribedService {
   readonly kind: string;
   readonly backend: string;
   readonly capability: string;
-  readonly gateway: Gateway;
+  readonly gateway: ServiceAccess;
   /** The adapter's `import.meta.url`. */
   readonly module: string;
+  /** Folders that its code stands on besides this one, relative to the module. */
+  readonly folders?: readonly string[];
   /** Everything that may be requested. */
   readonly operations: Readonly<Record<string, { readonly method: string; readonly path: string }>>;
+  /** What else could be reached and is not, each with what keeps it so; HTTP unless said. */
+  readonly denied?: Readonly<Record<string, string>>;
   /** Identifies everything else that decides what is sent and what is believed. */
   readonly configuration: string;
 }
+
+const DENIED = {
+  'other requests to the service': 'the gateway alone has the credential',
+  'other hosts': 'one registered host; no redirect is followed',
+};
 
 /** The identity and the survey of an adapter that reaches its service through a gateway. */
 export function describeService(
   service: DescribedService,
 ): Pick<RemoteAdapter, 'identity' | 'survey'> {
-  const { kind, backend, capability, gateway, module, configuration } = service;
-  const code = adapterCode(module, new URL('.', import.meta.url).href);
+  const { kind, backend, capability, gateway, module, folders = [], configuration } = service;
+  const code = adapterCode(module, new URL('.', import.meta.url).href, ...folders);
   // The same frozen list every time, so that the core digests it once.
   const outlets = outletsOf(service);
   const fixed = {
@@ -61,25 +73,28 @@ export function describeService(
  * The registered requests, and what keeps everything else from being sent with the gateway's
  * credential.
  */
-function outletsOf({ gateway, operations }: DescribedService): readonly Outlet[] {
+function outletsOf({ gateway, operations, denied = DENIED }: DescribedService): readonly Outlet[] {
   const requests = Object.entries(operations).map(([name, { method, path }]) => ({
     outlet: `operation ${name}: ${method} ${gateway.host}${path}`,
     disposition: 'observed' as const,
     by: 'its own read-back, after it was sent once',
   }));
-  const denied = deniedOutlets({
-    'other requests to the service': 'the gateway alone has the credential',
-    'other hosts': 'one registered host; no redirect is followed',
-  });
-  return Object.freeze([...requests, ...denied].map((outlet) => Object.freeze(outlet)));
+  const outlets = [...requests, ...deniedOutlets(denied)];
+  return Object.freeze(outlets.map((outlet) => Object.freeze(outlet)));
 }
 
 /** What a read-back found. Attributed to the request unless `unattributed` says otherwise. */
 export type ReadBackFindings = Pick<Evidence, 'records' | 'channels' | 'assigned' | 'refused'> &
   Partial<Pick<Evidence, 'unattributed'>>;
 
+/** A request as canonical data, with the name of its operation. */
+type NamedRequest = Row & { readonly operation: string };
+
+/** What became of a request. Only `not-sent` says that nothing of it left. */
+type Sent = Extract<Exchanged, { kind: 'not-sent' }> | { readonly kind: 'lost' | 'response' };
+
 /** What is particular to a remote adapter; {@link remoteAdapter} adds what all of them do. */
-export interface RemoteBackend<Action>
+export interface RemoteBackend<Action, Request extends NamedRequest = Content>
   extends DescribedService,
     Pick<
       RemoteAdapter<Action>,
@@ -95,9 +110,9 @@ export interface RemoteBackend<Action>
   readonly capability: RemoteAdapter['capability'];
   readonly context: AdapterContext;
   /** See `buildRequest` of {@link RemoteAdapter}. */
-  request(approved: Approval, action: Action): Content;
+  request(approved: Approval, action: Action): Request;
   /** Sends a request that its permit allows, through the gateway, once. */
-  send(content: Content, permit: RequestPermit): Promise<Exchanged>;
+  send(content: Request, permit: RequestPermit): Promise<Sent>;
   /**
    * Looks for what the request did. A string says why that is not known. `operation` is undefined
    * if a process that did not send the request asks.
@@ -109,6 +124,8 @@ export interface RemoteBackend<Action>
   ): Promise<ReadBackFindings | string>;
   /** Absent if nothing is promised about the service. */
   readonly probe?: Omit<RemoteProbe, 'fingerprint'>;
+  /** Ends connections, if it keeps some. */
+  close?(): Promise<void>;
 }
 
 /** Nothing is demanded of an OPAQUE service. */
@@ -119,7 +136,9 @@ const NOTHING_PROMISED: Omit<RemoteProbe, 'fingerprint'> = {
 };
 
 /** A remote adapter: what all of them do, around what is particular to one. */
-export function remoteAdapter<Action>(backend: RemoteBackend<Action>): RemoteAdapter<Action> {
+export function remoteAdapter<Action, Request extends NamedRequest = Content>(
+  backend: RemoteBackend<Action, Request>,
+): RemoteAdapter<Action> {
   const { capability, registration, profiles, channels, gateway, context } = backend;
   const { normalise, read, parseAction, describeAction } = backend;
   const sentAtMs = new Recent<number>();
@@ -141,7 +160,7 @@ export function remoteAdapter<Action>(backend: RemoteBackend<Action>): RemoteAda
         return { mayHaveSent: false, why: 'the request is not the one that the permit is for' };
       }
       sentAtMs.set(occurrence, context.clock.now());
-      const exchanged = await backend.send(request.content as Content, permit);
+      const exchanged = await backend.send(request.content as Request, permit);
       // No status proves that nothing left: the request had arrived.
       if (exchanged.kind === 'not-sent') return { mayHaveSent: false, why: exchanged.why };
       return { mayHaveSent: true };
@@ -150,7 +169,7 @@ export function remoteAdapter<Action>(backend: RemoteBackend<Action>): RemoteAda
     async readBack(occurrence, request, approved) {
       const toMs = context.clock.now();
       const fromMs = sentAtMs.get(occurrence);
-      const operation = (request?.content as Content | undefined)?.operation;
+      const operation = (request?.content as Request | undefined)?.operation;
       const found =
         fromMs === undefined && hasTime(approved)
           ? 'when the request ran is no longer known'
@@ -169,7 +188,7 @@ export function remoteAdapter<Action>(backend: RemoteBackend<Action>): RemoteAda
       ...(backend.probe ?? NOTHING_PROMISED),
       fingerprint: (digest) => gateway.keyedFingerprint(digest),
     },
-    close: async () => {},
+    close: async () => await backend.close?.(),
   };
 }
 

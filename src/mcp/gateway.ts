@@ -6,8 +6,9 @@ import { EffectMatchError } from '../errors.ts';
 import type { WantedChange } from '../requests/request.ts';
 import type { AgentRequests } from '../requests/requests.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
+import { serverRefusal } from '../upstream/server.ts';
+import { Upstream, type UpstreamDefinition } from '../upstream/upstream.ts';
 import { PrivateTree } from './private-tree.ts';
-import { Upstream, type UpstreamDefinition } from './upstream.ts';
 
 /** A tool whose calls go to the upstream server, and whose answers come from it. */
 export interface PassedTool {
@@ -70,7 +71,7 @@ export async function describeTools(
   config: UpstreamConfig,
 ): Promise<readonly { readonly tool: string; readonly digest: string; readonly hint: string }[]> {
   const tree = config.files && new PrivateTree(config.files.root);
-  const upstream = new Upstream(name, config, tree?.folder);
+  const upstream = new Upstream(name, config, { folder: tree?.folder });
   try {
     const tools = await upstream.tools();
     return [...tools.values()].map(({ tool, digest }) => {
@@ -101,7 +102,7 @@ class OpenGateway {
 
   static async open(name: string, config: UpstreamConfig): Promise<OpenGateway> {
     const copy = config.files && new PrivateTree(config.files.root);
-    const upstream = new Upstream(name, config, copy?.folder);
+    const upstream = new Upstream(name, config, { folder: copy?.folder });
     try {
       const listed = compare(name, config, await upstream.tools());
       return new OpenGateway(name, config, upstream, listed);
@@ -118,7 +119,8 @@ class OpenGateway {
     if (copy !== undefined) this.#copies.add(copy);
     const passed: PassedTool[] = [];
     const taken: TakenTool[] = [];
-    for (const { tool } of this.#tools) {
+    for (const defined of this.#tools) {
+      const { tool } = defined;
       const classified = this.#config.tools[tool.name];
       if (classified === undefined || classified === 'refused') continue;
       const want = wantedBy(classified);
@@ -130,7 +132,7 @@ class OpenGateway {
           inputSchema: inputSchema as TakenTool['inputSchema'],
           want,
         });
-      } else passed.push(this.#pass(tool, classified, copy));
+      } else passed.push(this.#pass(defined, copy));
     }
     const own = copy === undefined ? [] : copy.tools(agent, requests, run);
     return { passed, taken, own };
@@ -141,17 +143,16 @@ class OpenGateway {
     await Promise.all([...this.#copies].map((copy) => copy.discard()));
   }
 
-  #pass(tool: Tool, classified: UpstreamTool, copy: PrivateCopy | undefined): PassedTool {
+  #pass({ tool, digest: definition }: UpstreamDefinition, copy?: PrivateCopy): PassedTool {
     return {
       listed: tool,
       call: async (input, signal) => {
         try {
           const upstream = copy === undefined ? this.#upstream : copy.open();
-          demandFitting(tool.name, classified, await upstream.tools());
-          const result = await upstream.call(tool.name, input, signal);
-          return { kind: 'passed', result };
+          const called = { tool: tool.name, definition, input };
+          return { kind: 'passed', result: await upstream.call(called, signal) };
         } catch (error) {
-          if (error instanceof Error && error.name === 'AbortError') throw error;
+          if (signal.aborted) throw error;
           return { kind: 'refused', answer: answerOfError(error) };
         }
       },
@@ -176,7 +177,8 @@ class PrivateCopy {
   open(): Upstream {
     if (this.#held === undefined) {
       const tree = new PrivateTree(this.#files.root);
-      this.#held = { tree, upstream: new Upstream(this.#name, this.#config, tree.folder) };
+      const { folder } = tree;
+      this.#held = { tree, upstream: new Upstream(this.#name, this.#config, { folder }) };
     }
     return this.#held.upstream;
   }
@@ -245,17 +247,6 @@ function compare(
   return { fitting, warnings };
 }
 
-/** A server may change its tools while it runs. */
-function demandFitting(
-  name: string,
-  classified: UpstreamTool,
-  tools: ReadonlyMap<string, UpstreamDefinition>,
-): void {
-  if (tools.get(name)?.digest === definitionOf(classified)) return;
-  const why = `the tool "${name}" changed since it was classified; it was not called`;
-  throw new EffectMatchError('ERR_EM_NOT_FOUND', why);
-}
-
 function definitionOf(classified: UpstreamTool): string | undefined {
   if (classified === 'refused') return undefined;
   return 'read' in classified ? classified.read : classified.write;
@@ -273,8 +264,8 @@ function checkUpstream(name: string, upstream: UpstreamConfig, config: RuntimeCo
   const refuse = (why: string) =>
     new EffectMatchError('ERR_EM_CONFIG_INVALID', `the configuration: upstream "${name}": ${why}`);
   const { command, url, tools, files } = upstream;
-  if ((command === undefined) === (url === undefined))
-    throw refuse('give either `command` or `url`');
+  const unusable = serverRefusal(upstream);
+  if (unusable !== undefined) throw refuse(unusable);
   if (typeof tools !== 'object' || tools === null) throw refuse('`tools` must classify its tools');
   if (files !== undefined && url !== undefined) throw refuse('`files` needs `command`');
   if (files !== undefined && !command?.some((word) => word.includes('{folder}')))

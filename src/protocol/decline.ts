@@ -1,5 +1,11 @@
 import { MAX_REASON } from './note.ts';
-import { defineRecord, digestSchema, instantSchema, nameSchema } from './record.ts';
+import {
+  defineRecord,
+  digestSchema,
+  instantSchema,
+  nameSchema,
+  signatureSchema,
+} from './record.ts';
 import { checked, choice, closed, form, integer, text } from './schema.ts';
 
 /** The name of a request. */
@@ -30,8 +36,11 @@ export const declineRecord = defineRecord(
     /** Digest of the approver's public key. */
     key: digestSchema,
     at: instantSchema,
-    /** Ed25519 over the domain label and the canonical text of everything else, base64url. */
-    signature: form(/^[A-Za-z0-9_-]{86}$/, 'a signature of 86 base64url characters'),
+    /**
+     * Over the domain label and the canonical text of everything else: Ed25519 in base64url, or the
+     * assertion of a passkey whose challenge is their digest.
+     */
+    signature: signatureSchema,
   }),
 );
 /** An approver's signed "no" to one request. */

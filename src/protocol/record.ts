@@ -53,6 +53,11 @@ export const nonceSchema = form(
   /^[A-Za-z0-9_-]{16,64}$/,
   'a nonce of 16 to 64 letters, digits, - and _',
 );
+/** A person's signature, in either form. Says nothing about who made it. */
+export const signatureSchema = form(
+  /^(?:[A-Za-z0-9_-]{86}|passkey(?:\.[A-Za-z0-9_-]{1,4096}){3})$/,
+  'a signature of 86 base64url characters, or the assertion of a passkey',
+);
 /**
  * ISO 8601 in UTC with milliseconds, the only form records carry; compares as text in order of
  * time.

@@ -5,8 +5,9 @@ import {
   instantSchema,
   nameSchema,
   occurrenceSchema,
+  signatureSchema,
 } from './record.ts';
-import { choice, closed, form } from './schema.ts';
+import { choice, closed } from './schema.ts';
 
 /** What an operator found out about an effect that no evidence channel could establish. */
 export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as const;
@@ -36,8 +37,11 @@ export const resolutionRecord = defineRecord(
     /** Digest of the operator's public key. */
     key: digestSchema,
     at: instantSchema,
-    /** Ed25519 over the domain label and the canonical text of everything else, base64url. */
-    signature: form(/^[A-Za-z0-9_-]{86}$/, 'a signature of 86 base64url characters'),
+    /**
+     * Over the domain label and the canonical text of everything else: Ed25519 in base64url, or the
+     * assertion of a passkey whose challenge is their digest.
+     */
+    signature: signatureSchema,
   }),
 );
 /** An operator's signed decision about an indeterminate occurrence. It releases nothing. */

@@ -104,7 +104,12 @@ export interface RequestPage {
 /** A request that was proposed again, and what is different. */
 export interface Renewed {
   readonly request: ApprovalRequest;
-  /** Lines of the two renderings: `-` only in the earlier one, `+` only in the new one. */
+  /** What was proposed before. */
+  readonly earlier: Proposal;
+  /**
+   * Lines of the two renderings: `-` only in the earlier one, `+` only in the new one. `~` says what
+   * has changed and is not shown there.
+   */
   readonly difference: readonly string[];
 }
 
@@ -446,7 +451,8 @@ export class Requests implements AsyncDisposable {
     const renewed = { asked: JSON.stringify(asked), expiresMs: now + this.#lifetimeMs };
     if (!(await this.#store.renew(id, only, renewed, now))) throw closed(await this.get(id));
     const request = await this.get(id);
-    return { request, difference: differenceOf(earlier.rendering, proposal.rendering) };
+    const difference = differenceOf(earlier, proposal);
+    return { request, earlier, difference };
   }
 
   /** Executes an approved request, or finds its verdict. Never a second effect. */
@@ -786,11 +792,19 @@ function detailOf(terminal: Terminal): string | null {
   return terminal.kind === 'indeterminate' ? terminal.gap : null;
 }
 
-function differenceOf(earlier: string, later: string): readonly string[] {
-  const [before, after] = [earlier.split('\n'), later.split('\n')];
-  const gone = before.filter((line) => !after.includes(line)).map((line) => `- ${line}`);
-  const come = after.filter((line) => !before.includes(line)).map((line) => `+ ${line}`);
-  return [...gone, ...come];
+/** The revision and the salted digest of the action always differ, so they are left out. */
+function differenceOf(earlier: Proposal, later: Proposal): readonly string[] {
+  const linesOf = ({ rendering }: Proposal) =>
+    rendering
+      .replace(/^(For task .*), plan revision \d+;/m, '$1;')
+      .replace(/^(Buys .*, of one action only) \([0-9a-f]{16}\)$/m, '$1')
+      .split('\n');
+  const [before, after] = [linesOf(earlier), linesOf(later)];
+  const [earlierLines, laterLines] = [new Set(before), new Set(after)];
+  const gone = before.filter((line) => !laterLines.has(line)).map((line) => `- ${line}`);
+  const come = after.filter((line) => !earlierLines.has(line)).map((line) => `+ ${line}`);
+  const isSame = earlier.draft.taskState === later.draft.taskState;
+  return [...gone, ...come, ...(isSame ? [] : ['~ the rows that it depends on have changed'])];
 }
 
 function asRefused(error: unknown): undefined {

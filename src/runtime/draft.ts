@@ -40,7 +40,7 @@ export interface Draft extends AsyncDisposable {
   end(): Promise<unknown>;
   /**
    * Ends the draft, rehearses what was recorded, and proposes what it showed. The execution has to
-   * reproduce it. No lock is held from here on.
+   * reproduce it. No lock is held from here on. A draft that changed nothing is refused.
    */
   submit(plan: DraftPlan): Promise<DraftProposal>;
 }
@@ -131,7 +131,10 @@ class RecordedDraft implements Draft, OpenTask {
     const action = await this.end();
     const { adapter, set } = this;
     const request = { ...plan, adapter, action, ...(set && { set }) };
-    return { proposal: await rehearse(deployment, request), action };
+    const proposal = await rehearse(deployment, request);
+    if (proposal.approved.effects.length === 0)
+      throw refused('the draft only read, so there is nothing to approve; make a call that writes');
+    return { proposal, action };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -8,6 +8,7 @@ import { type Prepared, prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
+import type { Residue } from '../protocol/residue.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import { faultOf, observedDigest, type Refusal, type Refused, storableFault } from './attempt.ts';
@@ -198,7 +199,7 @@ async function promote(run: Run, passed: Passed): Promise<Terminal> {
   run.deployment.reached('path:promoted');
   if (promotion.kind === 'confirmed') return await commit(run, passed, false);
 
-  const isGone = await isDiscarded(stage);
+  const { isGone } = await tryDiscard(stage);
   if (promotion.kind === 'refused' && isGone) return await reject(run, 'promotion', promotion);
   const cause =
     promotion.kind === 'refused' ? promotion.detail : storableFault(run.admitted, promotion.cause);
@@ -234,8 +235,11 @@ async function endUnpromoted(
 ): Promise<Terminal> {
   const { stage, at, deployment } = run;
   if (stage === undefined && kind === 'refused') return await reject(run, at, refusal);
-  if (stage !== undefined && (await isDiscarded(stage))) {
+  const discarded = stage && (await tryDiscard(stage));
+  if (discarded?.isGone === true) {
     deployment.reached('path:discarded');
+    if (discarded.residue !== undefined)
+      run.seen = { ...run.seen, residue: run.tries.residue(discarded.residue) };
     return await reject(run, at, refusal);
   }
   const settled = await trySettle(run);
@@ -246,17 +250,27 @@ async function endUnpromoted(
   return await leaveOpen(run, at, known(run), gap);
 }
 
+/** What became of a candidate that was to be given up. */
+interface Discarded {
+  readonly isGone: boolean;
+  readonly residue?: readonly Residue[] | undefined;
+}
+
 /**
  * Whether nothing of a candidate remains. A discard that throws has not shown it; it may be asked
  * again.
  */
-async function isDiscarded(stage: Stage): Promise<boolean> {
-  const discard = () =>
-    stage.discard().then(
-      () => true,
-      () => false,
-    );
-  return (await discard()) || (await discard());
+async function tryDiscard(stage: Stage): Promise<Discarded> {
+  const discard = async (): Promise<Discarded> => {
+    try {
+      const residue = await stage.discard();
+      return { isGone: true, residue: residue ?? undefined };
+    } catch {
+      return { isGone: false };
+    }
+  };
+  const first = await discard();
+  return first.isGone ? first : await discard();
 }
 
 /** Only a safety net: if it matters that nothing remains, the stage was discarded before. */

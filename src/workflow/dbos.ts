@@ -8,7 +8,7 @@ import '../node-version.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EffectMatchError } from '../errors.ts';
-import type { EngineHost, OpenEngine, WorkflowEngine } from './engine.ts';
+import { checkCount, type EngineHost, type OpenEngine, type WorkflowEngine } from './engine.ts';
 import { Heartbeats } from './heartbeat.ts';
 import type { RunStatus } from './run.ts';
 
@@ -33,11 +33,15 @@ export interface DbosApi {
   ): Promise<unknown>;
   startWorkflow(
     target: (run: string) => Promise<string>,
-    params: { workflowID: string; queueName: string },
+    params: {
+      workflowID: string;
+      queueName: string;
+      enqueueOptions: { deduplicationID: string };
+      duplicationPolicy: 'return-existing';
+    },
   ): (run: string) => Promise<unknown>;
   runStep<T>(work: () => Promise<T>, config: { name: string; retriesAllowed: boolean }): Promise<T>;
-  send(destination: string, message: string, topic: string): Promise<void>;
-  recv(topic: string, timeoutSeconds: number): Promise<unknown>;
+  sleep(ms: number): Promise<void>;
   listWorkflows(input: {
     status: 'PENDING';
     workflowName: string;
@@ -52,9 +56,12 @@ export interface DbosOptions {
   readonly DBOS: DbosApi;
   /** The database that DBOS keeps its tables in, and where workers leave their heartbeats. */
   readonly url: string;
-  /** The name of this worker; drawn at random unless said otherwise, so never the same twice. */
+  /** The name of this worker, which no other may have; random unless said otherwise. */
   readonly worker?: string;
-  /** How many runs this worker drives at the same time; 16 unless said otherwise. */
+  /**
+   * How many runs this worker drives at the same time; 16 unless said otherwise. Runs that wait for
+   * a person do not count.
+   */
   readonly runs?: number;
   /** How often a worker shows that it lives; 1000 unless said otherwise. */
   readonly heartbeatMs?: number;
@@ -69,7 +76,6 @@ export interface DbosOptions {
 
 const NAME = 'effectmatch-run';
 const QUEUE = 'effectmatch';
-const TOPIC = 'wake';
 /** Workers of every release take each other's runs: what a run needs is checked by its plan. */
 const VERSION = 'effectmatch-1';
 const HEARTBEAT_MS = 1000;
@@ -77,94 +83,117 @@ const SILENT_MS = 5000;
 const LOOK_MS = 5000;
 const RUNS = 16;
 const QUEUE_POLL_MS = 200;
-const LONGEST_PAUSE_S = 600;
+/** Between two tries of one workflow; after the longest it ends, and a later look starts another. */
+const SHORTEST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 3000;
+/** Between two looks at a run that goes no further, such as one whose backend is down. */
+const LONGEST_LOOK_MS = 60_000;
 /** Runs are resumed as often as their workers die: what they did is in the ledger. */
 const ATTEMPTS = 1_000_000;
+const CLOSE_MS = 5000;
 
 /**
- * Drives runs on any number of machines, with DBOS on PostgreSQL as the scheduler: it remembers
- * which runs are open, wakes them, and limits how many run at once. Its retries are off: what was
- * interrupted is driven again from what the ledger says. In DBOS 5 the runs of a dead worker stay
- * with it while others live, so workers leave heartbeats and take over from silent ones. A wrong
+ * Drives runs on any number of machines, with DBOS on PostgreSQL as the scheduler: it distributes
+ * what can be done now among the workers and limits how much each of them does at once. A run that
+ * waits for a person is in the ledger alone and takes no place. DBOS's retries are off: what was
+ * interrupted is driven again from what the ledger says. In DBOS 5 the workflows of a dead worker
+ * stay with it while others live, so workers leave heartbeats and take over from silent ones. A wrong
  * guess is harmless: two workers that drive one run get the same verdicts.
  */
 export function dbosEngine(options: DbosOptions): WorkflowEngine {
   return { open: (host) => DbosWorker.open(options, host) };
 }
 
-/** The id of a run in DBOS. A revision is a new one, because what ended stays ended. */
-function idOf(run: string, revision: number): string {
-  return `effectmatch:${run}:${revision}`;
+let isOpen = false;
+
+/** The options with what applies unless said otherwise. */
+function settle(options: DbosOptions): Required<DbosOptions> {
+  const { DBOS, url, worker = randomUUID(), runs = RUNS } = options;
+  const { heartbeatMs = HEARTBEAT_MS, silentMs = SILENT_MS, lookMs = LOOK_MS } = options;
+  const counts = { runs, heartbeatMs, silentMs, lookMs };
+  for (const [name, count] of Object.entries(counts)) checkCount('dbosEngine', name, count);
+  if (silentMs <= 2 * heartbeatMs)
+    throw invalid('silentMs must be more than twice heartbeatMs, or living workers seem dead');
+  if (isOpen)
+    throw invalid('DBOS is one per process, and an engine is open already; close it first');
+  return { DBOS, url, worker, ...counts };
 }
 
-let isOpen = false;
+function invalid(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
+  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `dbosEngine: ${why}`);
+}
 
 class DbosWorker implements OpenEngine {
   readonly #dbos: DbosApi;
   readonly #heartbeats: Heartbeats;
   readonly #work: (run: string) => Promise<string>;
   readonly #closing: AbortController;
-  readonly #beating: Promise<void>;
   readonly #host: EngineHost;
+  readonly #lookMs: number;
+  readonly #loops: Promise<unknown>;
+  /** Runs that a look has started and that could still go on afterwards: when to start them next. */
+  readonly #stuck = new Map<string, { readonly at: number; readonly pauseMs: number }>();
 
   private constructor(parts: {
-    readonly dbos: DbosApi;
+    readonly options: Required<DbosOptions>;
     readonly heartbeats: Heartbeats;
     readonly work: (run: string) => Promise<string>;
     readonly closing: AbortController;
     readonly host: EngineHost;
-    readonly everyMs: number;
-    readonly lookMs: number;
   }) {
-    this.#dbos = parts.dbos;
+    const { DBOS: dbos, heartbeatMs, lookMs } = parts.options;
+    this.#dbos = dbos;
     this.#heartbeats = parts.heartbeats;
     this.#work = parts.work;
     this.#closing = parts.closing;
     this.#host = parts.host;
-    this.#beating = this.#beat(parts.everyMs, parts.lookMs);
+    this.#lookMs = lookMs;
+    // Apart from each other: a long look must not keep the heart from beating.
+    this.#loops = Promise.all([
+      this.#repeat(heartbeatMs, () => this.#beat()),
+      this.#repeat(lookMs, () => this.#look()),
+    ]);
   }
 
-  static async open(options: DbosOptions, host: EngineHost): Promise<DbosWorker> {
-    const { DBOS: dbos, url, runs = RUNS, worker = randomUUID() } = options;
-    const { heartbeatMs = HEARTBEAT_MS, silentMs = SILENT_MS, lookMs = LOOK_MS } = options;
-    if (!(silentMs > 2 * heartbeatMs))
-      throw new EffectMatchError(
-        'ERR_EM_CONFIG_INVALID',
-        'dbosEngine: silentMs must be more than twice heartbeatMs, or living workers seem dead',
-      );
-    if (isOpen)
-      throw new EffectMatchError(
-        'ERR_EM_CONFIG_INVALID',
-        'dbosEngine: DBOS is one per process, and an engine is open already; close it first',
-      );
+  static async open(given: DbosOptions, host: EngineHost): Promise<DbosWorker> {
+    const options = settle(given);
+    const { DBOS: dbos, url, worker, runs, silentMs } = options;
     isOpen = true;
-    const closing = new AbortController();
-    const heartbeats = await Heartbeats.open(url, worker, silentMs);
-    await heartbeats.beat();
-    dbos.setConfig({
-      name: 'effectmatch',
-      systemDatabaseUrl: url,
-      executorID: worker,
-      applicationVersion: VERSION,
-      logLevel: 'error',
+    let heartbeats: Heartbeats | undefined;
+    try {
+      const closing = new AbortController();
+      heartbeats = await Heartbeats.open(url, worker, silentMs);
+      await heartbeats.beat();
+      dbos.setConfig({
+        name: 'effectmatch',
+        systemDatabaseUrl: url,
+        executorID: worker,
+        applicationVersion: VERSION,
+        logLevel: 'error',
+      });
+      const drive = (run: string) => driveWhilePossible(dbos, host, run, closing.signal);
+      const work = dbos.registerWorkflow(drive, { name: NAME, maxRecoveryAttempts: ATTEMPTS });
+      await dbos.launch();
+      const limits = { workerConcurrency: runs, minPollingIntervalMs: QUEUE_POLL_MS };
+      await dbos.registerQueue(QUEUE, limits);
+      return new DbosWorker({ options, heartbeats, work, closing, host });
+    } catch (error) {
+      if (heartbeats !== undefined) await shutDown(dbos).catch(() => {});
+      await heartbeats?.close();
+      isOpen = false;
+      throw error;
+    }
+  }
+
+  /** While a workflow for this run is queued or at work, no second one is added. */
+  async wake(run: string): Promise<void> {
+    const start = this.#dbos.startWorkflow(this.#work, {
+      workflowID: `effectmatch:${run}:${randomUUID()}`,
+      queueName: QUEUE,
+      enqueueOptions: { deduplicationID: run },
+      duplicationPolicy: 'return-existing',
     });
-    const drive = (run: string) => driveUntilOver(dbos, host, run, closing.signal);
-    const work = dbos.registerWorkflow(drive, { name: NAME, maxRecoveryAttempts: ATTEMPTS });
-    await dbos.launch();
-    const limits = { workerConcurrency: runs, minPollingIntervalMs: QUEUE_POLL_MS };
-    await dbos.registerQueue(QUEUE, limits);
-    const pace = { everyMs: heartbeatMs, lookMs };
-    return new DbosWorker({ dbos, heartbeats, work, closing, host, ...pace });
-  }
-
-  async start(run: string, revision: number): Promise<void> {
-    const params = { workflowID: idOf(run, revision), queueName: QUEUE };
-    await this.#dbos.startWorkflow(this.#work, params)(run);
-  }
-
-  async wake(run: string, revision: number): Promise<void> {
-    await this.start(run, revision);
-    await this.#dbos.send(idOf(run, revision), 'look', TOPIC);
+    await start(run);
   }
 
   async takeOver(): Promise<readonly string[]> {
@@ -180,49 +209,63 @@ class DbosWorker implements OpenEngine {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#beating;
-    await this.#dbos.shutdown({ deregister: true, workflowCompletionTimeoutMS: 5000 });
-    await this.#heartbeats.close();
-    isOpen = false;
+    await this.#loops;
+    try {
+      await shutDown(this.#dbos);
+    } finally {
+      await this.#heartbeats.close();
+      isOpen = false;
+    }
   }
 
-  async #beat(everyMs: number, lookMs: number): Promise<void> {
+  async #repeat(everyMs: number, work: () => Promise<void>): Promise<void> {
     const { signal } = this.#closing;
-    let lookAt = 0;
     while (!signal.aborted) {
-      try {
-        await this.#heartbeats.beat();
-        await this.takeOver();
-        if (performance.now() >= lookAt) await this.#adopt();
-        if (performance.now() >= lookAt) lookAt = performance.now() + lookMs;
-      } catch (error) {
-        this.#host.onFault('', error);
-      }
+      await work().catch((error: unknown) => this.#host.onFault('', error));
       await sleep(everyMs, undefined, { signal }).catch(() => {});
     }
   }
 
-  /** Starts and wakes what another program has recorded in the ledger. */
-  async #adopt(): Promise<void> {
-    for (const { run, revision } of await this.#host.openRuns()) {
+  async #beat(): Promise<void> {
+    await this.#heartbeats.beat();
+    await this.takeOver();
+  }
+
+  /** Starts what can be done and was recorded by another program, or could not be done before. */
+  async #look(): Promise<void> {
+    for (const run of await this.#host.openRuns()) {
       if (this.#closing.signal.aborted) return;
-      await this.start(run, revision);
-      if (await this.#host.isRunnable(run)) await this.wake(run, revision);
+      if (!(await this.#host.isRunnable(run))) this.#stuck.delete(run);
+      else if (this.#isDue(run)) await this.wake(run);
     }
+  }
+
+  /** A run that goes no further is started less and less often. */
+  #isDue(run: string): boolean {
+    const now = performance.now();
+    const { at, pauseMs } = this.#stuck.get(run) ?? { at: now, pauseMs: this.#lookMs };
+    if (now < at) return false;
+    const longer = Math.min(pauseMs * 2, Math.max(LONGEST_LOOK_MS, this.#lookMs));
+    this.#stuck.set(run, { at: now + pauseMs, pauseMs: longer });
+    return true;
   }
 }
 
+async function shutDown(dbos: DbosApi): Promise<void> {
+  await dbos.shutdown({ deregister: true, workflowCompletionTimeoutMS: CLOSE_MS });
+}
+
 /**
- * What DBOS runs: drives a run, and waits for what it waits for. Between two looks it sleeps in the
- * database, for seconds at first and for minutes later, unless it is woken.
+ * What DBOS runs: drives a run until it is over or waits for a person. It ends early if the run goes
+ * no further, so that others get its place; a later look starts it again.
  */
-async function driveUntilOver(
+async function driveWhilePossible(
   dbos: DbosApi,
   host: EngineHost,
   run: string,
   signal: AbortSignal,
-): Promise<string> {
-  const look = async (): Promise<RunStatus> => {
+): Promise<RunStatus> {
+  const drive = async (): Promise<RunStatus> => {
     try {
       return await host.drive(run, signal);
     } catch (error) {
@@ -230,10 +273,9 @@ async function driveUntilOver(
       return 'running';
     }
   };
-  for (let pauseS = 1; ; pauseS = Math.min(pauseS * 2, LONGEST_PAUSE_S)) {
-    const status = await dbos.runStep(look, { name: 'drive', retriesAllowed: false });
-    if (status !== 'running' && status !== 'waiting') return status;
-    const woken = await dbos.recv(TOPIC, pauseS);
-    if (woken !== null || status === 'running') pauseS = 0.5;
+  for (let pauseMs = SHORTEST_PAUSE_MS; ; pauseMs *= 2) {
+    const status = await dbos.runStep(drive, { name: 'drive', retriesAllowed: false });
+    if (status !== 'running' || signal.aborted || pauseMs > LONGEST_PAUSE_MS) return status;
+    await dbos.sleep(pauseMs);
   }
 }

@@ -7,25 +7,43 @@ export interface DrawnNode {
   readonly state: NodeState;
 }
 
+/** One node of the graph of a run. */
+export interface GraphNode {
+  readonly name: string;
+  readonly before: readonly string[];
+  /** How many nodes are before it on the longest way; those of one level may run together. */
+  readonly level: number;
+  /** The state that matters most among those of its items. */
+  readonly state: NodeState;
+  /** How many of its items are in which state. */
+  readonly counts: string;
+}
+
+/** The graph of a run, in an order in which it can run. */
+export function graphOf(view: RunView): readonly GraphNode[] {
+  const { record, instances } = view;
+  const states = statesOf(view);
+  const levels = new Map<string, number>();
+  const byNode = Map.groupBy(instances, ({ node }) => node);
+  return record.nodes.map(({ name, before }) => {
+    const level = Math.max(-1, ...before.map((one) => levels.get(one) ?? 0)) + 1;
+    levels.set(name, level);
+    const own = (byNode.get(name) ?? []).map(({ id }) => states.get(id) ?? 'waiting');
+    return { name, before, level, state: summarise(own), counts: count(own) };
+  });
+}
+
 /**
  * The graph of a run, one node per line: nodes of one level may run at the same time, and each says
  * which nodes it comes after.
  */
 export function drawRun(view: RunView): readonly DrawnNode[] {
-  const { record, instances } = view;
-  const states = statesOf(view);
-  const levels = new Map<string, number>();
-  const byNode = Map.groupBy(instances, ({ node }) => node);
-  const widest = Math.max(...record.nodes.map(({ name }) => name.length));
-  return record.nodes.map(({ name: node, before }) => {
-    const level = Math.max(-1, ...before.map((one) => levels.get(one) ?? 0)) + 1;
-    levels.set(node, level);
-    const own = (byNode.get(node) ?? []).map(({ id }) => states.get(id) ?? 'waiting');
-    const state = summarise(own);
+  const widest = Math.max(...view.record.nodes.map(({ name }) => name.length));
+  return graphOf(view).map(({ name, before, level, state, counts }) => {
     const after = before.length === 0 ? '' : `  after ${before.join(', ')}`;
     const branch = level === 0 ? '' : `${'   '.repeat(level - 1)}└─ `;
-    const drawn = `${branch}${mark(state)} ${node}`.padEnd(widest + 3 * level + 2);
-    return { state, text: `${drawn}  ${count(own)}${after}` };
+    const drawn = `${branch}${mark(state)} ${name}`.padEnd(widest + 3 * level + 2);
+    return { state, text: `${drawn}  ${counts}${after}` };
   });
 }
 

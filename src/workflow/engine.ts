@@ -1,3 +1,4 @@
+import { EffectMatchError } from '../errors.ts';
 import type { RunStatus } from './run.ts';
 
 /** What an engine drives. */
@@ -8,7 +9,7 @@ export interface EngineHost {
    */
   drive(run: string, signal?: AbortSignal): Promise<RunStatus>;
   /** Runs that are not over, whichever program started them. */
-  openRuns(): Promise<readonly { readonly run: string; readonly revision: number }[]>;
+  openRuns(): Promise<readonly string[]>;
   /** Whether something of a run can be done now. */
   isRunnable(run: string): Promise<boolean>;
   /** Faults that an engine met and passed over; it tries again. */
@@ -17,10 +18,11 @@ export interface EngineHost {
 
 /** An engine at work. */
 export interface OpenEngine {
-  /** Sees to it that a run is driven until it is over. Starting it twice is starting it once. */
-  start(run: string, revision: number): Promise<void>;
-  /** Something that a run may wait for has happened. */
-  wake(run: string, revision: number): Promise<void>;
+  /**
+   * Something of a run may be possible now: sees to it that it is driven. Called for a new run, and
+   * when something has happened that it may wait for.
+   */
+  wake(run: string): Promise<void>;
   /** Takes over the runs of workers that went silent; returns which. */
   takeOver(): Promise<readonly string[]>;
   close(): Promise<void>;
@@ -32,4 +34,21 @@ export interface OpenEngine {
  */
 export interface WorkflowEngine {
   open(host: EngineHost): Promise<OpenEngine>;
+}
+
+/** Drives nothing, for programs that only record what is to be done. */
+export const IDLE: WorkflowEngine = {
+  open: async () => {
+    const nothing = async () => {};
+    return { wake: nothing, takeOver: async () => [], close: nothing };
+  },
+};
+
+/** Refuses an option that is not a whole number of at least one. */
+export function checkCount(engine: string, name: string, value: unknown): void {
+  if (Number.isSafeInteger(value) && Number(value) >= 1) return;
+  throw new EffectMatchError(
+    'ERR_EM_CONFIG_INVALID',
+    `${engine}: ${name} must be a whole number of at least 1, not ${String(value)}`,
+  );
 }

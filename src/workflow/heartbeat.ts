@@ -20,6 +20,7 @@ export class Heartbeats {
   readonly #worker: string;
   readonly #silentMs: number;
   #session: Connection | undefined;
+  #opening: Promise<Connection> | undefined;
 
   private constructor(url: string, worker: string, silentMs: number) {
     this.#url = url;
@@ -52,8 +53,15 @@ export class Heartbeats {
   }
 
   async #query(text: string, values: readonly string[] = []) {
-    if (this.#session?.isAlive !== true)
-      this.#session = await Connection.open(this.#url, 'effectmatch worker', DEADLINE_MS);
+    if (this.#session?.isAlive !== true) {
+      // Once for all that ask at the same time.
+      this.#opening ??= Connection.open(this.#url, 'effectmatch worker', DEADLINE_MS).finally(
+        () => {
+          this.#opening = undefined;
+        },
+      );
+      this.#session = await this.#opening;
+    }
     return await this.#session.query(text, values);
   }
 }

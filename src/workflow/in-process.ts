@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineHost, WorkflowEngine } from './engine.ts';
+import { checkCount, type EngineHost, type WorkflowEngine } from './engine.ts';
 import type { RunStatus } from './run.ts';
 
 /** How an engine in this process behaves. */
@@ -21,16 +21,17 @@ const RUNS = 16;
  */
 export function inProcess(options: InProcessOptions = {}): WorkflowEngine {
   const { pollMs = POLL_MS, runs = RUNS, resume = true } = options;
+  checkCount('inProcess', 'pollMs', pollMs);
+  checkCount('inProcess', 'runs', runs);
   return {
     async open(host) {
       const loop = new DriveLoop(host, pollMs, runs);
-      if (resume) for (const { run } of await host.openRuns()) loop.start(run);
+      if (resume) for (const run of await host.openRuns()) loop.start(run);
       return {
-        start: async (run) => void loop.start(run),
         wake: async (run) => loop.wake(run),
         takeOver: async () => {
           const open = await host.openRuns();
-          return open.map(({ run }) => run).filter((run) => loop.start(run));
+          return open.filter((run) => loop.start(run));
         },
         close: () => loop.close(),
       };

@@ -23,6 +23,7 @@ export type { HandoffReport, ReportedNode } from './report.ts';
 export type { RunStatus, RunView } from './run.ts';
 export type { Instance, NodeFact, NodeResult, NodeState } from './state.ts';
 export {
+  type HaltedRun,
   startWatcher,
   type Watcher,
   type WatcherFindings,

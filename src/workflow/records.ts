@@ -64,6 +64,10 @@ export interface InstancePlace extends Pick<RunRecord, 'run' | 'revision' | 'pla
  */
 export class RunRecords {
   readonly #ledgers: Ledgers;
+  /** Places of the list whose runs are over; a later revision takes a new place. */
+  readonly #over = new Set<number>();
+  /** Every place before this one is taken. */
+  #free = 1;
 
   constructor(ledgers: Ledgers) {
     this.#ledgers = ledgers;
@@ -73,7 +77,7 @@ export class RunRecords {
   async begin(record: RunRecord): Promise<RunRecord> {
     const name = nameOf('run', record.run, String(record.revision));
     const kept = await this.#keep<RunRecord>(name, record);
-    if (record.revision === 1) await this.#list(record.run);
+    await this.#list(kept);
     return kept;
   }
 
@@ -149,28 +153,50 @@ export class RunRecords {
     return [...new Set(found.flatMap((one) => (one === undefined ? [] : [one.run])))];
   }
 
+  /**
+   * The newest revision of every run that is not over. What is over is remembered, so that looking
+   * again and again costs as much as there are open runs.
+   */
+  async open(): Promise<readonly RunRecord[]> {
+    const found = new Map<string, RunRecord>();
+    const free = await this.#firstFree();
+    for (let at = 1; at < free; at += 1) {
+      if (this.#over.has(at)) continue;
+      const listed = await this.#listed(at);
+      const record = listed && (found.get(listed.run) ?? (await this.newest(listed.run)));
+      if (record === undefined) continue;
+      const { run, revision } = record;
+      if (await this.isClosed(run, revision)) this.#over.add(at);
+      else found.set(run, record);
+    }
+    return [...found.values()];
+  }
+
   #listed(at: number): Promise<{ readonly run: string } | undefined> {
     return this.#read(nameOf('list', String(at)));
   }
 
   /** Places are taken without gaps, so the first free one is found by halving. */
   async #firstFree(): Promise<number> {
-    let free = 1;
-    while ((await this.#listed(free)) !== undefined) free *= 2;
-    let taken = Math.floor(free / 2);
+    let taken = this.#free - 1;
+    let step = 1;
+    for (; (await this.#listed(taken + step)) !== undefined; step *= 2) taken += step;
+    let free = taken + step;
     while (free - taken > 1) {
       const middle = Math.floor((taken + free) / 2);
       if ((await this.#listed(middle)) === undefined) free = middle;
       else taken = middle;
     }
+    this.#free = free;
     return free;
   }
 
-  async #list(run: string): Promise<void> {
-    if ((await this.#read(nameOf('listed', run))) !== undefined) return;
+  async #list({ run, revision }: RunRecord): Promise<void> {
+    const listed = nameOf('listed', run, ...(revision === 1 ? [] : [String(revision)]));
+    if ((await this.#read(listed)) !== undefined) return;
     let at = await this.#firstFree();
     while ((await this.#keep(nameOf('list', String(at)), { run })).run !== run) at += 1;
-    await this.#keep(nameOf('listed', run), { at });
+    await this.#keep(listed, { at });
   }
 
   async #keep<T extends object>(name: Digest, content: T): Promise<T> {

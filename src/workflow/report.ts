@@ -70,3 +70,11 @@ export function reportOf(view: RunView): HandoffReport {
   const about = { workflow, run, revision, status: statusOf(view) };
   return { ...about, ...lists, ...(stop !== undefined && { stop }) };
 }
+
+/** The command that takes a run further, as far as there is one. */
+export function nextCommand({ run, waiting, status }: HandoffReport): string | undefined {
+  if (waiting.some(({ state }) => state === 'unapproved'))
+    return `effectmatch workflow approve ${run} --key YOUR.key.json`;
+  if (status === 'running') return `effectmatch workflow resume ${run}`;
+  return status === 'failed' ? `effectmatch workflow revise ${run}` : undefined;
+}

@@ -2,8 +2,14 @@ import type { Ledgers } from '../contract/ledgers.ts';
 import { EffectMatchError } from '../errors.ts';
 import { copyValue, type Value } from '../protocol/value.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
-import { ITEMS_MAX, isOperation, type NodeContext, type Workflow } from './definition.ts';
-import type { PlanNode, RunRecord, RunRecords } from './records.ts';
+import {
+  ITEMS_MAX,
+  isOperation,
+  isWorkflowName,
+  type NodeContext,
+  type Workflow,
+} from './definition.ts';
+import { type PlanNode, type RunRecord, RunRecords, unknownRun } from './records.ts';
 import {
   deriveStates,
   type Instance,
@@ -112,6 +118,14 @@ export async function readRun(
   const isCancelled = (await records.cancellation(record.run)) !== undefined;
   const stop = (await records.stopOf(record.run, record.revision))?.why;
   return { record, instances, facts, isCancelled, stop };
+}
+
+/** Finds a run by its id and reads it: without the code of its plan, and without a backend. */
+export async function findRun(ledgers: Ledgers, id: string): Promise<RunView> {
+  const records = new RunRecords(ledgers);
+  const record = isWorkflowName(id) ? await records.newest(id) : undefined;
+  if (record === undefined) throw unknownRun(id);
+  return await readRun({ ledgers, records }, record);
 }
 
 /** Where every instance of a run stands. */

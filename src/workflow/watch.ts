@@ -3,6 +3,8 @@ import type { Requests } from '../requests/requests.ts';
 import type { OpenContinuation } from '../runtime/continuation.ts';
 import type { Recovered } from '../runtime/recover.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { checkCount } from './engine.ts';
+import type { ReportedNode } from './report.ts';
 import type { Workflows } from './workflows.ts';
 
 /** What a watcher looks after. */
@@ -28,6 +30,17 @@ export interface WatcherFindings {
   readonly waiting: number;
   /** Work that was released and has not completed. */
   readonly continuations: readonly OpenContinuation[];
+  /** Runs of workflows that go no further without a person. */
+  readonly runs: readonly HaltedRun[];
+}
+
+/** A run of a workflow that goes no further without a person. */
+export interface HaltedRun {
+  readonly run: string;
+  /** Nodes that wait for a signature. */
+  readonly unapproved: readonly string[];
+  /** Nodes that diverged, are indeterminate, or were released and never completed. */
+  readonly needsResolution: readonly string[];
 }
 
 /** A watcher at work. */
@@ -38,18 +51,21 @@ export interface Watcher extends AsyncDisposable {
 }
 
 const EVERY_MS = 5000;
+const PAGE = 500;
 
 /**
  * Looks after what interrupted processes leave: settles attempts whose lease has run out, takes over
- * the runs of silent workers, and lets overdue requests expire. Any number may run at once.
+ * the runs of silent workers, lets overdue requests expire, and finds what needs a person. Any
+ * number may run at once.
  */
 export function startWatcher(options: WatcherOptions): Watcher {
   const { everyMs = EVERY_MS, onLook = () => {}, onFault = () => {} } = options;
+  checkCount('startWatcher', 'everyMs', everyMs);
   const closing = new AbortController();
   const { signal } = closing;
   const watch = async () => {
     while (!signal.aborted) {
-      await lookOnce(options).then(onLook, onFault);
+      await lookOnce(options).then(onLook).catch(onFault);
       await sleep(everyMs, undefined, { signal }).catch(() => {});
     }
   };
@@ -66,10 +82,35 @@ async function lookOnce({
   requests,
   workflows,
 }: WatcherOptions): Promise<WatcherFindings> {
-  const recovered = await runtime.recover();
-  const takenOver = (await workflows?.takeOver()) ?? [];
-  // A request that is overdue expires when it is looked at.
-  await requests?.list({ state: 'pending', limit: 500 });
+  // Each goes on if another fails.
+  const [recovered, takenOver = []] = await Promise.all([
+    runtime.recover(),
+    workflows?.takeOver(),
+    requests && expireOverdue(requests),
+  ]);
   const waiting = (await requests?.countWaiting()) ?? 0;
-  return { recovered, takenOver, waiting, continuations: await runtime.continuations() };
+  const runs = workflows === undefined ? [] : await findHalted(workflows);
+  return { recovered, takenOver, waiting, continuations: await runtime.continuations(), runs };
+}
+
+/** A request that is overdue expires when it is looked at. */
+async function expireOverdue(requests: Requests): Promise<void> {
+  let after: string | undefined;
+  do {
+    const page = { state: 'pending', limit: PAGE, ...(after !== undefined && { after }) } as const;
+    after = (await requests.page(page)).next;
+  } while (after !== undefined);
+}
+
+async function findHalted(workflows: Workflows): Promise<readonly HaltedRun[]> {
+  const halted: HaltedRun[] = [];
+  for (const run of await workflows.openRuns()) {
+    const report = await workflows.report(run);
+    const namesOf = (nodes: readonly ReportedNode[]) => nodes.map(({ instance }) => instance);
+    const unapproved = namesOf(report.waiting.filter(({ state }) => state === 'unapproved'));
+    const needsResolution = namesOf(report.needsResolution);
+    if (unapproved.length + needsResolution.length > 0)
+      halted.push({ run, unapproved, needsResolution });
+  }
+  return halted;
 }

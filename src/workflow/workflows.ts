@@ -32,7 +32,10 @@ import { type Instance, instancesOf, nodeNamed } from './state.ts';
 /** When a workflow is started by itself. */
 export interface WorkflowSchedule {
   readonly workflow: string;
-  /** Such as `1h` or `1d`; a run is started in every such stretch of time since 1970 (UTC). */
+  /**
+   * Such as `1h` or `1d`, at least `1s`: a run is started in every such stretch of time since 1970
+   * (UTC). A stretch in which no process ran is left out.
+   */
   readonly every: string | number;
   /** The input of the run that begins at this moment. */
   input(at: Date): unknown;
@@ -72,6 +75,8 @@ const WAIT_MS = 60_000;
 const POLL_MS = 100;
 const SCHEDULE_MS = 1000;
 const MAX_EVERY_MS = 366 * 86_400_000;
+/** What is left of the id of a run besides the time. */
+const SCHEDULED_NAME_MAX = 39;
 
 /** Opens workflows, and resumes what an earlier process left. */
 export async function openWorkflows(options: WorkflowsOptions): Promise<Workflows> {
@@ -89,6 +94,8 @@ export class Workflows implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #options: WorkflowsOptions;
   readonly #closing = new AbortController();
+  /** How often a run is being driven in this process. */
+  readonly #drives = new Map<string, number>();
   #engine: OpenEngine | undefined;
   #scheduling: Promise<void> | undefined;
 
@@ -105,13 +112,13 @@ export class Workflows implements AsyncDisposable {
 
   async open(engine: WorkflowEngine): Promise<void> {
     const { onFault = () => {}, schedules = [] } = this.#options;
+    checkSchedules(this.#parts.workflows, schedules);
     this.#engine = await engine.open({
-      drive: async (run, signal) => statusOf(await driveRun(this.#parts, run, signal)),
+      drive: async (run, signal) => statusOf(await this.#drive(run, signal)),
       openRuns: () => this.openRuns(),
       isRunnable: async (run) => statusOf(await this.view(run)) === 'running',
       onFault,
     });
-    for (const schedule of schedules) checkSchedule(this.#parts.workflows, schedule);
     if (schedules.length > 0) this.#scheduling = this.#schedule(schedules);
   }
 
@@ -130,6 +137,9 @@ export class Workflows implements AsyncDisposable {
     const known = await records.newest(id);
     if (known !== undefined) {
       demandSame(known, record);
+      // A process that died in the middle of this may have kept the run without listing it.
+      await records.begin(known);
+      await this.#engine?.wake(id);
       return await this.report(id);
     }
     const proposed = await this.#preflight(workflow, record);
@@ -203,7 +213,7 @@ export class Workflows implements AsyncDisposable {
     }
     for (const { instance, license } of checked)
       await records.keepLicense({ ...record, instance: instance.id }, license);
-    await this.#engine?.wake(id, record.revision);
+    await this.#engine?.wake(id);
     return await this.report(id);
   }
 
@@ -232,10 +242,10 @@ export class Workflows implements AsyncDisposable {
 
   /** Starts nothing more of a run. What is under way ends, and what is durable stays. */
   async cancel(id: string, { by, reason }: { readonly by: string; readonly reason: string }) {
-    const { revision } = await this.#newest(id);
+    await this.#newest(id);
     const at = instant(this.#clock.now());
     await this.#parts.records.cancel(id, { by, reason, at });
-    await this.#engine?.wake(id, revision);
+    await this.#engine?.wake(id);
     return await this.report(id);
   }
 
@@ -255,21 +265,28 @@ export class Workflows implements AsyncDisposable {
   }
 
   /** Runs that are not over, as far as their plan is configured here. */
-  async openRuns(): Promise<readonly Pick<RunRecord, 'run' | 'revision'>[]> {
+  async openRuns(): Promise<readonly string[]> {
     const { records, workflows } = this.#parts;
-    const open: Pick<RunRecord, 'run' | 'revision'>[] = [];
-    for (const run of await records.list()) {
-      const record = await records.newest(run);
-      if (record === undefined || workflows[record.workflow]?.plan !== record.plan) continue;
-      const { revision } = record;
-      if (!(await records.isClosed(run, revision))) open.push({ run, revision });
-    }
-    return open;
+    const open = await records.open();
+    return open
+      .filter(({ workflow, plan }) => workflows[workflow]?.plan === plan)
+      .map(({ run }) => run);
   }
 
   /** Takes a run as far as it goes now, in this call. */
   async drive(id: string, signal?: AbortSignal): Promise<HandoffReport> {
-    return reportOf(await driveRun(this.#parts, id, signal));
+    return reportOf(await this.#drive(id, signal));
+  }
+
+  async #drive(id: string, signal?: AbortSignal): Promise<RunView> {
+    this.#drives.set(id, (this.#drives.get(id) ?? 0) + 1);
+    try {
+      return await driveRun(this.#parts, id, signal);
+    } finally {
+      const others = (this.#drives.get(id) ?? 1) - 1;
+      if (others > 0) this.#drives.set(id, others);
+      else this.#drives.delete(id);
+    }
   }
 
   /** Takes over the runs of workers that went silent; returns which. */
@@ -277,7 +294,10 @@ export class Workflows implements AsyncDisposable {
     return (await this.#engine?.takeOver()) ?? [];
   }
 
-  /** Waits until a run is over, or waits for a person; otherwise returns where it stands. */
+  /**
+   * Waits until a run is over, or waits for a person and nothing of it is under way here; otherwise
+   * returns where it stands.
+   */
   async wait(
     id: string,
     options: { readonly waitMs?: number; readonly signal?: AbortSignal } = {},
@@ -285,8 +305,11 @@ export class Workflows implements AsyncDisposable {
     const { waitMs = WAIT_MS, signal } = options;
     const until = performance.now() + waitMs;
     for (;;) {
+      // In this order: what is under way may end while the report is made.
+      const isDriven = this.#drives.has(id);
       const report = await this.report(id);
-      if (report.status !== 'running' || performance.now() >= until) return report;
+      const isHalted = report.status !== 'running' && !isDriven;
+      if (isHalted || performance.now() >= until) return report;
       await sleep(POLL_MS, undefined, { ...(signal && { signal }) });
     }
   }
@@ -360,7 +383,7 @@ export class Workflows implements AsyncDisposable {
       await records.keepProposal({ ...record, instance }, one);
     });
     demandSame(await records.begin(record), record);
-    await this.#engine?.start(record.run, record.revision);
+    await this.#engine?.wake(record.run);
     return await this.report(record.run);
   }
 
@@ -376,7 +399,7 @@ export class Workflows implements AsyncDisposable {
   async #startDue({ workflow, every, input }: WorkflowSchedule): Promise<void> {
     const everyMs = parseDuration(every, MAX_EVERY_MS);
     const begin = new Date(Math.floor(this.#clock.now() / everyMs) * everyMs);
-    const id = `${workflow}-${begin.toISOString().replace(/[:.]/g, '-')}`.slice(-64);
+    const id = `${workflow}-${begin.toISOString().replace(/[:.]/g, '-')}`;
     try {
       if ((await this.#parts.records.newest(id)) === undefined)
         await this.start(workflow, { id, input: input(begin) });
@@ -386,14 +409,23 @@ export class Workflows implements AsyncDisposable {
   }
 }
 
-function checkSchedule(
+/** The runs of a schedule are named after the workflow and the time. */
+function checkSchedules(
   workflows: Readonly<Record<string, Workflow>>,
-  { workflow, every, input }: WorkflowSchedule,
+  schedules: readonly WorkflowSchedule[],
 ): void {
-  if (!Object.hasOwn(workflows, workflow))
-    throw invalid(`a schedule names workflow "${workflow}", which is not configured`);
-  if (typeof input !== 'function') throw invalid('a schedule needs a function "input"');
-  parseDuration(every, MAX_EVERY_MS);
+  const seen = new Set<string>();
+  for (const { workflow, every, input } of schedules) {
+    const where = `the schedule of workflow "${workflow}"`;
+    if (!Object.hasOwn(workflows, workflow)) throw invalid(`${where}: it is not configured`);
+    if (seen.has(workflow)) throw invalid(`${where}: it has another one; define two workflows`);
+    seen.add(workflow);
+    if (workflow.length > SCHEDULED_NAME_MAX)
+      throw invalid(`${where}: its name must not have more than ${SCHEDULED_NAME_MAX} characters`);
+    if (typeof input !== 'function') throw invalid(`${where}: it needs a function "input"`);
+    if (parseDuration(every, MAX_EVERY_MS) < SCHEDULE_MS)
+      throw invalid(`${where}: "every" must be at least 1s`);
+  }
 }
 
 function plainInput(input: unknown): Value {

@@ -10,6 +10,7 @@ import { signResolution } from '../../src/crypto/resolution.ts';
 import { insert } from '../../src/protocol/draft.ts';
 import { openRequests } from '../../src/requests/index.ts';
 import { openRig } from '../adapters/http/rig.ts';
+import { createAuthenticator } from '../crypto/authenticator.ts';
 import { ORIGIN, openApi, openSite, paying, type Site, signPayment } from './site.ts';
 
 let site: Site;
@@ -105,6 +106,32 @@ test('where two people have to sign, the second gets what the first signed', asy
   assert.equal(approved.json.answeredBy, 'dora, alice');
 });
 
+test('an approver asks back, the agent replies, and the request is handed over; it stays open', async () => {
+  const { call, tokens } = site;
+  const { carol, clerk, rival } = tokens;
+  const { id } = await ask('unclear');
+  const path = `/v1/requests/${id}`;
+  const asked = { token: carol, body: { text: 'which invoice?' } };
+  assert.equal((await call('POST', `${path}/questions`, asked)).json.state, 'pending');
+  const said = { token: clerk, body: { text: 'number 4711' } };
+  assert.equal((await call('POST', `${path}/replies`, { ...said, token: rival })).status, 404);
+  const { json } = await call('POST', `${path}/replies`, said);
+  const heard = json.messages.map(({ from, by, text }: Record<string, string>) => [from, by, text]);
+  assert.deepEqual(heard, [
+    ['approver', 'carol', 'which invoice?'],
+    ['agent', 'clerk', 'number 4711'],
+  ]);
+  const handed = { token: carol, body: { to: 'dora' } };
+  const assigned = await call('POST', `${path}/assignment`, handed);
+  assert.deepEqual([assigned.json.assignedTo, assigned.json.state], ['dora', 'pending']);
+  await call('POST', `${path}/withdraw`, { token: clerk });
+  const sent = { questions: asked, replies: said, assignment: handed };
+  for (const [name, more] of Object.entries(sent)) {
+    assert.equal((await call('POST', `${path}/${name}`, more)).status, 409, name);
+    assert.equal((await call('POST', `/v1/requests/${NOWHERE}/${name}`, more)).status, 404, name);
+  }
+});
+
 test('a decline counts only with the signature of an issuer over this proposal', async () => {
   const { call, tokens } = site;
   const token = tokens.carol;
@@ -121,6 +148,9 @@ test('a decline counts only with the signature of an issuer over this proposal',
     const { status, json } = await call('POST', path, { token, body });
     assert.deepEqual([status, json.code], [422, 'ERR_EM_SIGNATURE_INVALID']);
   }
+  const passkey = createAuthenticator();
+  const signedUnread = { ...(await site.signDecline(id, 'no')), signature: passkey.assert(DIGEST) };
+  assert.equal((await call('POST', path, { token, body: signedUnread })).status, 422);
   const body = await site.signDecline(id, 'the invoice is disputed');
   const declined = await call('POST', path, { token, body });
   assert.deepEqual([declined.json.state, declined.json.answeredBy], ['declined', 'alice']);

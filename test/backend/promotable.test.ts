@@ -12,7 +12,12 @@ import {
   refuseAction,
   stageFailed,
 } from '../../src/backend/index.ts';
-import type { PromotableAdapter, Promotion, Survey } from '../../src/contract/adapter.ts';
+import type {
+  CallAnswer,
+  PromotableAdapter,
+  Promotion,
+  Survey,
+} from '../../src/contract/adapter.ts';
 import { systemClock } from '../../src/contract/clock.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import { mintProofs } from '../../src/testing/proofs.ts';
@@ -234,4 +239,140 @@ test('an engine is not asked to read nothing', async () => {
   const { adapter } = recorded({ read: never }, { read: never });
   assert.deepEqual(await adapter.read([]), []);
   assert.deepEqual(await (await hold(adapter)).stage.read([]), []);
+});
+
+const LONG = `no ${'x'.repeat(2000)}`;
+
+test('optional parts of a backend are there if it has them, and otherwise absent', () => {
+  const parts = {
+    ...{ readsMany: true as const, taskMaxMs: 5 },
+    query: async () => ({}) as never,
+    explainChange: () => ({}) as never,
+    commitLog: () => undefined,
+    settingRefusal: () => undefined,
+    joinActions: () => 'joined',
+  } as const;
+  const names = [...Object.keys(parts), 'hold'];
+  const present = (adapter: object) => names.filter((name) => name in adapter).sort();
+  assert.deepEqual(present(recorded().adapter), []);
+  assert.deepEqual(present(recorded({}, { holdsTasks: true }).adapter), ['hold']);
+  const full = recorded({}, { ...parts, holdsTasks: true }).adapter;
+  assert.deepEqual(present(full), names.toSorted());
+});
+
+test('a failure is reported as it is, without a residue that there is not', async () => {
+  const failing = { apply: async () => stageFailed('action-failed', 'no') };
+  const failed = await stage(recorded(failing).adapter).staging;
+  assert.deepEqual(failed, { kind: 'failed', reason: 'action-failed', detail: 'no' });
+  const { adapter } = recorded({}, { hold: async () => stageFailed('gone', LONG) });
+  const unheld = await stage(adapter).staging;
+  assert.deepEqual(unheld, { kind: 'failed', reason: 'gone', detail: LONG.slice(0, 1000) });
+});
+
+test('an error of the shared driver gets the code of the adapter, and one about the adapter keeps its own', async () => {
+  const told = async (error: unknown) => {
+    const { adapter } = recorded({ apply: () => Promise.reject(error) });
+    return await stage(adapter).staging.catch(({ code, message }) => [code, message]);
+  };
+  const unavailable = 'ERR_EM_ADAPTER_UNAVAILABLE';
+  const words = (what: string) => `the backend could not be used: ${what}`;
+  assert.deepEqual(await told('odd'), [unavailable, words('odd')]);
+  const busy = new EffectMatchError('ERR_EM_STORE_BUSY', 'locked');
+  assert.deepEqual(await told(busy), [unavailable, words('locked')]);
+  const own = new EffectMatchError('ERR_EM_ADAPTER_REFUSED', 'not this table');
+  assert.deepEqual(await told(own), ['ERR_EM_ADAPTER_REFUSED', 'not this table']);
+});
+
+test('the first error is reported, whatever happens when the candidate ends', async () => {
+  const end = () => Promise.reject(new Error('not now'));
+  const apply = () => Promise.reject(new Error('first'));
+  await assert.rejects(stage(recorded({ apply, end }).adapter).staging, /first/);
+  const { adapter } = recorded({ end }, { holdsTasks: true });
+  const closing = holdTask(adapter);
+  await adapter.close();
+  await assert.rejects(closing, /the adapter is closed/);
+});
+
+test('a promotion is refused under a permit for something else, and the candidate ends', async () => {
+  const { calls, adapter } = recorded();
+  const held = await hold(adapter);
+  const other = mintProofs(adapter as PromotableAdapter, 'other');
+  const permit = other.permit(await held.stage.observe());
+  const { kind } = await held.stage.promote(permit);
+  assert.deepEqual([kind, calls.at(-1)], ['refused', 'discarded']);
+  const disposed = await hold(adapter);
+  await disposed.stage[Symbol.asyncDispose]();
+  assert.equal(calls.filter((call) => call === 'discarded').length, 2);
+});
+
+test('while a promotion is under way the stage answers nothing, and a long refusal is cut', async () => {
+  let finish: (promotion: Promotion) => void = () => {};
+  const { adapter } = recorded({ commit: () => new Promise((resolve) => (finish = resolve)) });
+  const held = await hold(adapter);
+  const promoting = held.stage.promote(held.proofs.permit(await held.stage.observe()));
+  await assert.rejects(held.stage.observe(), /the stage is still held/);
+  finish({ kind: 'refused', reason: 'r', detail: LONG });
+  assert.deepEqual(await promoting, { kind: 'refused', reason: 'r', detail: LONG.slice(0, 1000) });
+});
+
+test('a survey that is the same object is not compared, and an absent marker stays absent', async () => {
+  const toJSON = () => assert.fail('it was serialised');
+  const survey = Object.assign({ ...SURVEY }, { toJSON });
+  const markers = { find: async () => undefined, void: async () => ({ kind: 'inserted' }) };
+  const parts = { survey: async () => survey, markers: markers as never };
+  const { adapter } = recorded({}, parts);
+  assert.equal(await adapter.survey(), await adapter.survey());
+  assert.equal(await adapter.markers.find('o' as never), undefined);
+  assert.deepEqual(await adapter.markers.void({} as never), { kind: 'inserted' });
+});
+
+/** Opens a task on an adapter whose backend holds tasks. */
+async function holdTask(adapter: PromotableAdapter<string>) {
+  const { claim, certificate } = mintProofs(adapter as PromotableAdapter, 'task');
+  const held = await adapter.hold?.(claim, certificate, {
+    ...{ reads: [], settings: {}, deadlineMs: 1000 },
+  });
+  assert.ok(held !== undefined);
+  return held;
+}
+
+async function openTask(changes: Partial<Candidate<string>>) {
+  const { adapter, calls } = recorded(changes, { holdsTasks: true });
+  const held = await holdTask(adapter);
+  assert.ok(held.kind === 'held');
+  return { task: held.stage, calls };
+}
+
+test('a task is not opened where nothing is held, or on an occurrence that has a marker', async () => {
+  const failing = recorded({}, { holdsTasks: true, hold: async () => stageFailed('gone', LONG) });
+  const failed = await holdTask(failing.adapter);
+  assert.deepEqual(failed, { kind: 'failed', reason: 'gone', detail: LONG.slice(0, 1000) });
+  const ended: string[] = [];
+  const end = async (how: string) => void ended.push(how);
+  const marker = { disposition: 'committed' } as const;
+  const candidate = { end } as unknown as Candidate<string>;
+  const decided = async () => ({ kind: 'open', candidate, marker }) as const;
+  const refused = await holdTask(recorded({}, { holdsTasks: true, hold: decided }).adapter);
+  assert.equal(refused.kind === 'failed' && refused.reason, 'already-committed');
+  assert.deepEqual(ended, ['discarded']);
+});
+
+test('calls of a task are answered until it is complete or over, and a failure is cut', async () => {
+  const answers: CallAnswer[] = [{ kind: 'done' }, stageFailed('action-failed', LONG)];
+  const call = async () => answers.shift() ?? assert.fail('one call too many');
+  const complete = async () => stageFailed('late', LONG);
+  const { task, calls } = await openTask({ call, complete });
+  assert.deepEqual(await task.call('one'), { kind: 'done' });
+  const cut = { kind: 'failed', detail: LONG.slice(0, 1000) };
+  assert.deepEqual(await task.call('two'), { ...cut, reason: 'action-failed' });
+  assert.deepEqual(await task.complete(), { ...cut, reason: 'late' });
+  await assert.rejects(task.call('three'), /calls come before the stage is complete/);
+  const steps = ['adapter:stage-opened', 'adapter:action-done', 'adapter:action-done'];
+  assert.deepEqual(calls, steps);
+  const over = await openTask({ call });
+  await over.task.discard();
+  await assert.rejects(over.task.call('four'), /the stage is still held/);
+  const bare = await openTask({});
+  await assert.rejects(bare.task.call('five'), /a candidate for a task takes calls/);
+  assert.deepEqual(await bare.task.complete(), { kind: 'done' });
 });

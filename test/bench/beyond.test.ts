@@ -1,11 +1,15 @@
-// Goal: the studies of the trace, of escapes, of concurrency and of crashes end as they must in
-// small, and say so if they do not. Method: each once on real backends; then every fact that a
-// study measures is spoiled in a copy of what it recorded.
+// Goal: the studies of the trace, of escapes, of concurrency, of crashes and of further mechanisms
+// end as they must in small, and say so if they do not. Method: each once on real backends; then the
+// mechanism that it measures is broken in a copy, or the facts are in what was recorded.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { RawRecords } from '../../bench/raw.ts';
+import { runPair } from '../../bench/studies/ablations/pair.ts';
+import { openSqliteCounter, runWriters } from '../../bench/studies/concurrency/writers.ts';
 import { concurrencyStudy, raceCells } from '../../bench/studies/concurrency.ts';
 import { crashCells, crashesStudy } from '../../bench/studies/crashes.ts';
 import { classCells, escapesStudy, tierCells } from '../../bench/studies/escapes.ts';
+import { MORE_PAIRS, moreAblationsStudy } from '../../bench/studies/more-ablations.ts';
 import { PEER_CASES } from '../../bench/studies/peers/books.ts';
 import { PEER_CONDITIONS } from '../../bench/studies/peers/conditions.ts';
 import { peerCells, peersStudy, runPeer } from '../../bench/studies/peers.ts';
@@ -14,7 +18,12 @@ import { starter } from '../../bench/studies/recovery/case-run.ts';
 import { type InvoiceTrace, runTrace, traceCells, traceStudy } from '../../bench/studies/trace.ts';
 import type { Cell, Study } from '../../bench/study.ts';
 import { temporaryFolder } from '../../bench/temporary.ts';
+import { unmarkedBackend } from '../crash/backends/unmarked.ts';
+import { createTemplate } from '../crash/installation.ts';
+import { Pool } from '../crash/pool.ts';
+import { runKillCase } from '../crash/scenario.ts';
 import { ESCAPES } from '../escapes/cases/postgres.ts';
+import { runEscapes } from '../escapes/runner.ts';
 import { startServer } from '../postgres/server.ts';
 
 for (const study of [
@@ -23,6 +32,7 @@ for (const study of [
   concurrencyStudy,
   crashesStudy,
   peersStudy,
+  moreAblationsStudy,
 ] satisfies Study[])
   test(`${study.name}: in small, every figure is what it must be`, async () => {
     const cells = await study.run({ quick: true, progress: () => {} });
@@ -132,4 +142,49 @@ test('peers: a wrong result of ours is a missed target, and a run that does noth
     'EffectMatch: trigger',
     'clean runs that are committed',
   ]);
+});
+
+/** Keeps nothing. */
+const RAW = { run: (_: string, work: () => Promise<object>) => work() } as unknown as RawRecords;
+
+test('more-ablations: a system that lacks one of the mechanisms is noticed', async () => {
+  for (const { controls: _, ...pair } of MORE_PAIRS) {
+    const cells = await runPair({ ...pair, runs: () => pair.runs(true) }, 1, RAW, true);
+    const stopped = cells.find(({ name }) => name.endsWith('full, stopped'));
+    assert.deepEqual([stopped?.value, stopped?.ok], [0, false], pair.name);
+  }
+});
+
+test('concurrency: without the comparison, writers of one row all commit, and the study says so', async () => {
+  const cells = await runWriters(
+    RAW,
+    { writers: 3, rounds: 1, backends: [openSqliteCounter], internals: withoutComparison },
+    () => {},
+  );
+  assert.deepEqual(missed(cells), ['SQLite: 3 writers on the same row, one commits']);
+});
+
+test('crashes: without markers a killed execution gets a wrong verdict, and the study says so', async () => {
+  await using template = await createTemplate(unmarkedBackend, ['append']);
+  await using installation = await template.copy();
+  const pool = new Pool(4);
+  try {
+    const step = 'path:promoted';
+    const plan = { kind: 'append', execute: step, recover: [], release: [] } as const;
+    const { kills, violations } = await runKillCase(pool, installation, plan);
+    assert.equal(kills, 1);
+    const cells = crashCells([{ backend: unmarkedBackend.name, step, kills, violations }]);
+    assert.equal(missed(cells).length, 2, violations.join('; '));
+  } finally {
+    await pool.close();
+  }
+});
+
+test('escapes: without the comparison an observed attempt is durable, and the study says so', async () => {
+  const cases = ESCAPES.cases
+    .filter(({ expectation, setup }) => expectation.kind === 'observed' && setup === undefined)
+    .slice(0, 1);
+  const { results } = await runEscapes({ ...ESCAPES, cases }, { internals: withoutComparison });
+  const runs = results.map(({ violation = null, ...result }) => ({ ...result, violation }));
+  assert.equal(missed(tierCells('server', runs)).length, 2, JSON.stringify(runs));
 });

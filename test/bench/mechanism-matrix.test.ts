@@ -17,7 +17,7 @@ function scenarioNamed(name: string): Scenario {
   return found;
 }
 
-test('all 66 cells end as they must, 48 of them as the paper says, and our recovery settles the interrupted payment', async () => {
+test('all 78 cells end as they must, 48 of them as the paper says', async () => {
   const said: string[] = [];
   const cells = await mechanismMatrixStudy.run({
     quick: true,
@@ -28,7 +28,7 @@ test('all 66 cells end as they must, 48 of them as the paper says, and our recov
     [],
     said.filter((line) => line.startsWith('NOT')).join('\n'),
   );
-  assert.equal(cells.length, 11 * 6 + 1);
+  assert.equal(cells.length, 13 * 6);
 });
 
 test('without one of its mechanisms EffectMatch ends in another cell', async () => {
@@ -69,22 +69,28 @@ test('a label follows from what is there and what ran, whatever a condition says
     requests: 1,
     dependent: 1,
     readable: true,
-    decision: 'rejected',
+    saved: 'none',
   };
   const cases: readonly (readonly [string, Partial<Facts>])[] = [
     ['exact', {}],
-    ['rejected; stop', { dependent: 0 }],
-    ['extra; advance', { changes: [paid, notice], decision: 'diverged' }],
+    ['stop without a reason', { dependent: 0 }],
+    ['false alarm; stop', { dependent: 0, saved: 'different' }],
+    ['reconcile', { dependent: 0, saved: 'open' }],
+    ['diverged; stop', { changes: [paid, notice], dependent: 0, saved: 'different' }],
+    ['uncertain; stop', { changes: [paid, notice], dependent: 0, saved: 'incomplete' }],
+    ['extra; advance', { changes: [paid, notice], saved: 'different' }],
     ['extra commit', { changes: [notice, paid], dependent: undefined }],
     ['resend; duplicate', { changes: [paid, paid], requests: 2 }],
     ['extra; advance', { changes: [paid, paid] }],
-    ['wrong commit', { changes: [notice], decision: 'done' }],
+    ['wrong commit', { changes: [notice], saved: 'complete' }],
     ['stale commit', { changes: [stale], approved: [promoted], local: [promoted] }],
     ['wrong commit', { changes: [promoted], approved: [paid, promoted] }],
-    ['response; advance', { readable: false, decision: 'uncertain' }],
+    ['response; advance', { readable: false, saved: 'incomplete' }],
     ['accept local match', { approved: undefined }],
     ['nothing; advance', { changes: [] }],
-    ['nothing; done', { changes: [], dependent: 0, decision: 'done' }],
+    ['reject', { changes: [], dependent: 0 }],
+    ['stop without a reason', { changes: [], dependent: 0, saved: 'complete' }],
+    ['uncertain; stop', { changes: [], dependent: 0, saved: 'incomplete' }],
     ['dependent work repeated', { dependent: 2 }],
   ];
   for (const [label, changed] of cases)

@@ -11,9 +11,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
+import { keepFact, keepVerdict } from '../../bench/facts.ts';
 import { codeFiles, fingerprintOf, RawRecords } from '../../bench/raw.ts';
+import { compareFigures, recompute } from '../../bench/recompute.ts';
+import { atMost, figure, medianCell } from '../../bench/study.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-raw-'));
 const input = join(folder, 'input');
@@ -94,4 +97,63 @@ test('the fingerprint depends on the version of Node.js', () => {
   } finally {
     Object.defineProperty(process, 'version', version);
   }
+});
+
+test('verdicts and facts of a run are kept with its record, and those of another run are not', async () => {
+  const raw = new RawRecords(`${name}-facts`, [input]);
+  const play = (kind: string) => async () => {
+    await Promise.resolve();
+    keepVerdict({ kind, occurrence: `occ ${kind}` });
+    return { kind };
+  };
+  const [one, two] = await Promise.all([
+    raw.run('one', play('committed')),
+    raw.run('two', play('rejected')),
+  ]);
+  keepFact({ outside: true });
+  const verdicts = [one, two].map(({ kept }) => JSON.stringify(kept));
+  assert.match(String(verdicts[0]), /^\[\{"verdict":\{"kind":"committed".*occ committed/);
+  assert.match(String(verdicts[1]), /^\[\{"verdict":\{"kind":"rejected".*occ rejected/);
+  rmSync(file.replace(name, `${name}-facts`));
+});
+
+test('measured figures are made again from their samples; a wrong or unsupported one is named', () => {
+  const sides = { of: [4, 8, 6], to: [2, 2, 4] };
+  const cells = [
+    medianCell('time', [3, 1, 2], 'us', 1000),
+    atMost('ratio of medians', { statistic: 'ratio', ...sides }, 'x', 5),
+    figure('median of ratios', { statistic: 'paired', ...sides }, 'x'),
+    figure('median of differences', { statistic: 'increment', ...sides }, 'ms'),
+  ];
+  assert.deepEqual(
+    cells.map(({ value }) => value),
+    [2000, 3, 2, 2],
+  );
+  const samples = cells.flatMap(({ name: of, samples: kept }) =>
+    kept === undefined ? [] : [{ ...kept, figure: of }],
+  );
+  const figures = recompute('cost', [], samples);
+  assert.deepEqual(compareFigures(cells, figures), { differing: [], unsupported: [], count: 4 });
+  const [first, ...rest] = cells;
+  assert.ok(first);
+  const said = [{ ...first, value: 1 }, ...rest, figure('invented', 1, 'x')];
+  const { differing, unsupported } = compareFigures(said, figures);
+  assert.deepEqual(
+    [differing, unsupported].map((list) => list.map((cell) => cell.name)),
+    [['time'], ['invented']],
+  );
+});
+
+test('recomputing loads nothing of the runtime', () => {
+  const found = new Set(['bench/recompute.ts']);
+  for (const one of found)
+    for (const [, path = ''] of readFileSync(one, 'utf8').matchAll(
+      /^(?:import|export) (?!type )[^;]*?'(\.[^']+)';/gms,
+    ))
+      found.add(join(dirname(one), path));
+  assert.ok(found.has('bench/recompute/mechanisms.ts'));
+  assert.deepEqual(
+    [...found].filter((one) => !one.startsWith('bench/')),
+    [],
+  );
 });

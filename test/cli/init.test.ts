@@ -80,6 +80,26 @@ test('an existing configuration is replaced only with --force, and keys never ar
   assert.equal(desk.read('alice.key.json'), key);
 });
 
+test('for a configuration without its keyring, init makes the keyring and nothing else', async () => {
+  using desk = new Desk();
+  desk.change(SHOP);
+  assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
+  const config = desk.read('effectmatch.config.ts');
+  rmSync(desk.path('effectmatch.keys.json'));
+  const made = await desk.run(['init']);
+  assert.equal(made.code, 0, made.stderr);
+  assert.match(made.stdout, /^written {2}effectmatch\.keys\.json: secret/);
+  assert.equal(statSync(desk.path('effectmatch.keys.json')).mode & 0o777, 0o600);
+  assert.equal(desk.read('effectmatch.config.ts'), config);
+  // A ledger that was sealed with the lost keyring needs that one.
+  rmSync(desk.path('effectmatch.keys.json'));
+  writeFileSync(desk.path('effectmatch.db'), '');
+  const refused = await desk.run(['init']);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /keys\.json is missing[\s\S]*restore it from a backup/);
+  assert.equal(existsSync(desk.path('effectmatch.keys.json')), false);
+});
+
 test('what init writes can be used in every kind of package, and no command warns about it', async () => {
   for (const [manifest, name] of [
     ['{ "type": "commonjs" }', 'effectmatch.config.mts'], // as `npm init` writes it

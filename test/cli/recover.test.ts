@@ -1,14 +1,16 @@
-// Goal: recovery from the command line tells what it settled, what it left alone and what needs a
-// person. Method: real processes that are killed between claim and verdict, then the real command,
+// Goal: recovery and waiting from the command line tell what was settled, what was left alone and what
+// needs a person. Method: real processes that are killed between claim and verdict, then the real command,
 // with its exit codes.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createRuntime } from '../../src/index.ts';
-import { Office, runCommand } from './command.ts';
+import { Office, runCommand, startCommand } from './command.ts';
 import { paying, proposePayment } from './payments.ts';
 
 /** Signs a payment and has a process execute it that kills itself at the step. */
@@ -92,4 +94,66 @@ test('an attempt whose license another machine used is settled with the words th
     /rejected \(decided-elsewhere: execution exe_[0-9a-f]{32} committed this occurrence; /,
   );
   assert.doesNotMatch(stdout, /nothing became durable/);
+});
+
+test('two watchers settle what is left once its lease has run out, and end with Ctrl-C', async () => {
+  using office = new Office();
+  office.writeConfig({ leaseMs: '1000' });
+  await killAt(office, 1, 'path:promoted');
+  const watchers = [1, 2].map(() =>
+    startCommand(['recover', '--watch', '--every', '1'], { cwd: office.folder }),
+  );
+  const printed = watchers.map(({ child }) => text(child.stdout));
+  await using runtime = await createRuntime(office.config);
+  const { ledgers } = runtime;
+  const isSettled = async () => (await ledgers.journal()).some(({ kind }) => kind === 'terminal');
+  const end = performance.now() + 30_000;
+  while (!(await isSettled()) && performance.now() < end) await sleep(50);
+  await sleep(100);
+  for (const { child } of watchers) child.kill('SIGINT');
+  const ends = await Promise.all(watchers.map(({ ended }) => ended));
+  assert.deepEqual(
+    ends.map(({ code }) => code),
+    [0, 0],
+  );
+  const lines = (await Promise.all(printed)).join('');
+  assert.match(lines, /^watching, every 1 s; end it with Ctrl-C\n/);
+  assert.match(lines, /^settled {5}occ_[0-9a-f]{40} {2}invoice-1\n {2}committed$/m);
+  const terminals = (await ledgers.journal()).filter(({ kind }) => kind === 'terminal');
+  assert.equal(terminals.length, 1, 'one verdict');
+});
+
+test('wait returns the verdict about a license or an occurrence with its exit code, and executes nothing', async () => {
+  using office = new Office();
+  office.writeConfig({ leaseMs: '1000' });
+  const wait = (...args: string[]) => runCommand(['wait', ...args], { cwd: office.folder });
+  const proposed = async (id: number) => {
+    await using runtime = await createRuntime(office.config);
+    const license = office.approver.sign(await proposePayment(runtime, id), { expiresIn: '1h' });
+    writeFileSync(office.path(`license-${id}.json`), JSON.stringify(license));
+    return license;
+  };
+  const rejected = await proposed(3);
+  const early = await wait('license-3.json', '--for', '0');
+  assert.equal(early.code, 5, early.stderr);
+  assert.match(early.stdout, /^occ_[0-9a-f]{40} has no verdict yet\nnext: effectmatch show occ_/);
+  await killAt(office, 1, 'path:promoted');
+  {
+    await using runtime = await createRuntime({ ...office.config, leaseMs: 1000 });
+    const terminal = await runtime.execute(rejected, paying(2));
+    assert.equal(terminal.kind, 'rejected');
+    const prefix = terminal.occurrence.slice(0, 12);
+    const { code, stdout, stderr } = await wait(prefix, '--json');
+    assert.equal(code, 2, stderr);
+    const { occurrence, terminal: told } = JSON.parse(stdout);
+    assert.deepEqual([occurrence, told.kind], [terminal.occurrence, 'rejected']);
+  }
+  const settled = await wait('license.json', '--for', '20');
+  assert.equal(settled.code, 0, settled.stdout + settled.stderr);
+  assert.match(settled.stdout, /^committed: what became durable/);
+  const unknown = await wait('occ_0000');
+  assert.equal(unknown.code, 1);
+  writeFileSync(office.path('note.txt'), 'not a license');
+  const wrong = await wait('note.txt');
+  assert.match(wrong.stderr, /ERR_EM_RECORD_INVALID[\s\S]*next: name a license, an occurrence/);
 });

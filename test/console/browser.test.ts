@@ -47,8 +47,8 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
   });
 
   test('a proposal is downloaded, signed with the command line, sent back, and committed', async () => {
-    assert.equal(await page.locator('.list li').count(), 3);
-    await page.getByText('"350.00"').click();
+    assert.equal(await page.locator('.list li').count(), 8);
+    await page.getByText('Invoice 4711 is due today').click();
     await page.getByText('Sign with a key file').click();
     const downloading = page.waitForEvent('download');
     await page.getByRole('link', { name: 'Download the proposal' }).click();
@@ -76,7 +76,7 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
     await page.getByRole('link', { name: 'Inbox' }).first().click();
     const watching = await browser.newPage({ storageState: await page.context().storageState() });
     await watching.goto(page.url());
-    assert.equal(await watching.locator('.list li').count(), 2);
+    assert.equal(await watching.locator('.list li').count(), 7);
     await page.locator('a.row').first().press('Enter');
     const reason = page.getByLabel('Why? The agent is told.');
     await reason.focus();
@@ -84,8 +84,22 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.getByText('Declined. The agent is told why.').waitFor();
-    await watching.locator('.list li:only-child').waitFor();
+    await watching.locator('.list li:nth-child(6):last-child').waitFor();
     await watching.close();
+  });
+
+  test('the demo takes a key that the browser makes, and what it signs is committed', async () => {
+    await page.goto(new URL('/?by=billing-agent', served.link).href);
+    await page.getByText('Invoice 4712 is due.').click();
+    const { pathname } = new URL(page.url());
+    await page.getByRole('button', { name: 'Make a key here' }).click();
+    await page.getByRole('button', { name: 'Read and sign as ap-team' }).click();
+    assert.equal(new URL(page.url()).pathname, pathname);
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('committed: what became durable').waitFor();
+    await page.goto(new URL('/', served.link).href);
+    await page.getByRole('link', { name: 'Answer 3 × pay-invoice together' }).click();
+    assert.match(await page.locator('.bulk li').first().innerText(), /unusual[\s\S]*9400/);
   });
 
   test('no page is wider than a phone, in light and dark', async () => {

@@ -1,11 +1,16 @@
 // Goal: the console shows what would change and what became of it, takes answers only from a page
 // of its own, and cannot approve. Method: its handler on a real host, asked as a browser would ask.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
+import { openRequests } from '../../src/requests/index.ts';
+import { IDLE } from '../../src/workflow/engine.ts';
+import { defineWorkflow } from '../../src/workflow/index.ts';
 import { pay } from '../requests/office.ts';
-import { openConsole, Visitor } from './visitor.ts';
+import { Desk, openFlow } from '../workflow/desk.ts';
+import { ORIGIN, openConsole, Visitor } from './visitor.ts';
 
 const ask = (payee: string, reason = 'it is due') => ({
   by: 'agent',
@@ -20,7 +25,11 @@ test('a request is read in the inbox, signed elsewhere, sent back and executed o
   const { id } = await requests.ask(ask('globex'));
   const visitor = new Visitor(app);
   await visitor.enter();
-  assert.match(await visitor.read('/'), /globex/);
+  const shown = await visitor.read('/');
+  assert.match(shown, /globex/);
+  assert.match(shown, /<option>agent<\/option>[\s\S]*<option>books<\/option>/);
+  for (const state of ['diverged', 'indeterminate'])
+    assert.match(await visitor.read(`/?state=${state}`), /No such requests/);
   const page = await visitor.read(`/requests/${id}`);
   assert.match(page, /<code class="text ">&quot;globex&quot;<\/code>/);
   const proposal = await (await visitor.get(`/requests/${id}/proposal.json`)).text();
@@ -75,7 +84,10 @@ test('declining needs a reason, which the agent gets; expiry is not shown as a r
   assert.match(page, /Propose again/);
   await visitor.post(`/requests/${late.id}/renew`, {});
   const renewed = await visitor.read(`/requests/${late.id}`);
-  assert.match(renewed, /What is different from the earlier proposal/);
+  assert.match(
+    renewed,
+    /What is different from the earlier proposal[\s\S]*The changes are the same/,
+  );
   assert.doesNotMatch(await visitor.read(`/requests/${late.id}`), /earlier proposal/);
   assert.equal((await requests.get(late.id)).state, 'pending');
 });
@@ -191,9 +203,11 @@ test('every answer forbids framing, foreign origins and caching', async () => {
     assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, path);
     assert.equal(headers.get('cache-control'), 'no-store', path);
   }
-  assert.equal((await visitor.get('/nowhere')).status, 404);
-  assert.equal((await visitor.get('/requests/none')).status, 404);
-  assert.equal((await visitor.get('/history/occ_none')).status, 404);
+  for (const path of ['/nowhere', '/requests/none', '/history/occ_none']) {
+    const answer = await visitor.get(path);
+    assert.equal(answer.status, 404);
+    assert.match(await answer.text(), /<nav aria-label="Sections">[\s\S]*href="\/\?state=all"/);
+  }
   assert.equal((await visitor.get('/?state=odd')).status, 400);
 });
 
@@ -301,7 +315,10 @@ test('what was approved and what was observed stand in one view, and recovery ca
     /<b>1<\/b> extra · <b>0<\/b> missing · <b>0<\/b> altered · <b>1<\/b> as approved/,
   );
   assert.match(page, /not approved/);
-  assert.match(await visitor.read('/history'), /aria-label="verdicts per hour, up to 1"/);
+  const past = await visitor.read('/history');
+  assert.match(past, /aria-label="verdicts per hour, up to 1"/);
+  assert.match(past, /class="tick">\d\d:00<\/text>/);
+  assert.match(past, /&quot;hidden&quot;[\s\S]*Nothing was changed:/);
   await site.runtime.shadow(
     { adapter: 'books', task: 'shadow', planRevision: 1 },
     { sql: "insert into payment (payee, amount) values ('x', 1)" },
@@ -310,4 +327,67 @@ test('what was approved and what was observed stand in one view, and recovery ca
   const recovered = await visitor.post('/operations/recover', {});
   assert.equal(recovered.status, 303);
   assert.match(await visitor.read('/operations'), /0 settled, 0 still running, 0 need a person/);
+});
+
+test('runs of workflows are listed with their reports, and the graph of each is drawn', async () => {
+  using desk = new Desk();
+  const post = (name: string, after: readonly string[] = []) => ({
+    operation: 'post',
+    after,
+    input: ({ input }: { readonly input: unknown }) => ({
+      tag: `${input}.${name}`,
+      amount: input === 'stops' && name === 'right' ? 666 : 1,
+    }),
+  });
+  const plan = defineWorkflow('fan', {
+    start: post('start'),
+    left: post('left', ['start']),
+    right: post('right', ['start']),
+    end: post('end', ['start', 'left', 'right']),
+  });
+  await using flow = await openFlow(desk, [plan], { engine: IDLE });
+  const { runtime, workflows } = flow;
+  await using requests = await openRequests({ runtime, store: join(desk.folder, 'requests.db') });
+  const parts = { runtime, requests, adapters: [], issuers: {}, user: 'carol', origin: ORIGIN };
+  await using app = createConsole(parts);
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  assert.match(await visitor.read('/operations/workflows'), /No run was started/);
+  for (const id of ['waits', 'stops']) await workflows.start('fan', { id, input: id });
+  await workflows.approve('stops', await flow.sign('stops'));
+  await workflows.drive('stops');
+  assert.match(await visitor.read('/operations'), /href="\/operations\/workflows"/);
+  const list = await visitor.read('/operations/workflows');
+  assert.ok(list.indexOf('>stops<') < list.indexOf('>waits<'), 'newest first');
+  assert.match(list, /failed<\/span><\/td><td><a href="\/operations\/workflows\/stops">/);
+  assert.match(list, /waiting<\/span>/);
+
+  const page = await visitor.read('/operations/workflows/stops');
+  const boxes = [...page.matchAll(/<g class="(\w+)"><title>([^<]*)<\/title>/g)];
+  assert.deepEqual(
+    boxes.map(([, tone, title]) => `${tone} ${title}`),
+    [
+      'good start: committed',
+      'good left: committed, after start',
+      'bad right: rejected, after start',
+      'bad end: blocked, after start, left, right',
+    ],
+  );
+  assert.equal(page.match(/<path /g)?.length, 4, 'start is before end by way of the others');
+  const rects = [...page.matchAll(/<rect x="(\d+)" y="(\d+)"/g)].map(([, x, y]) => [x, y]);
+  const [start, left, right, end] = rects.map(([x]) => Number(x));
+  assert.ok((start ?? 0) < (left ?? 0) && left === right && (right ?? 0) < (end ?? 0));
+  assert.match(page, /Durable \(2\)[\s\S]*Not done \(2\)[\s\S]*diverged: /);
+  assert.match(page, /effectmatch workflow revise stops/);
+  const { occurrence } = (await workflows.report('stops')).durable[0] ?? assert.fail();
+  assert.ok(page.includes(`href="/history/${occurrence}"`));
+  assert.equal(page.match(/href="\/history\/occ_/g)?.length, 3, 'what was tried can be opened');
+  assert.match(
+    await visitor.read('/operations/workflows/waits'),
+    /Waiting \(4\)[\s\S]*for an approver/,
+  );
+  for (const unknown of ['nothing', '%3Cscript%3E', 'a%2Fb'])
+    assert.equal((await visitor.get(`/operations/workflows/${unknown}`)).status, 404);
+  const stranger = new Visitor(app);
+  assert.equal((await stranger.get('/operations/workflows/stops')).status, 401);
 });

@@ -38,6 +38,7 @@ describe('deciding in the console', {
   let browser: Browser;
   let page: Page;
   let site: Site;
+  let key = '';
   const folder = mkdtempSync(join(tmpdir(), 'deciding-'));
 
   before(async () => {
@@ -50,7 +51,7 @@ describe('deciding in the console', {
     const { id } = await ask(1, 'nobody', 10);
     await page.goto(`${site.origin}/requests/${id}`);
     await page.getByRole('button', { name: 'Make a key here' }).click();
-    const key = await page.locator('#signer pre').first().innerText();
+    key = await page.locator('#signer pre').first().innerText();
     const bob = {
       key,
       may: ['books'],
@@ -129,8 +130,13 @@ describe('deciding in the console', {
     assert.equal(await page.locator('dialog pre:not(.unsigned)').count(), 50);
     await site.host.requests.decline(other?.id ?? '', { by: 'carol', reason: 'not this one' });
     await page.getByRole('button', { name: 'Sign', exact: true }).click();
-    await page.getByText('49 of 50 approved.').waitFor();
+    await page.getByText('49 of 50 signed.').waitFor();
     await page.getByText(/ERR_EM_REQUEST_CLOSED.*declined, answered by carol/).waitFor();
+    // The page shows what is left, with what came of it above and nothing that is out of date.
+    await page.getByText('1 waiting').waitFor();
+    await page.getByText('49 of 50 signed.').waitFor();
+    const outdated = page.locator('.changed, .badge:text("50 waiting"), nav .count:text("50")');
+    assert.equal(await outdated.count(), 0);
     const done = async () =>
       site.office.payments().filter(({ payee }) => /^p\d/.test(String(payee)));
     for (let tries = 0; tries < 100 && (await done()).length < 49; tries += 1)
@@ -165,7 +171,8 @@ describe('deciding in the console', {
     await page.evaluate(`fetch('/requests/${id}/check')`);
     await page.getByRole('button', { name: 'Propose again' }).click();
     await page.getByText('What is different from the earlier proposal').waitFor();
-    assert.match(await page.locator('.difference').innerText(), /100 -> 70[\s\S]*90 -> 60/);
+    const shown = await page.locator('.difference').innerText();
+    assert.match(shown, /proposed before\s+1\s+100 → 70[\s\S]*proposed now\s+1\s+90 → 60/);
   });
 
   test('every page passes axe, at 360 pixels, in light and dark, and is used with the keyboard', async () => {
@@ -212,6 +219,9 @@ describe('deciding in the console', {
     };
     await save('Download the receipt', 'receipt.json');
     await save('Download the verifier', 'verifier.html');
+    // The page in the package names no keys, and nothing stands in for them.
+    const packaged = readFileSync('src/console/assets/verifier.html', 'utf8');
+    assert.match(packaged, /<textarea id="keys"[^>]*><\/textarea>/);
     const offline = await browser.newContext({ offline: true });
     const saved = await offline.newPage();
     const complaints: string[] = [];
@@ -282,5 +292,34 @@ describe('deciding in the console', {
     await saved.getByText(/Not signed: the proposal contradicts itself/).waitFor();
     await offline.close();
     await requests.withdraw(id);
+  });
+
+  test('what one person signed, another signs too, several at once', async () => {
+    const { office } = site;
+    const sources = ['contract'] as const;
+    await site.start({ [key]: 'alice' }, { second: ['alice'], sources }, {}, { key });
+    const ids: string[] = [];
+    for (const number of [6001, 6002, 6003]) {
+      const { id, proposal } = await ask(number, `twice-${number}`, 10);
+      if (number !== 6003)
+        await site.host.requests.answer(id, office.bob.sign(proposal, { expiresIn: '10m' }));
+      ids.push(id);
+    }
+    await site.enter(page);
+    await page.goto(`${site.origin}/bulk/payVendor`);
+    for (const id of ids) await page.locator(`input[value=${id}]`).check();
+    await page.getByRole('button', { name: 'Read and sign as alice' }).click();
+    await page.getByText('2 of them another person signed before you.').waitFor();
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('3 of 3 signed.').waitFor();
+    const answered = await Promise.all(ids.map((id) => site.host.requests.wait(id)));
+    assert.deepEqual(
+      answered.map(({ state, answeredBy }) => [state, answeredBy]),
+      [
+        ['committed', 'bob, alice'],
+        ['committed', 'bob, alice'],
+        ['committed', 'alice'],
+      ],
+    );
   });
 });

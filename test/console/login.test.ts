@@ -10,12 +10,28 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
 import type { ConsoleOptions } from '../../src/console/app.ts';
 import { createConsole } from '../../src/console/app.ts';
+import { defineOperation, generated, insert } from '../../src/index.ts';
 import { integration, skipWithout } from '../integration.ts';
 import { OfficeClock, openOffice, pay } from '../requests/office.ts';
 
 const ORIGIN = 'http://127.0.0.1:8080';
+
+const settle = defineOperation({
+  name: 'settle',
+  adapter: 'books',
+  input: z.strictObject({ payee: z.string() }),
+  approve: ({ payee }) => ({
+    effects: [insert('payment', { id: generated('id'), payee, amount: 5 })],
+  }),
+  action: ({ payee }) => ({
+    sql: 'insert into payment (payee, amount) values (?, 5)',
+    values: [payee],
+  }),
+});
+
 type Fetch = (request: Request) => Response | Promise<Response>;
 
 async function listen(listener: RequestListener): Promise<{ server: Server; origin: string }> {
@@ -94,7 +110,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
   let host: Awaited<ReturnType<typeof office.start>>;
   let provider: { server: Server; origin: string };
   before(async () => {
-    host = await office.start();
+    host = await office.start({ operations: { settle } });
     let answer: RequestListener = () => {};
     provider = await listen((request, response) => answer(request, response));
     const found = createRequire(join(integration('console'), 'x.js')).resolve('oidc-provider');
@@ -123,13 +139,14 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     'alice@example.com': { issuers: ['alice'] },
     'mallory@example.com': {},
     'rita@example.com': { may: [] },
+    'olga@example.com': { may: ['answer', 'operate'], operations: ['settle'] },
   } as const;
 
   function open(more: Partial<ConsoleOptions> = {}) {
     const { runtime, requests } = host;
     const oidc = { issuer: provider.origin, clientId: 'em', clientSecret: 'secret' };
     const login = { people: PEOPLE, oidc };
-    const parts = { runtime, requests, adapters: [], origin: ORIGIN, user: 'local' };
+    const parts = { runtime, requests, adapters: ['books'], origin: ORIGIN, user: 'local' };
     const { clock } = office;
     const issuers = { [office.alice.publicKey]: 'alice' };
     return createConsole({ ...parts, issuers, clock, login, ...more });
@@ -183,6 +200,69 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     const sent = new Request(`${ORIGIN}/requests/${id}/decline`, { method: 'POST', body, headers });
     assert.equal((await app.fetch(sent)).status, 403);
     assert.equal((await host.requests.get(id)).state, 'pending');
+  });
+
+  test('what a person may not see does not exist for them: pages, files, forms, lists, events', async () => {
+    await using app = open();
+    const { requests, runtime } = host;
+    const hidden = await requests.ask({ by: 'agent', run: 'hidden', ...pay('hidden payee') });
+    const input = { payee: 'shown payee' };
+    const asked = { by: 'agent', run: 'shown', operation: 'settle', input };
+    const shown = await requests.ask(asked);
+    for (const { id, proposal } of [
+      await requests.ask({ by: 'agent', run: 'hidden', ...pay('hidden verdict') }),
+      await requests.ask({ ...asked, input: { payee: 'shown verdict' } }),
+    ]) {
+      await requests.answer(id, office.alice.sign(proposal, { expiresIn: '10m' }));
+      await requests.execute(id);
+    }
+    const verdicts = await requests.list({ state: 'committed' });
+    const at = (payee: string) =>
+      verdicts.find(({ rendering }) => rendering.includes(payee))?.occurrence;
+    const browser = new Browser(app.fetch);
+    await signIn(browser, 'olga');
+    const events = await browser.get('/events');
+    const texts = await Promise.all(
+      ['/', '/?state=all', '/history', '/operations', '/bulk/settle'].map(
+        async (path) => await (await browser.get(path)).text(),
+      ),
+    );
+    for (const text of texts)
+      assert.doesNotMatch(text, /hidden payee|hidden verdict|initech|globex/);
+    assert.match(texts[0] ?? '', /shown payee[\s\S]*/);
+    assert.match(texts[0] ?? '', /<span class="count">1<\/span>/);
+    assert.match(texts[2] ?? '', /shown verdict/);
+    const form = /name="form" value="([^"]+)"/.exec(texts[0] ?? '')?.[1] ?? '';
+    const post = async (path: string, fields: Record<string, string>) => {
+      const headers = { host: '127.0.0.1:8080', origin: ORIGIN, cookie: browser.console.header };
+      const body = new URLSearchParams({ form, ...fields });
+      return await app.fetch(new Request(`${ORIGIN}${path}`, { method: 'POST', body, headers }));
+    };
+    for (const part of ['', '/proposal.json', '/license.json', '/check'])
+      assert.equal((await browser.get(`/requests/${hidden.id}${part}`)).status, 404, part);
+    for (const place of ['', '/month-end'])
+      assert.equal((await browser.get(`/operations/workflows${place}`)).status, 404, place);
+    for (const part of ['license', 'decline', 'ask', 'assign', 'renew'])
+      assert.equal((await post(`/requests/${hidden.id}/${part}`, {})).status, 404, part);
+    for (const part of ['', '/receipt.json', '/claim.json']) {
+      const path = `/history/${at('hidden verdict')}${part}`;
+      assert.equal((await browser.get(path)).status, 404, part);
+      assert.equal((await browser.get(path.replace(/occ_\w+/, `${at('shown')}`))).status, 200);
+    }
+    const decided = await post(`/operations/resolve/${at('hidden verdict')}`, {});
+    assert.equal(decided.status, 404);
+    await post('/bulk/settle/decline', { id: hidden.id, reason: 'no' });
+    assert.equal((await requests.get(hidden.id)).state, 'pending');
+    assert.equal((await browser.get(`/requests/${shown.id}`)).status, 200);
+    await requests.withdraw(hidden.id);
+    await requests.withdraw(shown.id);
+    let heard = '';
+    for await (const chunk of events.body as ReadableStream<Uint8Array>) {
+      heard += new TextDecoder().decode(chunk);
+      if (heard.includes(shown.id)) break;
+    }
+    assert.doesNotMatch(heard, new RegExp(hidden.id));
+    assert.deepEqual(await runtime.ledgers.unsettled(), []);
   });
 
   test('an answer of the provider counts once, in the browser that asked for it', async () => {
@@ -271,6 +351,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
       [{ people: { zoe: {} } }, /has no way to sign in/],
       [{ people: { zoe: { passkey: 'passkey:x' } } }, /not an approver key/],
       [{ people: { zoe: { passkey, issuers: ['nobody'] } } }, /who is not configured/],
+      [{ people: { zoe: { passkey, adapters: ['boks'] } } }, /"boks", which is not configured/],
       [{ people: { zoe: { passkey } } }, /signs licenses; register another/],
       [{ people: { zoe: { passkey, role: 1 } as never } }, /unknown option "role"/],
     ];

@@ -2,12 +2,23 @@
 // server that wants something else signed gets nothing. Method: Chromium with its own virtual
 // authenticator, a real host, and pages that ask for what they should not.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
+import { createConsole } from '../../src/console/app.ts';
+import { verifyDecline } from '../../src/crypto/decline.ts';
 import type { SignedLicense } from '../../src/index.ts';
+import { openRequests } from '../../src/requests/index.ts';
+import { openRig } from '../adapters/http/rig.ts';
 import { openChromium, skipWithoutChromium } from '../chromium.ts';
 import { pay } from '../requests/office.ts';
 import { addAuthenticator, buildSigner, Site } from './site.ts';
+
+/** What a server could say about an occurrence that is to be resolved. */
+const FALSE_CLAIMS: readonly (readonly [from: RegExp, to: string])[] = [
+  [/"nonce":"[^"]{4}/, '"nonce":"0000'],
+  [/"acme"/, '"evil"'],
+];
 
 describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
   let browser: Browser;
@@ -147,6 +158,60 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     await page.getByRole('button', { name: 'Do not sign' }).click();
     await page.unroute('**/license.json');
     await page.unroute('**/events');
+  });
+
+  test('a passkey signs a "no" as well, which then counts as its issuer\'s', async () => {
+    const id = await open('disputed');
+    await page.getByLabel('Why? The agent is told.').fill('the invoice is disputed');
+    await page.getByRole('button', { name: 'Decline, signed as bob with a passkey' }).click();
+    await page.getByText('Declined. The agent is told why.').waitFor();
+    const { state, decline, detail } = await site.host.requests.get(id);
+    assert.deepEqual([state, detail, decline?.issuer], ['declined', decline?.reason, 'bob']);
+    assert.ok(decline && verifyDecline([passkey], decline));
+  });
+
+  test('an operator reads what may have happened, and resolves it with a passkey', async () => {
+    await using rig = await openRig();
+    await using runtime = await rig.start({ operators: { omar: { key: passkey } } });
+    const license = await rig.approve(runtime);
+    rig.faults.arm('drop-before');
+    const { occurrence, kind } = await runtime.execute(license, {});
+    assert.equal(kind, 'indeterminate');
+    const store = join(site.office.folder, 'remote.db');
+    await using requests = await openRequests({ runtime, store });
+    await using app = createConsole({
+      ...{ runtime, requests, adapters: [], origin: site.origin, issuers: {}, user: 'omar' },
+      operators: { [passkey]: 'omar' },
+    });
+    const own = site.app;
+    site.app = app;
+    await site.enter(page);
+    await page.goto(`${site.origin}/operations`);
+    await page.getByRole('link', { name: 'Resolve' }).click();
+    await page.getByLabel('What did you find?').selectOption('did-not-happen');
+    await page.getByRole('button', { name: 'Read and sign as omar' }).click();
+    await page.getByText('Not signed: say what you rely on').waitFor();
+    await page.getByLabel('What do you rely on?').fill('the statement shows no such payment');
+    // A server that shows another outcome, or the license of another occurrence, gets nothing.
+    for (const [from, to] of FALSE_CLAIMS) {
+      await page.route('**/claim.json', async (route) => {
+        const text = await (await route.fetch()).text();
+        const body = text.replace(from, to);
+        assert.notEqual(body, text);
+        await route.fulfill({ body });
+      });
+      await page.getByRole('button', { name: 'Read and sign as omar' }).click();
+      await page.getByText(/Not signed: the server sent /).waitFor();
+      await page.unroute('**/claim.json');
+    }
+    await page.getByRole('button', { name: 'Read and sign as omar' }).click();
+    await page.locator('dialog').getByText('It did not happen').waitFor();
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('It did not happen, says omar').waitFor();
+    await page.getByText('the statement shows no such payment').waitFor();
+    assert.equal((await runtime.ledgers.resolution(occurrence))?.operator, 'omar');
+    site.app = own;
+    await site.enter(page);
   });
 
   test('a passkey that was taken out of the configuration signs nothing any longer', async () => {

@@ -43,15 +43,18 @@ export class Site implements AsyncDisposable {
     return site;
   }
 
-  /** Starts it with these terms for Bob, and tells the console whose these keys are. */
+  /** Starts it with these terms for Bob and Alice, and tells the console whose these keys are. */
   async start(
     issuers: Readonly<Record<string, string>>,
     limits: Limits = {},
     more: Partial<ConsoleOptions> = {},
+    terms: Limits = {},
   ): Promise<void> {
     await this.stop();
     const { operations } = this;
-    this.host = await this.office.start(operations ? { operations } : {}, limits);
+    const signing = Object.entries(issuers).map(([key, name]) => [name, { key, may: ['books'] }]);
+    const options = { issuers: Object.fromEntries(signing), ...(operations && { operations }) };
+    this.host = await this.office.start(options, limits, terms);
     this.host.requests.start();
     const { runtime, requests } = this.host;
     const { origin } = this;

@@ -36,6 +36,13 @@ export interface Arming {
   readonly passes?: number;
 }
 
+/** What a process does in a task: its calls, one after another, and how it ends. */
+export interface TaskScript {
+  readonly calls: readonly ('action' | 'failing')[];
+  /** `wait` does nothing more, so that the deadline ends it. */
+  readonly end: 'finish' | 'discard' | 'wait';
+}
+
 /** What became of a request for release. */
 export type Released =
   | { readonly kind: 'released' }
@@ -51,6 +58,11 @@ export interface Commands {
   };
   /** The same in a task of three calls: one that fails, the action, one that fails. */
   readonly task: { readonly asks: { readonly operation: Operation }; readonly answers: Terminal };
+  /** The same as a script says. */
+  readonly play: {
+    readonly asks: { readonly operation: Operation; readonly script: TaskScript };
+    readonly answers: Terminal;
+  };
   readonly ensure: {
     readonly asks: { readonly operation: Operation };
     readonly answers: Ensured;

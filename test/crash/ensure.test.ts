@@ -23,13 +23,15 @@ const LABELLED: ReadonlySet<string> = new Set([
   'snapshot',
   'mysql',
 ]);
+/** So many deaths in one installation, before the callers come. */
+const DEATHS = 7;
 const templates: Template[] = [];
 let pool: Pool;
 
 before(async () => {
   pool = new Pool(LANES * CALLERS + 2);
   for (const backend of [...BACKENDS_AND_LEDGERS, ...MARIADB])
-    templates.push(await createTemplate(backend, ['append']));
+    templates.push(await createTemplate(backend, Array(DEATHS).fill('append')));
 });
 
 after(async () => {
@@ -48,30 +50,32 @@ async function stepsOf(template: Template): Promise<readonly Step[]> {
   return steps;
 }
 
-/** Kills one process at the step, then has three ask for the verdict at once. */
-async function ensureAfterDeath(template: Template, step: Step): Promise<void> {
+/** Kills a process at each of the steps, then has three ask for each verdict at once. */
+async function ensureAfterDeaths(template: Template, steps: readonly Step[]): Promise<void> {
   await using installation = await template.copy();
   await using scene = new Scene(pool, installation);
-  const operation = installation.operationOf('append');
+  const { name } = installation.backend;
+  const killed = installation.operations.slice(0, steps.length);
   const site = { ...installation.site, leaseMs: LEASE_MS };
-  assert.ok(await scene.dieAt(step, 'ensure', { operation }, { site }), `nobody died at ${step}`);
+  for (const [index, operation] of killed.entries()) {
+    const step = steps[index] as Step;
+    assert.ok(await scene.dieAt(step, 'ensure', { operation }, { site }), `no death at ${step}`);
+  }
   const callers = await Promise.all(
     Array.from({ length: CALLERS }, () => scene.fresh({ site: installation.site })),
   );
-  const answers = await Promise.all(callers.map((child) => child.ask('ensure', { operation })));
-  const verdicts = new Set(answers.map(verdictOf));
-  const where = `${installation.backend.name}, killed at ${step}`;
-  assert.equal(verdicts.size, 1, `${where}: ${[...verdicts].join('\n')}`);
-  const [answer] = answers;
-  if (answer?.kind === 'committed' && LABELLED.has(installation.backend.name))
-    assert.deepEqual(
-      Object.keys(answer.generated ?? {}),
-      ['entry'],
-      `${where}: what was generated`,
-    );
+  for (const [index, operation] of killed.entries()) {
+    const where = `${name}, killed at ${steps[index]}`;
+    const answers = await Promise.all(callers.map((child) => child.ask('ensure', { operation })));
+    const verdicts = new Set(answers.map(verdictOf));
+    assert.equal(verdicts.size, 1, `${where}: ${[...verdicts].join('\n')}`);
+    const [answer] = answers;
+    if (answer?.kind === 'committed' && LABELLED.has(name))
+      assert.deepEqual(Object.keys(answer.generated ?? {}), ['entry'], `${where}: generated`);
+  }
   await scene.done(...callers);
   await scene.compare({ stage: 'settled' });
-  assert.deepEqual(scene.violations, [], where);
+  assert.deepEqual(scene.violations, [], `${name}, killed at ${steps.join(', ')}`);
 }
 
 function verdictOf({ earlier: _, ...terminal }: Ensured): string {
@@ -84,9 +88,11 @@ test('killed at any step, three processes that ensure get one verdict and one ef
   const steps = await stepsOf(first);
   assert.ok(steps.includes('path:claimed') && steps.includes('path:terminal-recorded'));
   // Every step on SQLite, and every step once more on the other backends in turn.
-  const cases = steps.flatMap((step, index) => [
-    { step, template: first },
-    { step, template: others[index % others.length] ?? first },
-  ]);
-  await runLanes(cases, LANES, ({ step, template }) => ensureAfterDeath(template, step));
+  const cases = others.map((template, at) => {
+    const own = steps.filter((_, index) => index % others.length === at);
+    return { template, steps: own };
+  });
+  for (let from = 0; from < steps.length; from += DEATHS)
+    cases.push({ template: first, steps: steps.slice(from, from + DEATHS) });
+  await runLanes(cases, LANES, (one) => ensureAfterDeaths(one.template, one.steps));
 });

@@ -56,9 +56,19 @@ export class Installation implements AsyncDisposable {
 
   /** The first operation of a kind. */
   operationOf(kind: OperationKind): Operation {
-    const found = this.operations.find((operation) => operation.kind === kind);
-    if (found === undefined) throw new Error(`the installation has no operation of kind ${kind}`);
-    return found;
+    const [found] = this.operationsOf([kind]);
+    return found as Operation;
+  }
+
+  /** A separate operation for each kind named: the next one of that kind. */
+  operationsOf(kinds: readonly OperationKind[]): readonly Operation[] {
+    const left = [...this.operations];
+    return kinds.map((kind) => {
+      const at = left.findIndex((operation) => operation.kind === kind);
+      const [found] = at === -1 ? [] : left.splice(at, 1);
+      if (found === undefined) throw new Error(`too few operations of kind ${kind}`);
+      return found;
+    });
   }
 
   /**

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { bundleProgram } from '../bundle.ts';
 import type { CommandName, Commands, Reply } from './commands.ts';
 
 /** How a child process ended. */
@@ -22,7 +23,7 @@ export type Answer<T> =
 
 /** Longer than any wait for a lock in the product: only a process that is lost takes as long. */
 const HANGS_MS = 90_000;
-const WORKER = new URL('./worker.ts', import.meta.url);
+const WORKER = await bundleProgram(new URL('./worker.ts', import.meta.url));
 
 /** A real process that has loaded the product and waits for commands. */
 export class Child {

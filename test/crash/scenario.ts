@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Step } from '../../src/contract/steps.ts';
 import type { Random } from '../random.ts';
-import type { OperationKind } from './backends/backend.ts';
+import { type OperationKind, WORLD_KINDS } from './backends/backend.ts';
+import type { Operation, TaskScript } from './commands.ts';
 import { type Installation, taskOf } from './installation.ts';
 import type { Pool } from './pool.ts';
 import { type CaseResult, claimedTasks, Scene } from './scene.ts';
@@ -22,34 +23,70 @@ export interface KillPlan {
 }
 
 /**
- * One operation, killed where the plan says; then recovered, presented again and released by fresh
- * processes.
+ * Divides plans for one backend into as few groups as the operations of `WORLD_KINDS` allow.
+ * Opening a runtime is most of the work, and a group is recovered and released by the same pair.
  */
-export async function runKillCase(
+export function inGroups<Plan extends Pick<KillPlan, 'kind'>>(
+  plans: readonly Plan[],
+): readonly (readonly Plan[])[] {
+  const groups: Plan[][] = [];
+  for (const plan of plans) {
+    const { kind } = plan;
+    const most = WORLD_KINDS.filter((one) => one === kind).length;
+    const hasRoom = (group: readonly Plan[]) =>
+      group.filter((one) => one.kind === kind).length < most;
+    const group = groups.find(hasRoom);
+    if (group === undefined) groups.push([plan]);
+    else group.push(plan);
+  }
+  return groups;
+}
+
+/** One operation, killed where the plan says. */
+export function runKillCase(
   pool: Pool,
   installation: Installation,
   plan: KillPlan,
 ): Promise<CaseResult> {
+  return runKillCases(pool, installation, [plan]);
+}
+
+/**
+ * An operation for each plan, killed where the plan says; then all of them recovered, presented
+ * again and released by fresh processes.
+ */
+export async function runKillCases(
+  pool: Pool,
+  installation: Installation,
+  plans: readonly KillPlan[],
+): Promise<CaseResult> {
   await using scene = new Scene(pool, installation);
-  const operation = installation.operationOf(plan.kind);
-  if (plan.execute === undefined) await scene.execute(operation);
-  else {
-    const { execute, by = 'execute', passes = 0 } = plan;
-    await scene.dieAt(execute, by, { operation }, { passes });
-  }
-  for (const step of plan.recover) await scene.dieAt(step, 'recover', {});
+  const operations = installation.operationsOf(plans.map(({ kind }) => kind));
+  const cases = plans.map((plan, index) => ({ plan, operation: operations[index] as Operation }));
+  for (const { plan, operation } of cases) await killIn(scene, plan, operation);
+  for (const step of plans.flatMap(({ recover }) => recover))
+    await scene.dieAt(step, 'recover', {});
   await scene.recoverTwice();
   await scene.compare({ stage: 'settled' });
 
   const { releases } = installation;
-  let disturbed = false;
-  for (const step of plan.release)
-    disturbed = (await scene.dieAt(step, 'release', { operation, releases })) || disturbed;
-  await scene.releaseTwice(operation);
   // Whoever died after acknowledging may have taken the only release along: at most once, never
   // twice.
-  await scene.compare({ stage: 'settled', released: disturbed ? [] : [operation.n] });
+  const undisturbed = new Set(operations.map(({ n }) => n));
+  for (const { plan, operation } of cases) {
+    for (const step of plan.release)
+      if (await scene.dieAt(step, 'release', { operation, releases }))
+        undisturbed.delete(operation.n);
+  }
+  await scene.releaseTwice(...operations);
+  await scene.compare({ stage: 'settled', released: [...undisturbed] });
   return scene.result();
+}
+
+async function killIn(scene: Scene, plan: KillPlan, operation: Operation): Promise<void> {
+  const { execute, by = 'execute', passes = 0 } = plan;
+  if (execute === undefined) await scene.execute(operation);
+  else await scene.dieAt(execute, by, { operation }, { passes });
 }
 
 const ROUNDS_CUT_OFF = 20;
@@ -96,6 +133,46 @@ export async function runStreamCase(
   );
   await scene.releaseTwice(...waiting);
   await scene.compare({ stage: 'settled', released: waiting.map((operation) => operation.n) });
+  return scene.result();
+}
+
+/** Calls and an end, each chosen by chance. */
+function chooseScript(chance: Random): TaskScript {
+  const calls = Array.from({ length: chance.below(4) }, () => {
+    return chance.pick(['action', 'action', 'failing'] as const);
+  });
+  return { calls, end: chance.pick(['finish', 'finish', 'finish', 'discard', 'wait']) };
+}
+
+/**
+ * Three processes work in tasks at once, two of them under one license, and some are killed at
+ * random moments. What they leave is recovered and released by fresh ones.
+ */
+export async function runTaskCase(
+  pool: Pool,
+  installation: Installation,
+  chance: Random,
+): Promise<CaseResult> {
+  await using scene = new Scene(pool, installation);
+  const [first, second] = [installation.operationOf('append'), installation.operationOf('derive')];
+  const children = await Promise.all(
+    [first, first, second].map(() => scene.fresh({ toDie: true })),
+  );
+  const running = children.map((child, index) => {
+    const operation = index < 2 ? first : second;
+    return child.call('play', { operation, script: chooseScript(chance) });
+  });
+  const doomed = children.filter(() => chance.below(2) === 0);
+  for (const child of doomed) {
+    await waitMicroseconds(chance.spread(500, 100_000));
+    child.signal('SIGKILL');
+  }
+  for (const answer of await Promise.all(running)) scene.buried(answer);
+  await scene.done(...children);
+  await scene.recoverTwice();
+  await scene.compare({ stage: 'settled' });
+  await scene.releaseTwice(first, second);
+  await scene.compare({ stage: 'settled', released: [first.n, second.n] });
   return scene.result();
 }
 

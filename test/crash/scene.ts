@@ -98,7 +98,7 @@ export class Scene implements AsyncDisposable {
 
   /** Two processes recover at the same moment. */
   async recoverTwice(): Promise<void> {
-    await this.#recover(await this.#openPair());
+    await this.#recover(await this.openPair());
   }
 
   /** The same by processes that are opened for it. */
@@ -113,7 +113,7 @@ export class Scene implements AsyncDisposable {
    * Two processes for all that is done after a death. They open when the first of it is done, and
    * stay: opening takes longer than most of what they do.
    */
-  #openPair(): Promise<readonly [Child, Child]> {
+  openPair(): Promise<readonly [Child, Child]> {
     this.#pair ??= Promise.all([this.fresh(), this.fresh()]);
     return this.#pair;
   }
@@ -148,7 +148,7 @@ export class Scene implements AsyncDisposable {
    */
   async releaseTwice(...operations: readonly Operation[]): Promise<void> {
     const { releases } = this.installation;
-    const [one, two] = await this.#openPair();
+    const [one, two] = await this.openPair();
     for (const operation of operations) {
       await this.#presentAgain(one, operation);
       const ask = (child: Child) => child.ask('release', { operation, releases });

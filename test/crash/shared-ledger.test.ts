@@ -10,7 +10,7 @@ import { postgresLedgerBackend } from './backends/postgres.ts';
 import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { type Child, Pool } from './pool.ts';
-import { type KillPlan, runKillCase, runStreamCase } from './scenario.ts';
+import { inGroups, type KillPlan, runKillCases, runStreamCase } from './scenario.ts';
 import { type CaseResult, Scene } from './scene.ts';
 import { RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
 
@@ -58,8 +58,8 @@ async function stepsOf(kind: OperationKind): Promise<readonly Step[]> {
   return steps;
 }
 
-const killCase = (installation: Installation, plan: KillPlan) =>
-  runKillCase(pool, installation, plan);
+const killCases = (installation: Installation, plans: readonly KillPlan[]) =>
+  runKillCases(pool, installation, plans);
 
 test('a process killed at any step of an execution leaves the approved outcome once, or nothing', async () => {
   const kinds = ['append', 'surprise', 'failing'] as const;
@@ -72,7 +72,7 @@ test('a process killed at any step of an execution leaves the approved outcome o
     return kind === undefined ? [] : [{ kind, execute, recover: [], release: [] }];
   });
   cases.push({ kind: 'surprise', execute: 'path:discarded', recover: [], release: [] });
-  assert.equal(await runAll(cases, killCase), cases.length);
+  assert.equal(await runAll(inGroups(cases), killCases), cases.length);
 });
 
 test('a recovery or release killed at any of its steps is finished by the next process', async () => {
@@ -82,7 +82,7 @@ test('a recovery or release killed at any of its steps is finished by the next p
   const releases = RELEASE_STEPS.map((step): KillPlan => {
     return { kind: 'append', execute: undefined, recover: [], release: [step] };
   });
-  await runAll([...recoveries, ...releases], killCase);
+  await runAll([...recoveries.map((plan) => [plan]), ...inGroups(releases)], killCases);
 });
 
 test('a stream of operations cut off at random moments loses and repeats nothing', async () => {

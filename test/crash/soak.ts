@@ -8,7 +8,7 @@ import { Pool } from './pool.ts';
 import { runKillCase, runStartCase, runStreamCase } from './scenario.ts';
 import type { CaseResult } from './scene.ts';
 import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
-import { runExecutionZombie } from './zombie.ts';
+import { runZombies } from './zombie.ts';
 
 const LANES = 3;
 /** Not a backend: MariaDB's server dies, and its clients live. */
@@ -63,7 +63,7 @@ async function runCase(
   if (turn < 0.35) {
     const stop = chance.pick(EXECUTION_STEPS.filter((step) => step !== 'path:discarded'));
     const order = chance.pick(['recover-first', 'wake-together'] as const);
-    return runExecutionZombie(pool, installation, { kind: 'append', stop, order });
+    return runZombies(pool, installation, [{ kind: 'append', stop, order }]);
   }
   return runKillCase(pool, installation, {
     kind,

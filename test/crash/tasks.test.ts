@@ -5,18 +5,20 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Step } from '../../src/contract/steps.ts';
 import { chooseSeed, randomOf } from '../random.ts';
-import { OPERATION_KINDS, type OperationKind } from './backends/backend.ts';
+import { type OperationKind, WORLD_KINDS } from './backends/backend.ts';
 import { BACKENDS, MARIADB } from './backends/index.ts';
 import { createTemplate, type Installation, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
-import { type KillPlan, runKillCase } from './scenario.ts';
+import { inGroups, type KillPlan, runKillCases, runTaskCase } from './scenario.ts';
 import { type CaseResult, Scene } from './scene.ts';
 import { EXECUTION_STEPS } from './steps.ts';
-import { runExecutionZombie } from './zombie.ts';
+import { runZombies } from './zombie.ts';
 
 const LANES = 4;
 const CONTENDERS = 4;
+/** Random cases on each backend; more with `EFFECTMATCH_RUNS`. */
+const RUNS = Number(process.env.EFFECTMATCH_RUNS ?? 1);
 const seed = chooseSeed();
 const chance = randomOf(`${seed}/tasks`);
 const templates: Template[] = [];
@@ -25,7 +27,7 @@ let pool: Pool;
 before(async () => {
   pool = new Pool(12);
   for (const backend of [...BACKENDS, ...MARIADB])
-    templates.push(await createTemplate(backend, OPERATION_KINDS));
+    templates.push(await createTemplate(backend, WORLD_KINDS));
 });
 
 after(async () => {
@@ -62,13 +64,24 @@ test('a task killed at any step, or between two calls, leaves the approved outco
     for (let passes = 0; passes < calls; passes += 1)
       plans.push({ kind: 'derive', execute: 'adapter:action-done', passes, ...end });
     plans.push({ kind: 'surprise', execute: 'path:discarded', ...end });
-    return plans.map((plan) => ({ plan, template }));
+    return inGroups(plans).map((plan) => ({ plan, template }));
   });
-  await runAll(cases, async (installation, plan) => {
-    const result = await runKillCase(pool, installation, plan);
-    assert.equal(result.kills, 1, `${installation.backend.name} ${JSON.stringify(plan)}`);
+  await runAll(cases, async (installation, plans) => {
+    const result = await runKillCases(pool, installation, plans);
+    const where = `${installation.backend.name} ${JSON.stringify(plans)}`;
+    assert.equal(result.kills, plans.length, where);
     return result;
   });
+});
+
+test('tasks at once, of random calls and ends and killed at random, leave what was approved or nothing', async () => {
+  const cases = templates.flatMap((template) =>
+    Array.from({ length: RUNS }, (_, index) => ({
+      template,
+      plan: `${seed}/${template.backend.name}/${index}`,
+    })),
+  );
+  await runAll(cases, (installation, label) => runTaskCase(pool, installation, randomOf(label)));
 });
 
 test('a task that sleeps while it is recovered stays overruled', async () => {
@@ -82,7 +95,7 @@ test('a task that sleeps while it is recovered stays overruled', async () => {
     const stop = stops[index % stops.length] ?? 'adapter:action-done';
     return { template, plan: { kind: 'append' as const, stop, order, by: 'task' as const } };
   });
-  await runAll(plans, (installation, plan) => runExecutionZombie(pool, installation, plan));
+  await runAll(plans, (installation, plan) => runZombies(pool, installation, [plan]));
 });
 
 test(`${CONTENDERS} processes that open a task under one license have one effect`, async () => {

@@ -13,6 +13,7 @@ import {
   type Operation,
   type Request,
   type Site,
+  type TaskScript,
 } from './commands.ts';
 
 let runtime: Runtime | undefined;
@@ -112,6 +113,16 @@ function runTask({ license, action }: Operation) {
   });
 }
 
+async function playTask({ license, action }: Operation, { calls, end }: TaskScript) {
+  const deadlineMs = end === 'wait' ? 300 : 60_000;
+  const task = await current().open(license, { deadlineMs });
+  if (task.kind !== 'open') return task;
+  for (const call of calls)
+    for (const made of call === 'action' ? [action] : FAILING) await task.call(made);
+  if (end === 'wait') return task.ended;
+  return end === 'finish' ? task.finish() : task.discard();
+}
+
 async function answer(request: Request): Promise<unknown> {
   switch (request.name) {
     case 'open':
@@ -123,6 +134,8 @@ async function answer(request: Request): Promise<unknown> {
       return current().execute(request.operation.license, request.operation.action);
     case 'task':
       return runTask(request.operation);
+    case 'play':
+      return playTask(request.operation, request.script);
     case 'ensure':
       return current().ensure(request.operation.license, request.operation.action);
     case 'stream':

@@ -2,7 +2,7 @@ import type { Step } from '../../src/contract/steps.ts';
 import type { OperationKind } from './backends/backend.ts';
 import type { CommandName, Commands, Operation } from './commands.ts';
 import { type Facts, readFacts } from './facts.ts';
-import type { Installation } from './installation.ts';
+import { type Installation, taskOf } from './installation.ts';
 import type { Answer, Child, Pool } from './pool.ts';
 import { type CaseResult, Scene, toldBy } from './scene.ts';
 
@@ -14,47 +14,60 @@ export interface ZombiePlan {
   readonly kind: OperationKind;
   readonly stop: Step;
   readonly order: 'recover-first' | 'wake-together';
-  /** How it is executed; in one action unless said. */
-  readonly by?: 'execute' | 'task';
+  /** What it does: an execution in one action unless said. */
+  readonly by?: 'execute' | 'task' | 'recover' | 'release';
+  /** Where the execution ended that a stopped recovery has found. */
+  readonly died?: Step;
+}
+
+/** Plans on one installation, one after another, each with an operation and a stopped process. */
+export async function runZombies(
+  pool: Pool,
+  installation: Installation,
+  plans: readonly ZombiePlan[],
+): Promise<CaseResult> {
+  await using scene = new Scene(pool, installation);
+  const operations = installation.operationsOf(plans.map(({ kind }) => kind));
+  for (const [index, operation] of operations.entries()) {
+    const plan = plans[index] as ZombiePlan;
+    if (plan.by === 'recover') await stopRecovery(scene, operation, plan);
+    else if (plan.by === 'release') await stopRelease(scene, operation, plan);
+    else await stopExecution(scene, operation, plan, plan.by);
+    await scene.recoverTwice();
+    await scene.releaseTwice(operation);
+    await scene.compare({ stage: 'settled', released: [operation.n] });
+  }
+  return scene.result();
 }
 
 /**
  * An execution that is stopped, recovered by another process, and woken: it can neither commit late
  * nor contradict.
  */
-export async function runExecutionZombie(
-  pool: Pool,
-  installation: Installation,
+async function stopExecution(
+  scene: Scene,
+  operation: Operation,
   plan: ZombiePlan,
-): Promise<CaseResult> {
-  await using scene = new Scene(pool, installation);
-  const operation = installation.operationOf(plan.kind);
-  const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
-  const running = await stopAt(scene, zombie, plan.stop, plan.by ?? 'execute', { operation });
-  const told = await recoverAround(scene, plan, zombie, other);
+  by: 'execute' | 'task' = 'execute',
+): Promise<void> {
+  const [zombie, [other]] = await Promise.all([scene.fresh(), scene.openPair()]);
+  const running = await stopAt(scene, zombie, plan.stop, by, { operation });
+  const told = await recoverAround(scene, operation, plan, { zombie, other });
   const woken = expectAnswer(scene, await running.answer);
   if (woken !== undefined && told !== undefined && told !== `${woken.kind} by ${woken.execution}`) {
     scene.complain(
       `recovery said ${told}, and the woken process ended as ${woken.kind} by ${woken.execution}`,
     );
   }
-  await scene.done(zombie, other);
-  await settleAndRelease(scene, operation);
-  return scene.result();
+  await scene.done(zombie);
 }
 
 /** A recovery that is stopped, overtaken by another one, and woken: both say the same. */
-export async function runRecoveryZombie(
-  pool: Pool,
-  installation: Installation,
-  plan: ZombiePlan & { readonly died: Step },
-): Promise<CaseResult> {
-  await using scene = new Scene(pool, installation);
-  const operation = installation.operationOf(plan.kind);
-  await scene.dieAt(plan.died, 'execute', { operation });
-  const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
+async function stopRecovery(scene: Scene, operation: Operation, plan: ZombiePlan): Promise<void> {
+  await scene.dieAt(plan.died ?? 'path:staged', 'execute', { operation });
+  const [zombie, [other]] = await Promise.all([scene.fresh(), scene.openPair()]);
   const running = await stopAt(scene, zombie, plan.stop, 'recover', {});
-  const told = await recoverAround(scene, plan, zombie, other);
+  const told = await recoverAround(scene, operation, plan, { zombie, other });
   for (const result of expectAnswer(scene, await running.answer) ?? []) {
     if (result.kind === 'unresolved')
       scene.complain(`the woken recovery left ${result.task}: ${result.why}`);
@@ -62,25 +75,17 @@ export async function runRecoveryZombie(
       scene.complain(`one recovery said ${told}, the woken one ${toldBy(result)}`);
     }
   }
-  await scene.done(zombie, other);
-  await settleAndRelease(scene, operation);
-  return scene.result();
+  await scene.done(zombie);
 }
 
 /**
  * A release that is stopped while another worker asks for the same: the work runs once, by one of
  * the two.
  */
-export async function runReleaseZombie(
-  pool: Pool,
-  installation: Installation,
-  plan: ZombiePlan,
-): Promise<CaseResult> {
-  await using scene = new Scene(pool, installation);
-  const { releases } = installation;
-  const operation = installation.operationOf(plan.kind);
+async function stopRelease(scene: Scene, operation: Operation, plan: ZombiePlan): Promise<void> {
+  const { releases } = scene.installation;
   await scene.execute(operation);
-  const [zombie, other] = await Promise.all([scene.fresh(), scene.fresh()]);
+  const [zombie, [other]] = await Promise.all([scene.fresh(), scene.openPair()]);
   const running = await stopAt(scene, zombie, plan.stop, 'release', { operation, releases });
   if (plan.order === 'wake-together') zombie.signal('SIGCONT');
   const asked = await other.ask('release', { operation, releases });
@@ -94,9 +99,7 @@ export async function runReleaseZombie(
       `a worker asking while another was stopped at ${plan.stop} got ${JSON.stringify(asked)}`,
     );
   }
-  await scene.done(zombie, other);
-  await settleAndRelease(scene, operation);
-  return scene.result();
+  await scene.done(zombie);
 }
 
 /**
@@ -123,16 +126,16 @@ async function stopAt<Name extends CommandName>(
  */
 async function recoverAround(
   scene: Scene,
+  operation: Operation,
   plan: ZombiePlan,
-  zombie: Child,
-  other: Child,
+  { zombie, other }: { readonly zombie: Child; readonly other: Child },
 ): Promise<string | undefined> {
   if (plan.order === 'wake-together') zombie.signal('SIGCONT');
   const before = await readFacts(scene.installation);
   const results = await other.ask('recover', {});
   if (plan.order === 'recover-first') {
     const blocked = scene.installation.backend.blocksAt.includes(plan.stop);
-    const expected = !isPending(before) ? '' : blocked ? 'running' : 'settled';
+    const expected = !isPending(before, operation) ? '' : blocked ? 'running' : 'settled';
     const kinds = results.map((result) => result.kind).join();
     if (kinds !== expected)
       scene.complain(`stopped at ${plan.stop}: recovery says "${kinds}" and not "${expected}"`);
@@ -151,8 +154,9 @@ async function recoverAround(
 }
 
 /** Whether somebody has claimed and nothing has been recorded about the end. */
-function isPending(facts: Facts): boolean {
-  const lines = facts.journals.flat();
+function isPending(facts: Facts, operation: Operation): boolean {
+  const task = taskOf(operation);
+  const lines = facts.journals.flat().filter(({ record }) => record.task === task);
   return (
     lines.some(({ kind }) => kind === 'claim') && !lines.some(({ kind }) => kind === 'terminal')
   );
@@ -163,10 +167,4 @@ function expectAnswer<T>(scene: Scene, answer: Answer<T>): T | undefined {
   if (answer.kind === 'done') return answer.value;
   scene.complain(`the woken process ended with ${JSON.stringify(answer)}`);
   return undefined;
-}
-
-async function settleAndRelease(scene: Scene, operation: Operation): Promise<void> {
-  await scene.recoverTwice();
-  await scene.releaseTwice(operation);
-  await scene.compare({ stage: 'settled', released: [operation.n] });
 }

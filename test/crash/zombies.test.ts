@@ -4,19 +4,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { chooseSeed, randomOf } from '../random.ts';
-import { OPERATION_KINDS } from './backends/backend.ts';
+import { WORLD_KINDS } from './backends/backend.ts';
 import { BACKENDS_AND_LEDGERS, MARIADB } from './backends/index.ts';
-import { createTemplate, type Installation, type Template } from './installation.ts';
+import { createTemplate, type Template } from './installation.ts';
 import { runLanes } from './lanes.ts';
 import { Pool } from './pool.ts';
-import type { CaseResult } from './scene.ts';
+import { inGroups } from './scenario.ts';
 import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from './steps.ts';
-import {
-  runExecutionZombie,
-  runRecoveryZombie,
-  runReleaseZombie,
-  type ZombiePlan,
-} from './zombie.ts';
+import { runZombies, type ZombiePlan } from './zombie.ts';
 
 /**
  * Most of the time is spent waiting for a stopped process, so more cases than cores run at once.
@@ -33,7 +28,7 @@ let pool: Pool;
 before(async () => {
   pool = new Pool(16);
   for (const backend of [...BACKENDS_AND_LEDGERS, ...MARIADB])
-    templates.push(await createTemplate(backend, OPERATION_KINDS));
+    templates.push(await createTemplate(backend, WORLD_KINDS));
 });
 
 after(async () => {
@@ -41,24 +36,22 @@ after(async () => {
   for (const template of templates) await template[Symbol.asyncDispose]();
 });
 
-/** A plan and the installation that it begins in. */
-interface Placed<Plan> {
-  readonly plan: Plan & Pick<ZombiePlan, 'order'>;
+/** Plans and the backend on which they run. */
+interface Placed {
+  readonly plan: ZombiePlan;
   readonly template: Template;
 }
 
-async function runAll<Plan>(
-  placed: readonly Placed<Plan>[],
-  run: (installation: Installation, plan: Plan & Pick<ZombiePlan, 'order'>) => Promise<CaseResult>,
-) {
-  await runLanes(placed, LANES, async ({ plan, template }) => {
+async function runAll(placed: readonly Placed[]): Promise<void> {
+  const groups = templates.flatMap((template) => {
+    const plans = placed.filter((one) => one.template === template).map(({ plan }) => plan);
+    return inGroups(plans).map((group) => ({ group, template }));
+  });
+  await runLanes(groups, LANES, async ({ group, template }) => {
     await using installation = await template.copy();
-    const { violations } = await run(installation, plan);
-    assert.deepEqual(
-      violations,
-      [],
-      `${installation.backend.name} ${JSON.stringify(plan)}, seed ${seed}`,
-    );
+    const { violations } = await runZombies(pool, installation, group);
+    const where = `${installation.backend.name} ${JSON.stringify(group)}, seed ${seed}`;
+    assert.deepEqual(violations, [], where);
   });
 }
 
@@ -66,7 +59,7 @@ async function runAll<Plan>(
  * Every plan on every second backend, the next plan on the others. The orders change as well. Which
  * comes first is drawn: every plan has both orders, and a few runs have everything.
  */
-function inBothOrders<Plan>(plans: readonly Plan[]): readonly Placed<Plan>[] {
+function inBothOrders(plans: readonly Omit<ZombiePlan, 'order'>[]): readonly Placed[] {
   return plans.flatMap((plan, index) =>
     templates.flatMap((template, at) => {
       const order = ORDERS[(firstOrder + Math.floor((index + at) / 2)) % ORDERS.length];
@@ -81,33 +74,25 @@ test('an execution that is stopped at any step and recovered by another process 
   await runAll(
     inBothOrders([
       ...committing.map((stop) => ({ kind: 'append' as const, stop })),
-      { kind: 'surprise' as const, stop: 'path:observed' as const },
-      { kind: 'surprise' as const, stop: 'path:discarded' as const },
-      { kind: 'failing' as const, stop: 'adapter:stage-opened' as const },
+      { kind: 'surprise', stop: 'path:observed' },
+      { kind: 'surprise', stop: 'path:discarded' },
+      { kind: 'failing', stop: 'adapter:stage-opened' },
     ]),
-    (installation, plan) => runExecutionZombie(pool, installation, plan),
   );
 });
 
 test('a recovery that is stopped at any step and overtaken by another one says the same when it wakes', async () => {
-  const interrupted = RECOVERY_STEPS.map((stop) => ({
-    kind: 'append' as const,
-    stop,
-    died: 'path:staged' as const,
-  }));
-  const committed = RECOVERY_STEPS.filter((step) => step.startsWith('recovery:')).map((stop) => ({
-    kind: 'derive' as const,
-    stop,
-    died: 'adapter:commit-returned' as const,
-  }));
-  await runAll(inBothOrders([...interrupted, ...committed]), (installation, plan) =>
-    runRecoveryZombie(pool, installation, plan),
-  );
+  const by = 'recover' as const;
+  const interrupted = RECOVERY_STEPS.map((stop) => {
+    return { kind: 'append' as const, by, stop, died: 'path:staged' as const };
+  });
+  const committed = RECOVERY_STEPS.filter((step) => step.startsWith('recovery:')).map((stop) => {
+    return { kind: 'derive' as const, by, stop, died: 'adapter:commit-returned' as const };
+  });
+  await runAll(inBothOrders([...interrupted, ...committed]));
 });
 
 test('a release that is stopped while another worker asks runs its work once between them', async () => {
-  await runAll(
-    inBothOrders(RELEASE_STEPS.map((stop) => ({ kind: 'append' as const, stop }))),
-    (installation, plan) => runReleaseZombie(pool, installation, plan),
-  );
+  const by = 'release' as const;
+  await runAll(inBothOrders(RELEASE_STEPS.map((stop) => ({ kind: 'append', by, stop }))));
 });

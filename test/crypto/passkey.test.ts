@@ -3,12 +3,18 @@
 // outside this package, and an authenticator in memory that signs what a real one would not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { digestRecord } from '../../src/crypto/digest.ts';
+import { writeDecline, writeResolution } from '../../src/crypto/decision.ts';
+import { verifyDecline } from '../../src/crypto/decline.ts';
+import { digestRecord, digestText } from '../../src/crypto/digest.ts';
 import { issuerKeyId, parseIssuerKey } from '../../src/crypto/issuer-key.ts';
+import { verifyResolution } from '../../src/crypto/resolution.ts';
 import { parseSignedLicense, verifyLicense } from '../../src/crypto/signature.ts';
+import { canonical } from '../../src/protocol/canon.ts';
+import { declineRecord } from '../../src/protocol/decline.ts';
 import { type License, licenseRecord } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
-import { passkeys, vectors } from '../vectors/load.ts';
+import { type Resolution, resolutionRecord } from '../../src/protocol/resolution.ts';
+import { passkeyDecisions, passkeys, vectors } from '../vectors/load.ts';
 import { createAuthenticator, ORIGIN, type Said, UP, UV } from './authenticator.ts';
 
 const approved = approvedRecord.parse(vectors.find(({ kind }) => kind === 'approved')?.record);
@@ -35,6 +41,20 @@ for (const { name, publicKey, license: record, signature } of passkeys) {
       parts[part] = bytes.toString('base64url');
       assert.ok(!verifyLicense([publicKey], { ...signed, signature: parts.join('.') }));
     }
+  });
+}
+
+for (const { name, publicKey, signature, decline, resolution } of passkeyDecisions) {
+  test(`vector ${name} verifies, and with another word it does not`, () => {
+    const verify = (change: object) =>
+      decline === undefined
+        ? verifyResolution(
+            [publicKey],
+            resolutionRecord.parse({ ...resolution, ...change, signature }),
+          )
+        : verifyDecline([publicKey], declineRecord.parse({ ...decline, ...change, signature }));
+    assert.ok(verify({}));
+    assert.ok(!verify({ at: '2026-03-01T09:30:00.001Z' }));
   });
 }
 
@@ -74,6 +94,31 @@ for (const algorithm of ['es256', 'eddsa'] as const) {
     assert.ok(!verifyLicense([publicKey], { ...signed, license: replayed }));
   });
 }
+
+test('a passkey signs declines and decisions, each for what it says alone', () => {
+  const { publicKey, assert: sign } = createAuthenticator();
+  const decider = { name: 'alice', key: issuerKeyId(publicKey), nowMs: 0 };
+  const request = `req_${'0'.repeat(40)}`;
+  const decline = writeDecline(decider, {
+    ...{ request, generation: 1, reason: 'no' },
+    approved: digestRecord(approvedRecord, approved),
+  });
+  const challenge = digestText(declineRecord.domain, canonical(decline));
+  const declined = declineRecord.parse({ ...decline, signature: sign(challenge) });
+  assert.ok(verifyDecline([publicKey], declined));
+  assert.ok(!verifyDecline([publicKey], { ...declined, reason: 'yes' }));
+  assert.ok(!verifyDecline([createAuthenticator().publicKey], declined));
+  const attempt = vectors.find(({ kind }) => kind === 'resolution')?.record as Resolution;
+  const decision = { ...attempt, evidence: 'the statement of the bank' };
+  const found = writeResolution(decider, decision);
+  const seen = digestText(resolutionRecord.domain, canonical(found));
+  const resolved = resolutionRecord.parse({ ...found, signature: sign(seen) });
+  assert.ok(verifyResolution([publicKey], resolved));
+  assert.ok(!verifyResolution([publicKey], { ...resolved, finding: 'happened-otherwise' }));
+  // One that was made to sign in, or for another record, has another challenge.
+  const other = { ...resolved, signature: sign(challenge) };
+  assert.ok(!verifyResolution([publicKey], other));
+});
 
 test('a key does not verify signatures of another algorithm, also under its own name', () => {
   const [es256, eddsa] = [createAuthenticator('es256'), createAuthenticator('eddsa')];

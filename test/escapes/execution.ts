@@ -4,7 +4,6 @@ import { normaliseManifest } from '../../src/adapters/postgres/normalise.ts';
 import type { AdapterFactory, PromotableAdapter } from '../../src/contract/adapter.ts';
 import {
   approver,
-  createRuntime,
   EffectMatchError,
   generateApprover,
   renderDiff,
@@ -13,6 +12,7 @@ import {
 import { Connection } from '../../src/postgres/connection.ts';
 import { parseTarget } from '../../src/postgres/identifier.ts';
 import type { ManifestDraft } from '../../src/protocol/draft.ts';
+import { createRuntime, type Internals } from '../../src/runtime/runtime.ts';
 import { blind } from '../adapters/blind.ts';
 import { testKeyring } from '../keyring.ts';
 import { temporaryLedgers } from '../ledger/temporary.ts';
@@ -27,6 +27,8 @@ export interface Place {
   readonly names: Readonly<Record<string, string>>;
   readonly texts: Readonly<Record<string, string>>;
   readonly file: EscapeFile;
+  /** Checks that are switched off, to see that the catalogue notices. */
+  readonly internals: Internals;
 }
 
 /** How an operation ended, in the words of an expectation, and the product's own explanation. */
@@ -37,7 +39,7 @@ export interface Ending {
 
 /** Prepares, approves and executes what the case says, with its administrator acting in between. */
 export async function execute(
-  { db, names, file }: Place,
+  { db, names, file, internals }: Place,
   {
     action,
     approved,
@@ -60,14 +62,15 @@ export async function execute(
     declared: ['none'],
   });
   try {
-    await using runtime = await createRuntime({
+    const config = {
       store: temporaryLedgers(),
       keyring: testKeyring(),
       issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
       adapters: {
         db: interrupted(forgiving(factory, { db, names, file }), () => aside(whileHeld)),
       },
-    });
+    };
+    await using runtime = await createRuntime(config, internals);
     const effects = approved as ManifestDraft['effects'];
     const proposal = await runtime.prepare({
       adapter: 'db',

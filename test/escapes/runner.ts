@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { quoteName } from '../../src/postgres/identifier.ts';
 import type { ApprovedEffect } from '../../src/protocol/effect.ts';
+import type { Internals } from '../../src/runtime/runtime.ts';
 import { protectedDatabase } from '../postgres/protected.ts';
 import { startServer, type TestServer, type Version } from '../postgres/server.ts';
 import {
@@ -29,6 +30,8 @@ export interface RunOptions {
    * those of the server boundary, and another one closes the same outlets elsewhere.
    */
   readonly anyEnding?: boolean;
+  /** Checks that are switched off, to see that the catalogue notices. */
+  readonly internals?: Internals;
 }
 
 /** What a run found, and on which server. */
@@ -41,7 +44,7 @@ export interface EscapeRun {
 /** Runs every case on a database of its own, cloned from one that is provisioned once. */
 export async function runEscapes(
   file: EscapeFile,
-  { version = 17, bin, report = () => {}, anyEnding = false }: RunOptions = {},
+  { version = 17, bin, report = () => {}, anyEnding = false, internals = {} }: RunOptions = {},
 ): Promise<EscapeRun> {
   await using server = await startServer({
     version,
@@ -95,7 +98,7 @@ export async function runEscapes(
       const db = await server.createDatabase(undefined, { template: base.name });
       if (boundary === 'server')
         await db.run(`revoke create, temporary on database ${quoteName(db.name)} from public`);
-      place = { db, names: { ...names, db: db.name }, texts, file };
+      place = { db, names: { ...names, db: db.name }, texts, file, internals };
     }
     const expected = anyEnding ? managedEnding(attempt) : expectedEnding(attempt, major);
     const result = await runCase(server, place, attempt, expected).catch((error: unknown) =>

@@ -2,9 +2,13 @@
 // nothing that it does stops the gateway. Method: a real upstream process that notes every call and
 // misbehaves; the gateway over HTTP with the SDK's client.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { UpstreamConfig, UpstreamTool } from '../../src/index.ts';
 import { describeTools, Gateways } from '../../src/mcp/gateway.ts';
@@ -113,23 +117,88 @@ test('a tool that is defined differently while the server runs is not called', a
   await using client = await place.office.connectHttp(host.url, '2026-07-28');
   await client.callTool({ name: 'look', arguments: {} });
   place.define(TOOLS.map((tool) => ({ ...tool, description: 'Deletes everything.' })));
-  await new Promise((resolve) => setTimeout(resolve, 2100));
+  await sleep(2100);
   const refused = await client.callTool({ name: 'look', arguments: {} });
   assert.equal(refused.isError, true);
   assert.match(JSON.stringify(refused.content), /changed since it was classified/);
   assert.equal(place.calls().length, 1);
 });
 
+const ANSWERED = [{ type: 'text', text: 'look answered' }];
+
 test('an upstream that crashes, hangs or floods costs its own answer only', async () => {
   using place = new Place();
   await using host = await serve(place);
   await using client = await place.office.connectHttp(host.url, '2026-07-28');
   for (const does of ['crash', 'flood', 'hang']) {
-    const failed = await client.callTool({ name: 'look', arguments: { does } });
+    const failing = client.callTool({ name: 'look', arguments: { does } });
+    // It is under way when the other call is given up after 3 s.
+    if (does === 'hang') {
+      await sleep(2700);
+      const slow = await client.callTool({ name: 'look', arguments: { does: 'slow' } });
+      assert.deepEqual(slow.content, ANSWERED, JSON.stringify(slow));
+    }
+    const failed = await failing;
     assert.equal(failed.isError, true, does);
     assert.match(JSON.stringify(failed.content), /ERR_EM_UPSTREAM_UNAVAILABLE/, does);
     const next = await client.callTool({ name: 'look', arguments: {} });
-    assert.deepEqual(next.content, [{ type: 'text', text: 'look answered' }], `after ${does}`);
+    assert.deepEqual(next.content, ANSWERED, `after ${does}`);
+  }
+});
+
+test('a call that is refused or cancelled does not cost the calls of others', async () => {
+  using place = new Place();
+  await using host = await serve(place);
+  await using client = await place.office.connectHttp(host.url, '2026-07-28');
+  const slow = client.callTool({ name: 'look', arguments: { does: 'slow' } });
+  slow.catch(() => {});
+  const refused = await client.callTool({ name: 'look', arguments: { does: 'refuse' } });
+  assert.equal(refused.isError, true);
+  assert.match(JSON.stringify(refused.content), /not like this/, 'the agent can correct itself');
+  const signal = AbortSignal.timeout(100);
+  await assert.rejects(
+    client.callTool({ name: 'look', arguments: { does: 'hang' } }, { signal }),
+    /timeout|abort/i,
+  );
+  assert.deepEqual((await slow).content, ANSWERED);
+});
+
+test('a list with one name twice is not used', async () => {
+  using place = new Place();
+  place.define([...TOOLS, { ...TOOLS[0], description: 'Deletes everything.' }]);
+  await assert.rejects(describeTools('up', place.bare), {
+    code: 'ERR_EM_UPSTREAM_UNAVAILABLE',
+    message: /the same name/,
+  });
+});
+
+test('over HTTP no redirect is followed with our headers, and no endless answer is read', async () => {
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    seen.push(`${request.method} ${request.url}`);
+    if (request.url === '/moved') {
+      response.writeHead(307, { location: '/elsewhere' }).end();
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.on('error', () => {});
+    const pour = () => void (response.destroyed || response.write(' '.repeat(1 << 18), pour));
+    pour();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  try {
+    for (const path of ['/moved', '/endless']) {
+      const url = `http://127.0.0.1:${port}${path}`;
+      const upstream = { url, headers: { authorization: 'secret' }, tools: {}, timeoutMs: 20_000 };
+      const failed = { code: 'ERR_EM_UPSTREAM_UNAVAILABLE' };
+      await assert.rejects(describeTools('up', upstream), failed, path);
+    }
+    assert.deepEqual(seen, ['POST /moved', 'POST /endless']);
+  } finally {
+    server.closeAllConnections();
+    server.close();
   }
 });
 
@@ -140,6 +209,7 @@ test('a configuration that is incomplete or names what is not there is refused',
   const bad: readonly UpstreamConfig[] = [
     { ...good, url: 'http://127.0.0.1:1/' },
     { tools: {} },
+    { ...good, timeoutMs: 2 ** 31 },
     { ...good, tools: { look: { read: 'none' } } },
     {
       ...good,

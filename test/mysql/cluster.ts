@@ -1,12 +1,21 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Account, serverAccount } from '../postgres/binaries.ts';
 import { findFreePort, refuseClosedParents } from '../postgres/cluster.ts';
+import { fromTemplate } from '../postgres/data-template.ts';
 import type { KeptServer } from '../postgres/keeper-loop.ts';
 import { signal } from '../postgres/processes.ts';
 import { findMariadb, MISSING } from './binaries.ts';
@@ -45,8 +54,9 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
   #account: Account = {};
   #settings: MariadbOrder['settings'] = {};
   readonly #log = join(this.folder, 'log');
+  readonly #data = join(this.folder, 'data');
   /** A server removes the temporary tables it finds when it starts, those of others too. */
-  readonly #temporary = join(this.folder, '.temporary');
+  readonly #temporary = join(this.folder, 'temporary');
   #program: ChildProcess | undefined;
   #removing = false;
 
@@ -59,17 +69,13 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
     if (found === undefined) throw new Error(MISSING);
     this.#settings = { ...DEFAULTS, ...settings };
     this.#account = serverAccount();
-    mkdirSync(this.#temporary);
     if (this.#account.uid !== undefined) {
       refuseClosedParents(this.folder);
-      for (const folder of [this.folder, this.#temporary])
-        chownSync(folder, this.#account.uid, this.#account.gid);
+      chownSync(this.folder, this.#account.uid, this.#account.gid);
     }
-    const program = this.#spawn(['--bootstrap', '--innodb-log-file-size=16M']);
-    const tables = SYSTEM_TABLES.map((file) => readFileSync(join(found.scripts, file), 'utf8'));
-    program.stdin?.end([...ACCOUNTS, ...tables].join('\n'));
-    const [status] = await once(program, 'exit');
-    if (status !== 0) throw new Error(`the bootstrap ended with ${status}:\n${this.#logTail()}`);
+    this.#createFolder(this.#temporary);
+    writeFileSync(this.#log, '');
+    await fromTemplate('mariadb', this.#data, () => this.#initialise(found.scripts));
     for (let tries = 5; ; tries -= 1) {
       this.port = await findFreePort();
       try {
@@ -78,6 +84,20 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
         if (tries === 0 || !/Address already in use/.test(this.#logTail())) throw error;
       }
     }
+  }
+
+  async #initialise(scripts: string): Promise<void> {
+    this.#createFolder(this.#data);
+    const program = this.#spawn(['--bootstrap', '--innodb-log-file-size=16M']);
+    const tables = SYSTEM_TABLES.map((file) => readFileSync(join(scripts, file), 'utf8'));
+    program.stdin?.end([...ACCOUNTS, ...tables].join('\n'));
+    const [status] = await once(program, 'exit');
+    if (status !== 0) throw new Error(`the bootstrap ended with ${status}:\n${this.#logTail()}`);
+  }
+
+  #createFolder(folder: string): void {
+    mkdirSync(folder);
+    if (this.#account.uid !== undefined) chownSync(folder, this.#account.uid, this.#account.gid);
   }
 
   /** Starts on the same folder and port, and returns when clients are let in. */
@@ -115,8 +135,7 @@ export class MariadbCluster implements KeptServer<MariadbOrder> {
     const found = findMariadb();
     if (this.#removing || found === undefined) throw new Error('the server is being removed');
     const log = openSync(this.#log, 'a');
-    const folders = [`--datadir=${this.folder}`, `--tmpdir=${this.#temporary}`];
-    const fixed = ['--no-defaults', ...folders, '--ignore-db-dirs=.temporary'];
+    const fixed = ['--no-defaults', `--datadir=${this.#data}`, `--tmpdir=${this.#temporary}`];
     const program = spawn(found.program, [...fixed, '--skip-name-resolve', ...options], {
       ...this.#account,
       cwd: this.folder,

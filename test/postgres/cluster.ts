@@ -21,6 +21,7 @@ import {
   serverAccount,
   type Version,
 } from './binaries.ts';
+import { fromTemplate } from './data-template.ts';
 import { descendantsOf, signal, stillRunning } from './processes.ts';
 
 /** Settings of postgresql.conf by name. */
@@ -111,16 +112,8 @@ export class Cluster {
       chownSync(this.folder, this.#account.uid, this.#account.gid);
     }
     this.#bin = runnableBinaries(version, this.#account, this.folder, bin);
-    const options = [
-      '--no-sync',
-      '--no-instructions',
-      '--auth=trust',
-      '--encoding=UTF8',
-      '--locale=C',
-    ];
-    const program = this.#spawn('initdb', ['-D', this.#data, '-U', 'postgres', ...options]);
-    const [status] = await once(program, 'exit');
-    if (status !== 0) throw new Error(`initdb ended with ${status}:\n${this.#logTail()}`);
+    const name = bin === undefined ? `postgres-${version}` : undefined;
+    await fromTemplate(name, this.#data, () => this.#initialise());
     const socket = { unix_socket_directories: this.socketFolder };
     const lines = Object.entries({ ...DEFAULTS, ...socket, ...settings }).map(
       ([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`,
@@ -134,6 +127,19 @@ export class Cluster {
         if (tries === 0 || !/Address already in use/.test(this.#logTail())) throw error;
       }
     }
+  }
+
+  async #initialise(): Promise<void> {
+    const options = [
+      '--no-sync',
+      '--no-instructions',
+      '--auth=trust',
+      '--encoding=UTF8',
+      '--locale=C',
+    ];
+    const program = this.#spawn('initdb', ['-D', this.#data, '-U', 'postgres', ...options]);
+    const [status] = await once(program, 'exit');
+    if (status !== 0) throw new Error(`initdb ended with ${status}:\n${this.#logTail()}`);
   }
 
   /**

@@ -47,7 +47,8 @@ export function openOffice() {
     alice: approver({ ...alice, clock }),
     bob: approver({ ...bob, clock }),
     stranger: approver({ ...generateApprover('alice'), clock }),
-    async start(options: Partial<RequestsOptions> = {}, limits = {}) {
+    /** With these terms for Bob and Alice in addition to the usual ones. */
+    async start(options: Partial<RequestsOptions> = {}, limits = {}, terms = {}) {
       const runtime = await createRuntime(
         {
           store: join(folder, 'effectmatch.db'),
@@ -57,6 +58,7 @@ export function openOffice() {
               key: alice.publicKey,
               may: ['books'],
               sources: ['manifest', 'rehearsed', 'contract'],
+              ...terms,
             },
             bob: { key: bob.publicKey, may: ['books'], sources: ['rehearsed'], ...limits },
           },

@@ -112,7 +112,7 @@ test('a request is made of a draft, and commits once a person has approved it', 
   assert.deepEqual(shop.rows(), DONE);
 });
 
-test('a draft that is discarded, overdue, empty or out of calls proposes nothing', async () => {
+test('a draft that is discarded, overdue, empty, only reads or is out of calls proposes nothing', async () => {
   await using shop = await openShop();
   const refused = { code: 'ERR_EM_REHEARSAL_REFUSED' };
   const discarded = await shop.runtime.draft('shop');
@@ -126,6 +126,9 @@ test('a draft that is discarded, overdue, empty or out of calls proposes nothing
   const empty = await shop.runtime.draft('shop');
   await empty.call({ sql: 'nonsense' });
   await assert.rejects(empty.submit(PLAN), refused);
+  const reading = await shop.runtime.draft('shop');
+  assert.equal((await reading.call({ sql: 'select left from stock' })).kind, 'done');
+  await assert.rejects(reading.submit(PLAN), { ...refused, message: /only read/ });
   const spent = await shop.runtime.draft('shop', { maxCalls: 1 });
   await spent.call(ORDER);
   assert.equal((await spent.call(TAKE)).kind, 'failed');

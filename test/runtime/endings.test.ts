@@ -50,7 +50,7 @@ test('a refused promotion whose stage does not end is settled by a marker, and t
   const world = invoiceWorld();
   const stuck = await executeWith(world, () => ({
     promote: async () => REFUSED,
-    discard: () => Promise.reject(new Error('the connection is stuck')),
+    discard: (): Promise<void> => Promise.reject(new Error('the connection is stuck')),
   }));
   assert.match(
     ofKind('indeterminate', stuck).gap,

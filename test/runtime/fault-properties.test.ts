@@ -4,6 +4,7 @@
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { temporaryLedgers } from '../ledger/temporary.ts';
+import { runsOf } from '../random.ts';
 import { everyFault } from '../world/world.ts';
 import { type Change, play } from './play.ts';
 
@@ -38,7 +39,7 @@ test('property: after any three faults, release, rejection, commit and recovery 
         await play({ adapter, remote, approved, written: other ?? approved, faults });
       },
     ),
-    { numRuns: 1_500 },
+    { numRuns: runsOf(400) },
   );
 });
 
@@ -53,6 +54,6 @@ test('property: the same with ledgers in a file', async () => {
         await play({ adapter, approved, written: approved, faults, ledgers });
       },
     ),
-    { numRuns: 25 },
+    { numRuns: runsOf(10) },
   );
 });

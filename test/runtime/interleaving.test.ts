@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import { referenceLedgers } from '../ledger/reference.ts';
+import { runsOf } from '../random.ts';
 import type { World } from '../world/world.ts';
 import { deploy, invoiceWorld, ofKind, PAY } from './deploy.ts';
 
@@ -93,7 +94,7 @@ test('property: one license, two executions and two recoveries at once', async (
         assert.equal((await a.runtime.verifyJournal()).kind, 'intact');
       },
     ),
-    { numRuns: 600 },
+    { numRuns: runsOf(200) },
   );
 });
 
@@ -116,7 +117,7 @@ test('property: many workers ask for one release, while a recovery runs', async 
       stop();
       assert.equal(ran, 1);
     }),
-    { numRuns: 200 },
+    { numRuns: runsOf(70) },
   );
 });
 
@@ -137,6 +138,6 @@ test('property: two licenses on one row at once leave the row as one of them app
       assert.equal(world.books.rows().invoice?.[0]?.status, 'paid');
       assert.equal(world.books.markers.size, 1);
     }),
-    { numRuns: 200 },
+    { numRuns: runsOf(70) },
   );
 });

@@ -226,14 +226,15 @@ def sign256(seed, message):
 
 
 def describe_passkey(vector, _keys):
-    """A passkey's public half, and its assertion over the digest of a license that names it."""
+    """A passkey's public half, and its assertion over the digest of a record that names it."""
+    kind = next(kind for kind in ("license", "decline", "resolution") if kind in vector)
     signer = sign256 if vector["algorithm"] == "es256" else sign
     seed = bytes.fromhex(vector["seed"])
     point, _ = signer(seed, b"")
     public_key = "passkey:%s:%s:%s@%s" % (vector["algorithm"], base64url(point), vector["credential"], vector["origin"])
     key = digest("effectmatch/approver-key/v1", public_key)
-    license = {**vector["license"], "key": key}
-    challenge = bytes.fromhex(digest("effectmatch/license/v1", canonical(license)))
+    record = {**vector[kind], "key": key}
+    challenge = bytes.fromhex(digest("effectmatch/%s/v1" % kind, canonical(record)))
     host = re.fullmatch(r"https?://([^:/]+)(:[0-9]+)?", vector["origin"]).group(1)
     data = hashlib.sha256(host.encode()).digest() + bytes([vector["flags"]]) + vector["counter"].to_bytes(4, "big")
     client = json.dumps(
@@ -242,7 +243,7 @@ def describe_passkey(vector, _keys):
     ).encode()
     _, signature = signer(seed, data + hashlib.sha256(client).digest())
     parts = ["passkey", base64url(data), base64url(client), base64url(signature)]
-    return {"publicKey": public_key, "license": license, "signature": ".".join(parts)}
+    return {"publicKey": public_key, kind: record, "signature": ".".join(parts)}
 
 
 # The files.
@@ -325,7 +326,11 @@ def check_derivations(content, keys):
         yield "value", mac(secret, "value", "effectmatch/value/v1", text), case["digest"]
 
 
-DESCRIBE = {"envelopes.json": describe_envelope, "passkeys.json": describe_passkey}
+DESCRIBE = {
+    "envelopes.json": describe_envelope,
+    "passkeys.json": describe_passkey,
+    "passkey-decisions.json": describe_passkey,
+}
 
 
 def main(folder, write):

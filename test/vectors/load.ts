@@ -64,8 +64,21 @@ export interface PasskeyVector {
 
 export const passkeys = readJson('passkeys.json') as readonly PasskeyVector[];
 
+/** One golden vector of a passkey's assertion over a decline or an operator's decision. */
+export interface PasskeyDecisionVector extends Pick<PasskeyVector, 'name' | 'publicKey' | 'signature'> {
+  readonly decline?: object;
+  readonly resolution?: object;
+}
+
+export const passkeyDecisions = readJson(
+  'passkey-decisions.json',
+) as readonly PasskeyDecisionVector[];
+
 /** Files of another form than a list of records. */
-const OTHERS = ['keys.json', 'derivations.json', 'envelopes.json', 'passkeys.json'];
+const OTHERS = [
+  ...['keys.json', 'derivations.json', 'envelopes.json'],
+  ...['passkeys.json', 'passkey-decisions.json'],
+];
 
 /** Every vector, in the order of the files. */
 export const vectors: readonly Vector[] = readdirSync(folder)

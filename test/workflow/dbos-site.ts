@@ -8,16 +8,9 @@ import { type Office, officeConfig, openOffice } from '../../bench/studies/topol
 import { allPlans } from '../../bench/studies/topologies/plans.ts';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { openWorkflows, type WorkflowEngine, type Workflows } from '../../src/workflow/index.ts';
+import { IDLE } from '../../src/workflow/engine.ts';
+import { openWorkflows, type Workflows } from '../../src/workflow/index.ts';
 import { freshDatabase, type TestDatabase } from '../postgres/server.ts';
-
-/** Drives nothing: the workers find what is recorded. */
-export const IDLE: WorkflowEngine = {
-  open: async () => {
-    const nothing = async () => {};
-    return { start: nothing, wake: nothing, takeOver: async () => [], close: nothing };
-  },
-};
 
 export interface DbosSite extends AsyncDisposable {
   readonly office: Office;

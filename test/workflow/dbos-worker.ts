@@ -8,6 +8,9 @@ import { type DbosApi, dbosEngine } from '../../src/workflow/dbos.ts';
 import { openWorkflows } from '../../src/workflow/index.ts';
 import { integration } from '../integration.ts';
 
+/** Few, so that tests see what happens when all places are taken. */
+const RUNS = 2;
+
 const { facts, url } = JSON.parse(process.argv[2] ?? '') as {
   readonly facts: OfficeFacts;
   readonly url: string;
@@ -22,7 +25,7 @@ const workflows = await openWorkflows({
   plans: allPlans(),
   engine: dbosEngine({
     ...{ DBOS, url, worker: `worker-${process.pid}` },
-    ...{ heartbeatMs: 200, silentMs: 1000, lookMs: 300 },
+    ...{ heartbeatMs: 200, silentMs: 1000, lookMs: 300, runs: RUNS },
   }),
   onFault: (run, error) => process.send?.({ fault: `${run}: ${String(error)}` }),
 });

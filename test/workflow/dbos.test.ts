@@ -9,18 +9,24 @@ import { officeConfig } from '../../bench/studies/topologies/office.ts';
 import { tagOf } from '../../bench/studies/topologies/plans.ts';
 import { readTags } from '../../bench/studies/topologies/reader.ts';
 import { approver } from '../../src/crypto/approver.ts';
+import { IDLE } from '../../src/workflow/engine.ts';
 import { openWorkflows, type Workflow } from '../../src/workflow/index.ts';
 import { skipWithout } from '../integration.ts';
 import { startServer } from '../postgres/server.ts';
 import { chooseSeed, randomOf } from '../random.ts';
-import { type DbosSite, IDLE, openDbosSite } from './dbos-site.ts';
+import { type DbosSite, openDbosSite } from './dbos-site.ts';
 
 const skip = skipWithout('dbos');
 const KILLS = Number(process.env.EFFECTMATCH_KILLS ?? 3);
 
-async function begin({ office, workflows }: DbosSite, name: string, run: string): Promise<void> {
+async function start({ office, workflows }: DbosSite, name: string, run: string): Promise<void> {
   await office.setGate(run, true);
   await workflows.start(name, { id: run, input: { run, amounts: {} } });
+}
+
+async function begin(site: DbosSite, name: string, run: string): Promise<void> {
+  await start(site, name, run);
+  const { office, workflows } = site;
   const waiting = await workflows.unapproved(run);
   const clerk = approver(office.clerk);
   const licenses = waiting.map(({ proposal }) => clerk.sign(proposal, { expiresIn: '30m' }));
@@ -80,6 +86,18 @@ describe('runs on DBOS', { skip }, () => {
     }
     t.diagnostic(`ended: ${JSON.stringify(Object.fromEntries(ends))}`);
     assert.equal((await site.runtime.verifyJournal()).kind, 'intact');
+  });
+
+  test('runs that wait for a signature take no place: the workers drive others meanwhile', async () => {
+    const unsigned = [0, 1, 2, 3, 4].map((number) => `unsigned-${number}`);
+    for (const run of unsigned) await start(site, 'linear-0', run);
+    await sleep(1000);
+    await begin(site, 'linear-0', 'signed');
+    assert.equal(await assertEnded(site, 'signed'), 'done');
+    for (const run of unsigned) {
+      const { status } = await site.workflows.report(run);
+      assert.equal(status, 'waiting');
+    }
   });
 
   test('workers that were paused and wake up after another took over do nothing twice', async () => {

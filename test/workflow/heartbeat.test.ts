@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DbosApi, dbosEngine } from '../../src/workflow/dbos.ts';
 import { Heartbeats } from '../../src/workflow/heartbeat.ts';
+import { inProcess } from '../../src/workflow/index.ts';
 import { freshDatabase } from '../postgres/server.ts';
 
 test('a worker lives as long as it was seen lately, and is gone once it leaves', async () => {
@@ -37,8 +38,7 @@ function recorder(
     registerQueue: nothing,
     startWorkflow: () => nothing,
     runStep: (work) => work(),
-    send: nothing,
-    recv: async () => null,
+    sleep: nothing,
     listWorkflows: async () => pending,
     resumeWorkflow: async (id) => void resumed.push(id),
   };
@@ -81,8 +81,58 @@ test('runs of a silent worker are resumed, and those of living workers are left 
   await Promise.all([other.close(), dead.close()]);
 });
 
-test('an engine refuses settings by which living workers would seem dead', async () => {
+test('an engine refuses settings by which it could not work, and leaves nothing open', async () => {
+  await using db = await freshDatabase();
   const { DBOS } = recorder([]);
-  const engine = dbosEngine({ DBOS, url: '', heartbeatMs: 1000, silentMs: 1500 });
-  await assert.rejects(engine.open(host), { code: 'ERR_EM_CONFIG_INVALID' });
+  const open = (options: object, url = db.url()) =>
+    dbosEngine({ DBOS, url, ...options }).open(host);
+  const refused = (message: RegExp) => ({ code: 'ERR_EM_CONFIG_INVALID', message });
+  await assert.rejects(open({ heartbeatMs: 1000, silentMs: 2000 }), refused(/more than twice/));
+  for (const option of ['runs', 'heartbeatMs', 'silentMs', 'lookMs'])
+    for (const wrong of [0, -1, 1.5, Number.NaN, '5'])
+      await assert.rejects(open({ [option]: wrong }), refused(new RegExp(`${option} must be`)));
+  for (const options of [{ runs: 0 }, { pollMs: 0 }])
+    assert.throws(() => inProcess(options), refused(/a whole number of at least 1/));
+  await assert.rejects(open({}, 'postgres://nobody@127.0.0.1:1/none'), 'the database is not there');
+  const engine = await open({});
+  await assert.rejects(open({}), refused(/one per process/));
+  await engine.close();
+  await (await open({})).close();
+});
+
+test('a run that goes no further gives its place to others, and is tried less and less often', async () => {
+  await using db = await freshDatabase();
+  const started: number[] = [];
+  const { DBOS } = recorder([]);
+  let drives = 0;
+  let work: (run: string) => Promise<string> = async () => '';
+  const api: DbosApi = {
+    ...DBOS,
+    registerWorkflow: (given) => {
+      work = given;
+      return given;
+    },
+    startWorkflow: () => async (run) => {
+      assert.equal(run, 'stuck');
+      started.push(performance.now());
+    },
+  };
+  const faults: unknown[] = [];
+  const engine = await dbosEngine({ DBOS: api, url: db.url(), lookMs: 20 }).open({
+    drive: async () => {
+      drives += 1;
+      throw new Error('its database is down');
+    },
+    openRuns: async () => ['stuck', 'waiting'],
+    isRunnable: async (run) => run === 'stuck',
+    onFault: (_, error) => void faults.push(error),
+  });
+  assert.equal(await work('stuck'), 'running', 'it ends although the run does not');
+  assert.ok(drives > 1 && drives < 20, `it was tried ${drives} times`);
+  assert.equal(faults.length, drives);
+  while (started.length < 5) await sleep(5);
+  await engine.close();
+  const pauses = started.slice(1).map((at, index) => at - (started[index] ?? 0));
+  for (const [index, pause] of pauses.entries())
+    assert.ok(pause >= 20 * 2 ** index - 5, `pauses were ${pauses}`);
 });

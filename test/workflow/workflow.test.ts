@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { approver } from '../../src/crypto/approver.ts';
+import { IDLE } from '../../src/workflow/engine.ts';
 import { defineWorkflow, drawRun, type WorkflowNode } from '../../src/workflow/index.ts';
 import { RunRecords } from '../../src/workflow/records.ts';
-import { IDLE } from './dbos-site.ts';
 import { clerk, Desk, openFlow } from './desk.ts';
 
 /** Posts a row that is named after the run and the node. */
@@ -173,8 +173,16 @@ test('a revision keeps what is done, proposes the rest again, and ends earlier a
   });
   await using two = await openFlow(desk, [repaired as never]);
   await assert.rejects(two.workflows.drive('r'), { code: 'ERR_EM_WORKFLOW_CHANGED' });
+  const records = new RunRecords(two.runtime.ledgers);
+  const open = async () => (await records.open()).map(({ run, revision }) => `${run} ${revision}`);
+  assert.deepEqual(await open(), [], 'the run is over');
   const revised = await two.workflows.revise('r');
   assert.equal(revised.revision, 2);
+  assert.deepEqual(
+    await open(),
+    ['r 2'],
+    'and open again, also for a process that knew it was over',
+  );
   const proposed = (await two.workflows.unapproved('r')).map(({ proposal }) => proposal.draft);
   const { plan } = (await two.workflows.view('r')).record;
   assert.deepEqual(
@@ -187,8 +195,12 @@ test('a revision keeps what is done, proposes the rest again, and ends earlier a
   );
   assert.deepEqual(instances(revised.durable), ['a']);
   await assert.rejects(two.workflows.approve('r', licenses), { code: 'ERR_EM_LICENSE_REFUSED' });
+  for (const id of ['s', 't', 'u']) await two.workflows.start('plan', { id, input: id });
+  assert.deepEqual(await open(), ['r 2', 's 1', 't 1', 'u 1']);
   assert.equal((await two.finish('r')).status, 'done');
   assert.deepEqual(desk.rows(), ['r.a=1', 'r.b=1', 'r.c=1']);
+  while ((await open()).length > 3) await sleep(5);
+  assert.deepEqual(await two.workflows.list(), ['r', 's', 't', 'u'], 'each once, in order');
 });
 
 test('work that throws stays released: it needs a person, and does not run again by itself', async () => {
@@ -236,6 +248,21 @@ test('a schedule starts one run for every stretch of time, from however many pro
   assert.deepEqual(await started(1), ['nightly-2026-03-01T00-00-00-000Z']);
   now += 3_600_000;
   assert.equal((await started(2)).length, 2);
+  const input = () => 'x';
+  const long = defineWorkflow<string>('x'.repeat(40), { a: post('a') }) as never;
+  for (const [wrong, message] of [
+    [{ workflow: 'nowhere', every: '1h', input }, /not configured/],
+    [{ workflow: 'x'.repeat(40), every: '1h', input }, /more than 39/],
+    [{ workflow: 'nightly', every: 500, input }, /at least 1s/],
+    [{ workflow: 'nightly', every: '1h' }, /needs a function/],
+    [schedules[0], /another one/],
+  ] as const) {
+    const both = { ...options, schedules: [...schedules, wrong as never] };
+    const fitting =
+      message.source === 'another one' ? both : { ...both, schedules: [wrong as never] };
+    const refused = { code: 'ERR_EM_WORKFLOW_INVALID', message };
+    await assert.rejects(openFlow(desk, [plan, long], fitting), refused);
+  }
 });
 
 test('bad input is refused by name, and nothing is started', async () => {

@@ -162,7 +162,7 @@ export class MemoryProcess {
           if (fault.committed) await stage.promote(permit);
           return { kind: 'unknown', cause: new FaultStruck('the reply was lost') };
         }),
-      discard: () => this.#call('stage.discard', () => stage.discard()),
+      discard: () => this.#call('stage.discard', async () => (await stage.discard()) ?? undefined),
       [Symbol.asyncDispose]: async () => {
         if (this.#alive) await stage[Symbol.asyncDispose]();
       },

@@ -1,6 +1,7 @@
 // Execution binding on the public tasks: the candidate is right, and the approval is not for this
 // execution. Each of the three bindings is removed alone: the occurrence, which may be spent once;
 // the action, where the license names one; the state that the approval was based on.
+
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Adapter, AdapterFactory, PromotableAdapter } from '../../../src/contract/adapter.ts';
@@ -14,6 +15,7 @@ import { overlayAdapter, overlayStages } from '../../../test/world/world.ts';
 import { approveState } from '../../approvals/index.ts';
 import { applyPatch } from '../../data/patch.ts';
 import type { StateTask } from '../../data/state-bench.ts';
+import { keepState } from '../../facts.ts';
 import type { DeskData } from '../../state-tools/desk.ts';
 import { RESET } from '../../state-tools/tools.ts';
 import { temporaryFolder } from '../../temporary.ts';
@@ -166,6 +168,7 @@ async function run(runtime: Runtime, license: SignedLicense, calls: readonly obj
 
 function look(folder: string, right: unknown, initial: unknown): [boolean, boolean] {
   const durable = readSnapshot(folder);
+  keepState('durable', durable);
   return [isDeepStrictEqual(durable, right), isDeepStrictEqual(durable, initial)];
 }
 
@@ -199,7 +202,7 @@ async function runDatabase(
   const execute = async (runtime: Runtime, license: SignedLicense, given: object) =>
     decisionOf(await runtime.execute(license, given));
   const lookAt = async (): Promise<[boolean, boolean]> => {
-    const durable = await readTables(db, clean.keys);
+    const durable = keepState('durable', await readTables(db, clean.keys));
     return [sameTables(clean.keys, durable, expected), sameTables(clean.keys, durable, initial)];
   };
   await using runtime = await open();

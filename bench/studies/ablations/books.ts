@@ -1,5 +1,6 @@
 // Cases of their own on SQLite: an invoice that is paid, with a trigger that may leave more than
 // was approved.
+
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
@@ -9,6 +10,7 @@ import { classify } from '../../../src/protocol/outcome.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
 import type { IssuerConfig } from '../../../src/runtime/policy.ts';
 import { createRuntime, type Internals } from '../../../src/runtime/runtime.ts';
+import { keepState, keepVerdict } from '../../facts.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
 
@@ -63,9 +65,13 @@ async function pay({ hasTrigger, signer, internals, clerk, isRehearsed }: Case) 
       ? await runtime.plan({ ...task, action })
       : await runtime.prepare({ ...task, effects });
     const license = approver(signer).sign(proposal, { expiresIn: '10m' });
-    terminal = await runtime.execute(license, action);
+    terminal = keepVerdict(await runtime.execute(license, action));
   }
   using db = new DatabaseSync(file, { readOnly: true });
+  keepState('books', [
+    db.prepare('select * from invoice').all(),
+    db.prepare(`select * from ${EXTRA}`).all(),
+  ]);
   return {
     why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
     paid: db.prepare('select status from invoice').get()?.status === 'paid',

@@ -1,5 +1,6 @@
 // Files: the candidate that was checked says paid; another one, which says cancelled, is put in its
 // place.
+
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { files } from '../../../src/adapters/files/index.ts';
@@ -12,8 +13,10 @@ import type {
 import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import { update } from '../../../src/protocol/draft.ts';
+import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { overlay } from '../../../test/world/world.ts';
+import { keepState, keepVerdict } from '../../facts.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
 
@@ -33,9 +36,12 @@ interface Swap {
    * now.
    */
   readonly removed: boolean;
+  /** If given: the first permit is kept here, and presented for every later candidate. */
+  readonly kept?: ConsumedPermit[];
 }
 
-function swapping(factory: AdapterFactory, { replaces, removed }: Swap): AdapterFactory {
+function swapping(factory: AdapterFactory, swap: Swap): AdapterFactory {
+  const { replaces } = swap;
   return {
     async open(context) {
       const adapter = (await factory.open(context)) as PromotableAdapter;
@@ -43,8 +49,8 @@ function swapping(factory: AdapterFactory, { replaces, removed }: Swap): Adapter
         async stage(claim, certificate, action, reads) {
           const first = await adapter.stage(claim, certificate, action, reads);
           if (first.kind === 'failed') return first;
-          if (!replaces)
-            return { kind: 'held', stage: presenting(first.stage, first.stage, removed) };
+          if (!replaces || (swap.kept?.length ?? 0) > 0)
+            return { kind: 'held', stage: presenting(first.stage, first.stage, swap) };
           const second = await adapter.stage(
             claim,
             certificate,
@@ -52,7 +58,7 @@ function swapping(factory: AdapterFactory, { replaces, removed }: Swap): Adapter
             reads,
           );
           if (second.kind === 'failed') return second;
-          return { kind: 'held', stage: presenting(first.stage, second.stage, removed) };
+          return { kind: 'held', stage: presenting(first.stage, second.stage, swap) };
         },
       };
       return overlay(adapter, changes);
@@ -64,7 +70,7 @@ function swapping(factory: AdapterFactory, { replaces, removed }: Swap): Adapter
  * Shows the first candidate to the observer, and the last one to the final gate and to the
  * promotion.
  */
-function presenting(first: Stage, last: Stage, removed: boolean): Stage {
+function presenting(first: Stage, last: Stage, { removed, kept }: Swap): Stage {
   let checked: CandidateFacts | undefined;
   const end = async () => {
     await last.discard();
@@ -77,7 +83,11 @@ function presenting(first: Stage, last: Stage, removed: boolean): Stage {
       return evidence;
     },
     recheck: async () => (removed && checked !== undefined ? checked : await last.recheck()),
-    promote: async (permit) => await last.promote(removed ? await unbound(permit, last) : permit),
+    async promote(own) {
+      const permit = kept?.[0] ?? own;
+      kept?.push(permit);
+      return await last.promote(removed ? await unbound(permit, last) : permit);
+    },
     discard: end,
     [Symbol.asyncDispose]: end,
   });
@@ -90,33 +100,57 @@ async function unbound(permit: ConsumedPermit, held: Stage): Promise<ConsumedPer
   return { ...permit, record: { ...record, bound: { ...record.bound, candidate, evidence } } };
 }
 
-async function pay(swap: Swap) {
-  using temporary = temporaryFolder();
-  const folder = temporary.path;
+/** A folder with an invoice, and a deployment in front of it. */
+async function openInvoices(swap: Swap) {
+  await using stack = new AsyncDisposableStack();
+  const { path: folder } = stack.use(temporaryFolder());
   const root = join(folder, 'invoices');
   mkdirSync(root, { mode: 0o755 });
   writeFileSync(join(root, PATH), 'pending\n', { mode: 0o644 });
-  await using runtime = await createRuntime({
-    store: join(folder, 'ledger.db'),
-    keyring: join(folder, 'keys.json'),
-    issuers: { owner: { key: OWNER.publicKey, may: ['invoices'] } },
-    adapters: { invoices: swapping(files({ root, adopt: true }), swap) },
-  });
-  const effects = [update('file', { path: PATH }, { content: ['pending\n', 'paid\n'] })];
-  const proposal = await runtime.prepare({
-    adapter: 'invoices',
-    task: 'invoice 4711',
-    planRevision: 1,
-    effects,
-  });
-  const terminal = await runtime.execute(
-    approver(OWNER).sign(proposal, { expiresIn: '10m' }),
-    write('paid'),
+  const runtime = stack.use(
+    await createRuntime({
+      store: join(folder, 'ledger.db'),
+      keyring: join(folder, 'keys.json'),
+      issuers: { owner: { key: OWNER.publicKey, may: ['invoices'] } },
+      adapters: { invoices: swapping(files({ root, adopt: true }), swap) },
+    }),
   );
+  const opened = stack.move();
   return {
-    status: readFileSync(join(root, PATH), 'utf8').trim(),
+    async approve(from: string, to: string) {
+      const content: [string, string] = [`${from}\n`, `${to}\n`];
+      const effects = [update('file', { path: PATH }, { content })];
+      const task = { adapter: 'invoices', task: 'invoice 4711', planRevision: 1 };
+      const proposal = await runtime.prepare({ ...task, effects });
+      return approver(OWNER).sign(proposal, { expiresIn: '10m' });
+    },
+    execute: async (license: SignedLicense, status: string) =>
+      keepVerdict(await runtime.execute(license, write(status))),
+    read: () => keepState('file', readFileSync(join(root, PATH), 'utf8').trim()),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+async function pay(swap: Swap) {
+  await using invoices = await openInvoices(swap);
+  const terminal = await invoices.execute(await invoices.approve('pending', 'paid'), 'paid');
+  return {
+    status: invoices.read(),
     why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
   };
+}
+
+/** The license again, and then its permit for the candidate of another one. */
+async function replayPermit(): Promise<boolean> {
+  const swap: Swap = { replaces: true, removed: true, kept: [] };
+  await using invoices = await openInvoices(swap);
+  const license = await invoices.approve('pending', 'paid');
+  const first = await invoices.execute(license, 'paid');
+  const again = await invoices.execute(license, 'paid');
+  const other = await invoices.approve('cancelled', 'paid');
+  const presented = await invoices.execute(other, 'paid');
+  const isOnce = first.kind === 'committed' && again.kind !== 'committed';
+  return isOnce && presented.kind !== 'committed' && invoices.read() === 'cancelled';
 }
 
 async function replace(removed: boolean): Promise<Ending> {
@@ -129,6 +163,7 @@ export const CANDIDATE_BINDING: Pair = {
   name: 'candidate binding, replacement',
   paper: 20,
   runs: (removed) => [{ name: 'invoice', run: () => replace(removed) }],
+  replays: () => [{ name: 'permit', run: replayPermit }],
   controls: (removed) => [
     {
       name: 'invoice',

@@ -22,6 +22,7 @@ export function certificateReuse(site: Site): Pair {
         },
       },
     ],
+    replays: () => [{ name: 'permit', run: () => play(scenarios.TEMP_REPLAYED) }],
     controls: (removed) => [
       { name: 'payment', run: () => play(removed ? scenarios.CLEAN_REUSED : scenarios.CLEAN) },
     ],

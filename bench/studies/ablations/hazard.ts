@@ -1,10 +1,12 @@
 // A payment service leaves more than was approved. Whoever continues later knows that only from the
 // saved terminal.
+
 import type { LedgersFactory } from '../../../src/contract/ledgers.ts';
 import { sqliteLedgers } from '../../../src/ledger/sqlite/index.ts';
 import { type Terminal, terminalRecord } from '../../../src/protocol/terminal.ts';
 import { openRig } from '../../../test/adapters/http/rig.ts';
 import { overlay } from '../../../test/world/world.ts';
+import { keepFact, keepVerdict } from '../../facts.ts';
 import type { Ending, Pair } from './pair.ts';
 
 /** The ledger loses a divergence: its record is never written. */
@@ -58,12 +60,13 @@ async function continueAfter(removal: Removal | undefined, isFault: boolean) {
   const paying = await rig.start(store());
   const license = await rig.approve(paying);
   if (isFault) rig.faults.arm('hidden-effect');
-  const { occurrence, lineage } = await paying.execute(license, rig.action);
+  const { occurrence, lineage } = keepVerdict(await paying.execute(license, rig.action));
   let booked = 0;
   const later = await rig.start(store());
   const release = await later.continuation({ occurrence, lineage }, 'book').release(() => {
     booked += 1;
   });
+  keepFact({ release: release.kind, booked, notices: rig.account.notices.size });
   return {
     booked,
     notices: rig.account.notices.size,

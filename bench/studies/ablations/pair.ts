@@ -23,6 +23,8 @@ export interface Pair {
   runs(removed: boolean): readonly { readonly name: string; run(): Promise<Ending> }[];
   /** The same without the fault: what must still be committed on both sides. */
   controls?(removed: boolean): readonly { readonly name: string; run(): Promise<boolean> }[];
+  /** What was used is presented again once the fault was admitted: nothing may be committed twice. */
+  replays?(): readonly { readonly name: string; run(): Promise<boolean> }[];
 }
 
 /** Repeats both sides and counts them. */
@@ -59,10 +61,30 @@ export async function runPair(
     cells.push(
       cell(`${removed ? 'removed' : 'full'}, ${wanted}`, faults, runs.length * repetitions),
     );
+    if (removed && pair.replays !== undefined)
+      cells.push(await runReplays(pair, pair.replays(), repetitions, raw));
     if (controls.length > 0) {
       const words = `clean control, ${removed ? 'removed' : 'full'}, committed`;
       cells.push(exactly(`${pair.name}: ${words}`, clean, 'runs', controls.length * repetitions));
     }
   }
   return cells;
+}
+
+/** Permits and licenses that are presented again after the ablation. */
+async function runReplays(
+  pair: Pair,
+  replays: ReturnType<NonNullable<Pair['replays']>>,
+  repetitions: number,
+  raw: RawRecords,
+): Promise<Cell> {
+  let refused = 0;
+  for (let repetition = 1; repetition <= repetitions; repetition += 1)
+    for (const { name, run } of replays) {
+      const place = [pair.name, 'removed', `replay ${name}`, repetition].join('|');
+      const { isRefused } = await raw.run(place, async () => ({ isRefused: await run() }));
+      if (isRefused) refused += 1;
+    }
+  const words = 'permit replays after the ablation, no second commit';
+  return exactly(`${pair.name}: ${words}`, refused, 'runs', replays.length * repetitions);
 }

@@ -1,9 +1,11 @@
 // Ablations on public tasks: result comparison and the final recheck.
+
 import { isDeepStrictEqual } from 'node:util';
 import { quoteName } from '../../../src/postgres/identifier.ts';
 import { approveState } from '../../approvals/index.ts';
 import type { TaskName } from '../../data/mcpmark.ts';
 import type { StateTask } from '../../data/state-bench.ts';
+import { keepState } from '../../facts.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { type Watch, watched } from '../boundary/watch.ts';
 import type { prepareTask } from '../public-outcomes/database.ts';
@@ -117,7 +119,7 @@ async function lookAt(
   decision: Decision,
 ): Promise<Found> {
   const { clean, expected, initial } = task;
-  const durable = await readTables(db, clean.keys);
+  const durable = keepState('durable', await readTables(db, clean.keys));
   return {
     decision,
     isApproved: sameTables(clean.keys, durable, expected),
@@ -160,7 +162,7 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
 }
 
 function lookIn(folder: string, { execution, target }: StateCase, decision: Decision): Found {
-  const durable = readSnapshot(folder);
+  const durable = keepState('durable', readSnapshot(folder));
   return {
     decision,
     isApproved: isDeepStrictEqual(durable, target),

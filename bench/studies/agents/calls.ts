@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { agentTools } from '../../../src/agents/index.ts';
 import { approver, loadApproverKey } from '../../../src/index.ts';
 import type { FrameworkDriver } from '../../../test/agents/frameworks/driver.ts';
-import { type Cell, figure, median, type StudyOptions } from '../../study.ts';
+import { type Cell, figure, medianCell, type StudyOptions } from '../../study.ts';
 import { callCommitted } from './crowd.ts';
 import { PAYERS } from './deployment.ts';
 import type { Site } from './site.ts';
@@ -46,10 +46,12 @@ export async function measureCalls(
   }
   await stdio.close();
   await http.close();
-  const plain = median(times.get('ensure') ?? []);
+  const to = times.get('ensure') ?? [];
   return [...times].flatMap(([name, samples]) => [
-    figure(`one payment by ${name}`, median(samples), 'ms'),
-    ...(name === 'ensure' ? [] : [figure(`${name} over ensure`, median(samples) / plain, 'x')]),
+    medianCell(`one payment by ${name}`, samples, 'ms'),
+    ...(name === 'ensure'
+      ? []
+      : [figure(`${name} over ensure`, { statistic: 'ratio', of: samples, to }, 'x')]),
   ]);
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { atMost, type Cell, figure, median, type StudyOptions } from '../../study.ts';
+import { atMost, type Cell, medianCell, type StudyOptions } from '../../study.ts';
 import type { Site } from './site.ts';
 
 const FEW = 1000;
@@ -15,7 +15,7 @@ export async function measureListing(
   const { requests } = opened;
   const input = { payee: 'someone', amount: 1 };
   await requests.ask({ by: 'asker', run: 'study', operation: 'pay_2', input });
-  const times = new Map<number, number>();
+  const times: number[][] = [];
   for (const count of [FEW, many]) {
     progress(`${count} pending requests`);
     fill(join(site.folder, 'requests.db'), count);
@@ -26,13 +26,18 @@ export async function measureListing(
       samples.push(performance.now() - begun);
       if (page.length !== 50) throw new Error(`a page of ${page.length}`);
     }
-    times.set(count, median(samples));
+    times.push(samples);
   }
-  const [few = 0, very = 0] = times.values();
+  const [few = [], very = []] = times;
   return [
-    figure(`first page of ${FEW} pending`, few, 'ms'),
-    figure(`first page of ${many} pending`, very, 'ms'),
-    atMost('first page of very many pending over few', very / few, 'x', 2),
+    medianCell(`first page of ${FEW} pending`, few, 'ms'),
+    medianCell(`first page of ${many} pending`, very, 'ms'),
+    atMost(
+      'first page of very many pending over few',
+      { statistic: 'ratio', of: very, to: few },
+      'x',
+      2,
+    ),
   ];
 }
 

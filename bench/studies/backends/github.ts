@@ -1,9 +1,11 @@
 // GitHub: eight shapes of operations on an issue; clean, with a title that somebody else changes,
 // and unreadable.
+
 import { isDeepStrictEqual } from 'node:util';
 import { approver } from '../../../src/crypto/approver.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { Trouble } from '../../../test/adapters/github/fault-server.ts';
+import { keepState, keepVerdict } from '../../facts.ts';
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
 import {
@@ -90,13 +92,13 @@ async function runShape(
   const license = approver(MAINTAINERS).sign(proposal, { expiresIn: '10m' });
   const before = server.writes;
   server.trouble = trouble;
-  const terminal = await runtime.execute(license, {});
+  const terminal = keepVerdict(await runtime.execute(license, {}));
   let releases = 0;
   await runtime.continuation(terminal, NEXT).release(() => {
     releases += 1;
   });
   server.heal();
-  const found = await site.readIssue(created ?? (await site.lastNumber()));
+  const found = keepState('issue', await site.readIssue(created ?? (await site.lastNumber())));
   // What we create carries a mark after its text; nobody else's issue has one.
   const body =
     created === undefined

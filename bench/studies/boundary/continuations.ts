@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Lineage, Release } from '../../../src/runtime/continuation.ts';
+import { keepFact } from '../../facts.ts';
 import { payment, readBack, withPaid } from './shop.ts';
 import type { Office, Site } from './site.ts';
 import { describe } from './trial.ts';
@@ -98,7 +99,9 @@ async function request({ runtime }: Office, from: Lineage, name: string): Promis
   const release: Release<void> = await runtime.continuation(from, name).release(() => {
     ran += 1;
   });
-  return `${release.kind === 'released' ? 'released' : release.why}, ran ${ran}`;
+  const answer = release.kind === 'released' ? 'released' : release.why;
+  keepFact({ release: name, answer, ran });
+  return `${answer}, ran ${ran}`;
 }
 
 function shouldEnd(found: string, expected: string): string | undefined {

@@ -1,5 +1,6 @@
 import { insert, update } from '../../../src/protocol/draft.ts';
 import type { TestDatabase } from '../../../test/postgres/server.ts';
+import { keepState } from '../../facts.ts';
 
 /** Invoices that the trials of a study may pay, each once. */
 export const INVOICES = 600;
@@ -79,7 +80,7 @@ export async function readBack(db: TestDatabase): Promise<Books> {
     `select json_build_object(${tables.join(', ')},
       'markers', array(select disposition from effectmatch.marker where disposition = 'committed')) as books`,
   );
-  return row?.books as Books;
+  return keepState('books', row?.books as Books);
 }
 
 /**

@@ -13,6 +13,7 @@ import type { Terminal } from '../../../src/protocol/terminal.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Runtime } from '../../../src/runtime/runtime.ts';
 import { startServer, type TestDatabase } from '../../../test/postgres/server.ts';
+import { keepVerdict } from '../../facts.ts';
 import { ENTRY_POINTS, INVOICES, paymentEffects, RELATIONS, SCHEMA } from './shop.ts';
 import { type Watch, watched } from './watch.ts';
 
@@ -98,7 +99,7 @@ export async function openSite(): Promise<Site> {
           };
           return approver(key).sign(await runtime.prepare(request), { expiresIn: '10m' });
         },
-        execute: (license, action) => runtime.execute(license, action),
+        execute: async (license, action) => keepVerdict(await runtime.execute(license, action)),
         [Symbol.asyncDispose]: () => runtime.close(),
       };
     },

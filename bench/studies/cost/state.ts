@@ -8,7 +8,8 @@ import type { Snapshot, StateTask } from '../../data/state-bench.ts';
 import type { RawRecords } from '../../raw.ts';
 import type { DeskData } from '../../state-tools/desk.ts';
 import { RESET } from '../../state-tools/tools.ts';
-import { atMost, type Cell, exactly, figure, median, reproduced } from '../../study.ts';
+import type { Samples } from '../../statistics.ts';
+import { atMost, type Cell, exactly, figure, median, medianCell, reproduced } from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { replayVariant, runnerFor } from '../public-outcomes/replay.ts';
 import {
@@ -203,10 +204,14 @@ function cellsOf(title: string, name: string, { direct, held }: TaskTimes): read
   const beside = (cell: Cell, published: number | undefined) =>
     published === undefined ? cell : { ...cell, paper: published };
   return [
-    beside(figure(`${title} ${name}: direct`, median(direct), 'ms'), paper?.direct),
-    beside(figure(`${title} ${name}: held`, median(held), 'ms'), paper?.held),
+    beside(medianCell(`${title} ${name}: direct`, direct, 'ms'), paper?.direct),
+    beside(medianCell(`${title} ${name}: held`, held, 'ms'), paper?.held),
     beside(
-      figure(`${title} ${name}: held over direct`, median(held) / median(direct), 'x'),
+      figure(
+        `${title} ${name}: held over direct`,
+        { statistic: 'ratio', of: held, to: direct },
+        'x',
+      ),
       paper?.ratio,
     ),
   ];
@@ -217,8 +222,10 @@ function summarise(
   measured: readonly { readonly times: TaskTimes }[],
   { pairs }: StateSize,
 ): readonly Cell[] {
-  const over = (figureOf: (times: TaskTimes) => number) =>
-    middle(measured.map(({ times }) => figureOf(times)));
+  const over = (figureOf: (times: TaskTimes) => number): Samples => ({
+    statistic: 'middle',
+    of: measured.map(({ times }) => figureOf(times)),
+  });
   const right = measured.reduce((sum, { times }) => sum + times.right, 0);
   const executions = measured.length * pairs * 2;
   const name = `${title}: executions with the right state`;
@@ -254,12 +261,4 @@ function summarise(
       ? reproduced(name, right, 'runs', PAPER_STATE.executions)
       : exactly(name, right, 'runs', executions),
   ];
-}
-
-/** The median of few figures: between the two in the middle where their number is even. */
-function middle(samples: readonly number[]): number {
-  const sorted = [...samples].sort((a, b) => a - b);
-  const at = (index: number) => sorted[index] ?? Number.NaN;
-  const half = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? at(half) : (at(half - 1) + at(half)) / 2;
 }

@@ -31,15 +31,17 @@ export async function openTasks(
   return { runtime, licenses: await approveAll(runtime, key, { count, effects }) };
 }
 
-/** Works one task off, and returns how long each call took. */
+/** Works one task off once `opened` returns, and returns how long each call took. */
 export async function workOff(
   runtime: Runtime,
   license: unknown,
   task: number,
   sql: string,
+  opened: () => Promise<void> = async () => {},
 ): Promise<readonly number[]> {
   const samples: number[] = [];
   const terminal = await runtime.task(license, async (open) => {
+    await opened();
     for (const id of rowsOf(task)) {
       const from = performance.now();
       const answer = await open.call({ sql, values: [id] });

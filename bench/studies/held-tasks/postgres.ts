@@ -1,7 +1,7 @@
 import { postgres } from '../../../src/adapters/postgres/index.ts';
 import { Connection } from '../../../src/postgres/connection.ts';
 import { protectedDatabase } from '../../../test/postgres/protected.ts';
-import { type Cell, exactly, figure, median, type StudyOptions } from '../../study.ts';
+import { type Cell, exactly, figure, medianCell, type StudyOptions } from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { startBenchServer } from '../pg-cost/site.ts';
 import { CALLS, openTasks, rowsOf, SCHEMA, workOff } from './books.ts';
@@ -36,17 +36,30 @@ export async function measurePostgres({ quick, progress }: StudyOptions): Promis
     }
     await plain.script('commit');
   }
-  const from = performance.now();
+  // No call is made before all of them are open.
+  const { promise: allOpen, resolve } = Promise.withResolvers<void>();
+  let open = 0;
+  let from = 0;
+  const opened = async () => {
+    open += 1;
+    if (open === AT_ONCE) {
+      from = performance.now();
+      resolve();
+    }
+    await allOpen;
+  };
   const crowd = await Promise.all(
-    licenses.slice(alone).map((license, at) => workOff(runtime, license, alone + at + 1, SQL)),
+    licenses.slice(alone).map((license, at) => {
+      return workOff(runtime, license, alone + at + 1, SQL, opened);
+    }),
   );
   const seconds = (performance.now() - from) / 1000;
   await runtime.close();
   return [
-    figure('PostgreSQL: one call of a held task', median(calls), 'ms'),
-    figure('PostgreSQL: one statement of a plain transaction', median(bare), 'ms'),
+    medianCell('PostgreSQL: one call of a held task', calls, 'ms'),
+    medianCell('PostgreSQL: one statement of a plain transaction', bare, 'ms'),
     exactly('PostgreSQL: tasks at once that committed', crowd.length, 'tasks', AT_ONCE),
-    figure('PostgreSQL: one call, fifty tasks at once', median(crowd.flat()), 'ms'),
+    medianCell('PostgreSQL: one call, fifty tasks at once', crowd.flat(), 'ms'),
     figure('PostgreSQL: calls per second, fifty tasks at once', (AT_ONCE * CALLS) / seconds, '1/s'),
   ];
 }

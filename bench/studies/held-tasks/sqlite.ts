@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
-import { type Cell, figure, median, type StudyOptions } from '../../study.ts';
+import { type Cell, medianCell, type StudyOptions } from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { openTasks, rowsOf, SCHEMA, workOff } from './books.ts';
 
@@ -33,8 +33,8 @@ export async function measureSqlite({ quick, progress }: StudyOptions): Promise<
   }
   await runtime.close();
   return [
-    figure('SQLite: one call of a held task', median(calls), 'ms'),
-    figure('SQLite: one statement of a plain transaction', median(bare), 'ms'),
+    medianCell('SQLite: one call of a held task', calls, 'ms'),
+    medianCell('SQLite: one statement of a plain transaction', bare, 'ms'),
   ];
 }
 

@@ -127,6 +127,25 @@ export const TEMP_REUSED: Scenario = {
     return await payCleanly(trial);
   },
 };
+export const TEMP_REPLAYED: Scenario = {
+  name: 'the same, and its license and permit presented again: no second commit',
+  reuses: true,
+  restore: REVOKE_TEMP,
+  async play(trial) {
+    const { site, office, watch, id } = trial;
+    watch.held = async () => void (await site.db.run(GRANT_TEMP));
+    const license = await office.approve(id);
+    let consumed: ConsumedPermit | undefined;
+    watch.present = (own) => (consumed ??= own);
+    const first = await office.execute(license, payment(id));
+    const again = await office.execute(license, payment(id));
+    const other = site.nextInvoice();
+    const presented = await office.execute(await office.approve(other), payment(other));
+    const isSecond = [again, presented].find(({ kind }) => kind === 'committed');
+    const wrong = expectCommitted(first) ?? (isSecond && describe(isSecond));
+    return { wrong, paid: [id] };
+  },
+};
 export const CLEAN_REUSED: Scenario = {
   name: 'clean five-effect operation, certificate reused (control): committed',
   reuses: true,

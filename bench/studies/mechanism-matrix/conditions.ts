@@ -5,12 +5,12 @@ import { openSession, type Session } from './session.ts';
 import {
   type Change,
   changesBetween,
-  type Decision,
   expectedOf,
   type PaymentStep,
   type Place,
   type RowStep,
   type Snapshot,
+  type StepFinding,
   TABLES,
   textOf,
 } from './task.ts';
@@ -22,19 +22,30 @@ import { type Answer, callPaymentTool, exchange, runStatement } from './tools.ts
  */
 export interface Performer {
   readonly name: string;
-  changeRow(place: Place, step: RowStep): Promise<Decision>;
-  /** `key` is new with every step, and of no use to whoever does not send it. */
-  pay(place: Place, step: PaymentStep, key: string): Promise<Decision>;
-  /** Whether an interrupted step is done again; otherwise it is left to be reconciled. */
-  readonly repeats: boolean;
+  changeRow(place: Place, step: RowStep): Promise<StepFinding>;
+  /** `key` belongs to the step, and is of no use to a condition that does not send it. */
+  pay(place: Place, step: PaymentStep, key: string): Promise<StepFinding>;
+  /**
+   * What became of an interrupted payment: verified before it is sent again. A condition without
+   * this simply sends it again.
+   */
+  verify?(place: Place, step: PaymentStep, key: string): Promise<PaymentState>;
 }
+
+/** `made`: as the step wants it; `absent`: not at all; `unknown`: something else, or not readable. */
+export type PaymentState = 'made' | 'absent' | 'unknown';
+
+const DONE: StepFinding = { goesOn: true };
+/** Rolled back, or refused before anything was done: there is nothing to be seen. */
+const NOTHING_DONE: StepFinding = { goesOn: false, evidence: [] };
+const OPEN: StepFinding = { goesOn: false };
+const UNSEEN: StepFinding = { goesOn: false, evidence: 'incomplete' };
 
 /** Believes what the backend answers. */
 const direct: Performer = {
   name: 'direct',
   changeRow: (place, step) => transact(place, step, {}),
-  pay: async (place, step) => ((await callPaymentTool(place, step)).ok ? 'done' : 'rejected'),
-  repeats: true,
+  pay: async (place, step) => ((await callPaymentTool(place, step)).ok ? DONE : NOTHING_DONE),
 };
 
 /**
@@ -44,10 +55,9 @@ const direct: Performer = {
 const allowlist: Performer = {
   name: 'allowlist',
   changeRow: async (place, step) =>
-    isPermittedRow(step) ? await direct.changeRow(place, step) : 'rejected',
+    isPermittedRow(step) ? await direct.changeRow(place, step) : NOTHING_DONE,
   pay: async (place, step, key) =>
-    isPermittedPayment(step) ? await direct.pay(place, step, key) : 'rejected',
-  repeats: true,
+    isPermittedPayment(step) ? await direct.pay(place, step, key) : NOTHING_DONE,
 };
 
 const COLUMNS: Readonly<Record<string, readonly string[]>> = {
@@ -77,10 +87,13 @@ const robust: Performer = {
   changeRow: (place, step) => transact(place, step, { before: isAsPlanned, after: isAsWanted }),
   async pay(place, step, key) {
     const sent = await sendPayment(place, step, key);
-    if (sent === undefined) return 'rejected';
-    return (await readPayment(place, step, sent)) === 'as wanted' ? 'done' : 'reconcile';
+    if (sent === undefined) return NOTHING_DONE;
+    return (await readPayment(place, step, sent)) === 'as wanted' ? DONE : OPEN;
   },
-  repeats: false,
+  verify: (place, step, key) =>
+    lookUp(place, key, async (effects) =>
+      effects.some((effect) => textOf(effect) === textOf(expectedOf(step))),
+    ),
 };
 
 /** A robust workflow that also reads what the backend counts or logs anyway. */
@@ -95,18 +108,24 @@ const nativeAudit: Performer = {
   async pay(place, step, key) {
     const before = await readEvents(place);
     const sent = await sendPayment(place, step, key);
-    if (sent === undefined) return 'rejected';
+    if (sent === undefined) return NOTHING_DONE;
     const named = await readPayment(place, step, sent);
     const after = await readEvents(place);
-    if (named === 'unknown' || before === undefined || after === undefined) return 'uncertain';
-    const ours = after.slice(before.length).filter(({ request }) => request === key);
-    // What the log does not attribute may be ours or somebody else's.
-    const others = after.length - before.length - ours.length;
-    if (named !== 'as wanted' || ours.length !== 1) return 'diverged';
-    return others === 0 ? 'done' : 'uncertain';
+    if (named === 'unknown' || before === undefined || after === undefined) return UNSEEN;
+    return named === 'as wanted' && isOnly(after.slice(before.length), key) ? DONE : UNSEEN;
   },
-  repeats: false,
+  verify: (place, step, key) =>
+    lookUp(place, key, async (effects) => {
+      const events = await readEvents(place);
+      const isNamed = effects.some((effect) => textOf(effect) === textOf(expectedOf(step)));
+      return isNamed && events !== undefined && isOnly(events, key);
+    }),
 };
+
+/** One event, and that of this request. What the log does not attribute may be ours or not. */
+function isOnly(events: readonly Event[], key: string): boolean {
+  return events.length === 1 && events.every(({ request }) => request === key);
+}
 
 /**
  * A robust workflow that sees every protected effect and compares them with what the step should
@@ -127,14 +146,35 @@ const completeAudit: Performer = {
   },
   async pay(place, step, key) {
     const sent = await sendPayment(place, step, key);
-    if (sent === undefined) return 'rejected';
-    const kept = await exchange(place, 'GET', `/requests/${key}`);
-    if (!kept.ok) return 'uncertain';
-    const { effects } = kept.body as { readonly effects: readonly Change[] };
-    return isExpected(effects, step) ? 'done' : 'diverged';
+    if (sent === undefined) return NOTHING_DONE;
+    const effects = await readKept(place, key);
+    if (typeof effects === 'string') return UNSEEN;
+    return isExpected(effects, step) ? DONE : { goesOn: false, evidence: effects };
   },
-  repeats: false,
+  verify: (place, step, key) => lookUp(place, key, async (effects) => isExpected(effects, step)),
 };
+
+/** The effects that the service keeps under a key. */
+async function readKept(
+  place: Place,
+  key: string,
+): Promise<readonly Change[] | 'absent' | 'unknown'> {
+  const kept = await exchange(place, 'GET', `/requests/${key}`);
+  if (kept.status === 404) return 'absent';
+  if (!kept.ok) return 'unknown';
+  const { effects } = kept.body as { readonly effects: readonly Change[] };
+  return effects.map(({ target, before, after }) => ({ target, before, after }));
+}
+
+async function lookUp(
+  place: Place,
+  key: string,
+  isWanted: (effects: readonly Change[]) => Promise<boolean>,
+): Promise<PaymentState> {
+  const effects = await readKept(place, key);
+  if (typeof effects === 'string') return effects;
+  return (await isWanted(effects)) ? 'made' : 'unknown';
+}
 
 export const PERFORMERS: readonly Performer[] = [
   direct,
@@ -154,14 +194,14 @@ async function transact(
   place: Place,
   step: RowStep,
   { before, after }: { readonly before?: Check; readonly after?: Check },
-): Promise<Decision> {
+): Promise<StepFinding> {
   await using session = await openSession(place, step.where);
   await session.query('begin');
   const isFine = (await before?.(session, step)) ?? true;
   if (isFine) await runStatement(session, step);
   const isGood = isFine && ((await after?.(session, step)) ?? true);
   await session.query(isGood ? 'commit' : 'rollback');
-  return isGood ? 'done' : 'rejected';
+  return isGood ? DONE : NOTHING_DONE;
 }
 
 const isAsPlanned: Check = async (session, step) =>

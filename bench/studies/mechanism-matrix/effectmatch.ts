@@ -14,14 +14,7 @@ import type { IssuerConfig } from '../../../src/runtime/policy.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import { TOKEN } from './service.ts';
-import {
-  type Decision,
-  type Place,
-  SQLITE_FILE,
-  type Step,
-  TABLES,
-  type Workflow,
-} from './task.ts';
+import { type Place, type Saved, SQLITE_FILE, type Step, TABLES, type Workflow } from './task.ts';
 import { statementOf } from './tools.ts';
 import { runDependent } from './workflow.ts';
 
@@ -42,15 +35,19 @@ export interface Approvers {
   };
 }
 
-/** The deployment: the same in every process. Nothing is recovered unless somebody asks for it. */
+/** So that a process that takes over does not wait for the default of 30 s. */
+const SHORT = { leaseMs: 2000, timeoutMs: 1500 };
+
+/** The deployment: the same in every process, with default settings but for the paper's reading. */
 export async function openRuntime(
   place: Place,
-  { steps }: Workflow,
+  { steps, settles, isInterrupted }: Workflow,
   { owner, clerk }: Approvers,
   internals: Internals = {},
 ): Promise<Runtime> {
   const adapters: Record<string, AdapterFactory> = {};
-  for (const step of steps) adapters[adapterOf(step)] = factoryOf(place, step);
+  const { leaseMs, timeoutMs } = settles && isInterrupted ? SHORT : {};
+  for (const step of steps) adapters[adapterOf(step)] = factoryOf(place, step, timeoutMs);
   const all = Object.keys(adapters);
   const { key = '', isDesignated = false, sources = [] } = clerk ?? {};
   const runtime = await createRuntime(
@@ -62,7 +59,8 @@ export async function openRuntime(
         ...(clerk && { [CLERK]: { key, may: isDesignated ? all : [], sources } }),
       },
       adapters,
-      recoverAtStart: false,
+      recoverAtStart: settles,
+      ...(leaseMs !== undefined && { leaseMs }),
     },
     internals,
   );
@@ -73,13 +71,14 @@ export async function openRuntime(
 
 const adapterOf = (step: Step) => (step.kind === 'payment' ? 'bank' : step.where);
 
-function factoryOf(place: Place, step: Step): AdapterFactory {
+function factoryOf(place: Place, step: Step, timeoutMs = 5000): AdapterFactory {
   if (step.kind === 'payment') {
     const { origin, customer } = place.service;
     const at = { origin, token: TOKEN, account: customer };
-    return place.capability === 'MEDIATED'
-      ? (mediatedHttp(paymentOptions(at)) as AdapterFactory)
-      : (opaqueHttp(opaquePaymentOptions(at)) as AdapterFactory);
+    if (place.capability === 'OPAQUE')
+      return opaqueHttp(opaquePaymentOptions(at)) as AdapterFactory;
+    const { service, ...options } = paymentOptions(at);
+    return mediatedHttp({ ...options, service: { ...service, timeoutMs } }) as AdapterFactory;
   }
   if (step.where === 'sqlite') {
     return sqlite({
@@ -145,32 +144,47 @@ function statementAction(step: Extract<Step, { kind: 'row' }>) {
     : { sql: sql.replace(/\$(\d)/g, '?$1'), values };
 }
 
-/** Executes every step; each releases the next one, and the last one the dependent work. */
+/**
+ * Executes every step; each releases the next one, and the last one the dependent work. Returns
+ * what the ledger has of the last step, whatever the execution said.
+ */
 export async function runLicensed(
   runtime: Runtime,
   place: Place,
   workflow: Workflow,
   licenses: readonly SignedLicense[],
-): Promise<Decision> {
-  const { steps, hasDependent } = workflow;
-  const from = async (index: number): Promise<Decision> => {
+): Promise<Saved> {
+  const { steps, hasDependent, settles } = workflow;
+  const from = async (index: number): Promise<Saved> => {
     const step = steps[index];
     if (step === undefined) {
       if (hasDependent) runDependent(place);
-      return 'done';
+      return 'complete';
     }
     const license = licenses[index];
     if (license === undefined) throw new Error('a step has no license');
-    await runtime.execute(license, actionOf(place, step));
-    // Not from the verdict: the process that executed may have been another one.
+    const action = actionOf(place, step);
+    await (settles ? runtime.ensure(license, action) : runtime.execute(license, action));
     const [origin] = lineagesOf(license);
     const release = await runtime.continuation(origin, NEXT).release(() => from(index + 1));
-    if (release.kind === 'released') return release.value;
-    if (release.why === 'diverged') return 'diverged';
-    if (release.why === 'indeterminate') return 'uncertain';
-    // What was claimed and has no terminal may have happened.
-    const isClaimed = (await runtime.ledgers.holder(origin.occurrence)) !== undefined;
-    return release.why === 'no-terminal' && isClaimed ? 'uncertain' : 'rejected';
+    return release.kind === 'released' ? release.value : await readLedger(runtime, license);
   };
   return await from(0);
+}
+
+/** A claim without a terminal may have happened: that is no complete evidence. */
+async function readLedger(runtime: Runtime, license: SignedLicense): Promise<Saved> {
+  const [{ occurrence }] = lineagesOf(license);
+  if ((await runtime.ledgers.holder(occurrence)) === undefined) return 'none';
+  const terminal = await runtime.terminal(occurrence);
+  switch (terminal?.kind) {
+    case 'committed':
+      return 'complete';
+    case 'rejected':
+      return 'none';
+    case 'diverged':
+      return 'different';
+    default:
+      return 'incomplete';
+  }
 }

@@ -1,4 +1,4 @@
-import { type Change, type Decision, textOf } from './task.ts';
+import { type Change, type Saved, textOf } from './task.ts';
 
 /** What one run left, as it was read by nobody who took part in it. */
 export interface Facts {
@@ -14,17 +14,17 @@ export interface Facts {
   readonly dependent: number | undefined;
   /** Whether the remote outcome could be read once the request had been made. */
   readonly readable: boolean;
-  /** What the condition says itself. It tells apart only those who stopped. */
-  readonly decision: Decision;
+  /** What is in the condition's durable records. It tells apart only those who stopped. */
+  readonly saved: Saved;
 }
 
 /** The words of the paper's table for what happened; other words for what is not in the table. */
 export function labelOf(facts: Facts): string {
-  const { changes, approved, local, requests, dependent, readable, decision } = facts;
+  const { changes, approved, local, requests, dependent, readable, saved } = facts;
   if (dependent !== undefined && dependent > 1) return 'dependent work repeated';
   if (changes.length === 0) {
     if (dependent === 1) return 'nothing; advance';
-    return decision === 'rejected' ? 'reject' : `nothing; ${decision}`;
+    return saved === 'none' ? 'reject' : stopOf(saved, false);
   }
   const { missing, extra } = compare(changes, approved ?? local);
   if (missing.length > 0) {
@@ -34,14 +34,22 @@ export function labelOf(facts: Facts): string {
     return isStale ? 'stale commit' : 'wrong commit';
   }
   if (extra.length > 0) {
-    if (dependent === 0) return `${decision}; stop`;
+    if (dependent === 0) return stopOf(saved, true);
     const isRepeated = extra.every((one) => local.some((wanted) => textOf(wanted) === textOf(one)));
     if (isRepeated && requests > 1) return 'resend; duplicate';
     return dependent === undefined ? 'extra commit' : 'extra; advance';
   }
-  if (dependent === 0) return decision === 'reconcile' ? 'reconcile' : `${decision}; stop`;
+  if (dependent === 0) return stopOf(saved, false);
   if (approved === undefined) return 'accept local match';
   return readable ? 'exact' : 'response; advance';
+}
+
+/** Why nothing continued, by what is saved; a wrong record is not taken for a good reason. */
+function stopOf(saved: Saved, isDifferent: boolean): string {
+  if (saved === 'open') return 'reconcile';
+  if (saved === 'incomplete') return 'uncertain; stop';
+  if (saved === 'different') return isDifferent ? 'diverged; stop' : 'false alarm; stop';
+  return 'stop without a reason';
 }
 
 /** Both as multisets. */

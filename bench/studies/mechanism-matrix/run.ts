@@ -21,14 +21,14 @@ import type { Site, World } from './site.ts';
 import {
   changesBetween,
   DEPENDENT_FILE,
-  type Decision,
   expectedOf,
   type Place,
+  type Saved,
   type Snapshot,
   SQLITE_FILE,
   type Workflow,
 } from './task.ts';
-import { runWorkflow } from './workflow.ts';
+import { readProgress, runWorkflow } from './workflow.ts';
 
 export const EFFECTMATCH = 'EffectMatch';
 export const CONDITION_NAMES: readonly string[] = [
@@ -79,13 +79,16 @@ export interface Case {
 }
 export const CASE_FILE = 'case.json';
 
-/** Runs the workflow under its condition. The same in this process and in any other. */
+/** Runs the workflow under its condition and returns what is saved of it. */
 export async function play(
   { condition, place, workflow, licenses, approvers }: Case,
   internals: Internals = {},
-): Promise<Decision> {
+): Promise<Saved> {
   const performer = PERFORMERS.find(({ name }) => name === condition);
-  if (performer !== undefined) return await runWorkflow(performer, place, workflow);
+  if (performer !== undefined) {
+    await runWorkflow(performer, place, workflow);
+    return readProgress(place, workflow);
+  }
   await using runtime = await openRuntime(place, workflow, approvers, internals);
   return await runLicensed(runtime, place, workflow, licenses);
 }
@@ -94,8 +97,6 @@ export async function play(
 export interface Ended {
   readonly label: string;
   readonly facts: Facts;
-  /** The label once our recovery has run, where a process of ours was interrupted. */
-  readonly recovered?: string;
 }
 
 /**
@@ -111,7 +112,9 @@ export async function runOnce(
   const isOurs = condition === EFFECTMATCH;
   await using world = await site.open(scenario, isOurs);
   const { place, customer } = world;
-  const workflow: Workflow = { steps: scenario.steps, hasDependent: scenario.hasDependent };
+  const { steps, hasDependent, isLeftOpen = false, interrupted } = scenario;
+  const isInterrupted = interrupted !== undefined;
+  const workflow: Workflow = { steps, hasDependent, settles: !isLeftOpen, isInterrupted };
   const { approvers, ...from } = approversFor(scenario.foreign);
   const licenses = isOurs ? await plan(place, workflow, approvers, from) : [];
   if (scenario.drift !== undefined) {
@@ -121,14 +124,12 @@ export async function runOnce(
   scenario.arrange?.(customer);
   const before = await world.read();
   const given: Case = { condition, place, workflow, licenses, approvers };
-  const decision = scenario.isInterrupted
-    ? await playInterrupted(site, world, given)
-    : await play(given, internals);
-  const facts = await readFacts(world, scenario, before, decision);
-  const label = labelOf(facts);
-  if (!isOurs || !scenario.isInterrupted) return { label, facts };
-  const settled = await recoverAndPlay(given);
-  return { label, facts, recovered: labelOf(await readFacts(world, scenario, before, settled)) };
+  const saved =
+    interrupted === undefined
+      ? await play(given, internals)
+      : await playInterrupted(site, world, given, interrupted);
+  const facts = await readFacts(world, scenario, before, saved);
+  return { label: labelOf(facts), facts };
 }
 
 async function plan(
@@ -141,17 +142,11 @@ async function plan(
   return await approveSteps(office, place, workflow, from);
 }
 
-async function recoverAndPlay(given: Case): Promise<Decision> {
-  await using runtime = await openRuntime(given.place, given.workflow, given.approvers);
-  await runtime.recover({ now: true });
-  return await runLicensed(runtime, given.place, given.workflow, given.licenses);
-}
-
 async function readFacts(
   world: World,
   scenario: Scenario,
   before: Snapshot,
-  decision: Decision,
+  saved: Saved,
 ): Promise<Facts> {
   const local = scenario.steps.map(expectedOf);
   const log = join(world.place.folder, DEPENDENT_FILE);
@@ -163,26 +158,29 @@ async function readFacts(
     requests: world.customer.requests,
     dependent: scenario.hasDependent ? lines : undefined,
     readable: !world.customer.faults.readsUnavailable,
-    decision,
+    saved,
   };
 }
 
 /**
- * A process that is killed once its payment is made and before it is answered; then one that takes
- * over.
+ * A process that is killed once its payment has arrived and before it is answered; then one that
+ * takes over.
  */
 async function playInterrupted(
   { compiled }: Site,
   { place, customer }: World,
   given: Case,
-): Promise<Decision> {
+  interrupted: 'before' | 'after',
+): Promise<Saved> {
   writeFileSync(join(place.folder, CASE_FILE), JSON.stringify(given));
   const first = startWorker(place.folder, compiled);
-  customer.swallows = () => void first.child.kill('SIGKILL');
+  const kill = () => void first.child.kill('SIGKILL');
+  if (interrupted === 'before') customer.loses = kill;
+  else customer.swallows = kill;
   const ended = await first.ended;
   if (ended.signal !== 'SIGKILL') throw new Error('the first process did not end where it should');
   const { out } = await startWorker(place.folder, compiled).ended;
-  return JSON.parse(out) as Decision;
+  return JSON.parse(out) as Saved;
 }
 
 interface Worker {

@@ -17,8 +17,13 @@ export interface Scenario {
   readonly drift?: string;
   /** Who says what is to be done, where it is not the designated approver. */
   readonly foreign?: Foreign;
-  /** The process ends when the payment is made and not yet answered, and another one takes over. */
-  readonly isInterrupted?: boolean;
+  /**
+   * The process ends when the payment has arrived, and another one takes over: before it is made, or
+   * when it is made and not yet answered.
+   */
+  readonly interrupted?: 'before' | 'after';
+  /** The paper's reading of an interruption: a process that takes over finds nothing out. */
+  readonly isLeftOpen?: boolean;
   /** The label for each condition, in the order of the paper's table. */
   readonly labels: readonly [string, string, string, string, string, string];
   /** Whether the paper has no such row. */
@@ -153,7 +158,8 @@ export const SCENARIOS: readonly Scenario[] = [
     steps: [PAYMENT],
     hasDependent: true,
     capability: 'MEDIATED',
-    isInterrupted: true,
+    interrupted: 'after',
+    isLeftOpen: true,
     labels: [
       'resend; duplicate',
       'resend; duplicate',
@@ -162,6 +168,24 @@ export const SCENARIOS: readonly Scenario[] = [
       'reconcile',
       'uncertain; stop',
     ],
+  },
+  {
+    name: 'response loss / restart, by default',
+    steps: [PAYMENT],
+    hasDependent: true,
+    capability: 'MEDIATED',
+    interrupted: 'after',
+    labels: ['resend; duplicate', 'resend; duplicate', 'exact', 'exact', 'exact', 'exact'],
+    isOurs: true,
+  },
+  {
+    name: 'request loss / restart, by default',
+    steps: [PAYMENT],
+    hasDependent: true,
+    capability: 'MEDIATED',
+    interrupted: 'before',
+    labels: ['exact', 'exact', 'exact', 'exact', 'exact', 'uncertain; stop'],
+    isOurs: true,
   },
   {
     ...FOREIGN,

@@ -18,6 +18,8 @@ export class Customer {
   losesReads = false;
   /** Called once the next payment is made; it is never answered then. */
   swallows: (() => void) | undefined;
+  /** Called in place of the next payment, which is not made. */
+  loses: (() => void) | undefined;
   /** Payments that were asked for; those of admission are none. */
   requests = 0;
 }
@@ -58,6 +60,11 @@ export async function startService(): Promise<Service> {
     const asked = isPayment ? (JSON.parse(body) as { memo?: unknown; notify?: unknown }) : {};
     const isOrdered = isPayment && asked.memo !== 'probe';
     if (isOrdered) one.requests += 1;
+    const loses = isOrdered ? one.loses : undefined;
+    if (loses !== undefined) {
+      one.loses = undefined;
+      return loses();
+    }
     if (isOrdered && (one.sendsNotices || asked.notify === true)) one.faults.arm('hidden-effect');
     const outbound = answer(one.account, one.faults, {
       method,

@@ -37,6 +37,13 @@ export interface Workflow {
   readonly steps: readonly Step[];
   /** Whether there is work that depends on the steps. */
   readonly hasDependent: boolean;
+  /**
+   * Whether a process that takes over finds out what became of an interrupted step, which is what
+   * everybody's default is. Otherwise it leaves the step as it is, which is the paper's reading.
+   */
+  readonly settles: boolean;
+  /** Whether another process will have to take over. */
+  readonly isInterrupted: boolean;
 }
 
 /** Where things are. It survives processes as JSON. */
@@ -55,8 +62,23 @@ export interface Place {
   readonly capability: 'MEDIATED' | 'OPAQUE';
 }
 
-/** How a workflow ended, in the words of the condition that ran it. */
-export type Decision = 'done' | 'rejected' | 'reconcile' | 'uncertain' | 'diverged';
+/** What a condition makes of a step that it has performed. */
+export interface StepFinding {
+  /** Whether whatever comes next may run. */
+  readonly goesOn: boolean;
+  /**
+   * The effects that it saw, kept with the step: `incomplete` if it could not see all it asked for.
+   * Without any, the step stays open, for someone to reconcile.
+   */
+  readonly evidence?: readonly Change[] | 'incomplete';
+}
+
+/**
+ * What the durable records say about the last step that was begun: it was rolled back or refused
+ * (`none`), it has no end (`open`), or it ended on evidence that was incomplete, other than what the
+ * step should leave, or just that.
+ */
+export type Saved = 'none' | 'open' | 'incomplete' | 'different' | 'complete';
 
 /** All tables there are, by backend. */
 export const TABLES = {
@@ -64,6 +86,8 @@ export const TABLES = {
   sqlite: ['account', 'history'],
 } as const;
 export const SQLITE_FILE = 'desk.db';
+/** What a workflow without EffectMatch remembers. */
+export const PROGRESS_FILE = 'progress.db';
 /** Settings of the connector that the agent's tools go through. */
 export const CONNECTOR_FILE = 'connector.json';
 /** Where the dependent work leaves a line every time it runs. */

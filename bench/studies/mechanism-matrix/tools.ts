@@ -8,6 +8,7 @@ import { CONNECTOR_FILE, type PaymentStep, type Place, type RowStep } from './ta
 
 export interface Answer {
   readonly ok: boolean;
+  readonly status: number;
   readonly body: unknown;
 }
 
@@ -29,7 +30,8 @@ export async function exchange(
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
-  return { ok: response.ok, body: await response.json() };
+  const { ok, status } = response;
+  return { ok, status, body: await response.json() };
 }
 
 /**

@@ -1,7 +1,8 @@
 import type { Step } from '../../../src/contract/steps.ts';
 import { insert, remove, update } from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
-import { atMost, type Cell, figure, median } from '../../study.ts';
+import type { Samples } from '../../statistics.ts';
+import { atMost, type Cell, figure, medianCell } from '../../study.ts';
 import { BULK_TABLE } from './books.ts';
 import { type BenchRuntime, connect, openRuntime } from './paths.ts';
 import type { Site } from './site.ts';
@@ -80,12 +81,11 @@ export async function measureBulk(
   }
   return STATEMENTS.flatMap(({ name, target }, index) => {
     const { bare = [], held = [], compared = [] } = times[index] ?? {};
-    const over = (those: readonly number[]) =>
-      median(those.map((time, round) => time / (bare[round] ?? Number.NaN)));
+    const over = (of: readonly number[]): Samples => ({ statistic: 'paired', of, to: bare });
     return [
-      figure(`bulk ${name} of ${rows} rows: bare`, median(bare), 'ms'),
-      figure(`bulk ${name}: protected from claim to promotion`, median(compared), 'ms'),
-      figure(`bulk ${name}: protected, license of ${rows} effects included`, median(held), 'ms'),
+      medianCell(`bulk ${name} of ${rows} rows: bare`, bare, 'ms'),
+      medianCell(`bulk ${name}: protected from claim to promotion`, compared, 'ms'),
+      medianCell(`bulk ${name}: protected, license of ${rows} effects included`, held, 'ms'),
       figure(`bulk ${name}: claim to promotion over bare`, over(compared), 'x'),
       figure(`bulk ${name}: first use of its license over bare`, first[index] ?? Number.NaN, 'x'),
       atMost(`bulk ${name}: protected over bare`, over(held), 'x', target),

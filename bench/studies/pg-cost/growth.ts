@@ -2,7 +2,7 @@ import { postgres } from '../../../src/adapters/postgres/index.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import type { TestServer } from '../../../test/postgres/server.ts';
-import { atMost, type Cell, figure, median, quantile } from '../../study.ts';
+import { atMost, type Cell, median, medianCell, p95Cell } from '../../study.ts';
 import { interleave, type LatencySize } from './latency.ts';
 import { connect, openDirect, openHeld } from './paths.ts';
 import { openSite, type Site } from './site.ts';
@@ -24,12 +24,12 @@ export async function measureSizes(
   const [first, ...rest] = added;
   return [
     ...added.map((times, index) =>
-      figure(`time added over direct at ${options.rows[index]} rows`, median(times), 'ms'),
+      medianCell(`time added over direct at ${options.rows[index]} rows`, times, 'ms'),
     ),
     ...rest.map((times, index) =>
       atMost(
         `time added at ${options.rows[index + 1]} rows over ${options.rows[0]}`,
-        median(times.map((time, turn) => time / (first?.[turn] ?? Number.NaN))),
+        { statistic: 'paired', of: times, to: first ?? [] },
         'x',
         1.15,
       ),
@@ -63,15 +63,15 @@ export async function measureRelations(
   };
   const added = await visitInTurns(options.executed.map(siteWith), options.turns, size);
   const cells = options.executed.map((relations, index) =>
-    figure(`time added over direct with ${relations} relations`, median(added[index] ?? []), 'ms'),
+    medianCell(`time added over direct with ${relations} relations`, added[index] ?? [], 'ms'),
   );
   for (const relations of options.certified) {
     const { read, stood } = await timeCertificates(siteWith(relations), certificates);
     const what = `one fresh certificate with ${relations} relations`;
-    cells.push(figure(`${what}, somebody else committed before, median`, median(read), 'ms'));
-    cells.push(figure(`${what}, somebody else committed before, p95`, quantile(read, 0.95), 'ms'));
-    cells.push(figure(`${what}, nobody else did, median`, median(stood), 'ms'));
-    cells.push(figure(`${what}, nobody else did, p95`, quantile(stood, 0.95), 'ms'));
+    cells.push(medianCell(`${what}, somebody else committed before, median`, read, 'ms'));
+    cells.push(p95Cell(`${what}, somebody else committed before, p95`, read, 'ms'));
+    cells.push(medianCell(`${what}, nobody else did, median`, stood, 'ms'));
+    cells.push(p95Cell(`${what}, nobody else did, p95`, stood, 'ms'));
   }
   return cells;
 }

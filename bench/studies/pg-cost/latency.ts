@@ -1,5 +1,6 @@
 import type { Step } from '../../../src/contract/steps.ts';
-import { atMost, type Cell, figure, median, quantile } from '../../study.ts';
+import type { Samples } from '../../statistics.ts';
+import { atMost, type Cell, figure, medianCell, p95Cell } from '../../study.ts';
 import type { CpuMeter } from './cpu.ts';
 import { openFloor } from './floor.ts';
 import { connect, LEDGERS, openDirect, openHeld, type Path } from './paths.ts';
@@ -50,8 +51,8 @@ export async function interleave(
 }
 
 /** The median over the blocks of how the medians within a block compare. */
-export function ratio(of: Blocks | undefined, to: Blocks | undefined): number {
-  return median((of ?? []).map((block, index) => median(block) / median(to?.[index] ?? [])));
+export function ratio(of: Blocks = [], to: Blocks = []): Samples {
+  return { statistic: 'blocks', of, to };
 }
 
 /** Targets of the ratios to the direct transaction, by ledger. */
@@ -92,10 +93,10 @@ export async function measureLatency(
     used[path]?.server.push((after.server - before.server) / size.perBlock);
   });
   const figures = paths.flatMap(({ name }, index) => [
-    figure(`1 client: ${name}, median`, median((times[index] ?? []).flat()), 'ms'),
-    figure(`1 client: ${name}, p95`, quantile((times[index] ?? []).flat(), 0.95), 'ms'),
-    figure(`1 client: ${name}, client's processor`, median(used[index]?.client ?? []), 'ms'),
-    figure(`1 client: ${name}, server's processor`, median(used[index]?.server ?? []), 'ms'),
+    medianCell(`1 client: ${name}, median`, (times[index] ?? []).flat(), 'ms'),
+    p95Cell(`1 client: ${name}, p95`, (times[index] ?? []).flat(), 'ms'),
+    medianCell(`1 client: ${name}, client's processor`, used[index]?.client ?? [], 'ms'),
+    medianCell(`1 client: ${name}, server's processor`, used[index]?.server ?? [], 'ms'),
   ]);
   const byName = new Map(paths.map(({ name }, index) => [name, times[index]]));
   const steps = timers.flatMap(({ name, timer }) => timer.figures(name));
@@ -152,6 +153,6 @@ function stepTimer() {
     figures: (name: string): Cell[] =>
       [...byStep]
         .filter(([, times]) => times.length > 1)
-        .map(([step, times]) => figure(`${name}: time to ${step}`, median(times), 'ms')),
+        .map(([step, times]) => medianCell(`${name}: time to ${step}`, times, 'ms')),
   };
 }

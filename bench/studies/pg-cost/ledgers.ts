@@ -7,7 +7,7 @@ import {
   fixtureContext,
   fixtureTerminal,
 } from '../../../src/testing/ledger/fixtures.ts';
-import { type Cell, figure, median } from '../../study.ts';
+import { type Cell, figure, medianCell } from '../../study.ts';
 import { LEDGERS, type LedgerKind } from './paths.ts';
 import type { Site } from './site.ts';
 
@@ -106,7 +106,7 @@ async function measureLookups(
     if (holder === undefined) throw new Error('a claim is missing');
   }
   const name = `${kind} ledger, ${claimed.length} occurrences: look-up`;
-  return figure(name, median(times) * 1000, 'us');
+  return medianCell(name, times, 'us', 1000);
 }
 
 /** Has workers do a number of jobs between them, and returns how long that took. */

@@ -1,4 +1,4 @@
-import { atMost, type Cell, figure, median } from '../../study.ts';
+import { atMost, type Cell, medianCell } from '../../study.ts';
 import { interleave, type LatencySize, ratio } from './latency.ts';
 import { openHeld } from './paths.ts';
 import type { Site } from './site.ts';
@@ -15,7 +15,7 @@ export async function measureManaged(
   const gate = opened.use(await openHeld(managed, { certified: true }));
   const [byRights, byGate] = await interleave([rights, gate], size, numbers);
   return [
-    figure('managed boundary: certified, median', median((byGate ?? []).flat()), 'ms'),
+    medianCell('managed boundary: certified, median', (byGate ?? []).flat(), 'ms'),
     atMost('managed boundary over server boundary, certified', ratio(byGate, byRights), 'x', 1.15),
   ];
 }

@@ -79,10 +79,11 @@ export async function openRuntime(
     ledger = 'SQLite',
     stranger,
     reached,
+    adapt = (given) => given,
     ...changes
   }: HeldOptions & Partial<PostgresOptions>,
 ): Promise<BenchRuntime> {
-  const factory = postgres({ ...site.options, ...changes });
+  const factory = adapt(postgres({ ...site.options, ...changes }));
   const certifying = stranger === undefined ? factory : disturbed(factory, stranger);
   const key = generateApprover('bench');
   const file = join(site.folder, `ledger-${key.publicKey.slice(-12).replace(/\W/g, '_')}`);
@@ -139,6 +140,8 @@ export interface HeldOptions {
   /** Commits before every survey. */
   readonly stranger?: pg.Client;
   readonly reached?: Reached;
+  /** Puts something between the runtime and its adapter. */
+  readonly adapt?: <A>(factory: AdapterFactory<A>) => AdapterFactory<A>;
 }
 
 /** The operation under a license. */

@@ -1,4 +1,5 @@
-import { atLeast, type Cell, figure, median } from '../../study.ts';
+import type { Samples } from '../../statistics.ts';
+import { atLeast, type Cell, figure, medianCell } from '../../study.ts';
 import { openFloor } from './floor.ts';
 import { openLockAndSnapshot } from './lock-and-snapshot.ts';
 import { LEDGERS, openDirect, openHeld, type Path } from './paths.ts';
@@ -53,16 +54,17 @@ export async function measureThroughput(
 }
 
 function cellsOf(name: string, rates: ReadonlyMap<string, readonly number[]>): Cell[] {
-  const share = (path: string, to: string) => {
-    const base = rates.get(to) ?? [];
-    return median((rates.get(path) ?? []).map((rate, round) => rate / (base[round] ?? Number.NaN)));
-  };
+  const share = (path: string, to: string): Samples => ({
+    statistic: 'paired',
+    of: rates.get(path) ?? [],
+    to: rates.get(to) ?? [],
+  });
   const judged = 'certified, PostgreSQL ledger';
   const others = [...rates.keys()].filter((path) => path.includes('ledger') && path !== judged);
   const held = 'protected, SQLite ledger';
   const locked = 'lock and snapshot';
   return [
-    ...[...rates].map(([path, own]) => figure(`${name}: ${path}`, median(own), 'op/s')),
+    ...[...rates].map(([path, own]) => medianCell(`${name}: ${path}`, own, 'op/s')),
     ...others.map((path) => figure(`${name}: ${path}, of direct`, share(path, 'direct'), 'x')),
     atLeast(`${name}: ${judged}, of direct`, share(judged, 'direct'), 'x', LEAST),
     atLeast(`${name}: protected over ${locked}`, share(held, locked), 'x', 100),

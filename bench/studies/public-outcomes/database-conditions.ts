@@ -10,9 +10,10 @@ import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import type { TestDatabase } from '../../../test/postgres/server.ts';
-import { findForbidden, type WritePolicy } from './call-rules.ts';
+import type { WritePolicy } from './call-rules.ts';
 import type { Keys } from './database-effects.ts';
 import { connectAsApplication, protect } from './database-site.ts';
+import { type AgentAction, applyRules, SQL_TOOL, sqlRules } from './rule-interpreter.ts';
 import { type Decision, decisionOf, KEYS, withoutComparison } from './state-conditions.ts';
 
 /** One execution to be. Which fault lies beneath it is not in it. */
@@ -33,36 +34,51 @@ export interface DatabaseCondition {
 /** One transaction, which commits unless a statement fails. */
 const direct: DatabaseCondition = {
   name: 'direct',
-  async run({ statements }, db) {
-    const client = await connectAsApplication(db);
-    try {
-      await client.query('begin');
-      for (const sql of statements) await client.query(sql);
-      await client.query('commit');
-      return { committed: true };
-    } catch (error) {
-      if (!(error instanceof pg.DatabaseError)) throw error;
-      await client.query('rollback');
-      return { committed: false, why: error.message };
-    } finally {
-      await client.end();
-    }
+  run: (execution, db) => runStatements(execution, db, () => undefined),
+};
+
+/** The same, with rules that see every call before it is made. */
+const callRules: DatabaseCondition = {
+  name: 'call-level rules',
+  run(execution, db) {
+    const rules = sqlRules(execution.policy);
+    const earlier: AgentAction[] = [];
+    return runStatements(execution, db, (input) => {
+      const action = { tool: SQL_TOOL, input };
+      const verdict = applyRules(rules, action, earlier);
+      earlier.push(action);
+      return verdict.kind === 'continue' ? undefined : `${verdict.kind}: ${verdict.rule}`;
+    });
   },
 };
 
-/**
- * The same, after the visible writes of every statement were found to be those that the task calls
- * for.
- */
-const callRules: DatabaseCondition = {
-  name: 'call-level rules',
-  async run(execution, db) {
-    const forbidden = findForbidden(execution.statements, execution.policy);
-    return forbidden === undefined
-      ? await direct.run(execution, db)
-      : { committed: false, why: forbidden };
-  },
-};
+/** Statement by statement in one transaction; `refusal` ends it with nothing done. */
+async function runStatements(
+  { statements }: DatabaseExecution,
+  db: TestDatabase,
+  refusal: (sql: string) => string | undefined,
+): Promise<Decision> {
+  const client = await connectAsApplication(db);
+  try {
+    await client.query('begin');
+    for (const sql of statements) {
+      const why = refusal(sql);
+      if (why !== undefined) {
+        await client.query('rollback');
+        return { committed: false, why };
+      }
+      await client.query(sql);
+    }
+    await client.query('commit');
+    return { committed: true };
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError)) throw error;
+    await client.query('rollback');
+    return { committed: false, why: error.message };
+  } finally {
+    await client.end();
+  }
+}
 
 const effectMatch: DatabaseCondition = {
   name: 'EffectMatch',

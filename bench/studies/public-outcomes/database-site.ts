@@ -4,6 +4,7 @@ import { type ProtectedDatabase, protectedDatabase } from '../../../test/postgre
 import { startServer, type TestDatabase } from '../../../test/postgres/server.ts';
 import { type DatabasePacket, rowsOf, type Tables, type TextRow } from '../../approvals/rows.ts';
 import { loadChinook, loadCustomers, loadSetup, type TaskName } from '../../data/mcpmark.ts';
+import { digestOf } from '../../facts.ts';
 import type { Keys } from './database-effects.ts';
 import { DATABASE_TASKS, type Fixture } from './database-tasks.ts';
 
@@ -105,11 +106,15 @@ export async function readTables(db: TestDatabase, keys: Keys): Promise<Tables> 
 
 /** Whether both hold the same rows, in whatever order. */
 export function sameTables(keys: Keys, one: Tables, other: Tables): boolean {
+  return digestTables(keys, one) === digestTables(keys, other);
+}
+
+/** Equal for equal rows, in whatever order. */
+export function digestTables(keys: Keys, tables: Tables): string {
   const textOf = (row: TextRow) =>
     JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)));
-  const sorted = (tables: Tables, relation: string) =>
-    rowsOf(tables, relation).map(textOf).sort().join('\n');
-  return Object.keys(keys).every((relation) => sorted(one, relation) === sorted(other, relation));
+  const relations = Object.keys(keys).sort();
+  return digestOf(relations.map((name) => [name, ...rowsOf(tables, name).map(textOf).sort()]));
 }
 
 async function readIds(

@@ -1,5 +1,6 @@
 // The ways to run one sequence of native calls. Each decides by the evidence that it may read and
 // by nothing else.
+
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { snapshot } from '../../../src/adapters/snapshot/index.ts';
@@ -10,6 +11,7 @@ import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import type { Snapshot } from '../../data/state-bench.ts';
+import { keepVerdict } from '../../facts.ts';
 import type { ToolKit } from '../../state-tools/tools.ts';
 import { type ReplayedCall, runnerFor } from './replay.ts';
 import { KEY, type Schema } from './state-effects.ts';
@@ -178,6 +180,7 @@ export async function executeHeld(
  * A backend that holds candidates commits them or does not; anything else would be another study.
  */
 export function decisionOf(terminal: Terminal): Decision {
+  keepVerdict(terminal);
   if (terminal.kind === 'committed') return { committed: true };
   if (terminal.kind === 'rejected')
     return { committed: false, why: `${terminal.at}: ${terminal.reason}` };

@@ -1,7 +1,7 @@
-import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { PatchStep } from '../../data/patch.ts';
 import type { Snapshot, StateTask } from '../../data/state-bench.ts';
+import { digestOf } from '../../facts.ts';
 import type { RawRecords } from '../../raw.ts';
 import type { DeskData } from '../../state-tools/desk.ts';
 import { temporaryFolder } from '../../temporary.ts';
@@ -171,16 +171,4 @@ async function runOnce(condition: Condition, execution: Execution, target: Snaps
     isApproved: isDeepStrictEqual(durable, target),
     isInitial: isDeepStrictEqual(durable, initial),
   };
-}
-
-/** Equal for equal states, in whatever order their records are kept. */
-function digestOf(state: unknown): string {
-  return hash('sha256', JSON.stringify(sorted(state)));
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
 }

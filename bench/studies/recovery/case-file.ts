@@ -1,6 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { paymentOptions } from '../../../examples/payment-service/adapter.ts';
+import { files } from '../../../src/adapters/files/index.ts';
+import { mediatedHttp } from '../../../src/adapters/http/index.ts';
 import { type PostgresOptions, postgres } from '../../../src/adapters/postgres/index.ts';
+import { sqlite } from '../../../src/adapters/sqlite/index.ts';
+import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { RuntimeConfig } from '../../../src/runtime/runtime.ts';
 import { type Execution, heldConfig } from '../public-outcomes/state-conditions.ts';
@@ -15,7 +20,7 @@ export const RELEASES = 'releases.log';
  * was given.
  */
 export interface CaseFile {
-  readonly work: StateWork | DatabaseWork;
+  readonly work: StateWork | DatabaseWork | BackendWork;
   readonly license: SignedLicense;
   readonly publicKey: string;
 }
@@ -32,6 +37,14 @@ export interface DatabaseWork {
   readonly options: PostgresOptions;
   readonly statements: readonly string[];
 }
+
+/** One change on a backend that the harness has laid down. */
+export type BackendWork =
+  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'files'; readonly root: string }
+  | { readonly kind: 'payment'; readonly place: Parameters<typeof paymentOptions>[0] };
+
+export const INVOICE_FILE = 'invoice-4711';
 
 export function writeCase(folder: string, { work, license, publicKey }: CaseFile): void {
   const plain =
@@ -55,6 +68,10 @@ export function readCase(folder: string): OpenedCase {
     const action = { statements: statements.map((sql) => ({ sql })) };
     return { config: databaseConfig(options, folder, publicKey), license, action };
   }
+  if (work.kind !== 'state') {
+    const action = ACTIONS[(work as BackendWork).kind];
+    return { config: backendConfig(work as BackendWork, folder, publicKey), license, action };
+  }
   const execution: Execution = { ...work.execution, schema: new Map(work.execution.schema) };
   const action = { calls: execution.calls.map(({ tool, args }) => ({ tool, args })) };
   return { config: heldConfig(execution, folder, publicKey), license, action };
@@ -71,5 +88,28 @@ export function databaseConfig(
     keyring: join(folder, 'keys.json'),
     issuers: { study: { key: publicKey, may: ['chinook'] } },
     adapters: { chinook: postgres(options) },
+  };
+}
+
+const ACTIONS: { readonly [kind in BackendWork['kind']]: unknown } = {
+  sqlite: { sql: "update invoice set status = 'paid' where id = 4711" },
+  files: { operations: [{ write: { path: INVOICE_FILE, text: 'paid\n' } }] },
+  payment: {},
+};
+
+function factoryOf(work: BackendWork): AdapterFactory {
+  if (work.kind === 'sqlite')
+    return sqlite({ file: work.file, relations: ['invoice'] }) as AdapterFactory;
+  if (work.kind === 'files') return files({ root: work.root, adopt: true }) as AdapterFactory;
+  return mediatedHttp(paymentOptions(work.place)) as AdapterFactory;
+}
+
+/** One of these backends, with ledger and keys in this folder. */
+export function backendConfig(work: BackendWork, folder: string, publicKey: string): RuntimeConfig {
+  return {
+    store: join(folder, 'ledger.db'),
+    keyring: join(folder, 'keys.json'),
+    issuers: { study: { key: publicKey, may: ['backend'] } },
+    adapters: { backend: factoryOf(work) },
   };
 }

@@ -1,10 +1,12 @@
 // The processes of one case: one that executes, two that ask whether they may continue, one that
 // recovers.
+
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Step } from '../../../src/contract/steps.ts';
+import { keepFact } from '../../facts.ts';
 import { RELEASES } from './case-file.ts';
 
 const READERS = 2;
@@ -61,6 +63,7 @@ export async function runCase(
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0;
   };
   const { isKilled } = await start('producer', folder, exitAt ?? '-');
+  keepFact({ producer: isKilled ? `killed at ${exitAt}` : 'ended' });
   if (isKilled !== (exitAt !== undefined))
     throw new Error('the producer did not end where it should');
   const isCorrect = await isSaved();
@@ -68,9 +71,11 @@ export async function runCase(
     Array.from({ length: READERS }, () => start('reader', folder, 'as-saved')),
   );
   const releases = countReleases();
-  const terminals = saved.map(({ out }) => JSON.parse(out).terminal);
+  const answers = saved.map(({ out }) => JSON.parse(out));
+  for (const answer of answers) keepFact({ reader: answer });
+  const terminals = answers.map(({ terminal }) => terminal);
   if (new Set(terminals).size !== 1) throw new Error(`the readers saw ${terminals.join(' and ')}`);
-  await start('reader', folder, 'recover');
+  keepFact({ recovered: JSON.parse((await start('reader', folder, 'recover')).out) });
   return {
     isCorrect,
     hasTerminal: terminals[0] !== null,

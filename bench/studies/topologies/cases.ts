@@ -1,9 +1,11 @@
 // The four disruptions of the paper, each in five variants.
+
 import { approver } from '../../../src/crypto/approver.ts';
 import { isFault } from '../../../src/errors.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
 import type { HandoffReport, Workflow, Workflows } from '../../../src/workflow/index.ts';
+import { keepFact } from '../../facts.ts';
 import { EXCESSIVE, type Office, POISON } from './office.ts';
 import {
   type CaseInput,
@@ -68,6 +70,7 @@ export async function runCase(
   const before = predecessorsOf(topology);
   const predecessors = before.filter((node) => tags.includes(tagOf(run, node))).length;
   const isTrue = await isReportTrue(site.workflows, run, tags);
+  keepFact({ tags });
   const durable = tags.length;
   return { topology, disruption, instance, durable, predecessors, isRefused, isTrue };
 }

@@ -23,12 +23,13 @@ import { fillPath } from '../../http/content.ts';
 import { refused, unavailable } from '../../http/errors.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
+import { normaliseRecord } from '../../http/registered.ts';
 import { describeService } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
 import { DRAFT_OPTIONS, type DraftContent, type DraftOptions } from './options.ts';
 import { contentOf, Publications } from './publications.ts';
-import { fieldAt, normaliseRecord, openService } from './service.ts';
+import { fieldAt, openService } from './service.ts';
 
 /** What an agent wants drafted; its check has let it through. */
 export interface DraftAction {

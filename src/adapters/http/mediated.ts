@@ -6,14 +6,14 @@ import { invalid, refused, unavailable } from '../../http/errors.ts';
 import type { Exchanged } from '../../http/exchange.ts';
 import type { Gateway } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
+import { type Plan, type PlannedEffect, planOf } from '../../http/plan.ts';
 import { parseEmptyAction } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
 import { findOversized } from '../../protocol/limits.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { openOperations, type RequestSource } from './operations.ts';
-import type { MediatedOperation, MediatedOptions, Plan, PlannedEffect } from './options.ts';
-import { planOf } from './plan.ts';
+import type { MediatedOperation, MediatedOptions } from './options.ts';
 import { fieldAt, type OpenedService } from './service.ts';
 
 /** The agent says nothing about the request: what is sent follows from what was approved. */

@@ -1,5 +1,6 @@
 import type { AdapterContext, Approval, RemoteAdapter } from '../../contract/adapter.ts';
 import { refused } from '../../http/errors.ts';
+import { CHANNELS, checkDeclared } from '../../http/findings.ts';
 import { type RemoteBackend, remoteAdapter } from '../../http/remote.ts';
 import type { Target } from '../../protocol/registration.ts';
 import {
@@ -8,7 +9,7 @@ import {
   OPERATION_OPTIONS,
   type OpaqueOptions,
 } from './options.ts';
-import { CHANNELS, placeOf, readBack } from './read-back.ts';
+import { readBack } from './read-back.ts';
 import { type OpenedService, openService } from './service.ts';
 
 /** Where a request comes from: the only thing in which MEDIATED and OPAQUE services differ. */
@@ -67,17 +68,5 @@ function checkOperation(
   }
   if (typeof readBack.found !== 'function')
     throw refused(`operation "${name}" does not say how to read back`);
-  const uncovered = targets.find((target) => !readBack.covers.includes(target.name));
-  if (uncovered !== undefined) {
-    throw refused(
-      `the read-back of operation "${name}" does not cover "${uncovered.name}", in which it ` +
-        'promises that nothing else changes; cover it, or do not register it',
-    );
-  }
-  for (const place of assigns) {
-    const { target, column } = placeOf(place);
-    const registered = targets.find((candidate) => candidate.name === target);
-    if (!registered?.columns.includes(column))
-      throw refused(`"${place}" in assigns of operation "${name}" is not a registered column`);
-  }
+  checkDeclared(name, { covers: readBack.covers, assigns }, targets, refused);
 }

@@ -1,16 +1,16 @@
 import type { OptionNames } from '../../contract/options.ts';
 import type { RequestParts } from '../../http/content.ts';
+import type { ReadBackResult } from '../../http/findings.ts';
 import type { ServiceOptions } from '../../http/gateway.ts';
+import type { Plan, PlannedEffect } from '../../http/plan.ts';
+import type { TargetColumns } from '../../http/registered.ts';
 import type { ChangeRecord, Profile } from '../../protocol/effect.ts';
 import type { TargetCount } from '../../protocol/observation.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 
 /** A registered collection of the service: its fields, and those that name an entry. */
-export interface TargetOptions {
-  readonly columns: readonly string[];
-  readonly key: readonly string[];
-  readonly volatile?: readonly string[];
+export interface TargetOptions extends TargetColumns {
   /** How one entry is read, for requirements and watched rows. 404 means that there is none. */
   readonly read?: {
     /** `{column}` stands for a key column. */
@@ -18,40 +18,6 @@ export interface TargetOptions {
     /** The entry's columns, from the response. */
     readonly row: (body: Value, headers: Readonly<Record<string, string>>) => Row;
   };
-}
-
-/**
- * An approved effect with its exact values: what is left to the service (`generated`, `any`, …) is
- * not in it.
- */
-export interface PlannedEffect {
-  readonly op: 'insert' | 'update' | 'delete';
-  readonly target: string;
-  readonly key: Row;
-  readonly before: Row;
-  readonly after: Row;
-}
-
-/** All that a request may be derived from: the approved outcome. */
-export interface Plan {
-  readonly effects: readonly PlannedEffect[];
-  /** The first effect, for operations that have one. */
-  readonly effect: PlannedEffect;
-}
-
-/** What an independent request finds about what was sent. */
-export interface ReadBackResult {
-  readonly records: readonly ChangeRecord[];
-  /**
-   * Changes that were seen and may not come from this request; any leaves the outcome open. 0 by
-   * default.
-   */
-  readonly unattributed?: number;
-  /**
-   * The service says that it refused the request under this key for good and will never carry it
-   * out. With no records this proves that nothing became durable.
-   */
-  readonly refused?: string;
 }
 
 /** How the outcome is established, by requests that share nothing with the one that was sent. */
@@ -149,7 +115,7 @@ export interface HttpOptions {
   readonly values?: Registration['values'];
 }
 
-export type { RequestParts, ServiceOptions };
+export type { Plan, PlannedEffect, ReadBackResult, RequestParts, ServiceOptions };
 
 /** A service whose requests follow from approvals alone. */
 export interface MediatedOptions extends HttpOptions {

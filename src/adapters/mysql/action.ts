@@ -1,5 +1,12 @@
 import mysql from 'mysql2/promise';
-import { BIGINT_OR_REAL, joinStatements, readSql, readStatements } from '../../backend/action.ts';
+import {
+  BIGINT_OR_REAL,
+  readBoundBytes,
+  readBoundText,
+  readSql,
+  readStatements,
+  refuseBound,
+} from '../../backend/action.ts';
 import {
   type Fields,
   refuseAction,
@@ -52,17 +59,12 @@ export function parseAction(input: unknown): CheckedMysqlAction {
   return { statements: readStatements(input, readStatement, splitScript) };
 }
 
-/** The statements of several actions, in order. */
-export function joinActions(actions: readonly unknown[]): unknown {
-  return joinStatements(actions, splitScript);
-}
-
 /** What may hold a semicolon that ends no statement; a quote or comment that is open is `open`. */
 const PART =
   /'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|`[^`]*`|--[\s][^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/|(?<open>['"`]|\/\*)|(?<end>;)|[\s\S]/g;
 
 /** The statements of a script. Each is admitted by the server, so a wrong division admits nothing. */
-function splitScript(script: string): readonly string[] {
+export function splitScript(script: string): readonly string[] {
   const statements = [''];
   for (const { 0: part, groups } of script.matchAll(PART)) {
     if (groups?.open !== undefined)
@@ -102,19 +104,15 @@ function readValue(value: unknown, where: string): BoundValue {
         throw refuseAction(`${where}: the integer does not fit into 64 bits`);
       return value;
     case 'string':
-      if (!value.isWellFormed()) throw refuseAction(`${where}: the text has a lone surrogate`);
-      if (value.length > MAX_VALUE_BYTES) throw refuseAction(`${where}: the text is too long`);
-      return value;
+      return readBoundText(value, where, MAX_VALUE_BYTES);
     default:
       return value === null ? null : readObjectValue(value, where);
   }
 }
 
 function readObjectValue(value: unknown, where: string): BoundValue {
-  if (value instanceof Uint8Array && !(value.buffer instanceof SharedArrayBuffer)) {
-    if (value.byteLength > MAX_VALUE_BYTES) throw refuseAction(`${where}: too many bytes`);
-    return Buffer.from(value);
-  }
+  const bytes = readBoundBytes(value, where, MAX_VALUE_BYTES);
+  if (bytes !== undefined) return Buffer.from(bytes.buffer);
   const tagged = typeof value === 'object' ? readTag(value as Value) : undefined;
   switch (tagged?.tag) {
     case '$int':
@@ -128,9 +126,7 @@ function readObjectValue(value: unknown, where: string): BoundValue {
     case '$bytes':
       return Buffer.from(tagged.text, 'hex');
     default:
-      throw refuseAction(
-        `${where}: a value is null, a boolean, a number, a bigint, a text or a Uint8Array`,
-      );
+      throw refuseBound(where);
   }
 }
 

@@ -1,6 +1,8 @@
+import { joinStatements } from '../../backend/action.ts';
 import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
 import { DATABASE_NOT_OPENED, STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
+import { queryRefused } from '../../backend/query.ts';
 import { adapterCode, checkVolatile, unregistrable } from '../../backend/setup.ts';
 import type {
   AdapterContext,
@@ -8,18 +10,22 @@ import type {
   Markers,
   PromotableAdapter,
   PromotableProbe,
+  QueryLimits,
+  QueryRows,
   Survey,
 } from '../../contract/adapter.ts';
+import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import {
   type CheckedMysqlAction,
   describeAction,
-  joinActions,
   parseAction,
   probeAction,
+  splitScript,
 } from './action.ts';
+import { AdmittedTexts } from './admission.ts';
 import { CHANNELS, MysqlCandidate } from './candidate.ts';
 import { readRelations } from './catalog.ts';
 import { explainChange, keepDefinitions } from './changes.ts';
@@ -35,9 +41,11 @@ import {
   readOptions,
   refused,
 } from './options.ts';
+import { queryRows } from './query.ts';
 import { readState } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
 import { normalise, normaliseKeys, type SchemaTools } from './schema.ts';
+import { type ServerState, ServerWatch } from './server-state.ts';
 import { ControlAccount, ExecutionSessions } from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
 import { surveyDatabase } from './survey.ts';
@@ -55,9 +63,20 @@ export async function openAdapter(
     const deployment = await readDeployment(connection, settings.controlDatabase);
     const registration = await admitRegistration(control, settings);
     await sweepRecords(control, settings.controlDatabase);
+    const server = new ServerWatch(settings);
     const known = new KnownDefinitions(settings);
-    const opened = { settings, control, sessions, deployment, registration, known, context };
-    const backend = new MysqlBackend(opened, await known.read(connection, registration));
+    const opened = {
+      settings,
+      control,
+      sessions,
+      deployment,
+      registration,
+      server,
+      known,
+      context,
+    };
+    const { counted } = await server.read(connection);
+    const backend = new MysqlBackend(opened, await known.read(connection, counted, registration));
     await backend.survey();
     return promotable(backend, context);
   } catch (error) {
@@ -99,6 +118,9 @@ async function sweepRecords(control: ControlAccount, database: string): Promise<
   }
 }
 
+/** Queries that run at the same time. */
+const MAX_QUERIES = 8;
+
 const SWEEP = 1000;
 /** Stages after which the records of committed ones are removed. */
 const STAGES_BETWEEN_SWEEPS = 1000;
@@ -109,6 +131,7 @@ interface Opened {
   readonly sessions: ExecutionSessions;
   readonly deployment: MysqlDeployment;
   readonly registration: Registration;
+  readonly server: ServerWatch;
   readonly known: KnownDefinitions;
   readonly context: AdapterContext;
 }
@@ -125,12 +148,16 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly describeAction = describeAction;
   readonly readsMany = true;
   readonly holdsTasks = true;
-  readonly joinActions = joinActions;
+  readonly joinActions = (actions: readonly unknown[]) => joinStatements(actions, splitScript);
   readonly taskMaxMs: number;
   readonly explainChange = explainChange;
   readonly #opened: Opened;
   #definitions: Definitions;
+  /** The last survey, and what it was made from. */
+  #surveyed: { readonly from: string; readonly survey: Survey } | undefined;
+  readonly #admitted = new AdmittedTexts();
   #staged = 0;
+  #queries = 0;
 
   constructor(opened: Opened, definitions: Definitions) {
     const { deployment, registration, control, settings, context } = opened;
@@ -164,13 +191,41 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     return await readState({ connection, database }, tools.relations, stated);
   }
 
+  async query(action: CheckedMysqlAction, limits: QueryLimits): Promise<QueryRows> {
+    const { sessions, settings } = this.#opened;
+    if (this.#queries >= MAX_QUERIES)
+      throw queryRefused('too many other queries are running; ask again later');
+    this.#queries += 1;
+    try {
+      const { outlets } = await this.survey();
+      const open = outlets.find(({ disposition }) => disposition === 'unclassified');
+      if (open !== undefined)
+        throw new EffectMatchError('ERR_EM_BOUNDARY_OPEN', `${open.outlet} is open: ${open.by}`);
+      const session = await sessions.take();
+      const tools = { settings, admitted: this.#admitted };
+      const timeoutMs = Math.min(limits.timeoutMs, settings.stageTimeoutMs);
+      return await queryRows(session, action, { ...limits, timeoutMs }, tools).finally(() =>
+        sessions.giveBack(session),
+      );
+    } finally {
+      this.#queries -= 1;
+    }
+  }
+
   async survey(): Promise<Survey> {
-    const { control, sessions, settings, deployment } = this.#opened;
+    const { settings, deployment, sessions } = this.#opened;
     const execution = await sessions.asking();
-    const definitions = await this.#readDefinitions();
-    const facts = { backend: deployment.backend, definitions };
-    const survey = await surveyDatabase(await control.connection(), execution, settings, facts);
+    const [grants, { server, definitions }] = await Promise.all([
+      execution.texts('show grants'),
+      this.#readServer(),
+    ]);
+    const from = [definitions.fingerprint, server.text, grants].join('\n');
+    if (this.#surveyed?.from === from) return this.#surveyed.survey;
+    const lines = grants.map(([line]) => String(line));
+    const facts = { backend: deployment.backend, definitions, server, grants: lines };
+    const survey = surveyDatabase(settings, facts);
     keepDefinitions(survey.outlets, definitions);
+    this.#surveyed = { from, survey };
     return survey;
   }
 
@@ -185,7 +240,8 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
       .catch((error: unknown) => describeFailure(error, STAGE_NOT_OPENED, settings.values));
     if ('kind' in session) return session;
     const candidate = new MysqlCandidate({
-      ...{ session, control, deployment, settings, definitions, reached },
+      ...{ session, sessions, control, deployment, settings, definitions, reached },
+      admitted: this.#admitted,
     });
     try {
       const disposition = await candidate.begin(occurrence, stated);
@@ -201,16 +257,25 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     await this.#opened.control.close();
   }
 
-  async #readDefinitions(): Promise<Definitions> {
+  /** The server as it is now, and its definitions. */
+  async #readServer(): Promise<{
+    readonly server: ServerState;
+    readonly definitions: Definitions;
+  }> {
     const { known, control, registration, sessions } = this.#opened;
-    const definitions = await known.read(await control.connection(), registration);
-    if (definitions !== this.#definitions) sessions.forget();
+    const connection = await control.connection();
+    const server = await this.#opened.server.read(connection);
+    const definitions = await known.read(connection, server.counted, registration);
+    if (definitions !== this.#definitions) {
+      sessions.forget();
+      this.#admitted.clear();
+    }
     this.#definitions = definitions;
-    return definitions;
+    return { server, definitions };
   }
 
   async #schemaTools(): Promise<SchemaTools> {
-    return this.#schemaToolsOf(await this.#readDefinitions());
+    return this.#schemaToolsOf((await this.#readServer()).definitions);
   }
 
   #schemaToolsOf({ relations }: Definitions): SchemaTools {

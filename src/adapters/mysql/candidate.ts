@@ -5,11 +5,11 @@ import {
   type CandidateEnd,
   type CandidateEvidence,
   refusedPromotion,
-  type StageFailure,
   stageFailed,
 } from '../../backend/candidate.ts';
+import { CALL_SAVEPOINT } from '../../backend/failure.ts';
 import { declaredReferences } from '../../backend/foreign-keys.ts';
-import { bytesAsText, ResultCollector } from '../../backend/results.ts';
+import { ResultCollector } from '../../backend/results.ts';
 import { fingerprint } from '../../backend/setup.ts';
 import { refuseValueCount } from '../../contract/action-input.ts';
 import type {
@@ -17,7 +17,6 @@ import type {
   CallAnswer,
   ChannelReport,
   Promotion,
-  ResultRow,
 } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
@@ -25,6 +24,7 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
 import { bindValues, type CheckedMysqlAction, isProbe } from './action.ts';
+import { type AdmittedTexts, refusalOf } from './admission.ts';
 import { errorNumber, type MysqlConnection, type RawRow } from './connection.ts';
 import { Counters, type Positions } from './counters.ts';
 import type { Definitions } from './definitions.ts';
@@ -34,7 +34,14 @@ import { type Recorded, readRecords, type TracedRelation } from './observation.t
 import type { MysqlSettings } from './options.ts';
 import { readRows, readState, textOfKey } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
-import { type ControlAccount, type ExecutionSession, readMs, readVariables } from './sessions.ts';
+import { readReturned } from './result-rows.ts';
+import {
+  type ControlAccount,
+  type ExecutionSession,
+  type ExecutionSessions,
+  readMs,
+  readVariables,
+} from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
 import { countUndo, type UndoCount } from './witness.ts';
 
@@ -44,9 +51,11 @@ export const CHANNELS = ['recorder', 'undo', 'rows', 'transaction', 'session'] a
 /** What a candidate works with. No other candidate has its session. */
 export interface MysqlCandidateTools {
   readonly session: ExecutionSession;
+  readonly sessions: Pick<ExecutionSessions, 'giveBack'>;
   readonly control: ControlAccount;
   readonly deployment: MysqlDeployment;
   readonly settings: MysqlSettings;
+  readonly admitted: AdmittedTexts;
   readonly definitions: Pick<Definitions, 'relations' | 'foreignKeys'>;
   readonly reached: AdapterContext['reached'];
 }
@@ -63,7 +72,6 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   #readings: readonly StateReading[] = [];
   readonly #counters: Counters;
   #positions: Positions = new Map();
-  #isFailed = false;
   #fromMs = 0;
   #isProbe = false;
   #seen: { readonly evidence: string; readonly standing: string } | undefined;
@@ -82,12 +90,15 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     reads: readonly StateRead[],
   ): Promise<MarkerText['disposition'] | undefined> {
     const { definitions, settings } = this.#tools;
-    await this.#session.query(`xa start ${this.#branch}`);
     this.#isOpen = true;
+    const [positions] = await Promise.all([
+      this.#counters.read(),
+      this.#session.query(`xa start ${this.#branch}`),
+    ]);
+    this.#positions = positions;
     const token = randomBytes(8).readBigUInt64BE();
     const open = `call ${this.#procedure('open')}(${token}, ${quoteText(occurrence)})`;
-    const [[row], positions] = await Promise.all([this.#session.call(open), this.#counters.read()]);
-    this.#positions = positions;
+    const [row] = await this.#session.call(open);
     this.#fromMs = readMs(row?.[0]);
     const { business: database } = settings;
     const place = { connection: this.#session, database, isLocking: true };
@@ -99,18 +110,16 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   async apply(action: CheckedMysqlAction): Promise<Applied> {
     if (isProbe(action)) this.#isProbe = true;
-    const applied = await this.#run(action);
-    this.#isFailed = applied.kind === 'failed';
-    return applied;
+    return await this.#run(action);
   }
 
   /** One call in its own savepoint, which agent SQL cannot name: the server's parser admits none. */
   async call(action: CheckedMysqlAction): Promise<CallAnswer> {
-    await this.#session.query('savepoint effectmatch_call');
+    await this.#session.query(CALL_SAVEPOINT.open);
     const applied = await this.#run(action);
     if (applied.kind === 'done') return applied;
     try {
-      await this.#session.query('rollback to savepoint effectmatch_call');
+      await this.#session.query(CALL_SAVEPOINT.undo);
       return applied;
     } catch {
       // A deadlock rolls the whole branch back.
@@ -120,10 +129,11 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   /** Each statement is admitted by the server's parser, prepared, and run. */
   async #run(action: CheckedMysqlAction): Promise<Applied> {
+    const { settings, admitted } = this.#tools;
     const collected = new ResultCollector();
     for (const [index, { sql, values }] of action.statements.entries()) {
       const which = `statement ${index + 1}`;
-      const refusal = await this.#admit(sql, which);
+      const refusal = await refusalOf(sql, which, { session: this.#session, settings, admitted });
       if (refusal !== undefined) return refusal;
       try {
         const ran = await this.#session.execute(sql, bindValues(values));
@@ -134,29 +144,11 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
         collected.begin(ran.rows !== undefined);
         for (const row of ran.rows ?? []) collected.add(() => readReturned(row));
       } catch (error) {
-        return describeFailure(error, `${which} failed`, this.#tools.settings.values);
+        return describeFailure(error, `${which} failed`, settings.values);
       }
     }
     const { results } = collected;
     return results === undefined ? { kind: 'done' } : { kind: 'done', results };
-  }
-
-  /**
-   * Has the server parse the text as the rest of an EXPLAIN, which admits only statements that read
-   * or write rows. It must also parse by itself, when it is prepared.
-   */
-  async #admit(sql: string, which: string): Promise<StageFailure | undefined> {
-    const { values } = this.#tools.settings;
-    try {
-      await this.#session.parse(`explain format=json ${sql}`);
-      return undefined;
-    } catch (error) {
-      if (errorNumber(error) !== SYNTAX_ERROR)
-        return describeFailure(error, `${which} was not admitted`, values);
-      const what = 'is not one SELECT, INSERT, UPDATE, DELETE, REPLACE, WITH or VALUES';
-      const why = explainError(error, values);
-      return stageFailed('denied', `${which} ${what}, or its syntax is wrong: ${why}`);
-    }
   }
 
   /** Declared state as it was locked before the action; what was not declared is locked now. */
@@ -185,14 +177,14 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   async observe(): Promise<CandidateEvidence> {
     const { session, control: sessions, definitions } = this.#tools;
     const control = await sessions.connection();
-    const rows = await this.#session.call(`call ${this.#procedure('observe')}()`);
-    const recorded = this.#readRecords(rows);
-    const [state, undo, isDurable, residue] = await Promise.all([
+    const [rows, state, undo, isDurable, residue] = await Promise.all([
+      this.#session.call(`call ${this.#procedure('observe')}()`),
       readVariables(this.#session),
       countUndo(control, this.#session.thread),
       this.#isDurable(control),
       this.#counters.compare(this.#positions),
     ]);
+    const recorded = this.#readRecords(rows);
     const isRead = typeof recorded !== 'string';
     const ofRecords = isRead
       ? await this.#reportRecords(recorded, undo, control)
@@ -315,8 +307,11 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
     if (how === 'discarded' && this.#isOpen) await this.#rollBack();
-    this.#session.close();
-    if (!this.#isFailed) return undefined;
+    const { session, sessions } = this.#tools;
+    if (this.#isOpen) this.#session.close();
+    else sessions.giveBack(session);
+    const isUnseen = how === 'discarded' && this.#seen === undefined;
+    if (!isUnseen || this.#positions.size === 0) return undefined;
     // The candidate is over, whether or not its residue can be told.
     return await this.#counters.compare(this.#positions).catch(() => undefined);
   }
@@ -359,20 +354,9 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   }
 }
 
-const SYNTAX_ERROR = 1064;
 const DUPLICATE = 1062;
 const GONE_TRIES = 500;
 const GONE_WAIT_MS = 20;
-
-/** Numbers that a JavaScript number cannot carry, and dates, come from the driver as text. */
-function readReturned(row: Readonly<Record<string, unknown>>): ResultRow {
-  const cells = Object.entries(row).map(([name, value]) => {
-    if (value instanceof Uint8Array) return [name, bytesAsText(value)] as const;
-    if (value === null || typeof value === 'number') return [name, value] as const;
-    return [name, String(value)] as const;
-  });
-  return Object.fromEntries(cells);
-}
 
 function silent(channels: readonly string[], why: string): readonly ChannelReport[] {
   return channels.map((channel) => ({ channel, kind: 'silent', why }));

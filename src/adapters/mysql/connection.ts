@@ -1,8 +1,9 @@
 import mysql, {
   type Connection as Driver,
-  type ExecuteValues,
+  type PrepareStatementInfo,
+  type Query,
   type SslOptions,
-} from 'mysql2/promise';
+} from 'mysql2';
 import { EffectMatchError } from '../../errors.ts';
 import { connectionParts, type MysqlConnectionOptions } from './options.ts';
 
@@ -49,41 +50,42 @@ const AS_SENT = {
 
 /** A session of one account. Statements run one after another, each within the deadline. */
 export class MysqlConnection implements AsyncDisposable {
-  /** The server's number for this session. */
-  readonly thread: number;
   readonly #driver: Driver;
   readonly #deadlineMs: number;
   #isLost = false;
+  readonly #lose = () => {
+    this.#isLost = true;
+  };
 
   private constructor(driver: Driver, deadlineMs: number) {
     this.#driver = driver;
     this.#deadlineMs = deadlineMs;
-    this.thread = driver.threadId;
-    driver.on('error', () => {
-      this.#isLost = true;
-    });
+    driver.on('error', this.#lose);
   }
 
   static async open(options: MysqlConnectionOptions, deadlineMs: number): Promise<MysqlConnection> {
     const { ssl, ...parts } = { ssl: undefined, ...connectionParts(options, 'the connection') };
-    try {
-      const driver = await mysql.createConnection({
-        ...parts,
-        ...(ssl && { ssl: ssl as SslOptions }),
-        connectTimeout: deadlineMs,
-        charset: 'utf8mb4_bin',
-        multipleStatements: false,
-        // What agent statements return: text where a JavaScript number or date would lose something.
-        ...{ supportBigNumbers: true, dateStrings: true },
-        flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
-        infileStreamFactory: refuseFile,
-        // Every text is prepared once; a cache would only keep agent statements.
-        maxPreparedStatements: 1,
-      });
-      return new MysqlConnection(driver, deadlineMs);
-    } catch (error) {
-      throw new MysqlFailure(error);
-    }
+    const driver = mysql.createConnection({
+      ...parts,
+      ...(ssl && { ssl: ssl as SslOptions }),
+      connectTimeout: deadlineMs,
+      charset: 'utf8mb4_bin',
+      multipleStatements: false,
+      // What agent statements return: text where a JavaScript number or date would lose something.
+      ...{ supportBigNumbers: true, dateStrings: true },
+      flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
+      infileStreamFactory: refuseFile,
+      // Every text is prepared once; a cache would only keep agent statements.
+      maxPreparedStatements: 1,
+    });
+    const connection = new MysqlConnection(driver, deadlineMs);
+    await connection.#within((done) => driver.connect(done));
+    return connection;
+  }
+
+  /** The server's number for this session. */
+  get thread(): number {
+    return this.#driver.threadId;
   }
 
   get isAlive(): boolean {
@@ -92,7 +94,8 @@ export class MysqlConnection implements AsyncDisposable {
 
   /** The rows of a trusted statement. */
   async query(sql: string): Promise<readonly RawRow[]> {
-    const [rows] = await this.#within(this.#driver.query({ sql, ...AS_SENT } as never));
+    const options = { sql, ...AS_SENT } as never;
+    const rows = await this.#within((done) => this.#driver.query(options, done));
     return Array.isArray(rows) ? (rows as unknown as readonly RawRow[]) : [];
   }
 
@@ -110,24 +113,62 @@ export class MysqlConnection implements AsyncDisposable {
 
   /** Has the server parse a statement without running it. */
   async parse(sql: string): Promise<void> {
-    const statement = await this.#within(this.#driver.prepare(sql));
-    await statement.close();
+    (await this.#prepare(sql)).close();
   }
 
   /** Prepares and runs one statement, unless it takes another number of values. */
   async execute(sql: string, values: readonly unknown[]): Promise<Executed> {
-    const statement = await this.#within(this.#driver.prepare(sql));
+    return await this.#withPrepared(sql, values, async (statement) => {
+      const rows = await this.#within((done) => statement.execute(values, done));
+      return Array.isArray(rows) ? (rows as readonly ReturnedRow[]) : undefined;
+    });
+  }
+
+  /** The same for a statement that only reads. A row more than `most` ends the session. */
+  async select(sql: string, values: readonly unknown[], most: number): Promise<Executed> {
+    return await this.#withPrepared(sql, values, async (statement) => {
+      return await this.#within<readonly ReturnedRow[] | undefined>((done) => {
+        this.#driver.once('error', done);
+        collectRows(statement.execute(values).on('error', done), most, (rows) => {
+          this.#driver.off('error', done);
+          done(null, rows);
+          if (rows !== undefined && rows.length > most) this.close();
+        });
+      });
+    });
+  }
+
+  async #withPrepared(
+    sql: string,
+    values: readonly unknown[],
+    run: (statement: PrepareStatementInfo) => Promise<readonly ReturnedRow[] | undefined>,
+  ): Promise<Executed> {
+    const statement = await this.#prepare(sql);
     try {
-      const takes = (statement as { statement?: { parameters?: unknown[] } }).statement?.parameters;
+      const takes = (statement as { parameters?: unknown[] }).parameters;
       if (takes !== undefined && takes.length !== values.length)
         return { kind: 'mismatch', takes: takes.length };
-      const [rows] = await this.#within(statement.execute(values as ExecuteValues));
-      return {
-        kind: 'ran',
-        rows: Array.isArray(rows) ? (rows as readonly ReturnedRow[]) : undefined,
-      };
+      return { kind: 'ran', rows: await run(statement) };
     } finally {
-      await statement.close();
+      statement.close();
+    }
+  }
+
+  /**
+   * Logs in again: the server forgets everything about the session but its number. What still holds
+   * this object can no longer use the session.
+   */
+  async logInAgain(): Promise<MysqlConnection> {
+    if (this.#isLost) throw connectionLost();
+    this.#lose();
+    this.#driver.off('error', this.#lose);
+    const next = new MysqlConnection(this.#driver, this.#deadlineMs);
+    try {
+      await next.#within((done) => next.#driver.changeUser({}, done));
+      return next;
+    } catch (error) {
+      next.close();
+      throw error;
     }
   }
 
@@ -141,19 +182,21 @@ export class MysqlConnection implements AsyncDisposable {
     this.close();
   }
 
+  async #prepare(sql: string): Promise<PrepareStatementInfo> {
+    return await this.#within((done) => this.#driver.prepare(sql, done));
+  }
+
   /** A driver that was closed answers nothing more, so its callers are answered here. */
-  async #within<T>(work: Promise<T>): Promise<T> {
-    if (this.#isLost) {
-      work.catch(() => {});
-      throw new MysqlFailure(new Error('the connection was lost'));
-    }
-    const late = Promise.withResolvers<never>();
+  async #within<T = unknown>(start: (done: Done<T>) => unknown): Promise<T> {
+    if (this.#isLost) throw connectionLost();
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
     const timer = setTimeout(() => {
-      late.reject(new Error(`no answer within ${this.#deadlineMs} ms`));
+      reject(new Error(`no answer within ${this.#deadlineMs} ms`));
       this.close();
     }, this.#deadlineMs);
     try {
-      return await Promise.race([work, late.promise]);
+      start((error, result) => (error ? reject(error) : resolve(result as T)));
+      return await promise;
     } catch (error) {
       const failure = new MysqlFailure(error);
       if (failure.number === undefined) this.close();
@@ -162,6 +205,29 @@ export class MysqlConnection implements AsyncDisposable {
       clearTimeout(timer);
     }
   }
+}
+
+/** The rows of an answer, at most one too many; undefined if it has none by its nature. */
+function collectRows(
+  answer: Query,
+  most: number,
+  done: (rows: readonly ReturnedRow[] | undefined) => void,
+): void {
+  let rows: ReturnedRow[] | undefined;
+  answer.on('fields', (fields: unknown) => {
+    if (fields !== undefined) rows ??= [];
+  });
+  answer.on('result', (row) => {
+    if (rows === undefined || rows.length > most) return;
+    if (rows.push(row as unknown as ReturnedRow) > most) done(rows);
+  });
+  answer.on('end', () => done(rows));
+}
+
+type Done<T> = (error: Error | null, result?: T) => void;
+
+function connectionLost(): MysqlFailure {
+  return new MysqlFailure(new Error('the connection was lost'));
 }
 
 function refuseFile(): never {

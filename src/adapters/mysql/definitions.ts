@@ -1,15 +1,14 @@
 import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
 import { fingerprint, openOutlet } from '../../backend/setup.ts';
-import { invariant } from '../../errors.ts';
 import type { Outlet } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
 import { type CodeFinding, type CodeObject, judgeCode } from './code.ts';
 import type { MysqlConnection, TextCells } from './connection.ts';
 import type { MysqlSettings } from './options.ts';
-import { SQL_MODE } from './provision.ts';
+import { PROCEDURES, SQL_MODE } from './provision.ts';
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
-import { quoteText } from './sql.ts';
+import { quoteText, SQL } from './sql.ts';
 
 /** What a survey knows from definitions alone: tables, triggers, and the code that they reach. */
 export interface Definitions {
@@ -25,6 +24,7 @@ export interface Definitions {
 
 /**
  * Reads definitions again only if the server has counted a statement that could have changed one.
+ * What it has counted comes from `readServerState`.
  * It counts a statement before it runs, so definitions are kept only if none was running while
  * they were read. Counters start again with the server, which also ends the session.
  */
@@ -42,8 +42,11 @@ export class KnownDefinitions {
     this.#settings = settings;
   }
 
-  async read(control: MysqlConnection, registration?: Registration): Promise<Definitions> {
-    const counted = await countStatements(control);
+  async read(
+    control: MysqlConnection,
+    counted: string,
+    registration?: Registration,
+  ): Promise<Definitions> {
     const known = this.#known;
     if (known?.control === control && known.counted === counted) return known.definitions;
     const isQuiet = await noneIsRunning(control);
@@ -51,33 +54,6 @@ export class KnownDefinitions {
     this.#known = isQuiet ? { control, counted, definitions } : undefined;
     return definitions;
   }
-}
-
-/** Statements that change no definition, by the names of the server's counters. */
-const HARMLESS = new Set(
-  [
-    ...['select', 'insert', 'insert_select', 'update', 'update_multi', 'delete', 'delete_multi'],
-    ...['replace', 'replace_select', 'load', 'do', 'call_procedure', 'begin', 'commit', 'rollback'],
-    ...['savepoint', 'release_savepoint', 'rollback_to_savepoint', 'lock_tables', 'unlock_tables'],
-    ...['set_option', 'change_db', 'kill', 'checksum', 'admin_commands', 'empty_query', 'signal'],
-    ...['create_temporary_table', 'drop_temporary_table', 'prepare_sql', 'execute_sql'],
-    ...['execute_immediate', 'dealloc_sql', 'compound_sql', 'get_diagnostics', 'resignal'],
-  ].map((name) => `Com_${name}`),
-);
-const HARMLESS_FAMILY = /^Com_(?:show|stmt|xa|ha)_/;
-
-/** How often each other statement was run, and what routines are: those can be written directly. */
-async function countStatements(control: MysqlConnection): Promise<string> {
-  const counters = await control.texts("show global status like 'Com\\_%'");
-  const [routines] = await control.texts(
-    `select count(*), sum(crc32(concat_ws('\\n', db, name, type, body_utf8, definer, security_type, sql_mode)))
-      from mysql.proc`,
-  );
-  const counted = counters.filter(
-    ([name]) => !HARMLESS.has(String(name)) && !HARMLESS_FAMILY.test(String(name)),
-  );
-  invariant(counted.length > 0, 'the server counts statements');
-  return JSON.stringify([counted, routines]);
 }
 
 /** Texts that begin like this change no definition. SET and BEGIN may stand before others. */
@@ -112,6 +88,7 @@ async function readDefinitions(
     ...code.map((finding) => surveyCode(finding, settings.reviews)),
     ...(await surveyForeignKeys(control, settings)),
     ...surveyControlTables(settings, triggers),
+    ...(await surveyProcedures(control, settings)),
   ];
   const texts = new Map([
     ...[...relations].map(([name, { text }]) => [`relation ${name}`, text] as const),
@@ -256,6 +233,26 @@ function surveyControlTables(
     ...extra.map(([, table]) => openOutlet(`trigger on ${table}`, 'drop it: records need none')),
     ...(wrong === undefined ? [] : [openOutlet('probe', wrong)]),
   ];
+}
+
+/** The procedures must be what this release installs. */
+async function surveyProcedures(
+  control: MysqlConnection,
+  { controlDatabase: database, owner }: MysqlSettings,
+): Promise<readonly Outlet[]> {
+  const rows = await control.texts(
+    `select name, body_utf8, definer, security_type, sql_mode from mysql.proc where db = ${quoteText(database)}`,
+  );
+  const changed = PROCEDURES.filter((name) => {
+    const text = SQL.get(`create_${name}`, { database, owner });
+    const body = text.slice(text.indexOf('\nbegin') + 1);
+    const found = rows.find(([found]) => found === name);
+    const expected = [body, `${owner}@localhost`, 'DEFINER', SQL_MODE];
+    return JSON.stringify(found?.slice(1)) !== JSON.stringify(expected);
+  });
+  return changed.map((name) =>
+    openOutlet(`procedure ${name}`, 'missing or changed; provision again'),
+  );
 }
 
 /** Which columns of registered relations refer to others, for rehearsals. */

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { RUN_PROVISION } from '../../backend/failure.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { type MysqlConnection, MysqlFailure } from './connection.ts';
 import { refused } from './options.ts';
@@ -26,8 +27,8 @@ export async function readDeployment(
   const select = `select backend, inner_pad, outer_pad, version from ${quoteName(database)}.deployment`;
   const rows = await control.query(select).catch((error: unknown) => {
     if (!(error instanceof MysqlFailure) || error.number === undefined) throw error;
-    const remedy = 'run `effectmatch provision`';
-    throw refused(`the database is not provisioned for the control account; ${remedy}`, error);
+    const words = 'the database is not provisioned for the control account';
+    throw refused(`${words}; ${RUN_PROVISION}`, error);
   });
   const [backend, inner, outer, release] = rows[0] ?? [];
   if (!backend || !inner || !outer || Number(release) !== VERSION)

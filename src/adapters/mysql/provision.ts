@@ -16,6 +16,9 @@ import { quoteName, quoteText, SQL } from './sql.ts';
 /** Raised when tables, procedures or recorders change in a way that an older runtime must not meet. */
 export const VERSION = 1;
 
+/** Procedures that the execution account may call. */
+export const PROCEDURES = ['open', 'observe', 'promote'];
+
 /** Modes under which procedures and recorders run, whatever the session of their caller has. */
 export const SQL_MODE = 'NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
 

@@ -54,7 +54,8 @@ export class ControlAccount {
       const connection = await MysqlConnection.open(this.#options, TRUSTED_DEADLINE_MS);
       await connection.query(
         `set session sql_mode = '${SQL_MODE},ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
-          tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = 1`,
+          tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = 1,
+          group_concat_max_len = 4294967295`,
       );
       return connection;
     } catch (error) {
@@ -92,10 +93,10 @@ export interface ExecutionSession {
   readonly variables: string;
 }
 
-/** Sessions that are opened ahead of need, if as many are wanted at once. */
-const MAX_READY = 8;
+/** Sessions that are kept for later candidates, if as many were needed at once. */
+const MAX_READY = 32;
 
-/** Opens sessions of the execution account. Each serves one candidate; some are kept ready. */
+/** Sessions of the execution account. Each serves one candidate at a time, newly logged in. */
 export class ExecutionSessions {
   readonly #options: MysqlConnectionOptions;
   readonly #settings: MysqlSettings;
@@ -110,13 +111,23 @@ export class ExecutionSessions {
 
   /** A session that no other candidate gets. */
   async take(): Promise<ExecutionSession> {
-    const ready = this.#ready.shift();
-    if (!this.#isClosed && this.#ready.length < MAX_READY) this.#openAhead();
-    const session = await ready?.catch(() => undefined);
+    const session = await this.#ready.shift()?.catch(() => undefined);
     return session?.connection.isAlive ? session : await this.#open();
   }
 
-  /** Ends sessions that were opened ahead: a session keeps rights that were revoked since. */
+  /** Takes back a session whose transaction has ended. It logs in again while nothing waits. */
+  giveBack({ connection }: ExecutionSession): void {
+    if (!connection.isAlive) return;
+    if (this.#isClosed || this.#ready.length >= MAX_READY) {
+      connection.close();
+      return;
+    }
+    const session = connection.logInAgain().then((next) => this.#prepare(next));
+    session.catch(() => {});
+    this.#ready.push(session);
+  }
+
+  /** Ends sessions that were kept: a session keeps rights that were revoked since. */
   forget(): void {
     for (const session of this.#ready.splice(0))
       session.then(({ connection }) => connection.close()).catch(() => {});
@@ -138,25 +149,30 @@ export class ExecutionSessions {
       if (session.status === 'fulfilled') session.value.connection.close();
   }
 
-  #openAhead(): void {
-    const session = this.#open();
-    session.catch(() => {});
-    this.#ready.push(session);
+  async #open(): Promise<ExecutionSession> {
+    const deadlineMs = this.#settings.stageTimeoutMs + ANSWER_GRACE_MS;
+    return await this.#prepare(await MysqlConnection.open(this.#options, deadlineMs));
   }
 
-  async #open(): Promise<ExecutionSession> {
-    const { stageTimeoutMs, lockTimeoutMs, isolation } = this.#settings;
-    const connection = await MysqlConnection.open(this.#options, stageTimeoutMs + ANSWER_GRACE_MS);
-    const seconds = Math.max(1, Math.ceil(stageTimeoutMs / 1000));
-    const lockSeconds = Math.max(1, Math.ceil(lockTimeoutMs / 1000));
-    await connection.query(
-      `set session sql_mode = '${AGENT_MODE}', time_zone = '+00:00', foreign_key_checks = 1,
-        unique_checks = 1, check_constraint_checks = 1, autocommit = 1, sql_safe_updates = 0,
-        tx_isolation = '${isolation.replace(' ', '-').toUpperCase()}', sql_select_limit = default,
-        innodb_lock_wait_timeout = ${lockSeconds}, lock_wait_timeout = ${lockSeconds},
-        max_statement_time = ${seconds}, idle_transaction_timeout = ${seconds}`,
-    );
-    const { variables } = await readVariables(connection);
-    return { connection, variables };
+  /** Sets what agent statements run under. */
+  async #prepare(connection: MysqlConnection): Promise<ExecutionSession> {
+    try {
+      await connection.query(settingsOf(this.#settings));
+      const { variables } = await readVariables(connection);
+      return { connection, variables };
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
   }
+}
+
+function settingsOf({ stageTimeoutMs, lockTimeoutMs, isolation }: MysqlSettings): string {
+  const seconds = Math.max(1, Math.ceil(stageTimeoutMs / 1000));
+  const lockSeconds = Math.max(1, Math.ceil(lockTimeoutMs / 1000));
+  return `set session sql_mode = '${AGENT_MODE}', time_zone = '+00:00', foreign_key_checks = 1,
+    unique_checks = 1, check_constraint_checks = 1, autocommit = 1, sql_safe_updates = 0,
+    tx_isolation = '${isolation.replace(' ', '-').toUpperCase()}', sql_select_limit = default,
+    innodb_lock_wait_timeout = ${lockSeconds}, lock_wait_timeout = ${lockSeconds},
+    max_statement_time = ${seconds}, idle_transaction_timeout = ${seconds}`;
 }

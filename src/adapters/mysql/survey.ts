@@ -1,10 +1,10 @@
 import { deniedOutlets, fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet, Remedy, Survey } from '../../protocol/boundary.ts';
-import type { MysqlConnection } from './connection.ts';
 import type { Definitions } from './definitions.ts';
 import type { MysqlSettings } from './options.ts';
-import { SQL_MODE } from './provision.ts';
-import { quoteName, quoteText, SQL } from './sql.ts';
+import { PROCEDURES } from './provision.ts';
+import type { SERVER_SETTINGS, ServerState } from './server-state.ts';
+import { quoteName } from './sql.ts';
 
 /** Routes that exist on every server, and what closes them. */
 const CLOSED = deniedOutlets({
@@ -17,7 +17,8 @@ const CLOSED = deniedOutlets({
   'LOAD DATA LOCAL': 'switched off on the connection',
   'several statements in one': 'switched off on the connection',
   'sequences, other tables, routines and events': 'the account has no rights on them',
-  'temporary tables, user variables and user locks': 'a session serves one candidate',
+  'temporary tables, user variables and user locks':
+    'a session logs in again before it serves another candidate',
   'records, stages and markers': 'the account has no rights on them',
 });
 
@@ -44,25 +45,26 @@ const SERVER = {
     remedy: 'empty it: it runs SQL in every new session',
     fix: "set global init_connect = ''",
   },
-} as const satisfies Record<string, Demand>;
+} as const satisfies Partial<Record<(typeof SERVER_SETTINGS)[number], Demand>>;
 
-/** Everything that a certificate rests on: definitions, and what is read every time. */
-export async function surveyDatabase(
-  control: MysqlConnection,
-  execution: MysqlConnection,
+/** What a survey is made from. */
+export interface SurveyFacts {
+  readonly backend: string;
+  readonly definitions: Definitions;
+  readonly server: ServerState;
+  /** What SHOW GRANTS says about the execution account. */
+  readonly grants: readonly string[];
+}
+
+/** Everything that a certificate rests on. */
+export function surveyDatabase(
   settings: MysqlSettings,
-  { backend, definitions }: { readonly backend: string; readonly definitions: Definitions },
-): Promise<Survey> {
-  const [rights, server] = await Promise.all([
-    surveyRights(execution, settings),
-    surveyServer(control),
-  ]);
-  const procedures = await surveyProcedures(control, settings);
-  const unmarked = await surveyUnmarked(control, settings.controlDatabase);
+  { backend, definitions, server, grants }: SurveyFacts,
+): Survey {
   const { outlets: defined, fingerprint: definition } = definitions;
   const findings: readonly Finding[] = [
-    ...[...defined, ...server, ...procedures],
-    ...[...rights, ...unmarked, ...CLOSED],
+    ...[...defined, ...surveyServer(server)],
+    ...[...surveyRights(grants, settings), ...surveyUnmarked(server), ...CLOSED],
   ];
   const outlets = findings.map(({ outlet, disposition, by }) => ({ outlet, disposition, by }));
   return {
@@ -84,50 +86,22 @@ function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
   return [{ outlet, object: outlet, why: by, fix: [fix], needs: 'an administrator' }];
 }
 
-async function surveyServer(control: MysqlConnection): Promise<readonly Finding[]> {
-  const names = Object.keys(SERVER);
-  const variables = [...names, 'log_bin', 'sync_binlog'].map((name) => `@@global.${name}`);
-  const [row] = await control.texts(`select ${variables.join(', ')}`);
+function surveyServer({ settings }: ServerState): readonly Finding[] {
   const demands: readonly [string, Demand][] = Object.entries(SERVER);
-  const open = demands.flatMap(([name, { must, remedy, fix }], index) => {
-    const value = row?.[index] ?? '';
+  const open = demands.flatMap(([name, { must, remedy, fix }]) => {
+    const value = settings.get(name) ?? '';
     if (must.test(value)) return [];
     return [{ ...openOutlet(`${name} = ${value}`, remedy), ...(fix && { fix }) }];
   });
-  const [logs, flushes] = row?.slice(names.length) ?? [];
-  if (logs === '0' || flushes === '1') return open;
+  const flushes = settings.get('sync_binlog');
+  if (settings.get('log_bin') === '0' || flushes === '1') return open;
   const remedy = 'set it to 1: with the binary log on, a commit can be lost with the machine';
   const fix = 'set global sync_binlog = 1';
   return [...open, { ...openOutlet(`sync_binlog = ${flushes}`, remedy), fix }];
 }
 
-const PROCEDURES = ['open', 'observe', 'promote'];
-
-/** The procedures must be what this release installs. */
-async function surveyProcedures(
-  control: MysqlConnection,
-  { controlDatabase: database, owner }: MysqlSettings,
-): Promise<readonly Outlet[]> {
-  const rows = await control.texts(
-    `select name, body_utf8, definer, security_type, sql_mode from mysql.proc where db = ${quoteText(database)}`,
-  );
-  const changed = PROCEDURES.filter((name) => {
-    const text = SQL.get(`create_${name}`, { database, owner });
-    const body = text.slice(text.indexOf('\nbegin') + 1);
-    const found = rows.find(([found]) => found === name);
-    const expected = [body, `${owner}@localhost`, 'DEFINER', SQL_MODE];
-    return JSON.stringify(found?.slice(1)) !== JSON.stringify(expected);
-  });
-  return changed.map((name) =>
-    openOutlet(`procedure ${name}`, 'missing or changed; provision again'),
-  );
-}
-
 /** What the account may do must be what provisioning granted, and no more. */
-async function surveyRights(
-  execution: MysqlConnection,
-  settings: MysqlSettings,
-): Promise<readonly Finding[]> {
+function surveyRights(grants: readonly string[], settings: MysqlSettings): readonly Finding[] {
   const { business, controlDatabase, relations, reads, execution: account } = settings;
   const on = (schema: string, name: string) => `${quoteName(schema)}.${quoteName(name)}`;
   const expected = new Set([
@@ -138,8 +112,8 @@ async function surveyRights(
     ...reads.map((name) => `SELECT ON ${on(business, name)}`),
   ]);
   const login = ` TO ${quoteName(account)}@\`%\``;
-  const granted = (await execution.texts('show grants')).map(([line]) =>
-    String(line)
+  const granted = grants.map((line) =>
+    line
       .replace(/ IDENTIFIED BY PASSWORD '[^']*'/, '')
       .replace(/^GRANT /, '')
       .replace(login, ''),
@@ -165,12 +139,8 @@ function revocationOf(right: string, account: string): string {
 }
 
 /** A stage that another session can see was committed without its marker. */
-async function surveyUnmarked(
-  control: MysqlConnection,
-  database: string,
-): Promise<readonly Outlet[]> {
-  const rows = await control.texts(`select occurrence from ${quoteName(database)}.stage`);
-  return rows.map(([occurrence]) =>
+function surveyUnmarked({ unmarked }: ServerState): readonly Outlet[] {
+  return unmarked.map((occurrence) =>
     openOutlet(
       `occurrence ${occurrence}`,
       'it was committed without a marker, past the gate; compare its records with the tables, then delete its row from `stage`',

@@ -9,7 +9,7 @@ import {
   type StageFailure,
   stageFailed,
 } from '../../backend/candidate.ts';
-import { STAGE_NOT_OPENED } from '../../backend/failure.ts';
+import { CALL_SAVEPOINT, STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import type { AdapterContext, CallAnswer, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
@@ -403,9 +403,9 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 }
 
-const SAVEPOINT = { text: 'savepoint effectmatch_call' };
-const RELEASE = { text: 'release savepoint effectmatch_call' };
-const ROLLBACK_TO = { text: 'rollback to savepoint effectmatch_call' };
+const SAVEPOINT = { text: CALL_SAVEPOINT.open };
+const RELEASE = { text: CALL_SAVEPOINT.release };
+const ROLLBACK_TO = { text: CALL_SAVEPOINT.undo };
 
 type Stated = CheckedPostgresAction['statements'][number];
 

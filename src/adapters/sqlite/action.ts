@@ -1,5 +1,12 @@
 import type { SQLInputValue } from 'node:sqlite';
-import { BIGINT_OR_REAL, joinStatements, readSql, readStatements } from '../../backend/action.ts';
+import {
+  BIGINT_OR_REAL,
+  readBoundBytes,
+  readBoundText,
+  readSql,
+  readStatements,
+  refuseBound,
+} from '../../backend/action.ts';
 import {
   type Fields,
   readFields,
@@ -51,11 +58,6 @@ export function parseAction(input: unknown): CheckedSqliteAction {
   return { statements: readStatements(input, parseStatement, splitScript) };
 }
 
-/** The statements of several actions, in order. */
-export function joinActions(actions: readonly unknown[]): unknown {
-  return joinStatements(actions, splitScript);
-}
-
 function parseStatement(statement: Fields, where: string): BoundStatement {
   refuseUnknown(statement, ['sql', 'values'], where);
   const { values } = statement;
@@ -104,10 +106,7 @@ function parseValue(value: unknown, where: string): SQLInputValue {
       if (!isInt64(value)) throw refuseAction(`${where}: the integer does not fit into 64 bits`);
       return value;
     case 'string':
-      if (!value.isWellFormed())
-        throw refuseAction(`${where}: the text has a lone surrogate, which SQLite would replace`);
-      if (value.length > MAX_VALUE_BYTES) throw refuseAction(`${where}: the text is too long`);
-      return value;
+      return readBoundText(value, where, MAX_VALUE_BYTES);
     default:
       return parseObjectValue(value, where);
   }
@@ -119,18 +118,12 @@ function parseValue(value: unknown, where: string): SQLInputValue {
  */
 function parseObjectValue(value: unknown, where: string): SQLInputValue {
   if (value === null) return null;
-  if (value instanceof Uint8Array && !(value.buffer instanceof SharedArrayBuffer)) {
-    if (value.byteLength > MAX_VALUE_BYTES) throw refuseAction(`${where}: too many bytes`);
-    return Uint8Array.from(value);
-  }
+  const bytes = readBoundBytes(value, where, MAX_VALUE_BYTES);
+  if (bytes !== undefined) return bytes;
   const tag = typeof value === 'object' ? readTag(value as Value) : undefined;
   const bound =
     tag === undefined || tag.tag === '$text' ? undefined : bindValue({ [tag.tag]: tag.text });
-  if (bound === undefined) {
-    throw refuseAction(
-      `${where}: a value is null, a boolean, a number, a bigint, a text or a Uint8Array`,
-    );
-  }
+  if (bound === undefined) throw refuseBound(where);
   return bound.parameter;
 }
 

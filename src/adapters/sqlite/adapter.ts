@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { joinStatements } from '../../backend/action.ts';
 import {
   type Backend,
   type HoldRequest,
@@ -36,13 +37,7 @@ import {
   readPragma,
   retryWhileBusy,
 } from '../../sqlite/connection.ts';
-import {
-  type CheckedSqliteAction,
-  describeAction,
-  joinActions,
-  parseAction,
-  probeAction,
-} from './action.ts';
+import { type CheckedSqliteAction, describeAction, parseAction, probeAction } from './action.ts';
 import {
   admitFile,
   admitRegistration,
@@ -59,6 +54,7 @@ import { HoldingConnection } from './holding-connection.ts';
 import { SqliteSchema } from './normalise.ts';
 import { QueryProcess } from './query.ts';
 import { readState } from './reading.ts';
+import { splitScript } from './script.ts';
 import { surveyCatalog } from './survey.ts';
 
 const DEFAULT_BUSY_TIMEOUT_MS = 5000;
@@ -118,7 +114,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly describeAction = describeAction;
   readonly readsMany = true;
   readonly holdsTasks = true;
-  readonly joinActions = joinActions;
+  readonly joinActions = (actions: readonly unknown[]) => joinStatements(actions, splitScript);
   readonly #opened: Opened;
   readonly #affinity = new Affinity();
   readonly #queue = new StageQueue();

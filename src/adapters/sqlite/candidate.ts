@@ -11,6 +11,7 @@ import {
   stageFailed,
   stagePrevented,
 } from '../../backend/candidate.ts';
+import { CALL_SAVEPOINT } from '../../backend/failure.ts';
 import { FILE_REPLACED } from '../../backend/setup.ts';
 import type { AdapterContext, CallAnswer, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
@@ -155,16 +156,16 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     this.#assertHeld();
     this.#session ??= db.createSession();
     fence.lower();
-    statement(db, 'savepoint effectmatch_call').run();
+    statement(db, CALL_SAVEPOINT.open).run();
     const applied = await this.apply(action);
     // An error may have rolled the whole transaction back, together with earlier calls.
     if (!db.isTransaction) return { ...lostBy(applied), isLost: true };
     fence.lower();
     if (applied.kind === 'failed') {
-      statement(db, 'rollback to effectmatch_call').run();
+      statement(db, CALL_SAVEPOINT.undo).run();
       this.#log.forgetDenied();
     }
-    statement(db, 'release effectmatch_call').run();
+    statement(db, CALL_SAVEPOINT.release).run();
     fence.hold();
     return applied;
   }

@@ -4,10 +4,14 @@ const main = document.querySelector('main');
 
 function isBusy() {
   const busy =
-    'dialog[open], main details[open]:not(#signer details), main button:disabled, main .problem, #new-passkey';
+    'dialog[open], main details[open]:not(#signer details, #resolver details), main button:disabled, main .problem, #new-passkey';
   if (document.querySelector(busy) !== null) return true;
   const fields = [...document.querySelectorAll('main textarea, main input:not([type=hidden])')];
-  return fields.some((field) => field === document.activeElement || field.value !== '');
+  return fields.some((field) => field === document.activeElement || isFilled(field));
+}
+
+function isFilled(field) {
+  return field.type === 'checkbox' ? field.checked : field.value !== '';
 }
 
 async function refresh() {
@@ -15,7 +19,7 @@ async function refresh() {
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
   if (isBusy()) return offerRefresh();
-  const notices = main.querySelectorAll('.notice');
+  const notices = main.querySelectorAll('.notice:not(.changed)');
   main.replaceChildren(...notices, ...fresh.querySelector('main').childNodes);
   document.querySelector('nav').replaceWith(fresh.querySelector('nav'));
   document.dispatchEvent(new Event('refreshed'));
@@ -32,6 +36,12 @@ function offerRefresh() {
   note.append(link);
   main.prepend(note);
 }
+
+// After several requests were answered, the page shows those that are left.
+document.addEventListener('answered', () => {
+  main.querySelector('.changed')?.remove();
+  void refresh();
+});
 
 const [, section, shown] = location.pathname.split('/');
 

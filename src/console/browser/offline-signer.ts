@@ -5,8 +5,9 @@
  * @module
  */
 import { parseCountersignable } from '../../crypto/countersign.ts';
+import { contentOfLicense } from '../../crypto/decision.ts';
 import { digestText } from '../../crypto/digest.ts';
-import { signedText, writeLicense } from '../../crypto/license.ts';
+import { writeLicense } from '../../crypto/license.ts';
 import { parseProposal } from '../../crypto/proposal.ts';
 import type { License, SignedLicense } from '../../protocol/license.ts';
 import type { Digest } from '../../protocol/record.ts';
@@ -80,7 +81,8 @@ async function readKey(text: string): Promise<FileKey> {
     issuer,
     id: digestText('effectmatch/approver-key/v1', String(publicKey)),
     sign: async (license) => {
-      const signed = new TextEncoder().encode(signedText(license));
+      const { domain, text: content } = contentOfLicense(license);
+      const signed = new TextEncoder().encode(`${domain}\n${content}`);
       return base64url(await crypto.subtle.sign('Ed25519', key, signed));
     },
   };

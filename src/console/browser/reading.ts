@@ -13,48 +13,65 @@ export interface Reading {
   readonly title: string;
   /** What else there is to know, such as who signed already. */
   readonly aside?: string;
-  readonly documents: readonly Document[];
+  readonly documents: readonly ReadDocument[];
   /** Whether the reader decides how long the license is valid. */
   readonly asksLifetime: boolean;
 }
 
 /** One text that is signed. */
-interface Document {
+export interface ReadDocument {
   readonly terms: Proposal['draft'] | License;
   readonly approved: SignedLicense['approved'];
   readonly note?: Note | undefined;
 }
 
 /** Shows what will be signed; resolves to how long it is valid, or to nothing if it is not signed. */
-export function confirmReading(reading: Reading): Promise<string | undefined> {
+export async function confirmReading(reading: Reading): Promise<string | undefined> {
   const { title, aside, documents, asksLifetime } = reading;
-  const dialog = document.createElement('dialog');
-  const heading = document.createElement('h2');
-  heading.textContent = title;
   const choice = document.createElement('select');
   choice.setAttribute('aria-label', 'valid for');
   choice.append(...VALID.map((text) => new Option(`valid for ${text}`, text)));
+  const words = aside === undefined ? [] : [paragraph(aside)];
+  const content = [...words, ...documents.flatMap(show)];
+  const isSigned = await confirm({ title, content, ...(asksLifetime && { choice }) });
+  return isSigned ? choice.value : undefined;
+}
+
+/** Shows content in a dialog, and asks whether it is signed. */
+export function confirm(parts: {
+  readonly title: string;
+  readonly content: readonly HTMLElement[];
+  /** Stands next to the answer. */
+  readonly choice?: HTMLElement;
+}): Promise<boolean> {
+  const { title, content, choice } = parts;
+  const dialog = document.createElement('dialog');
+  const heading = document.createElement('h2');
+  heading.textContent = title;
+  heading.id = 'reading';
+  dialog.setAttribute('aria-labelledby', heading.id);
   return new Promise((resolve) => {
-    const sign = () => {
-      resolve(choice.value);
+    const answer = (isSigned: boolean) => {
+      resolve(isSigned);
       dialog.remove();
     };
-    dialog.onclose = () => {
-      resolve(undefined);
-      dialog.remove();
-    };
+    dialog.onclose = () => answer(false);
     const row = document.createElement('p');
-    row.append(...(asksLifetime ? [choice, ' '] : []), button('Sign', sign, 'primary'), ' ');
+    row.className = 'answer';
+    row.append(...(choice === undefined ? [] : [choice, ' ']));
+    row.append(
+      button('Sign', () => answer(true), 'primary'),
+      ' ',
+    );
     row.append(button('Do not sign', () => dialog.close()));
-    dialog.append(heading, ...(aside === undefined ? [] : [paragraph(aside)]));
-    dialog.append(...documents.flatMap(show), row);
+    dialog.append(heading, ...content, row);
     document.body.append(dialog);
     dialog.showModal();
   });
 }
 
 /** The text, rendered here from the bytes that are signed, and below it what is not signed. */
-function show({ terms, approved, note }: Document): readonly HTMLElement[] {
+function show({ terms, approved, note }: ReadDocument): readonly HTMLElement[] {
   const unsigned = preformatted(renderNote(note, { full: true }));
   unsigned.className = 'unsigned';
   const isLong = approved.effects.length > MAX_LISTED;

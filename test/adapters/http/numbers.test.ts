@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mediatedHttp, opaqueHttp } from '../../../src/adapters/http/index.ts';
-import { normaliseRecord } from '../../../src/adapters/http/service.ts';
 import { fillPath } from '../../../src/http/content.ts';
+import { normaliseRecord } from '../../../src/http/registered.ts';
 import { insert, read, row, update } from '../../../src/protocol/draft.ts';
 import type { ChangeRecord, Value } from '../../../src/protocol/index.ts';
 import { renderTerminal } from '../../../src/protocol/render-terminal.ts';

@@ -1,5 +1,5 @@
 // Goal: whatever goes wrong with connections, answers, read-backs and processes, no payment is made
-// twice and no verdict contradicts the service. Method: at least 1,000 executions under random
+// twice and no verdict contradicts the service. Method: hundreds of executions under random
 // faults and simulated process ends, with a printed seed; the service itself counts what arrived
 // and what it did.
 import assert from 'node:assert/strict';
@@ -10,10 +10,10 @@ import { generated, insert } from '../../../src/protocol/draft.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
 import { runLanes } from '../../crash/lanes.ts';
-import { chooseSeed, type Random, randomOf } from '../../random.ts';
+import { chooseSeed, type Random, randomOf, runsOf } from '../../random.ts';
 import { openRig, PAYMENT, type Rig } from './rig.ts';
 
-const RUNS = 1000;
+const RUNS = runsOf(300);
 const RUNS_PER_RIG = 50;
 /** Executions wait for the disk most of the time. */
 const LANES = 5;
@@ -142,7 +142,7 @@ async function judge(
   assert.equal((await runtime.verifyJournal()).kind, 'intact');
 }
 
-test('no duplicate effect in a thousand executions under random faults', async () => {
+test('no duplicate effect in hundreds of executions under random faults', async () => {
   const seed = chooseSeed();
   console.log(`seed ${seed}`);
   const tally = new Map<string, number>();
@@ -162,7 +162,7 @@ test('no duplicate effect in a thousand executions under random faults', async (
   assert.equal(orders, RUNS);
   for (const kind of ['committed', 'diverged', 'indeterminate', 'rejected']) {
     assert.ok(
-      (tally.get(kind) ?? 0) > 10,
+      (tally.get(kind) ?? 0) > 3,
       `hardly any run ended as ${kind}: the faults do not reach it`,
     );
   }

@@ -102,6 +102,25 @@ describe('MariaDB: definitions', { skip: skipWithoutMariadb() }, () => {
     for (const connection of [reader, owner]) connection.destroy();
   });
 
+  test('a session that serves another candidate knows nothing of the one before', async () => {
+    await using office = await open();
+    const sessions = new ExecutionSessions(office.options.execution, readOptions(office.options));
+    const first = await sessions.take();
+    const { connection: used } = first;
+    await used.query("set @secret = 'x', session sql_mode = '', session insert_id = 77");
+    await used.query("select get_lock('of the first', 0), last_insert_id(41)");
+    sessions.giveBack(first);
+    await assert.rejects(used.query('select 1'), /the connection was lost/);
+
+    const { connection, variables } = await sessions.take();
+    assert.equal(connection.thread, used.thread);
+    assert.equal(variables, first.variables);
+    const read = "select @secret, is_free_lock('of the first'), last_insert_id()";
+    assert.deepEqual(await connection.texts(read), [[null, '1', '0']]);
+    connection.close();
+    await sessions.close();
+  });
+
   test('a session that was opened while the account had more rights serves no candidate', async () => {
     await using office = await open();
     const exec = office.db.unique('em_exec');

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { AdmittedTexts } from '../../../src/adapters/mysql/admission.ts';
 import { MysqlCandidate } from '../../../src/adapters/mysql/candidate.ts';
 import type { MysqlConnection } from '../../../src/adapters/mysql/connection.ts';
 import { KnownDefinitions } from '../../../src/adapters/mysql/definitions.ts';
 import { readDeployment } from '../../../src/adapters/mysql/deployment.ts';
 import { readOptions } from '../../../src/adapters/mysql/options.ts';
+import { ServerWatch } from '../../../src/adapters/mysql/server-state.ts';
 import { ControlAccount, ExecutionSessions } from '../../../src/adapters/mysql/sessions.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import type { ProtectedMariadb } from '../../mysql/protected.ts';
@@ -15,7 +17,8 @@ export async function openInside({ options }: ProtectedMariadb) {
   const sessions = new ExecutionSessions(options.execution, settings);
   const connection = await control.connection();
   const deployment = await readDeployment(connection, settings.controlDatabase);
-  const definitions = await new KnownDefinitions(settings).read(connection);
+  const { counted } = await new ServerWatch(settings).read(connection);
+  const definitions = await new KnownDefinitions(settings).read(connection, counted);
 
   async function hold() {
     const session = await sessions.take();
@@ -31,7 +34,8 @@ export async function openInside({ options }: ProtectedMariadb) {
       },
     });
     const candidate = new MysqlCandidate({
-      ...{ control, deployment, settings, definitions, reached: unobserved },
+      ...{ sessions, control, deployment, settings, definitions, reached: unobserved },
+      admitted: new AdmittedTexts(),
       session: { ...session, connection: spied },
     });
     const branch = () => {

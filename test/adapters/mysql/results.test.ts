@@ -138,6 +138,37 @@ describe('MariaDB', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(rows, [{ balance: 16 }, { balance: 16 }]);
   });
 
+  test('a query reads within bounds and cannot do anything else', async () => {
+    await using bank = await openMariadbOffice(BANK, { relations: ['account'] });
+    await bank.db.run('insert into account select seq, 1 from seq_10_to_40');
+    const before = await bank.db.run('select * from account order by id');
+    const ask = async (sql: string, values: readonly unknown[] = []) =>
+      await bank.runtime.query({ adapter: 'db', action: { sql, values } });
+    const some = await ask('select id, balance from account where id > ? order by id', [38]);
+    const expected = [39, 40].map((id) => ({ id, balance: 1 }));
+    assert.deepEqual(some, { rows: expected, more: false });
+    const all = 'account a join account b join account c join account d';
+    const many = await ask(`select 1 as n from ${all}`);
+    assert.equal(many.more, true);
+    const stated = await ask(`select 1 as n from ${all} limit 100000`);
+    assert.deepEqual([stated.rows.length, stated.more], [many.rows.length, true]);
+    for (const sql of [
+      'update account set balance = 0',
+      'delete from account returning id',
+      'insert into account values (99, 1)',
+      'set @x = 1',
+      'commit',
+      'start transaction read write',
+      'select * from nowhere',
+      'select 1; select 2',
+    ])
+      await assert.rejects(ask(sql), { code: 'ERR_EM_QUERY_REFUSED' }, sql);
+    const slow = { adapter: 'db', action: { sql: 'select sleep(60)' }, timeoutMs: 200 };
+    await assert.rejects(bank.runtime.query(slow), { code: 'ERR_EM_QUERY_REFUSED' });
+    assert.deepEqual(await bank.db.run('select * from account order by id'), before);
+    assert.deepEqual((await ask('select count(*) as n from account')).rows, [{ n: before.length }]);
+  });
+
   test('a server whose connections are all in use does not spend a license', async () => {
     await using server = await startServer({ 'max-connections': '10' });
     const settings = { relations: ['account'] };

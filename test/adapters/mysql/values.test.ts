@@ -34,16 +34,17 @@ async function openTable(columns: string, settings: { values?: 'digest' } = {}) 
     issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
     adapters: { db: place.factory() },
   });
-  const execute = async (effects: ManifestDraft['effects'], action: unknown): Promise<Terminal> => {
+  const approve = async (effects: ManifestDraft['effects']) => {
     const task = { adapter: 'db', task: 'values', planRevision: 1, effects };
-    const license = approver(KEY).sign(await runtime.prepare(task), { expiresIn: '10m' });
-    return await runtime.execute(license, action);
+    return approver(KEY).sign(await runtime.prepare(task), { expiresIn: '10m' });
   };
+  const execute = async (effects: ManifestDraft['effects'], action: unknown): Promise<Terminal> =>
+    await runtime.execute(await approve(effects), action);
   const close = async () => {
     await runtime.close();
     await place.db.drop();
   };
-  return { place, execute, runtime, [Symbol.asyncDispose]: close };
+  return { place, approve, execute, runtime, [Symbol.asyncDispose]: close };
 }
 
 /** A type, what an approver states, how SQL writes the same, and SQL for a value that is not it. */
@@ -178,6 +179,13 @@ describe('MariaDB: values', { skip: skipWithoutMariadb() }, () => {
     assert.equal(failed.kind === 'rejected' && failed.at, 'stage');
     assert.deepEqual(failed.kind === 'rejected' && failed.residue, [
       { ...residue, from: '1', to: '3' },
+    ]);
+    const task = await table.runtime.open(await table.approve(effects));
+    assert.ok(task.kind === 'open');
+    assert.equal((await task.call({ sql: 'insert into t (v) values (1)' })).kind, 'done');
+    const discarded = await task.discard();
+    assert.deepEqual(discarded.kind === 'rejected' && discarded.residue, [
+      { ...residue, from: '3', to: '4' },
     ]);
   });
 

@@ -36,6 +36,7 @@ test('no code by which a trigger raises a value brings that value into the ledge
     keyring: join(folder.path, 'keys.json'),
     issuers: { [issuer]: { key: publicKey, may: ['clinic'] } },
     adapters: { clinic: site.factory() },
+    restageMs: 100,
   });
   const effects = [update('patient', { id: 1 }, { ward: ['A', 'B'] })];
   const action = { sql: "update patient set ward = 'B' where id = 1" };

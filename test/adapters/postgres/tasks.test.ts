@@ -39,6 +39,18 @@ test('a number that a call which was kept draws for no row is part of the result
   assert.deepEqual(extra, [{ unused: 1 }]);
 });
 
+test('a number that a task drew before it was given up is reported as left behind', async () => {
+  await using office = await openOffice(SCHEMA, RELATIONS);
+  const task = await office.open([insert('invoice', { id: generated('new'), note: 'second' })]);
+  assert.equal((await task.call(add('second'))).kind, 'done');
+  const rejected = assertRejected(await task.discard(), 'stage', 'task-discarded');
+  const moved = [{ kind: 'sequence', name: 'invoice_id_seq', from: '1', to: '2' }];
+  assert.deepEqual(rejected.residue, moved);
+  const idle = await office.open([insert('invoice', { id: generated('new'), note: 'second' })]);
+  const untouched = assertRejected(await idle.discard(), 'stage', 'task-discarded');
+  assert.equal(untouched.residue, undefined, 'nothing was drawn');
+});
+
 test('a constraint that is deferred may hold only when the task is finished', async () => {
   await using office = await openOffice(SCHEMA, RELATIONS);
   const effects = [insert('line', { id: 1, invoice: 7 }), insert('invoice', { id: 7, note: 'x' })];

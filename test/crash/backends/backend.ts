@@ -25,6 +25,8 @@ export const WORLD_KINDS: readonly OperationKind[] = [
   'bulk',
   'append',
   'derive',
+  'surprise',
+  'failing',
   'append',
 ];
 

@@ -8,6 +8,8 @@ export async function backendNamed(name: string): Promise<Backend> {
   switch (name) {
     case 'sqlite-wal':
       return (await import('./sqlite.ts')).sqliteBackend('wal');
+    case 'sqlite-unmarked':
+      return (await import('./unmarked.ts')).unmarkedBackend;
     case 'sqlite-delete':
       return (await import('./sqlite.ts')).sqliteBackend('delete');
     case 'files':

@@ -1,3 +1,4 @@
+import { RUN_PROVISION } from '../../../backend/failure.ts';
 import { quoteLiteral, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
 import {
   createRecorders,
@@ -118,7 +119,7 @@ function surveyRecorders(
       why: found
         ? 'It is not as provisioning made it, or does not always fire'
         : 'It is missing, so writes would not be recorded',
-      keep: 'run `effectmatch provision`',
+      keep: RUN_PROVISION,
       fix: createRecorders(relation, facts.executor),
     });
   }

@@ -1,8 +1,26 @@
-import { invalid } from '../../http/errors.ts';
-import type { ApprovedEffect, CellRow } from '../../protocol/effect.ts';
-import { findOversized } from '../../protocol/limits.ts';
-import type { Row } from '../../protocol/value.ts';
-import type { Plan, PlannedEffect } from './options.ts';
+import type { ApprovedEffect, CellRow } from '../protocol/effect.ts';
+import { findOversized } from '../protocol/limits.ts';
+import type { Row } from '../protocol/value.ts';
+import { invalid } from './errors.ts';
+
+/**
+ * An approved effect with its exact values: what is left to the service (`generated`, `any`, …) is
+ * not in it.
+ */
+export interface PlannedEffect {
+  readonly op: 'insert' | 'update' | 'delete';
+  readonly target: string;
+  readonly key: Row;
+  readonly before: Row;
+  readonly after: Row;
+}
+
+/** All that a request may be derived from: the approved outcome. */
+export interface Plan {
+  readonly effects: readonly PlannedEffect[];
+  /** The first effect, for operations that have one. */
+  readonly effect: PlannedEffect;
+}
 
 /**
  * The exact values of an approved outcome, one entry per effect, frozen: a request is derived from

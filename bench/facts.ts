@@ -1,0 +1,60 @@
+// What happened within one recorded run, kept with its record: verdicts as they were returned,
+// digests of states as they were read back, answers of other processes.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { hash } from 'node:crypto';
+
+type KeptFact = { readonly [kind: string]: unknown };
+
+const running = new AsyncLocalStorage<KeptFact[]>();
+
+/** Runs the work and returns what was kept meanwhile. */
+export async function collectFacts<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly result: T; readonly facts: readonly KeptFact[] }> {
+  const facts: KeptFact[] = [];
+  const result = await running.run(facts, work);
+  return { result, facts };
+}
+
+/** Keeps a fact with the record of the run that is under way; outside of one it is dropped. */
+export function keepFact(fact: KeptFact): void {
+  running.getStore()?.push(fact);
+}
+
+/** The parts of a terminal that say how an attempt ended. */
+interface Ended {
+  readonly kind: string;
+  readonly occurrence?: string;
+  readonly execution?: string;
+  readonly at?: string;
+  readonly reason?: string;
+  readonly approved?: string;
+  readonly outcome?: { readonly kind: string; readonly observed?: string } | undefined;
+}
+
+/** Keeps a verdict: how the attempt ended, and the digests of what was approved and observed. */
+export function keepVerdict<T extends Ended>(terminal: T): T {
+  const { kind, at, reason, occurrence, execution, approved, outcome } = terminal;
+  keepFact({
+    verdict: { kind, at, reason, occurrence, execution, approved, outcome: outcome?.kind },
+  });
+  return terminal;
+}
+
+/** Keeps the digest of a state that was read back, and returns the state. */
+export function keepState<T>(name: string, state: T): T {
+  keepFact({ state: name, digest: digestOf(state) });
+  return state;
+}
+
+/** Equal for equal states, in whatever order their fields are. */
+export function digestOf(state: unknown): string {
+  return hash('sha256', JSON.stringify(sorted(state)) ?? 'undefined');
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
+}

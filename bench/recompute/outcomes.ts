@@ -1,0 +1,159 @@
+// Figures of the studies on public tasks, from the digests of states.
+import {
+  type Figures,
+  FigureTally,
+  judgeStates,
+  partsOf,
+  type ReadRecord,
+  textIn,
+} from './record.ts';
+
+const TITLES: { readonly [part: string]: string } = {
+  a: '(a)',
+  b: '(b)',
+  'b, own tools': '(b) own tools,',
+  c: '(c)',
+  'c, own tools': '(c) own tools,',
+};
+
+/** `public-outcomes`. */
+export function recomputeOutcomes(records: readonly ReadRecord[]): Figures {
+  const tally = new FigureTally();
+  const runs = records.filter(({ states }) => states !== undefined);
+  const harmless = findHarmless(runs);
+  for (const record of runs) {
+    const [part = ''] = partsOf(record);
+    const [condition, variant] = [textIn(record, 'condition'), textIn(record, 'variant')];
+    const title = `${TITLES[part]} ${condition}:`;
+    const { isRight, isWrong, isSaved, isKept, isSpoilt } = judgeStates(record);
+    if (variant === 'clean') {
+      tally.count(`${title} clean, right state`, isRight);
+      tally.count(`${title} clean, saved`, isSaved);
+    } else {
+      tally.count(`${title} ${variant}, wrong commit`, isWrong);
+      tally.count(`${title} ${variant}, rejected`, isKept);
+    }
+    tally.count(`${title} rejected, but durable`, isSpoilt);
+    if (part === 'a') {
+      tally.count(`${title} ${variant}, the benchmark's check passes`, record.isNative === true);
+      const isCompared = record.why === 'comparison: diverged';
+      tally.count(`${title} faults rejected by comparison, rows kept`, isKept && isCompared);
+    }
+    if (variant === 'duplicate') {
+      const isHarmless = harmless.has(`${part}|${textIn(record, 'task')}`);
+      const committed = record.committed === true;
+      tally.count(`${title} harmless duplicate, committed`, isHarmless && committed);
+      tally.count(`${title} harmless duplicate, blocked`, isHarmless && !committed);
+    }
+  }
+  return tally.figures;
+}
+
+/** Tasks whose repeated call leaves the approved state when it is trusted. */
+function findHarmless(runs: readonly ReadRecord[]): ReadonlySet<string> {
+  const found = runs.filter(
+    (record) =>
+      textIn(record, 'variant') === 'duplicate' &&
+      textIn(record, 'condition') === 'direct' &&
+      judgeStates(record).isRight,
+  );
+  return new Set(found.map((record) => `${partsOf(record)[0]}|${textIn(record, 'task')}`));
+}
+
+/** `information`. */
+export function recomputeInformation(records: readonly ReadRecord[]): Figures {
+  const tally = new FigureTally();
+  for (const record of records) {
+    const parts = partsOf(record);
+    if (record.states !== undefined) {
+      const { isSaved, isKept } = judgeStates(record);
+      const isClean = textIn(record, 'variant') === 'clean';
+      tally.count('EffectMatch: clean committed, right state', isClean && isSaved);
+      tally.count('EffectMatch: hidden prevented, initial state kept', !isClean && isKept);
+      continue;
+    }
+    const [decider = '', , variant = ''] = parts;
+    const decision = textIn(record, 'decision');
+    for (const one of ['admit', 'deny', 'escalate'])
+      tally.count(`${decider}: ${one}`, variant === 'clean' && decision === one);
+    tally.count(`${decider}: clean admitted`, variant === 'clean' && decision === 'admit');
+    tally.count(`${decider}: hidden prevented`, variant !== 'clean' && decision !== 'admit');
+  }
+  return tally.figures;
+}
+
+/** `live-agents`: by the states that were compared when each episode had ended. */
+export function recomputeEpisodes(records: readonly ReadRecord[]): Figures {
+  const tally = new FigureTally();
+  for (const record of records) {
+    const [row = '', path = ''] = partsOf(record);
+    const name = `${row}, ${path}:`;
+    const is = (field: string) => record[field] === true;
+    const verdict = record.verdict as { readonly kind?: string } | undefined;
+    tally.count(`${name} candidate correct`, is('candidateCorrect'));
+    tally.count(`${name} durable correct`, is('durableCorrect'));
+    tally.count(`${name} finalised by the agent`, record.finalised === 'by the agent');
+    tally.count(`${name} durable equal in every id and order`, is('durableStrict'));
+    tally.count(`${name} durable is the initial state`, is('durableInitial'));
+    tally.count(`${name} rejected`, verdict?.kind === 'rejected');
+    tally.count(`${name} durable is what was approved`, is('durableCorrect'));
+    tally.count(`${name} the verdict is what the durable state shows`, is('isTruthful'));
+    const isOther = !is('durableInitial') && !is('durableCorrect');
+    tally.count(`${name} durable is something else`, isOther);
+  }
+  return tally.figures;
+}
+
+/** `backends`. */
+export function recomputeBackends(records: readonly ReadRecord[]): Figures {
+  const tally = new FigureTally();
+  for (const record of records) {
+    const parts = partsOf(record);
+    if (parts[0] === 'github') countIssue(tally, record, parts[2] ?? '');
+    else countPhone(tally, record);
+  }
+  return tally.figures;
+}
+
+function countPhone(tally: FigureTally, record: ReadRecord): void {
+  const [condition, variant] = [textIn(record, 'condition'), textIn(record, 'variant')];
+  const name = `ToolSandbox, ${condition}: ${variant}`;
+  const { committed, isApproved, isInitial, passesGoal } = record;
+  tally.count(`${name}, committed`, committed === true && isApproved === true);
+  tally.count(`${name}, right state`, committed === true && isApproved === true);
+  tally.count(`${name}, wrong commit`, committed === true && isApproved === false);
+  tally.count(`${name}, rejected`, committed === false && isInitial === true);
+  tally.count(`${name}, goal check passed`, passesGoal === true);
+}
+
+function countIssue(tally: FigureTally, record: ReadRecord, variant: string): void {
+  const { terminal, releases, writes, isApproved, isTakenOver } = record;
+  const isOnce = writes === 1;
+  const isBlocked = releases === 0 && isOnce;
+  if (variant === 'clean') {
+    const isReleased = isApproved === true && releases === 1 && isOnce;
+    tally.count('GitHub, clean: fields match, released', isReleased && terminal === 'committed');
+  }
+  if (variant === 'changed title') {
+    const isDetected = isTakenOver === true && terminal === 'diverged' && isBlocked;
+    tally.count('GitHub, changed title: mismatch detected, blocked', isDetected);
+  }
+  if (variant === 'no read-back') {
+    tally.count('GitHub, no read-back: blocked', terminal === 'indeterminate' && isBlocked);
+    const words = 'GitHub, no read-back: fields match all the same';
+    tally.count(words, isApproved === true);
+  }
+}
+
+/** `backends-mariadb`. */
+export function recomputeMariadb(records: readonly ReadRecord[]): Figures {
+  const tally = new FigureTally();
+  for (const record of records) {
+    const name = `${textIn(record, 'condition')}: ${textIn(record, 'variant')}`;
+    const { committed, isApproved, isInitial } = record;
+    tally.count(`${name}, committed`, committed === true && isApproved === true);
+    tally.count(`${name}, wrong commit`, committed === true && isApproved === false);
+    tally.count(`${name}, rejected`, committed === false && isInitial === true);
+  }
+  return tally.figures;
+}

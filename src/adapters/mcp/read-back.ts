@@ -1,0 +1,54 @@
+import type { Approval } from '../../contract/adapter.ts';
+import { decodeData } from '../../http/content.ts';
+import { findingsOf, lookAgain, NOT_FOUND, type ReadBackResult } from '../../http/findings.ts';
+import { type Plan, planOf } from '../../http/plan.ts';
+import type { ReadBackFindings } from '../../http/remote.ts';
+import type { Row, Value } from '../../protocol/value.ts';
+import type { Upstream } from '../../upstream/upstream.ts';
+import { readAnswer, type ToolReading } from './answer.ts';
+import type { ClassifiedTool, McpOperation, McpReadBack } from './options.ts';
+
+/**
+ * Asks tools that only read what the call did. Only what is found counts: an answer that is missing
+ * or unusable, and "not found" itself, establish nothing, because the call may still be running.
+ */
+export async function readBack(
+  upstream: Upstream,
+  key: string,
+  { readBack: options, assigns = [] }: McpOperation,
+  approved: Approval,
+): Promise<ReadBackFindings | string> {
+  const { covers, waitsMs } = options;
+  const plan = planOf(approved.effects);
+  const found = await lookAgain(() => look(upstream, key, options, plan), waitsMs);
+  return typeof found === 'string' ? found : findingsOf(found, { covers, assigns });
+}
+
+async function look(
+  upstream: Upstream,
+  key: string,
+  { reads, found }: McpReadBack,
+  plan: Plan,
+): Promise<ReadBackResult | string> {
+  const answers: Record<string, Value> = {};
+  for (const [name, { tool, arguments: argumentsOf }] of Object.entries(reads)) {
+    const reading = await callReading(upstream, tool, argumentsOf(plan, key));
+    if (reading.kind === 'silent') return reading.why;
+    answers[name] = reading.value;
+  }
+  return found(answers, plan, key) ?? NOT_FOUND;
+}
+
+/** Calls a tool that reads. Whatever goes wrong says nothing about what is there. */
+export async function callReading(
+  upstream: Upstream,
+  { name, definition }: ClassifiedTool,
+  given: Row,
+): Promise<ToolReading> {
+  try {
+    const input = decodeData(given) as Row;
+    return readAnswer(name, await upstream.call({ tool: name, definition, input }));
+  } catch (error) {
+    return { kind: 'silent', why: error instanceof Error ? error.message : String(error) };
+  }
+}

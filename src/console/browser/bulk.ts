@@ -1,0 +1,65 @@
+import { fetchCountersignable, fetchSignable, type Signable, sendLicense } from './documents.ts';
+import { button, paragraph } from './elements.ts';
+import { confirmReading } from './reading.ts';
+import { findSigners, type Signer, siteOf } from './signers.ts';
+
+/** Offers to sign what is chosen on the page: each is read, and each gets its own license. */
+export async function offerBulk(box: HTMLElement): Promise<void> {
+  const signers = await findSigners(siteOf(box));
+  const buttons = signers.map((signer, index) => {
+    const style = index === 0 ? 'primary' : '';
+    return button(`Read and sign as ${signer.label}`, () => signChosen(box, signer), style);
+  });
+  const none = paragraph('No key on this device can sign this. Open one request to make one.');
+  box.replaceChildren(...(buttons.length === 0 ? [none] : buttons));
+}
+
+async function signChosen(box: HTMLElement, signer: Signer): Promise<void> {
+  const chosen = [...document.querySelectorAll<HTMLInputElement>('input[name=id]:checked')];
+  const open = chosen.filter(({ dataset }) => dataset.first !== signer.issuer);
+  if (open.length === 0)
+    throw new Error(`choose at least one request that ${signer.issuer} has not signed`);
+  const signables = await Promise.all(
+    open.map(({ value, dataset }) =>
+      (dataset.first ?? '') === '' ? fetchSignable(value) : fetchCountersignable(value),
+    ),
+  );
+  const seconds = signables.filter(({ first }) => first !== undefined).length;
+  const also = seconds === 0 ? '' : ` ${seconds} of them another person signed before you.`;
+  const expiresIn = await confirmReading({
+    title: `Sign these ${signables.length} as ${signer.issuer}?`,
+    aside: `Each of them gets its own signature. What stands out comes first.${also}`,
+    documents: signables.map(({ document: read }) => read),
+    asksLifetime: seconds < signables.length,
+  });
+  if (expiresIn === undefined) return;
+  for (const one of chosen) one.checked = false;
+  report(await signAll(signables, siteOf(box).form, (one) => one.sign(signer, expiresIn)));
+}
+
+/** Signs one after another; what is refused does not hold up the others. */
+async function signAll(
+  signables: readonly Signable[],
+  form: string,
+  sign: (one: Signable) => ReturnType<Signable['sign']>,
+): Promise<readonly string[]> {
+  const refused: string[] = [];
+  for (const one of signables) {
+    const { request } = one;
+    const answer = await sendLicense(form, request, await sign(one), 'application/json');
+    const { tone, text } = (await answer.json()) as { tone: string; text: string };
+    if (tone !== 'good') refused.push(`${request.slice(0, 12)}: ${text}`);
+  }
+  return [`${signables.length - refused.length} of ${signables.length} signed.`, ...refused];
+}
+
+/** Says what came of it at the top, and has the page show what is left. */
+function report([done = '', ...refused]: readonly string[]): void {
+  const notice = document.createElement('div');
+  notice.className = refused.length === 0 ? 'notice good' : 'notice bad';
+  notice.setAttribute('role', 'status');
+  notice.append(paragraph(done, 'done'), ...refused.map((line) => paragraph(line)));
+  document.querySelector('main')?.prepend(notice);
+  notice.scrollIntoView({ block: 'nearest' });
+  document.dispatchEvent(new Event('answered'));
+}

@@ -1,0 +1,119 @@
+import type { SignedContent } from '../../crypto/decision.ts';
+import { digestText } from '../../crypto/digest.ts';
+import { readPasskeyText } from '../../crypto/passkey-text.ts';
+import type { Digest } from '../../protocol/record.ts';
+import { button, paragraph, preformatted } from './elements.ts';
+import { findKey, makeKey, sign } from './key.ts';
+import { canUsePasskeys, registerPasskey, signWithPasskey } from './passkey.ts';
+
+/** What a page says about who may sign there. */
+export interface Site {
+  readonly form: string;
+  /** Who is signed in. */
+  readonly user: string;
+  /** Public keys of the configuration, and whose they are. */
+  readonly issuers: Readonly<Record<string, string>>;
+  /** Whether a new key can be taken into use from here. */
+  readonly acceptsKeys: boolean;
+}
+
+/** A key that signs here, and whose it is. */
+export interface Signer {
+  readonly issuer: string;
+  /** `bob`, or `bob with a passkey`. */
+  readonly label: string;
+  readonly key: Digest;
+  sign(content: SignedContent): Promise<string>;
+}
+
+/** What the attributes of an element say. */
+export function siteOf({ dataset }: HTMLElement): Site {
+  const { form = '', user = '', issuers = '{}', accepts } = dataset;
+  return { form, user, issuers: JSON.parse(issuers), acceptsKeys: accepts !== undefined };
+}
+
+/** Every key that is known here and belongs to one of the people of this page. */
+export async function findSigners(site: Site): Promise<readonly Signer[]> {
+  return [...(await browserSigners(site)), ...passkeySigners(site)];
+}
+
+async function browserSigners({ issuers }: Site): Promise<readonly Signer[]> {
+  const found = await findKey();
+  const issuer = found === undefined ? undefined : issuers[found.text];
+  if (found === undefined || issuer === undefined) return [];
+  const signText = ({ domain, text }: SignedContent) => sign(found, `${domain}\n${text}`);
+  return [{ issuer, label: issuer, key: found.id, sign: signText }];
+}
+
+/** The passkeys of the configuration that sign for this page, here or on another device. */
+function passkeySigners({ issuers }: Site): readonly Signer[] {
+  if (!canUsePasskeys()) return [];
+  return Object.entries(issuers).flatMap(([text, issuer], _index, all): readonly Signer[] => {
+    const passkey = readPasskeyText(text);
+    if (passkey?.origin !== location.origin) return [];
+    const others = all.filter(([, name]) => name === issuer).map(([known]) => known);
+    const which = others.length > 1 ? ` (key ${others.indexOf(text) + 1})` : '';
+    const label = `${issuer} with a passkey${which}`;
+    const key = digestText('effectmatch/approver-key/v1', text);
+    const signDigest = async (content: SignedContent) => {
+      const digest = digestText(content.domain, content.text);
+      return (await signWithPasskey([passkey.credential], digest)).signature;
+    };
+    return [{ issuer, label, key, sign: signDigest }];
+  });
+}
+
+/** How a key comes to be here; `role` is where the configuration lists it. */
+export async function keysHere(
+  site: Site,
+  { isOpen, role, refresh }: { isOpen: boolean; role: string; refresh: () => Promise<void> },
+): Promise<HTMLElement> {
+  const details = document.createElement('details');
+  details.open = isOpen;
+  const summary = document.createElement('summary');
+  summary.textContent = 'Keys on this device';
+  details.append(summary);
+  const known = await findKey();
+  if (known !== undefined && site.issuers[known.text] === undefined) {
+    const words = `The key of this browser is in no ${role} of the configuration. Have it added:`;
+    details.append(paragraph(words), preformatted(known.text));
+    if (site.acceptsKeys) details.append(button('Use it here', () => useKey(site, known.text)));
+  }
+  details.append(...passkeyParts(site, role));
+  if (known === undefined) {
+    const about = 'A browser key never leaves this browser, and signs without asking who you are.';
+    const make = async () => {
+      const { text } = await makeKey();
+      await (site.acceptsKeys ? useKey(site, text) : refresh());
+    };
+    details.append(paragraph(about), button('Make a key here', make));
+  }
+  return details;
+}
+
+function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
+  if (!canUsePasskeys()) {
+    const about = 'Passkeys need a host name: they cannot be used at an address made of numbers.';
+    return [paragraph(about)];
+  }
+  const about = 'A passkey asks for your fingerprint, face or PIN at every signature.';
+  const register = button('Register a passkey', async () => {
+    const text = await registerPasskey(site.user || 'approver');
+    if (site.acceptsKeys) return await useKey(site, text);
+    const shown = preformatted(text);
+    shown.id = 'new-passkey';
+    register.after(paragraph(`Have it added to an ${role} of the configuration:`), shown);
+  });
+  return [paragraph(about), register];
+}
+
+/** Where a server lets keys be tried out, it takes this one and says where to go on. */
+async function useKey({ form }: Site, key: string): Promise<void> {
+  const body = new FormData();
+  for (const [name, value] of Object.entries({ form, key, to: location.pathname }))
+    body.set(name, value);
+  const answer = await fetch('/keys', { method: 'POST', body });
+  if (!answer.ok) throw new Error('this server does not take keys');
+  const { to } = (await answer.json()) as { to: string };
+  location.href = to;
+}

@@ -1,0 +1,18 @@
+import type { Context } from 'hono';
+import type { Proposal } from '../protocol/license.ts';
+import type { Env } from './app.ts';
+
+/** What was done or refused, and the earlier proposal if a request was proposed again. */
+export interface Said {
+  readonly notice: { readonly tone: 'good' | 'bad'; readonly text: string };
+  readonly earlier?: Proposal;
+}
+
+/** A page that refreshes itself keeps what it says; only a new page may take it. */
+export function takeSaid(c: Context<Env>): Said | undefined {
+  if (c.req.header('effectmatch-refresh') !== undefined) return undefined;
+  const session = c.get('session');
+  const { said } = session;
+  session.said = undefined;
+  return said;
+}

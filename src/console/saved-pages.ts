@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import type { Hono } from 'hono';
+import { EffectMatchError } from '../errors.ts';
+import type { Console, Env } from './app.ts';
+import { html } from './html.ts';
+
+const KEYS = '<textarea id="keys" rows="3" spellcheck="false">';
+
+/** Pages that people save and open without this server. */
+export function addSavedPages(app: Hono<Env>, { runtime }: Console): void {
+  app.get('/verifier.html', () => {
+    const keys = html`${runtime.receiptKeys.join('\n')}`.text;
+    return saved('verifier.html', (text) => text.replace(KEYS, () => KEYS + keys));
+  });
+  app.get('/signer.html', () => saved('signer.html'));
+}
+
+/**
+ * SHA-256 of the page that signs offline, to compare with a copy that was saved; undefined in a
+ * source tree that was not built.
+ */
+export function signerDigest(): string | undefined {
+  const file = new URL('./assets/signer.html', import.meta.url);
+  if (!existsSync(file)) return undefined;
+  return createHash('sha256').update(readFileSync(file)).digest('hex');
+}
+
+function saved(name: string, change = (text: string) => text): Response {
+  const file = new URL(`./assets/${name}`, import.meta.url);
+  if (!existsSync(file))
+    throw new EffectMatchError('ERR_EM_NOT_FOUND', 'the package was not built, so this is missing');
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-disposition': `attachment; filename="effectmatch-${name}"`,
+  };
+  return new Response(change(readFileSync(file, 'utf8')), { headers });
+}
+
+/** A document as a file to save. */
+export function download(name: string, content: unknown): Response {
+  const headers = {
+    'content-type': 'application/json',
+    'content-disposition': `attachment; filename="${name}"`,
+  };
+  return new Response(JSON.stringify(content), { headers });
+}

@@ -1,0 +1,221 @@
+import type { Context, Hono } from 'hono';
+import type { Ledgers } from '../contract/ledgers.ts';
+import { type GraphNode, graphOf } from '../workflow/draw.ts';
+import { RunRecords } from '../workflow/records.ts';
+import {
+  type HandoffReport,
+  nextCommand,
+  type ReportedNode,
+  reportOf,
+} from '../workflow/report.ts';
+import { findRun, type RunStatus, type RunView } from '../workflow/run.ts';
+import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
+import type { Console, Env } from './app.ts';
+import { type Html, html } from './html.ts';
+import { type BadgeTone, badge, moment, table } from './layout.ts';
+import { seesAll } from './sight.ts';
+import { missing } from './visible.ts';
+
+const RUNS_SHOWN = 20;
+const NODES_SHOWN = 100;
+const PLACE = '/operations/workflows';
+
+/** Adds the pages about runs of workflows, which read the ledger alone. */
+export function addWorkflowPages(app: Hono<Env>, site: Console): void {
+  const { ledgers } = site.runtime;
+  const show = (c: Context<Env>, title: string, content: Html) =>
+    site.show(c, { title, section: 'operations' }, content);
+  app.use(`${PLACE}/*`, async (c, next) => {
+    // A run may be over any adapters, so it is shown to those who see all of them.
+    if (!seesAll(c.get('session').person.sight)) throw missing('run');
+    await next();
+  });
+  app.get(PLACE, async (c) => {
+    const skipped = Math.max(0, Math.trunc(Number(c.req.query('skip') ?? 0)) || 0);
+    const content = await runsPage(ledgers, skipped, site.clock.now());
+    return await show(c, 'Workflows', content);
+  });
+  app.get(`${PLACE}/:run`, async (c) => {
+    const run = c.req.param('run');
+    const content = runPage(await findRun(ledgers, run), site.clock.now());
+    return await show(c, run, content);
+  });
+}
+
+/** The link on the page of operations. */
+export function workflowsLink(): Html {
+  return html`<section><h2>Workflows</h2><p><a href="${PLACE}">Runs, their graphs and handoff reports</a></p></section>`;
+}
+
+const RUN_TONES: Readonly<Record<RunStatus, BadgeTone>> = {
+  running: 'plain',
+  waiting: 'warn',
+  done: 'good',
+  failed: 'bad',
+  cancelled: 'bad',
+};
+
+/** The runs, newest first, with how many of their nodes are in which list of the report. */
+async function runsPage(ledgers: Ledgers, skipped: number, nowMs: number): Promise<Html> {
+  const runs = (await new RunRecords(ledgers).list()).toReversed();
+  const shown = runs.slice(skipped, skipped + RUNS_SHOWN);
+  const views = await Promise.all(shown.map((run) => findRun(ledgers, run)));
+  const rows = views.map((view) => {
+    const { workflow, run, status, durable, notDone, waiting, needsResolution } = reportOf(view);
+    const numbers = [durable, notDone, waiting, needsResolution].map(({ length }) => length);
+    return html`<tr><td>${badge(RUN_TONES[status], status)}</td><td><a href="${PLACE}/${run}">${run}</a></td><td>${workflow}</td>
+${numbers.map((number) => html`<td>${number}</td>`)}<td>${moment(Date.parse(view.record.startedAt), nowMs)}</td></tr>`;
+  });
+  const heads = ['Status', 'Run', 'Workflow', ...Object.values(TITLES), 'Started'];
+  const rest = runs.length - skipped - shown.length;
+  return html`<p class="crumbs"><a href="/operations">Operations</a></p><h1>Workflows</h1>
+${rows.length === 0 ? html`<p class="empty">No run was started.</p>` : html`<section>${table(heads, rows)}</section>`}
+${rest > 0 && html`<p><a href="${PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
+}
+
+/** One run: its graph, and what a person who takes over has to know. */
+function runPage(view: RunView, nowMs: number): Html {
+  const report = reportOf(view);
+  const { run, workflow, revision, status, stop } = report;
+  const next = nextCommand(report);
+  return html`<p class="crumbs"><a href="/operations">Operations</a> · <a href="${PLACE}">Workflows</a></p>
+<div class="title"><h1>${run}</h1>${badge(RUN_TONES[status], status)}</div>
+<p class="aside">${workflow} · revision ${revision} · started ${moment(Date.parse(view.record.startedAt), nowMs)}</p>
+${stop !== undefined && html`<p class="notice bad">Stopped before anything began: ${stop}</p>`}
+<section><h2>Graph</h2><div class="scroll" tabindex="0" role="region" aria-label="graph">${drawGraph(graphOf(view))}</div></section>
+${Object.entries(TITLES).map(([list, title]) => reportSection(title, report[list as keyof typeof TITLES]))}
+${next !== undefined && html`<section><h2>Next</h2><pre class="command">${next}</pre></section>`}`;
+}
+
+const TITLES = {
+  durable: 'Durable',
+  notDone: 'Not done',
+  waiting: 'Waiting',
+  needsResolution: 'Needs resolution',
+} as const satisfies Partial<Record<keyof HandoffReport, string>>;
+
+/** The ledger has nothing about the occurrence of a node in one of these states. */
+const UNTRIED: readonly NodeState[] = ['waiting', 'unapproved', 'approved', 'blocked', 'cancelled'];
+
+function reportSection(
+  title: string,
+  nodes: readonly (ReportedNode & { readonly for?: string })[],
+): Html {
+  if (nodes.length === 0) return html``;
+  const rows = nodes.slice(0, NODES_SHOWN).map((node) => {
+    const { instance, state, detail, occurrence, for: whom } = node;
+    const why = whom === undefined ? detail : `for ${whom}`;
+    const wasTried = occurrence !== undefined && !UNTRIED.includes(state);
+    const link = wasTried && html`<a href="/history/${occurrence}">${occurrence.slice(0, 12)}…</a>`;
+    return html`<tr><td>${instance}</td><td>${badge(toneOf(state), state)}</td><td>${why}</td><td>${link}</td></tr>`;
+  });
+  const rest = nodes.length - rows.length;
+  return html`<section><h2>${title} (${nodes.length})</h2>${table(['Node', 'State', 'Why', 'Occurrence'], rows)}
+${rest > 0 && html`<p class="aside">${rest} more; <code>effectmatch workflow report --json</code> lists all</p>`}</section>`;
+}
+
+function toneOf(state: NodeState): BadgeTone {
+  if (isDone(state)) return 'good';
+  if (isFailed(state)) return 'bad';
+  return state === 'unapproved' || state === 'released' ? 'warn' : 'plain';
+}
+
+const BOX = { width: 210, height: 46 };
+const GAP = { x: 60, y: 16 };
+const MARGIN = 16;
+/** What a line takes of the height of a column that it passes. */
+const LINE_HEIGHT = 8;
+const NAME_SHOWN = 24;
+const COUNTS_SHOWN = 30;
+
+interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** From a node to one that comes after it; `via` are its places in the columns between them. */
+interface Edge {
+  readonly from: GraphNode;
+  readonly to: string;
+  readonly via: readonly string[];
+}
+
+/** The graph from left to right, a column for each level. Its words are in the report as well. */
+function drawGraph(nodes: readonly GraphNode[]): Html {
+  const edges = edgesOf(nodes);
+  const { places, width, height } = arrange(nodes, edges);
+  const words = nodes.map(({ name, state }) => `${name}: ${state}`).join(', ');
+  return html`<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${words}">
+${edges.map((edge) => drawEdge(edge, places))}${nodes.map((node) => drawNode(node, placeOf(places, node.name)))}</svg>`;
+}
+
+/** The lines that are needed: what comes before a node by way of another is not drawn again. */
+function edgesOf(nodes: readonly GraphNode[]): readonly Edge[] {
+  const byName = new Map(nodes.map((node) => [node.name, node]));
+  const ancestors = new Map<string, ReadonlySet<string>>();
+  const edges: Edge[] = [];
+  for (const { name: to, before, level } of nodes) {
+    const implied = new Set(before.flatMap((one) => [...(ancestors.get(one) ?? [])]));
+    ancestors.set(to, new Set([...implied, ...before]));
+    for (const name of before.filter((one) => !implied.has(one))) {
+      const from = byName.get(name);
+      if (from === undefined) continue;
+      // No node has a space in its name, so these are names of places alone.
+      const via = Array.from({ length: level - from.level - 1 }, (_, at) => `${name} ${to} ${at}`);
+      edges.push({ from, to, via });
+    }
+  }
+  return edges;
+}
+
+/** Gives every node, and every line that passes a column, a place: its left side, halfway down. */
+function arrange(nodes: readonly GraphNode[], edges: readonly Edge[]) {
+  const columns = [...Map.groupBy(nodes, ({ level }) => level).values()].map((column) =>
+    column.map(({ name }) => ({ name, height: BOX.height })),
+  );
+  for (const { from, via } of edges)
+    for (const [at, name] of via.entries())
+      columns[from.level + 1 + at]?.push({ name, height: LINE_HEIGHT });
+  const heightOf = (column: readonly { readonly height: number }[]) =>
+    column.reduce((sum, { height }) => sum + height + GAP.y, -GAP.y);
+  const tallest = Math.max(...columns.map(heightOf));
+  const places = new Map<string, Point>();
+  for (const [level, column] of columns.entries()) {
+    const x = MARGIN + level * (BOX.width + GAP.x);
+    let top = MARGIN + (tallest - heightOf(column)) / 2;
+    for (const { name, height } of column) {
+      places.set(name, { x, y: top + height / 2 });
+      top += height + GAP.y;
+    }
+  }
+  const width = 2 * MARGIN + columns.length * (BOX.width + GAP.x) - GAP.x;
+  return { places, width, height: 2 * MARGIN + tallest };
+}
+
+function placeOf(places: ReadonlyMap<string, Point>, name: string): Point {
+  return places.get(name) ?? { x: 0, y: 0 };
+}
+
+function drawEdge({ from, to, via }: Edge, places: ReadonlyMap<string, Point>): Html {
+  let last = placeOf(places, from.name);
+  let path = `M${last.x + BOX.width} ${last.y}`;
+  for (const name of [...via, to]) {
+    const next = placeOf(places, name);
+    const middle = next.x - GAP.x / 2;
+    path += ` H${last.x + BOX.width} C${middle} ${last.y} ${middle} ${next.y} ${next.x} ${next.y}`;
+    last = next;
+  }
+  return html`<path d="${path}"/>`;
+}
+
+function drawNode({ name, state, counts, before }: GraphNode, { x, y }: Point): Html {
+  const after = before.length === 0 ? '' : `, after ${before.join(', ')}`;
+  return html`<g class="${toneOf(state)}"><title>${name}: ${counts}${after}</title>
+<rect x="${x}" y="${y - BOX.height / 2}" width="${BOX.width}" height="${BOX.height}" rx="8"/>
+<text x="${x + 12}" y="${y - 3}" class="name">${shorten(name, NAME_SHOWN)}</text>
+<text x="${x + 12}" y="${y + 14}">${shorten(counts, COUNTS_SHOWN)}</text></g>`;
+}
+
+function shorten(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
