@@ -67,14 +67,18 @@ export function claimLedger(store: TableStore): Pick<Ledgers, ClaimMethods> {
         tables.endLease({ occurrence, execution }, tables.now());
       }),
 
-    standing: (task, attempt) =>
-      store.read({ task, occurrences: [attempt.occurrence] }, (tables) => {
-        const { occurrence, execution } = attempt;
-        const { announced, open } = tables.standing(task, attempt);
+    async standing(task, attempt) {
+      const { occurrence, execution } = attempt;
+      const { announced, open } = await store.read({ standing: { task, attempt } }, (tables) =>
+        tables.standing(task, attempt),
+      );
+      if (open) return { announced, holds: true };
+      const holds = await store.read({ occurrences: [occurrence] }, (tables) => {
         const isResolved = () => tables.find(occurrence, RESOLUTION_SLOT) !== undefined;
-        const holds = open || (isHolder(tables, occurrence, execution) && !isResolved());
-        return { announced, holds };
-      }),
+        return isHolder(tables, occurrence, execution) && !isResolved();
+      });
+      return { announced, holds };
+    },
 
     holder: (occurrence) =>
       store.read({ occurrences: [occurrence], issuances: true }, (tables) =>

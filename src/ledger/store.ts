@@ -78,6 +78,8 @@ export interface About {
   readonly task?: string;
   /** The same, where all that matters is whether it is higher than this. */
   readonly plan?: { readonly task: string; readonly revision: number };
+  /** Whether an attempt still holds its claim, and what is announced for its task. */
+  readonly standing?: { readonly task: string; readonly attempt: AttemptName };
   /** Claims that have not ended: all, or those whose lease has. */
   readonly unsettled?: 'all' | 'expired';
   readonly document?: Digest;

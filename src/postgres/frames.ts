@@ -83,6 +83,17 @@ function writeList(texts: readonly (string | null)[]): string {
   return `{${items.join(',')}}`;
 }
 
+const TEXT_TYPE = 25;
+
+/** A list of texts in the binary form of `text[]`, in which nothing has to be escaped. */
+export function writeTexts(texts: readonly (string | null)[]): Buffer {
+  const frames = new Frames();
+  const hasNull = texts.includes(null) ? 1 : 0;
+  for (const number of [1, hasNull, TEXT_TYPE, texts.length, 1]) frames.number(number);
+  for (const text of texts) frames.value(text);
+  return frames.end();
+}
+
 /** Client messages, back to back in one buffer. */
 class Frames {
   #bytes = Buffer.allocUnsafe(4096);

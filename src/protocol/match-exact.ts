@@ -1,16 +1,11 @@
 import { comparisonKey, sameValue, scalarOf } from './bag.ts';
-import type { ApprovedEffect, Effect, Op } from './effect.ts';
+import { isExact } from './constraint.ts';
+import type { ApprovedEffect, CellRow, Effect, Op } from './effect.ts';
 import type { Prepared } from './match-prepare.ts';
 import type { Row } from './value.ts';
 import { splitTouches } from './volatile.ts';
 
 type Skip = ReadonlySet<string> | undefined;
-
-/** An exact effect, and where it is counted. */
-interface Entry {
-  readonly effect: Effect;
-  readonly position: number;
-}
 
 /**
  * Finds exact effects of A by what an observed effect says. Most rows have one number or string as
@@ -19,10 +14,16 @@ interface Entry {
  * key.
  */
 export class ExactIndex {
-  readonly #rows = new Map<string, { [op in Op]?: Map<number | string, Entry> }>();
+  readonly #exact: readonly ApprovedEffect[];
+  readonly #rows = new Map<string, { [op in Op]?: Map<number | string, number> }>();
   readonly #texts = new Map<string, number>();
 
-  /** Enters an effect that is not yet there. */
+  /** `exact`: the effects by their positions. */
+  constructor(exact: readonly ApprovedEffect[]) {
+    this.#exact = exact;
+  }
+
+  /** Enters an effect that is not yet there, as it would be observed. */
   add(effect: Effect, skip: Skip, position: number): void {
     const id = scalarOf(effect.key);
     if (id !== undefined) {
@@ -33,7 +34,7 @@ export class ExactIndex {
       }
       rows[effect.op] ??= new Map();
       if (!rows[effect.op]?.has(id)) {
-        rows[effect.op]?.set(id, { effect, position });
+        rows[effect.op]?.set(id, position);
         return;
       }
     }
@@ -43,30 +44,34 @@ export class ExactIndex {
   /** The position of the exact effect that this one equals, volatile columns aside. */
   find(effect: Effect, skip: Skip): number | undefined {
     const id = scalarOf(effect.key);
-    const entry =
+    const position =
       id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op]?.get(id);
-    if (entry !== undefined && sameImages(entry.effect, effect, skip)) return entry.position;
+    const wanted = position === undefined ? undefined : this.#exact[position];
+    if (wanted !== undefined && isMet(wanted, effect, skip)) return position;
     return this.#texts.size === 0 ? undefined : this.#texts.get(comparisonKey(effect, skip));
   }
 }
 
-function sameImages(a: Effect, b: Effect, skip: Skip): boolean {
+function isMet(wanted: ApprovedEffect, effect: Effect, skip: Skip): boolean {
   return (
-    sameImage(a.key, b.key, skip) &&
-    sameImage(a.before, b.before, skip) &&
-    sameImage(a.after, b.after, skip)
+    areCells(wanted.key, effect.key, skip) &&
+    areCells(wanted.before, effect.before, skip) &&
+    areCells(wanted.after, effect.after, skip)
   );
 }
 
-function sameImage(a: Row | undefined, b: Row | undefined, skip: Skip): boolean {
+/** Cells that are not exact are volatile here, and not compared. */
+function areCells(cells: CellRow | undefined, row: Row | undefined, skip: Skip): boolean {
   let surplus = 0;
-  for (const column in a) {
+  for (const column in cells) {
     if (skip?.has(column)) continue;
-    if (b === undefined || !Object.hasOwn(b, column) || !sameValue(a[column], b[column]))
+    const cell = cells[column];
+    if (cell === undefined || !isExact(cell)) return false;
+    if (row === undefined || !Object.hasOwn(row, column) || !sameValue(cell.is, row[column]))
       return false;
     surplus += 1;
   }
-  for (const column in b) if (!skip?.has(column)) surplus -= 1;
+  for (const column in row) if (!skip?.has(column)) surplus -= 1;
   return surplus === 0;
 }
 

@@ -30,9 +30,9 @@ interface ApprovedEffects {
 /** Strips volatile columns from A and sorts its effects by how they can be compared. */
 export function prepareApproved(approved: ApprovedEffects): Prepared {
   const volatile = volatileColumns(approved.registration);
-  const index = new ExactIndex();
-  const shapes = new Map<string, Shape>();
   const exact: ApprovedEffect[] = [];
+  const index = new ExactIndex(exact);
+  const shapes = new Map<string, Shape>();
   const counts: number[] = [];
   const constrained: Wanted[] = [];
   for (const effect of approved.effects) {

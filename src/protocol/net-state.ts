@@ -1,5 +1,5 @@
 import { numberOf, rowText, sameValue } from './bag.ts';
-import type { Effect } from './effect.ts';
+import type { ChangeRecord, Effect } from './effect.ts';
 import { findChanges, type ReadChange, type RelationReader } from './relation.ts';
 import type { Row } from './value.ts';
 
@@ -8,19 +8,49 @@ import type { Row } from './value.ts';
  * cancel out in whatever order they are reported; what is known only by its changed columns is
  * followed in the order in which it happened.
  */
-export function netEffects(
-  target: string,
-  relation: RelationReader,
-  changes: readonly ReadChange[],
-): readonly Effect[] {
-  const isWhole = changes.every((change) => relation.isWhole(change));
-  const rows = isWhole ? cancelRows(relation, changes) : followRows(relation, changes);
-  const effects: Effect[] = [];
-  for (const row of rows) {
-    const effect = effectOf(target, row);
-    if (effect !== undefined) effects.push(effect);
+export class NetState {
+  readonly #target: string;
+  readonly #relation: RelationReader;
+  readonly #rows: NetRows = new Map();
+  /** Whether all writes so far are known by whole rows. */
+  #isWhole = true;
+
+  constructor(target: string, relation: RelationReader) {
+    this.#target = target;
+    this.#relation = relation;
   }
-  return effects;
+
+  /** Takes the next write. What was read of it is not kept: there may be a million. */
+  add(record: ChangeRecord): void {
+    const change = this.#relation.read(record);
+    this.#isWhole &&= this.#relation.isWhole(change);
+    if (this.#isWhole) cancelWrite(this.#rows, change);
+  }
+
+  /** `records`: all that were added, and perhaps those of other relations. */
+  effects(records: readonly ChangeRecord[]): readonly Effect[] {
+    const effects: Effect[] = [];
+    for (const row of this.#isWhole ? this.#cancelled() : this.#followed(records)) {
+      const effect = effectOf(this.#target, row);
+      if (effect !== undefined) effects.push(effect);
+    }
+    return effects;
+  }
+
+  *#cancelled(): Generator<NetRow> {
+    for (const known of this.#rows.values()) {
+      if (!('removed' in known) && known.key !== undefined) yield known;
+      else yield* netImages(this.#relation, imagesOf(known));
+    }
+  }
+
+  #followed(records: readonly ChangeRecord[]): readonly NetRow[] {
+    const own = records.filter(({ target }) => target === this.#target);
+    return followRows(
+      this.#relation,
+      own.map((record) => this.#relation.read(record)),
+    );
+  }
 }
 
 /** What stands under a key at first and at last; undefined where the row does not exist. */
@@ -39,6 +69,9 @@ function effectOf(target: string, { key, before, after }: NetRow): Effect | unde
   return changes && { op: 'update', target, ...named, ...changes };
 }
 
+/** What was written so far, by key. */
+type NetRows = Map<string | number, NetRow | Images>;
+
 /** The images that writes under one key found and left. */
 interface Images {
   readonly key: Row | undefined;
@@ -51,37 +84,34 @@ interface Images {
  * that one write left and another one found cancels out; per key at most one row from before and
  * one from after remain. Without a key every row that remains was inserted or deleted.
  */
-function cancelRows(relation: RelationReader, changes: readonly ReadChange[]): readonly NetRow[] {
-  const byKey = new Map<string | number, NetRow | Images>();
-  const write = (key: Row | undefined, before: Row | undefined, after: Row | undefined) => {
-    const id = key === undefined ? '' : (numberOf(key) ?? rowText(key));
-    const known = byKey.get(id);
-    // Most rows are written once, and that write is their net change.
-    if (known === undefined) {
-      byKey.set(id, { key, before, after });
-      return;
-    }
-    const images = imagesOf(known);
-    if (images !== known) byKey.set(id, images);
-    if (before !== undefined) images.removed.push(before);
-    if (after !== undefined) images.added.push(after);
-  };
-  for (const change of changes) {
-    const { op, key } = change;
-    if (op === 'insert') write(key, undefined, change.after);
-    else if (op === 'delete') write(key, change.before, undefined);
-    else if (change.newKey === undefined) write(key, change.before, change.after);
-    else {
-      write(key, change.before, undefined);
-      write(change.newKey, undefined, change.after);
-    }
+function cancelWrite(rows: NetRows, change: ReadChange): void {
+  const { op, key } = change;
+  if (op === 'insert') replaceRow(rows, key, undefined, change.after);
+  else if (op === 'delete') replaceRow(rows, key, change.before, undefined);
+  else if (change.newKey === undefined) replaceRow(rows, key, change.before, change.after);
+  else {
+    replaceRow(rows, key, change.before, undefined);
+    replaceRow(rows, change.newKey, undefined, change.after);
   }
-  const rows: NetRow[] = [];
-  for (const known of byKey.values()) {
-    if (!('removed' in known) && known.key !== undefined) rows.push(known);
-    else for (const row of netImages(relation, imagesOf(known))) rows.push(row);
+}
+
+function replaceRow(
+  rows: NetRows,
+  key: Row | undefined,
+  before: Row | undefined,
+  after: Row | undefined,
+): void {
+  const id = key === undefined ? '' : (numberOf(key) ?? rowText(key));
+  const known = rows.get(id);
+  // Most rows are written once, and that write is their net change.
+  if (known === undefined) {
+    rows.set(id, { key, before, after });
+    return;
   }
-  return rows;
+  const images = imagesOf(known);
+  if (images !== known) rows.set(id, images);
+  if (before !== undefined) images.removed.push(before);
+  if (after !== undefined) images.added.push(after);
 }
 
 function imagesOf(written: NetRow | Images): Images {

@@ -1,6 +1,6 @@
 import { unreachable } from '../errors.ts';
 import type { ChangeRecord, Effect } from './effect.ts';
-import { netEffects } from './net-state.ts';
+import { NetState } from './net-state.ts';
 import type { Registration } from './registration.ts';
 import { type Changes, findChanges, type ReadChange, RelationReader } from './relation.ts';
 import type { Row } from './value.ts';
@@ -80,7 +80,7 @@ function listFields(relations: Relations, records: readonly ChangeRecord[]): rea
 
 function foldEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
   const unregistered: Effect[] = [];
-  const folded = new Map<string, { relation: RelationReader; changes: ReadChange[] }>();
+  const states = new Map<string, NetState>();
   for (const record of records) {
     const { target } = record;
     const relation = relations(target);
@@ -88,14 +88,14 @@ function foldEvents(relations: Relations, records: readonly ChangeRecord[]): rea
       unregistered.push(asReported(record));
       continue;
     }
-    const change = relation.read(record);
-    const known = folded.get(target);
-    if (known === undefined) folded.set(target, { relation, changes: [change] });
-    else known.changes.push(change);
+    let state = states.get(target);
+    if (state === undefined) {
+      state = new NetState(target, relation);
+      states.set(target, state);
+    }
+    state.add(record);
   }
-  const effects = [...folded].map(([target, { relation, changes }]) =>
-    netEffects(target, relation, changes),
-  );
+  const effects = [...states.values()].map((state) => state.effects(records));
   return unregistered.concat(...effects);
 }
 

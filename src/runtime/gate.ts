@@ -164,13 +164,16 @@ async function checkAuthority(
 ): Promise<Refusal | undefined> {
   const { attempt, certificate, survey } = established;
   const { adapter } = attempt.admitted;
+  // Backend and ledger answer at the same time.
+  const asking = deployment.ledgers.standing(attempt.license.task, attempt);
+  asking.catch(() => {});
   const fresh = await adapter.survey();
   if (!isConfirmed(certificate, survey, fresh)) {
     return { reason: 'boundary-changed', detail: await describeChange(adapter, survey, fresh) };
   }
   const stale = checkPresupposed(deployment, attempt, established.action);
   if (stale !== undefined) return stale;
-  const standing = await deployment.ledgers.standing(attempt.license.task, attempt);
+  const standing = await asking;
   if (standing.holds) return checkPlan(attempt, standing);
   return {
     reason: 'claim-lost',

@@ -124,9 +124,9 @@ test('a claim is flushed unless its effects are committed to the log that the le
   const noted: string[] = [];
   const logOf = (name: string) => ({ name, note: (id: string) => void noted.push(id) });
   const readLog = async () => String((await db.run(`select (${COMMIT_LOG}) as log`))[0]?.log);
-  const claimIn = async (name: string, log: string) => {
+  const claimIn = async (name: string, log: string, by = ledgers) => {
     const request = fixtureRequest(context, fixtureLicense(name), fixtureExecution(name));
-    const result = await ledgers.claim({ ...request, log: logOf(log) });
+    const result = await by.claim({ ...request, log: logOf(log) });
     assert.ok(result.kind === 'claimed');
     return result.claim.record;
   };
@@ -169,11 +169,15 @@ test('a claim is flushed unless its effects are committed to the log that the le
   await unnamed.close();
   await db.run('grant execute on function pg_control_system() to public');
 
+  // A session that knows its log is not asked for the name again, and still compares the settings.
+  const warm = await postgresLedgers(db.url(db.role('ledger'))).open(context);
+  for (const name of ['cold', 'asked', 'known']) await claimIn(name, sound, warm);
   await db.run('alter system set full_page_writes = off');
   await db.run('select pg_reload_conf()');
   while ((await readLog()) !== 'null') await sleep(20);
-  const torn = await claimIn('torn', sound);
+  const torn = await claimIn('torn', sound, warm);
   await crash();
+  await warm.close();
   assert.equal(await isHeld(torn), true);
   assert.equal((await ledgers.verify()).kind, 'intact');
   await ledgers.close();

@@ -82,7 +82,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   readonly #noteOwn: (xid: string) => void;
   #held: Held | undefined;
   #readings: readonly StateReading[] = [];
-  #evidence: CandidateEvidence | undefined;
+  /** What the last observation rests on. Its records are not kept: there may be a million. */
+  #fingerprint: string | undefined;
   /** Rows locked after the observation. */
   #locks = 0;
   #resetting: Promise<boolean> | undefined;
@@ -307,8 +308,9 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const { isolation } = settings;
     const undone = this.#undone;
     const input = { opened, written, answer, boundary, isolation, control, undone };
-    this.#evidence ??= await readObservation(input);
-    return this.#evidence;
+    const evidence = await readObservation(input);
+    this.#fingerprint = evidence.evidence;
+    return evidence;
   }
 
   /**
@@ -317,7 +319,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
    * here are the condition of that step.
    */
   async recheck(): Promise<string> {
-    return (await this.observe()).evidence;
+    return this.#fingerprint ?? (await this.observe()).evidence;
   }
 
   /**

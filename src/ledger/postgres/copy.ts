@@ -2,12 +2,13 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { JournalVerdict, LedgerContext, LedgersFactory } from '../../contract/ledgers.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
-import { asFault, Connection } from '../../postgres/connection.ts';
+import { asFault, Connection, type ParameterValue } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import { openDatabase, retryWhileBusy } from '../../sqlite/connection.ts';
 import { tampered } from '../journal.ts';
 import { sqliteLedgers } from '../sqlite/index.ts';
 import type { Queries } from './fetch.ts';
+import { texts } from './write.ts';
 
 /** How long the file may be locked by a decision. */
 const BUSY_MS = 5000;
@@ -91,10 +92,10 @@ async function sendAll(db: DatabaseSync, rows: number, target: Target): Promise<
         'ERR_EM_STORE_UNAVAILABLE',
         'the ledger in PostgreSQL is not empty, and a ledger is copied only into an empty one',
       );
-    const send = async (at: number, value: string) => {
-      const values = [null, null, null, null, null, null].with(at, value as never);
-      const { text } = queries.get('copy_rows');
-      await session.query(text, values);
+    const { text } = queries.get('copy_rows');
+    const send = async (at: number, value: ParameterValue) => {
+      const values: ParameterValue[] = [null, null, null, null, null, null];
+      await session.query(text, values.with(at, value));
     };
     for (const [at, [table, key, columns]] of TABLES.entries())
       for (const batch of readBatches(db, table, key, columns)) await send(at, batch);
@@ -105,17 +106,18 @@ async function sendAll(db: DatabaseSync, rows: number, target: Target): Promise<
   }
 }
 
-/** The rows of a table, as texts of JSON. */
+/** The rows of a table, as the function takes them. */
 function* readBatches(
   db: DatabaseSync,
   table: string,
   key: string,
   columns: string,
-): Generator<string> {
+): Generator<ParameterValue> {
   const read = db.prepare(`select ${columns} from ${table} order by ${key} limit ? offset ?`);
   for (let offset = 0; ; offset += BATCH) {
     const rows = read.all(BATCH, offset);
-    if (rows.length > 0) yield JSON.stringify(rows);
+    const columnsOf = rows.map((row) => Object.values(row) as (string | number | null)[]);
+    if (rows.length > 0) yield texts(columnsOf);
     if (rows.length < BATCH) return;
   }
 }

@@ -66,6 +66,7 @@ export class Fetching {
     }
     if (document !== undefined)
       this.ask('documents', [[document]], ([row]) => row && kept.set(document, readDocument(row)));
+    if (about.standing !== undefined) this.#standing(about.standing);
     if (about.checkpointsAfter !== undefined) this.#checkpoints(about.checkpointsAfter);
     if (page !== undefined && page.occurrence === undefined) {
       const name = page.last === true ? 'last_page' : 'page';
@@ -133,6 +134,14 @@ export class Fetching {
         const row = { issuer, nonce, claimed: Number(claimed), license, approved, binding };
         this.#tables.issuances.set(Number(id), { ...row, sealKey, mac } as never);
       }
+    });
+  }
+
+  #standing({ task, attempt }: NonNullable<About['standing']>): void {
+    const { occurrence, execution } = attempt;
+    this.ask('standing', [task, occurrence, execution], ([row]) => {
+      const announced = row?.[0] == null ? undefined : Number(row[0]);
+      this.#tables.lists.standing = { announced, open: row?.[1] === 't' };
     });
   }
 

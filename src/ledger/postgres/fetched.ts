@@ -28,6 +28,7 @@ export interface FetchedLists {
   transaction?: string | undefined;
   log?: string;
   page?: readonly JournalRow[];
+  standing?: ReturnType<LedgerTables['standing']>;
   unsettled?: readonly UnsettledEntry[];
   uncompleted?: readonly JournalRow[];
   found?: readonly OccurrenceId[];
@@ -259,8 +260,9 @@ export class FetchedTables implements LedgerTables {
     return this.#lease(attempt, (entry) => Math.min(entry.leaseUntilMs, atMs));
   }
 
-  standing(task: string, attempt: AttemptName) {
-    return { announced: this.plans.get(task), open: this.#entryOf(attempt) !== undefined };
+  standing() {
+    invariant(this.lists.standing !== undefined, 'the standing of the attempt was fetched');
+    return this.lists.standing;
   }
 
   entry(claim: number): UnsettledEntry | undefined {

@@ -45,6 +45,11 @@ export class NamedStatements {
       this.#sessions.set(session, { names: new Set(), isStale: true });
   }
 
+  /** Whether a session was shown to be one process of the server. */
+  isOwn(session: Connection): boolean {
+    return !this.#isPooled && this.#sessions.has(session);
+  }
+
   /**
    * Sends questions outside a transaction, and asks a new session which process it is. A session
    * that does not know a name after all, or knows it already, was handed on: it is asked by text.
@@ -63,7 +68,7 @@ export class NamedStatements {
 
   /** Sends a message, with names where the session may have them. */
   async run(session: Connection, statements: readonly WireStatement[]): Promise<MessageAnswer> {
-    const prepared = this.#isPooled ? undefined : this.#sessions.get(session);
+    const prepared = this.isOwn(session) ? this.#sessions.get(session) : undefined;
     if (prepared === undefined) return await session.run(statements);
     const first = prepared.isStale ? BEGINNING : [];
     if (prepared.isStale) prepared.names.clear();

@@ -66,6 +66,11 @@ export class PostgresStore implements TableStore {
   readonly #waiting: Waiting[] = [];
   readonly #memory = new LedgerMemory();
   readonly #named = new NamedStatements();
+  /**
+   * The log of sessions that are a process of the server: it never changes, and asking for its name
+   * reads a file.
+   */
+  readonly #logs = new WeakMap<Connection, string>();
   readonly #listener: Listener;
   /** Sessions for transactions with the work of others in them. */
   readonly #idle: Connection[] = [];
@@ -222,8 +227,10 @@ export class PostgresStore implements TableStore {
     transaction.unanswered = unansweredOf(tables, results);
     const { queries, deadlineMs: lockMs } = this.#place;
     const shared = group.some((one) => one.log?.name === log) ? log : undefined;
-    const demand = shared === undefined ? [] : [demandLog(shared)];
-    const write = writeOf(queries, tables, { relaxed: isRelaxed(group, log), belief, lockMs });
+    const sameLog = shared !== undefined;
+    const demand = sameLog && this.#logs.get(session) !== shared ? [demandLog(shared)] : [];
+    const relaxed = isRelaxed(group, log);
+    const write = writeOf(queries, tables, { relaxed, belief, lockMs, sameLog });
     // Without BEGIN the message is one transaction, which ends before it is answered as a whole.
     const { replies, failure } = await this.#named.run(session, [...demand, write]);
     const [id, process] = replies[demand.length]?.rows[0]?.[0]?.split(' ') ?? [];
@@ -231,6 +238,7 @@ export class PostgresStore implements TableStore {
     this.#named.answered(session, process);
     if (failure === undefined) {
       invariant(id !== undefined, 'a message that was answered has decided');
+      if (sameLog && this.#named.isOwn(session)) this.#logs.set(session, shared);
       this.#memory.wasRight();
       this.#memory.learn(tables);
       return results;

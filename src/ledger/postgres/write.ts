@@ -1,4 +1,5 @@
 import type { ParameterValue, WireStatement } from '../../postgres/connection.ts';
+import { writeTexts } from '../../postgres/frames.ts';
 import type { Queries } from './fetch.ts';
 import type { FetchedTables } from './fetched.ts';
 import type { Belief } from './memory.ts';
@@ -9,6 +10,8 @@ interface Writing {
   readonly relaxed: boolean;
   /** The tables as the process believes them; the server refuses if they are not. */
   readonly belief?: Belief;
+  /** A decision counts on the server's log, which this session is known to write to. */
+  readonly sameLog?: boolean;
   /** The call is a transaction by itself, and waits at most this long for its turn. */
   readonly lockMs?: number;
 }
@@ -17,7 +20,7 @@ interface Writing {
 export function writeOf(
   queries: Queries,
   tables: FetchedTables,
-  { relaxed, belief, lockMs }: Writing,
+  { relaxed, belief, lockMs, sameLog = false }: Writing,
 ): WireStatement {
   const { changes } = tables;
   const { positions, occurrences, counts, issuers, nonces, tasks, revisions } = belief ?? {};
@@ -29,17 +32,18 @@ export function writeOf(
     'decide',
     ...[lockMs === undefined ? null : String(lockMs), String(relaxed)],
     ...believed,
-    json(issuances(tables, changes.issued).map(issuanceColumns)),
-    json(issuances(tables, changes.counted).map(({ id, claimed }) => ({ id, claimed }))),
-    json(changes.rows.map(rowColumns)),
-    json(tables.entries(changes.entered).map(entryColumns)),
-    json(tables.entries(changes.leased).map(entryColumns)),
-    changes.removed.size > 0 ? [...changes.removed].map(String) : null,
-    json([...changes.plans].map((task) => ({ task, revision: tables.plans.get(task) }))),
-    json(documents.map(documentColumns)),
-    json(changes.checkpoints.map(checkpointColumns)),
+    texts(issuances(tables, changes.issued).map(issuanceColumns)),
+    list(issuances(tables, changes.counted).map(({ id, claimed }) => [id, claimed])),
+    texts(changes.rows.map(rowColumns)),
+    texts(tables.entries(changes.entered).map(entryColumns)),
+    list(tables.entries(changes.leased).map(({ claim, leaseUntilMs }) => [claim, leaseUntilMs])),
+    list([...changes.removed].map((claim) => [claim])),
+    texts([...changes.plans].map((task) => [task, tables.plans.get(task)])),
+    texts(documents.map(documentColumns)),
+    texts(changes.checkpoints.map(checkpointColumns)),
     isNew ? String(tables.lastSeq()) : null,
     announced(tables),
+    String(sameLog),
   );
 }
 
@@ -64,35 +68,49 @@ type Row<Name extends 'issued' | 'row' | 'entry' | 'document' | 'checkpoint'> = 
   readonly checkpoint: FetchedTables['changes']['checkpoints'][number];
 }[Name];
 
-const issuanceColumns = ({ sealKey, ...row }: Row<'issued'>) => ({ ...row, seal_key: sealKey });
+/** The columns of a row, in the order in which the function takes them. */
+type Columns = readonly (string | number | null | undefined)[];
 
-const rowColumns = ({ sealKey, sealMac, ...row }: Row<'row'>) => ({
-  ...row,
-  seal_key: sealKey,
-  seal_mac: sealMac,
-});
+const issuanceColumns = (row: Row<'issued'>): Columns => {
+  const { id, issuer, nonce, claimed, license, approved, binding, sealKey, mac } = row;
+  return [id, issuer, nonce, claimed, license, approved, binding, sealKey, mac];
+};
 
-const entryColumns = ({ claim, execution, leaseUntilMs }: Row<'entry'>) => ({
+const rowColumns = (row: Row<'row'>): Columns => {
+  const { seq, kind, occurrence, slot, text, sealKey, sealMac, digest, issuance } = row;
+  return [seq, kind, occurrence, slot, text, sealKey, sealMac, digest, issuance];
+};
+
+const entryColumns = ({ claim, execution, leaseUntilMs }: Row<'entry'>): Columns => [
   claim,
   execution,
-  lease_until_ms: leaseUntilMs,
-});
+  leaseUntilMs,
+];
 
-const documentColumns = ({ digest, text, sealKey, sealMac }: Row<'document'>) => ({
+const documentColumns = ({ digest, text, sealKey, sealMac }: Row<'document'>): Columns => [
   digest,
   text,
-  seal_key: sealKey,
-  seal_mac: sealMac,
-});
+  sealKey,
+  sealMac,
+];
 
-const checkpointColumns = ({ throughSeq, text, sealKey, sealMac }: Row<'checkpoint'>) => ({
-  through_seq: throughSeq,
+const checkpointColumns = ({ throughSeq, text, sealKey, sealMac }: Row<'checkpoint'>): Columns => [
+  throughSeq,
   text,
-  seal_key: sealKey,
-  seal_mac: sealMac,
-});
+  sealKey,
+  sealMac,
+];
 
-/** The list as the server reads it; nothing for an empty one. */
-function json(rows: readonly object[]): ParameterValue {
-  return rows.length === 0 ? null : JSON.stringify(rows);
+/** Rows as one list of texts; nothing if there are none. */
+export function texts(rows: readonly Columns[]): ParameterValue {
+  return rows.length === 0 ? null : writeTexts(flatten(rows));
+}
+
+/** Rows of numbers as one list. */
+function list(rows: readonly Columns[]): ParameterValue {
+  return rows.length === 0 ? null : flatten(rows);
+}
+
+function flatten(rows: readonly Columns[]): readonly (string | null)[] {
+  return rows.flatMap((row) => row.map((value) => (value == null ? null : String(value))));
 }

@@ -39,6 +39,13 @@ select h.seq, h.kind, h.occurrence, h.slot, h.text, h.seal_key, h.seal_mac, h.di
   left join :"schema".unsettled as u on u.claim = h.seq
   order by h.seq;
 
+-- name: standing
+-- The rows of an attempt that has not ended are never archived.
+select (select revision from :"schema".plan where task = $1),
+  exists (
+    select from :"schema".journal as j join :"schema".unsettled as u on u.claim = j.seq
+      where j.occurrence = $2 and j.slot = 'claim' and u.execution = $3);
+
 -- name: page
 select seq, kind, occurrence, slot, text, seal_key, seal_mac, digest
   from (select * from :"schema".journal union all select * from :"schema".archive) as h
@@ -99,11 +106,11 @@ select (
 
 -- name: decide
 select :"schema".decide($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-  $18, $19, $20);
+  $18, $19, $20, $21);
 
 -- name: copy_rows
-select :"schema".decide(raised_plans => $1, new_issuances => $2, new_rows => $3,
-  new_checkpoints => $4, new_documents => $5, new_positions => $6);
+select :"schema".decide(raised => $1, issued => $2, appended => $3, checkpoints => $4,
+  documents => $5, new_positions => $6);
 
 -- name: archive_rows
 with bound as (
