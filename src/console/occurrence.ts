@@ -128,17 +128,16 @@ const STEPS: Readonly<Record<JournalEntry['kind'], string>> = {
   shadow: 'Shadow',
 };
 
-function timelineRow({ kind, record, seq }: JournalEntry, nowMs: number): Html {
+function timelineRow(entry: JournalEntry, nowMs: number): Html {
+  const { kind, record, seq } = entry;
   const at = timeOf(record);
-  const detail =
-    kind === 'terminal'
-      ? record.kind
-      : kind === 'acknowledgement'
-        ? `${record.continuation} ${record.state}`
-        : kind === 'resolution'
-          ? record.finding
-          : '';
-  return html`<li><b>${STEPS[kind]}</b>${detail && ` ${detail}`} <span class="aside">${at === undefined ? '' : moment(at, nowMs)} · row ${seq}</span></li>`;
+  return html`<li><b>${STEPS[kind]}</b> ${detailOf(entry)} <span class="aside">${at === undefined ? '' : moment(at, nowMs)} · row ${seq}</span></li>`;
+}
+
+function detailOf({ kind, record }: JournalEntry): string {
+  if (kind === 'terminal') return record.kind;
+  if (kind === 'acknowledgement') return `${record.continuation} ${record.state}`;
+  return kind === 'resolution' ? record.finding : '';
 }
 
 function timeOf(record: object): number | undefined {

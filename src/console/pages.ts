@@ -11,7 +11,7 @@ import { addRecordPages } from './record-pages.ts';
 import { fileOf, requestPage } from './request-page.ts';
 import { takeSaid } from './said.ts';
 import { addSavedPages, download } from './saved-pages.ts';
-import { sees } from './sight.ts';
+import { sees, seesAll } from './sight.ts';
 import { demandVisible, listVisible } from './visible.ts';
 import { addWorkflowPages } from './workflows.ts';
 
@@ -79,7 +79,8 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   const rest = { ...filter, ...(last !== undefined && { after: last }) };
   const next = last === undefined ? undefined : `/?${new URLSearchParams(rest).toString()}`;
   const { adapters: visible = site.adapters } = person.sight;
-  const agents = [...new Set([...site.agents, ...requests.map((request) => request.by)])].sort();
+  const known = seesAll(person.sight) ? site.agents : [];
+  const agents = [...new Set([...known, ...requests.map((request) => request.by)])].sort();
   const content = inbox({
     ...{ requests, filter, next, agents, adapters: visible, nowMs: site.clock.now() },
   });

@@ -5,6 +5,7 @@ import type { Survey } from '../protocol/boundary.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import type { Recovered } from '../runtime/recover.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Person } from './access.ts';
 import type { Console, Env } from './app.ts';
@@ -159,19 +160,23 @@ async function visibleContinuations({ runtime }: Console, { sight }: Person) {
   });
 }
 
-/** Settles interrupted attempts that the person may see. Safe beside everything that runs. */
+/** Settles interrupted attempts that the person may see. Safe while others run. */
 async function recover(c: Context<Env>, site: Console): Promise<Response> {
-  const { runtime } = site;
-  const { person } = c.get('session');
-  const results = seesAll(person.sight) ? [...(await runtime.recover())] : [];
-  if (!seesAll(person.sight))
-    for (const { claim } of await visibleUnsettled(site, person))
-      results.push(...(await runtime.recover({ occurrence: claim.record.occurrence })));
+  const results = await recoverVisible(site, c.get('session').person);
   const of = (kind: string) => results.filter((result) => result.kind === kind).length;
   const text = `${of('settled')} settled, ${of('running')} still running, ${of('unresolved')} need a person.`;
   const tone = of('unresolved') === 0 ? 'good' : 'bad';
   c.get('session').said = { notice: { tone, text } };
   return c.redirect('/operations', 303);
+}
+
+async function recoverVisible(site: Console, person: Person): Promise<readonly Recovered[]> {
+  const { runtime } = site;
+  if (seesAll(person.sight)) return await runtime.recover();
+  const results: Recovered[] = [];
+  for (const { claim } of await visibleUnsettled(site, person))
+    results.push(...(await runtime.recover({ occurrence: claim.record.occurrence })));
+  return results;
 }
 
 /** Records an operator's decision. Its signature counts, not who is signed in. */

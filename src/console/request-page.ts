@@ -68,7 +68,7 @@ ${isOpen && said(request)}
 ${earlierCard(options)}
 </div>
 <aside class="narrow">
-${request.first !== undefined && firstSigned(request.first, nowMs)}
+${request.first !== undefined && firstSigned(request.first, options)}
 ${isOpen && canAnswer && answerForms(options)}
 ${canAnswer && (state === 'stale' || state === 'expired') && renewForm(options)}
 ${isOpen && limitsCard(request.proposal, options.policy, signers)}
@@ -93,10 +93,11 @@ ${differences.length > 0 && changeTables(differences, proposal.approved.registra
 }
 
 /** Who signed already, while a second person has to sign. */
-function firstSigned({ license }: SignedLicense, nowMs: number): Html {
+function firstSigned({ license }: SignedLicense, { policy, nowMs }: RequestPageOptions): Html {
   const { issuer, expiresAt } = license;
+  const second = policy.issuers[issuer]?.second ?? ['another person'];
   return html`<section class="card"><h2>Signed by ${issuer}</h2>
-<p class="aside">It needs a second person's signature, and ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
+<p class="aside">It also needs the signature of ${second.join(' or ')}. The license ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
 }
 
 function answerForms(options: RequestPageOptions): Html {

@@ -247,8 +247,14 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     );
     await visitor.goto(`${site.origin}/history`);
     assert.equal(new URL(visitor.url()).pathname, '/login');
+    const sending = visitor.waitForRequest('**/login/passkey');
     await visitor.getByRole('button', { name: 'Sign in with a passkey' }).click();
+    const sent = await sending;
     await visitor.waitForURL(`${site.origin}/history`);
+    const { 'content-type': type = '', origin = '' } = await sent.allHeaders();
+    const again = { data: sent.postDataBuffer(), headers: { 'content-type': type, origin } };
+    const replayed = await visitor.request.post(sent.url(), again);
+    assert.equal(replayed.status(), 403, 'an assertion signs in once');
     const { id } = await site.host.requests.ask({ by: 'agent', run: 'reader', ...pay('reader') });
     await visitor.goto(`${site.origin}/requests/${id}`);
     assert.equal(await visitor.getByText('Your answer').count(), 0);

@@ -162,6 +162,26 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     await expectRefusal(id, swap, /Not signed: .*another request/);
   });
 
+  test("a key that is lost with the browser's data signs nothing, and a new one has to be registered", async () => {
+    await page.evaluate(`new Promise((resolve, reject) => {
+      const deleting = indexedDB.deleteDatabase('effectmatch');
+      deleting.onsuccess = () => resolve();
+      deleting.onerror = deleting.onblocked = () => reject(new Error('it is still there'));
+    })`);
+    const id = await open('lost');
+    const signing = page.getByRole('button', { name: /Read and sign/ });
+    await page.getByRole('button', { name: 'Make a key here' }).click();
+    const another = await page.locator('#signer pre').innerText();
+    assert.notEqual(another, publicKey);
+    assert.equal(await signing.count(), 0);
+    await restart(another);
+    await page.goto(`${origin}/requests/${id}`);
+    await page.getByRole('button', { name: 'Propose again' }).click();
+    await signing.click();
+    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await page.getByText('committed: what became durable').waitFor();
+  });
+
   async function expectRefusal(
     id: string,
     alter: (text: string) => string,

@@ -13,7 +13,7 @@ import {
   type Signable,
   sendLicense,
 } from './documents.ts';
-import { button } from './elements.ts';
+import { button, paragraph } from './elements.ts';
 import { offerLogin } from './login.ts';
 import { confirmReading } from './reading.ts';
 import { offerResolving } from './resolver.ts';
@@ -43,14 +43,17 @@ async function offerOnPage(): Promise<void> {
 async function offerSigning(box: HTMLElement): Promise<void> {
   const { first = '' } = box.dataset;
   const site = siteOf(box);
-  const signers = (await findSigners(site)).filter(({ issuer }) => issuer !== first);
+  const known = await findSigners(site);
+  const signers = known.filter(({ issuer }) => issuer !== first);
   const buttons = signers.map((signer, index) => {
     const style = index === 0 ? 'primary' : '';
     return button(`Read and sign as ${signer.label}`, () => readAndSign(box, signer), style);
   });
-  const isOpen = signers.length === 0;
+  const isOpen = known.length === 0;
   const parts = { isOpen, role: 'issuer', refresh: () => offerSigning(box) };
-  box.replaceChildren(...buttons, await keysHere(site, parts));
+  const isFirst = known.length > 0 && signers.length === 0;
+  const words = isFirst ? [paragraph('You signed this. Another person has to sign it too.')] : [];
+  box.replaceChildren(...buttons, ...words, await keysHere(site, parts));
 }
 
 async function readAndSign(box: HTMLElement, signer: Signer): Promise<void> {
