@@ -1,7 +1,8 @@
 // Goal: on DBOS, with several workers that are killed and paused at random, every run ends, no
 // effect happens twice, and every handoff report is true. Method: real worker processes and a real
 // PostgreSQL; EFFECTMATCH_SEED repeats a run, EFFECTMATCH_KILLS=500, EFFECTMATCH_PAUSES and
-// EFFECTMATCH_SERVER_KILLS say how often workers are killed and paused, and the server is killed.
+// EFFECTMATCH_SERVER_KILLS say how often workers are killed and paused, and the server is killed;
+// EFFECTMATCH_FIRST_KILL=200 goes on where an earlier run ended.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
@@ -20,6 +21,7 @@ import { type DbosSite, openDbosSite } from './dbos-site.ts';
 
 const skip = skipWithout('dbos');
 const KILLS = Number(process.env.EFFECTMATCH_KILLS ?? 3);
+const FIRST = Number(process.env.EFFECTMATCH_FIRST_KILL ?? 0);
 const PAUSES = Number(process.env.EFFECTMATCH_PAUSES ?? 1);
 const SERVER_KILLS = Number(process.env.EFFECTMATCH_SERVER_KILLS ?? 1);
 const PLANS = ['releases', 'linear-0', 'fan-out-1', 'fan-in-2', 'mixed-3'] as const;
@@ -121,10 +123,10 @@ describe('runs on DBOS', { skip }, () => {
 
   test('workers are killed at random moments: every run ends, and every effect happens once', async (t) => {
     const seed = chooseSeed();
-    const random = randomOf(`${seed}/dbos`);
-    t.diagnostic(`EFFECTMATCH_SEED=${seed}, ${KILLS} kills`);
+    t.diagnostic(`EFFECTMATCH_SEED=${seed}, kills ${FIRST} to ${FIRST + KILLS - 1}`);
     const begun: string[] = [];
-    for (let kill = 0; kill < KILLS; kill += 1) {
+    for (let kill = FIRST; kill < FIRST + KILLS; kill += 1) {
+      const random = randomOf(`${seed}/dbos/${kill}`);
       const run = `kill-${kill}`;
       begun.push(run);
       await begin(site, PLANS[kill % PLANS.length] ?? 'releases', run);
