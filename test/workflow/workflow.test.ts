@@ -4,8 +4,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { approver } from '../../src/crypto/approver.ts';
+import type { Runtime } from '../../src/runtime/runtime.ts';
 import { IDLE } from '../../src/workflow/engine.ts';
-import { defineWorkflow, drawRun, inProcess, type WorkflowNode } from '../../src/workflow/index.ts';
+import {
+  defineWorkflow,
+  drawRun,
+  inProcess,
+  openWorkflows,
+  type WorkflowNode,
+} from '../../src/workflow/index.ts';
 import { RunRecords } from '../../src/workflow/records.ts';
 import { clerk, Desk, openFlow } from './desk.ts';
 
@@ -375,6 +382,82 @@ test('a run that is woken while its last drive ends is driven once more', async 
   await sleep(20);
   assert.equal(drives, 2);
   await engine.close();
+});
+
+test('a process that was paused before its check finds another state, and stops nothing', async () => {
+  using desk = new Desk();
+  desk.change("insert into entry values ('old', 1)");
+  const double = { operation: 'double', input: () => ({ tag: 'old', from: 1 }) };
+  const plan = defineWorkflow<string>('two', { a: double, b: post('b', ['a']) }) as never;
+  await using quick = await openFlow(desk, [plan], { engine: IDLE });
+  await quick.workflows.start('two', { id: 'r', input: 'r' });
+  await quick.workflows.approve('r', await quick.sign('r'));
+  const { runtime } = quick;
+  let checks = 0;
+  const paused: Runtime = {
+    ...runtime,
+    check: async (...given) => {
+      checks += 1;
+      await quick.workflows.drive('r');
+      return await runtime.check(...given);
+    },
+  };
+  const { operations } = desk.config;
+  const plans = { two: plan };
+  await using late = await openWorkflows({ runtime: paused, operations, plans, engine: IDLE });
+  const report = await late.drive('r');
+  assert.ok(checks > 0, 'it saw a run that had not begun');
+  assert.equal(report.status, 'done', JSON.stringify(report));
+  assert.deepEqual(instances(report.durable), ['a', 'b']);
+  assert.equal(report.stop, undefined);
+  assert.deepEqual(desk.rows(), ['old=2', 'r.b=1']);
+});
+
+test('a run is stopped before its first effect if a license no longer fits, and all of it is named', async () => {
+  using desk = new Desk();
+  const plan = defineWorkflow<string>('two', { a: post('a'), b: post('b', ['a']) }) as never;
+  await using flow = await openFlow(desk, [plan], { engine: IDLE });
+  await flow.workflows.start('two', { id: 'r', input: 'r' });
+  await flow.workflows.approve('r', await flow.sign('r'));
+  desk.change("insert into entry values ('r.b', 7)");
+  const report = await flow.workflows.drive('r');
+  assert.equal(report.status, 'failed');
+  assert.match(report.stop ?? '', /^b: /);
+  assert.deepEqual(
+    report.notDone.map(({ instance, state }) => `${instance} ${state}`),
+    ['a blocked', 'b rejected'],
+  );
+  assert.deepEqual(desk.rows(), ['r.b=7']);
+});
+
+test('a revision waits for the verdict of a node that was under way, and asks for it again', async () => {
+  using desk = new Desk();
+  const plan = defineWorkflow<string>('two', { a: post('a'), b: post('b', ['a']) }) as never;
+  const leaseMs = 700;
+  {
+    let isDying = true;
+    const dying = {
+      reached(step: string) {
+        if (isDying && step === 'path:claimed') {
+          isDying = false;
+          throw new Error('the process dies');
+        }
+      },
+    };
+    await using first = await openFlow(desk, [plan], {
+      ...{ engine: IDLE, config: { leaseMs }, seams: dying },
+    });
+    await first.workflows.start('two', { id: 'r', input: 'r' });
+    await first.workflows.approve('r', await first.sign('r'));
+    await assert.rejects(first.workflows.drive('r'));
+    assert.equal((await first.workflows.report('r')).waiting[0]?.state, 'running');
+    const revised = await first.workflows.revise('r');
+    assert.equal(revised.waiting[0]?.state, 'running', 'it may still commit');
+  }
+  await using second = await openFlow(desk, [plan], { config: { leaseMs } });
+  const report = await second.finish('r');
+  assert.equal(report.status, 'done', JSON.stringify(report));
+  assert.deepEqual(desk.rows(), ['r.a=1', 'r.b=1']);
 });
 
 test('a license that is kept for another node is not executed, however it got there', async () => {
