@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { approver } from '../../src/crypto/approver.ts';
 import { IDLE } from '../../src/workflow/engine.ts';
-import { defineWorkflow, drawRun, type WorkflowNode } from '../../src/workflow/index.ts';
+import { defineWorkflow, drawRun, inProcess, type WorkflowNode } from '../../src/workflow/index.ts';
 import { RunRecords } from '../../src/workflow/records.ts';
 import { clerk, Desk, openFlow } from './desk.ts';
 
@@ -294,6 +294,7 @@ test('bad input is refused by name, and nothing is started', async () => {
     items(10_001),
     defineWorkflow('missing', { a: { operation: 'nothing', input: () => ({}) } }),
     defineWorkflow<string>('twice', { a: post('a'), b: post('b', ['a']) }) as never,
+    defineWorkflow<string>('once', { a: post('a') }) as never,
   ];
   await using flow = await openFlow(desk, plans);
   const { workflows } = flow;
@@ -311,6 +312,7 @@ test('bad input is refused by name, and nothing is started', async () => {
 
   await start('twice');
   await refused('ERR_EM_WORKFLOW_CHANGED', /another plan or input/, start('twice', 'r', 'other'));
+  await refused('ERR_EM_WORKFLOW_CHANGED', /another plan or input/, start('once'));
   const [first, second] = await workflows.unapproved('r');
   const sign = (one: typeof first, changes: object = {}) => {
     const { proposal } = one ?? assert.fail();
@@ -326,6 +328,53 @@ test('bad input is refused by name, and nothing is started', async () => {
   await refused('ERR_EM_LICENSE_REFUSED', /not a node of this plan/, strange);
   assert.equal((await workflows.report('r')).waiting.length, 2, 'no license was taken');
   assert.deepEqual(desk.rows(), []);
+});
+
+test('what could only fail after the first effect is found before it, also of nodes proposed later', async () => {
+  using desk = new Desk();
+  const late = (name: string) => ({ ...post(name, ['a']), propose: 'ready' }) as never;
+  const ship = { of: 'a', handOver: () => {} };
+  const plans = [
+    defineWorkflow<string>('ship', { a: post('a'), ship }),
+    defineWorkflow<string>('unsigned', { a: post('a'), b: late('b') }),
+  ] as never[];
+  const { clerk: able } = desk.config.issuers;
+  const issuers = { clerk: { ...able, sources: ['manifest'] as const } };
+  await using flow = await openFlow(desk, plans, { engine: IDLE });
+  await using unable = await openFlow(desk, plans, { engine: IDLE, config: { issuers } });
+  const blocked = (message: RegExp) => ({ code: 'ERR_EM_WORKFLOW_BLOCKED', message });
+  await assert.rejects(
+    flow.workflows.start('ship', { id: 'r', input: 'r' }),
+    blocked(/node "ship": handOver needs the ledger in the PostgreSQL database/),
+  );
+  await assert.rejects(
+    unable.workflows.start('unsigned', { id: 'r', input: 'r' }),
+    blocked(/node "a": no approver .*node "b": no approver of the configuration may sign it/),
+  );
+  assert.deepEqual(await flow.workflows.list(), []);
+  await flow.workflows.start('unsigned', { id: 'r', input: 'r' });
+  assert.deepEqual(instances((await flow.workflows.report('r')).waiting), ['a', 'b']);
+});
+
+test('a run that is woken while its last drive ends is driven once more', async () => {
+  let drives = 0;
+  let wake: () => void = () => {};
+  const engine = await inProcess({ pollMs: 60_000 }).open({
+    drive: async () => {
+      drives += 1;
+      if (drives === 1) wake();
+      return 'failed';
+    },
+    openRuns: async () => [],
+    isRunnable: async () => false,
+    onFault: (_, error) => assert.fail(String(error)),
+  });
+  wake = () => void engine.wake('r');
+  await engine.wake('r');
+  while (drives < 2) await sleep(5);
+  await sleep(20);
+  assert.equal(drives, 2);
+  await engine.close();
 });
 
 test('a license that is kept for another node is not executed, however it got there', async () => {
