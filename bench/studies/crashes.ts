@@ -13,7 +13,7 @@ import { openRemote } from './crashes/remote.ts';
 
 const ROUNDS = 5;
 /** Enough for 10,000 kills over all backends. */
-const LONG_ROUNDS = 90;
+const LONG_ROUNDS = 60;
 const LANES = 2;
 
 /** An execution that has no verdict from recovery, because nothing tells what became of it. */

@@ -169,7 +169,7 @@ test('crashes: without markers a killed execution gets a wrong verdict, and the 
   try {
     const round = await site.round(pool);
     const wrong = missed(crashCells([round]));
-    assert.ok(wrong.includes('path:promoted | unmarked'), wrong.join());
+    assert.ok(wrong.includes('path:promoted | sqlite-unmarked'), wrong.join());
     assert.ok(wrong.includes('wrong or lost verdicts'), round.left.map(({ why }) => why).join());
   } finally {
     await pool.close();
