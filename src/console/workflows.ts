@@ -44,7 +44,7 @@ export function addWorkflowPages(app: Hono<Env>, site: Console): void {
 
 /** The link on the page of operations. */
 export function workflowsLink(): Html {
-  return html`<section><h2>Workflows</h2><p><a href="${PLACE}">Runs, their graphs and handoff reports</a></p></section>`;
+  return html`<section><h2>Workflows</h2><p><a href="${PLACE}">Runs, graphs and handoff reports</a></p></section>`;
 }
 
 const RUN_TONES: Readonly<Record<RunStatus, BadgeTone>> = {
@@ -69,7 +69,7 @@ ${numbers.map((number) => html`<td>${number}</td>`)}<td>${moment(Date.parse(view
   const heads = ['Status', 'Run', 'Workflow', ...Object.values(TITLES), 'Started'];
   const rest = runs.length - skipped - shown.length;
   return html`<p class="crumbs"><a href="/operations">Operations</a></p><h1>Workflows</h1>
-${rows.length === 0 ? html`<p class="empty">No run was started.</p>` : html`<section>${table(heads, rows)}</section>`}
+${rows.length === 0 ? html`<p class="empty">No run has started.</p>` : html`<section>${table(heads, rows)}</section>`}
 ${rest > 0 && html`<p><a href="${PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
 }
 

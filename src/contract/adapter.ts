@@ -139,6 +139,17 @@ interface AdapterBase<Action> {
   /** Lists every reachable outlet, fresh, with the trusted connection. */
   survey(): Promise<Survey>;
   /**
+   * Everything that an action, and reads of this state, can reach under a survey, in the words of
+   * `Outlet.behind`; undefined if that cannot be told. Rather too much than too little: an open
+   * outlet behind anything else is not held against the action. Without this method every open
+   * outlet refuses every action.
+   */
+  reachOf?(
+    survey: Survey,
+    action: Action,
+    reads: readonly StateRead[],
+  ): ReadonlySet<string> | undefined;
+  /**
    * What became different between two surveys, for the administrator who has to act on it: the
    * object, what it was and what it is. Whether anything did is decided by the certificates. Runs
    * no application code.

@@ -53,7 +53,10 @@ export async function findBlockers(
 
 async function findOpenBoundary(runtime: Runtime, adapter: string): Promise<string | undefined> {
   try {
-    const open = unclassified(await runtime.survey(adapter)).map(({ outlet }) => outlet);
+    // Whether a node reaches an outlet that is behind something is known once it is proposed.
+    const open = unclassified(await runtime.survey(adapter))
+      .filter(({ behind }) => behind === undefined)
+      .map(({ outlet }) => outlet);
     if (open.length === 0) return undefined;
     return `the boundary of "${adapter}" is open (${open.slice(0, 3).join(', ')}); run \`effectmatch doctor\``;
   } catch (error) {

@@ -84,10 +84,7 @@ test('declining needs a reason, which the agent gets; expiry is not shown as a r
   assert.match(page, /Propose again/);
   await visitor.post(`/requests/${late.id}/renew`, {});
   const renewed = await visitor.read(`/requests/${late.id}`);
-  assert.match(
-    renewed,
-    /What is different from the earlier proposal[\s\S]*The changes are the same/,
-  );
+  assert.match(renewed, /Difference from the earlier proposal[\s\S]*The changes are the same/);
   assert.doesNotMatch(await visitor.read(`/requests/${late.id}`), /earlier proposal/);
   assert.equal((await requests.get(late.id)).state, 'pending');
 });
@@ -282,9 +279,9 @@ test('operators see what is open, what was released and the boundary', async () 
   const visitor = new Visitor(site.app);
   await visitor.enter();
   const page = await visitor.read('/operations');
-  assert.match(page, /Every claim has its verdict/);
+  assert.match(page, /Every attempt has a verdict/);
   assert.match(page, /books <span class="badge good">closed<\/span>/);
-  assert.match(await visitor.read('/history'), /Nothing was executed yet/);
+  assert.match(await visitor.read('/history'), /Nothing has been executed yet/);
 });
 
 test('what was approved and what was observed stand in one view, and recovery can be started', async () => {
@@ -318,7 +315,7 @@ test('what was approved and what was observed stand in one view, and recovery ca
   const past = await visitor.read('/history');
   assert.match(past, /aria-label="verdicts per hour, up to 1"/);
   assert.match(past, /class="tick">\d\d:00<\/text>/);
-  assert.match(past, /&quot;hidden&quot;[\s\S]*Nothing was changed:/);
+  assert.match(past, /&quot;hidden&quot;[\s\S]*Nothing changed:/);
   await site.runtime.shadow(
     { adapter: 'books', task: 'shadow', planRevision: 1 },
     { sql: "insert into payment (payee, amount) values ('x', 1)" },
@@ -352,7 +349,7 @@ test('runs of workflows are listed with their reports, and the graph of each is 
   await using app = createConsole(parts);
   const visitor = new Visitor(app);
   await visitor.enter();
-  assert.match(await visitor.read('/operations/workflows'), /No run was started/);
+  assert.match(await visitor.read('/operations/workflows'), /No run has started/);
   for (const id of ['waits', 'stops']) await workflows.start('fan', { id, input: id });
   await workflows.approve('stops', await flow.sign('stops'));
   await workflows.drive('stops');

@@ -173,7 +173,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     assert.match(cookie ?? '', /SameSite=Strict/);
     const page = await (await browser.get(`/requests/${id}`)).text();
     assert.match(page, /alice@example.com/);
-    assert.match(page, /Your answer/);
+    assert.match(page, /Your decision/);
   });
 
   test('people who are not listed, whose address is not verified, or who may only read', async () => {
@@ -193,7 +193,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     await signIn(reader, 'rita');
     const { id } = await host.requests.ask({ by: 'agent', run: 'reader', ...pay('initech') });
     const page = await (await reader.get(`/requests/${id}`)).text();
-    assert.doesNotMatch(page, /Your answer/);
+    assert.doesNotMatch(page, /Your decision/);
     const form = /name="form" value="([^"]+)"/.exec(page)?.[1] ?? '';
     const body = new URLSearchParams({ form, reason: 'no' });
     const headers = { host: '127.0.0.1:8080', origin: ORIGIN, cookie: reader.console.header };

@@ -32,7 +32,7 @@ function offerRefresh() {
   note.setAttribute('role', 'status');
   const link = document.createElement('a');
   link.href = location.href;
-  link.textContent = 'Something has changed meanwhile. Show it.';
+  link.textContent = 'This page is out of date. Show the changes.';
   note.append(link);
   main.prepend(note);
 }
