@@ -238,6 +238,14 @@ test('pages are told of a change, and only so many may listen', async () => {
   while (!text.includes(id)) text += (await reader?.read())?.value ?? '';
   assert.match(text, new RegExp(`event: request\ndata: ${id}`));
   await reader?.cancel();
+  // What happened after a page was made, and before it listens, is told too; nothing older is.
+  const made = /data-last-event="(\d+)"/.exec(await visitor.read('/'))?.[1];
+  const { id: later } = await requests.ask(ask('initech'));
+  const late = await visitor.get(`/events?after=${made}`);
+  const told = late.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (text = ''; !text.includes(later); ) text += (await told?.read())?.value ?? '';
+  assert.doesNotMatch(text, new RegExp(id));
+  await told?.cancel();
   const pages = await Promise.all(Array.from({ length: 250 }, () => visitor.get('/events')));
   assert.ok(pages.some(({ status }) => status === 503));
   await Promise.all(pages.map((page) => page.body?.cancel()));
