@@ -64,6 +64,8 @@ async function measurePath(folder: string, calls: number): Promise<readonly Cell
   const wish = { kind: 'agent', holder: 'agent', scopes: ['execute'] } as const;
   const { token } = await issueToken(requests.tokens, wish);
   const server = createAdaptorServer({ fetch: api.fetch }) as Server;
+  // Connections wait while it is the library's turn.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}/v1/executions`;
