@@ -56,7 +56,7 @@ export interface ConsoleOptions {
 
 /** What a handler knows about the one who asks. */
 export interface Env {
-  Variables: { session: ConsoleSession };
+  Variables: { session: ConsoleSession; lastEvent: number };
 }
 
 /** What the pages work with. */
@@ -250,7 +250,9 @@ function showWith(requests: Requests): Console['show'] {
   return async (c, options, content) => {
     const { person, formToken } = c.get('session');
     const waiting = await countVisible(requests, person);
-    const text = page({ ...options, waiting, user: person.name, formToken }, content);
+    const lastEvent = c.get('lastEvent');
+    const parts = { ...options, waiting, lastEvent, user: person.name, formToken };
+    const text = page(parts, content);
     return c.html(text);
   };
 }

@@ -49,7 +49,7 @@ function verdictRow({ terminal, holder, isResolved }: HistoryRow, nowMs: number)
   return html`<li><a class="row" href="/history/${occurrence}">
 <span class="head">${verdictBadge(kind)}${isResolved && badge('plain', 'resolved')} <b>${operation ?? `Change in ${adapter}`}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
-<span class="aside when">${!isRequestId(task) && `${task} · `}${holder && `approved by ${holder.license.issuer} · `}${moment(Date.parse(recordedAt), nowMs)}</span>
+<span class="aside when">${!isRequestId(task) && `${shortTask(task)} · `}${holder && `approved by ${holder.license.issuer} · `}${moment(Date.parse(recordedAt), nowMs)}</span>
 <span class="what">${approvedIn(holder)}</span>
 <span class="said">${MEANINGS[kind]}${why && `: ${showText(why)}`}</span>
 </a></li>`;
@@ -70,5 +70,5 @@ function approvedIn(holder: ClaimEntry | undefined): Html {
 
 /** The id of a request is long and says little; other tasks have names. */
 export function shortTask(task: string): string {
-  return isRequestId(task) ? task.slice(0, 12) : task;
+  return isRequestId(task) ? task.slice(0, 12) : showText(task);
 }

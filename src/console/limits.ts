@@ -2,6 +2,7 @@ import type { Policy } from '../protocol/frame.ts';
 import { describeWindow } from '../protocol/hours.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { findExceeded } from '../protocol/limits.ts';
+import { showText } from '../protocol/render-text.ts';
 import { type Html, html } from './html.ts';
 import { badge } from './layout.ts';
 import { largestWritten } from './numbers.ts';
@@ -23,7 +24,7 @@ export function limitsCard(
     const rows = limitRows(limits, approved.effects);
     return [
       html`<h3>${name} ${state}</h3>
-${exceeded && html`<p class="aside">${exceeded.detail}</p>`}
+${exceeded && html`<p class="aside">${showText(exceeded.detail)}</p>`}
 ${rows.length > 0 && html`<ul class="limits">${rows}</ul>`}
 ${second && html`<p class="aside">A second signature is required, by ${second.join(' or ')}.</p>`}`,
     ];

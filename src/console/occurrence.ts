@@ -88,7 +88,7 @@ ${
 }
 
 function taskLine(task: string): Html {
-  if (!isRequestId(task)) return html`task ${task}`;
+  if (!isRequestId(task)) return html`task ${shortTask(task)}`;
   return html`<a href="/requests/${task}">request ${shortTask(task)}</a>`;
 }
 

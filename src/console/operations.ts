@@ -101,15 +101,20 @@ function continuationTable(open: readonly OpenContinuation[], nowMs: number): Ht
   return table(['Work', 'Task', 'Released'], rows);
 }
 
+/** A statement to copy. Marks in names that would turn it around are shown, and it then fails. */
+function showStatement(statement: string): string {
+  return `${statement.split('\n').map(showText).join('\n')};`;
+}
+
 /** What is open, and the statements that close it. */
 function boundary(name: string, found: Survey | string): Html {
   if (typeof found === 'string')
-    return html`<div class="card"><h3>${name} ${badge('warn', 'not surveyed')}</h3><p>${found}</p></div>`;
+    return html`<div class="card"><h3>${name} ${badge('warn', 'not surveyed')}</h3><p>${showText(found)}</p></div>`;
   const open = unclassified(found);
   const state = open.length === 0 ? badge('good', 'closed') : badge('bad', `${open.length} open`);
   const fixes = (found.remedies ?? []).flatMap(({ fix }) => fix);
   return html`<div class="card"><h3>${name} ${state}</h3>
 <p class="aside">${found.outlets.length} outlets checked. Executes as ${found.executor}.</p>
-${open.length > 0 && html`<ul>${open.map(({ outlet, by }) => html`<li><code>${outlet}</code> ${by}</li>`)}</ul>`}
-${fixes.length > 0 && html`<p>This closes what is open:</p><pre class="command">${fixes.map((statement) => `${statement};`).join('\n')}</pre>`}</div>`;
+${open.length > 0 && html`<ul>${open.map(({ outlet, by }) => html`<li><code>${showText(outlet)}</code> ${showText(by)}</li>`)}</ul>`}
+${fixes.length > 0 && html`<p>This closes what is open:</p><pre class="command">${fixes.map(showStatement).join('\n')}</pre>`}</div>`;
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
+import { insert } from '../../src/index.ts';
 import { openRequests } from '../../src/requests/index.ts';
 import { IDLE } from '../../src/workflow/engine.ts';
 import { defineWorkflow } from '../../src/workflow/index.ts';
@@ -180,9 +181,23 @@ test('script, markup and marks that turn text around are shown as text', async (
   const { requests, app } = site;
   const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)> \u202epaid`;
   const { id } = await requests.ask(ask(hostile, hostile));
+  await requests.askBack(id, { by: 'carol', text: hostile });
+  await requests.forAgent('agent').reply(id, hostile);
+  const declined = await requests.ask(ask('other'));
+  await requests.decline(declined.id, { by: 'carol', reason: hostile });
+  // A task, its values and the verdict about them, without a request.
+  const { runtime, office } = site;
+  const effects = [insert('payment', { id: 1, payee: hostile, amount: 1 })];
+  const manifest = { task: hostile, planRevision: 1, adapter: 'books', effects };
+  const proposal = await runtime.prepare(manifest);
+  const license = office.alice.sign(proposal, { expiresIn: '10m' });
+  const { kind, occurrence } = await runtime.execute(license, { sql: 'select 1' });
+  assert.equal(kind, 'rejected');
   const visitor = new Visitor(app);
   await visitor.enter();
-  for (const path of ['/', `/requests/${id}`, `/?by=${encodeURIComponent(hostile)}&state=all`]) {
+  const filtered = `/?by=${encodeURIComponent(hostile)}&state=all`;
+  const paths = ['/', '/?state=all', `/requests/${id}`, `/requests/${declined.id}`, filtered];
+  for (const path of [...paths, '/history', `/history/${occurrence}`, '/operations']) {
     const page = await visitor.read(path);
     assert.doesNotMatch(page, /<script>alert|<img src=x/, path);
     assert.doesNotMatch(page, /\u202e/, path);
@@ -238,6 +253,14 @@ test('pages are told of a change, and only so many may listen', async () => {
   while (!text.includes(id)) text += (await reader?.read())?.value ?? '';
   assert.match(text, new RegExp(`event: request\ndata: ${id}`));
   await reader?.cancel();
+  // What happened after a page was made, and before it listens, is told too; nothing older is.
+  const made = /data-last-event="(\d+)"/.exec(await visitor.read('/'))?.[1];
+  const { id: later } = await requests.ask(ask('initech'));
+  const late = await visitor.get(`/events?after=${made}`);
+  const told = late.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (text = ''; !text.includes(later); ) text += (await told?.read())?.value ?? '';
+  assert.doesNotMatch(text, new RegExp(id));
+  await told?.cancel();
   const pages = await Promise.all(Array.from({ length: 250 }, () => visitor.get('/events')));
   assert.ok(pages.some(({ status }) => status === 503));
   await Promise.all(pages.map((page) => page.body?.cancel()));
@@ -293,7 +316,6 @@ test('what was approved and what was observed stand in one view, and recovery ca
   const effects = [
     { op: 'insert', target: 'payment', after: { id: 900, payee: 'hidden', amount: 5 } },
   ] as const;
-  const { insert } = await import('../../src/index.ts');
   const manifest = {
     adapter: 'books',
     effects: effects.map(({ after }) => insert('payment', after)),

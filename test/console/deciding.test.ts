@@ -259,7 +259,7 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/requests/${id}`);
     await page.getByText('Sign with a key file').click();
     const downloading = page.waitForEvent('download');
-    await page.getByRole('link', { name: 'a page that you save' }).click();
+    await page.getByRole('link', { name: 'offline signer' }).click();
     await (await downloading).saveAs(join(folder, 'signer.html'));
     const write = (name: string, content: object) => {
       writeFileSync(join(folder, name), JSON.stringify(content));

@@ -45,7 +45,8 @@ document.addEventListener('answered', () => {
 
 const [, section, shown] = location.pathname.split('/');
 
-new EventSource('/events').addEventListener('request', ({ data: id }) => {
+const { lastEvent } = document.body.dataset;
+new EventSource(`/events?after=${lastEvent}`).addEventListener('request', ({ data: id }) => {
   if (section === 'requests' && shown !== id) return;
   if (isBusy()) return offerRefresh();
   void refresh();
