@@ -155,6 +155,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   #definitions: Definitions;
   /** The last survey, and what it was made from. */
   #surveyed: { readonly from: string; readonly survey: Survey } | undefined;
+  #granted: { readonly definitions: Definitions; readonly grants: readonly string[] } | undefined;
   readonly #admitted = new AdmittedTexts();
   #staged = 0;
   #queries = 0;
@@ -213,16 +214,12 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   }
 
   async survey(): Promise<Survey> {
-    const { settings, deployment, sessions } = this.#opened;
-    const execution = await sessions.asking();
-    const [grants, { server, definitions }] = await Promise.all([
-      execution.texts('show grants'),
-      this.#readServer(),
-    ]);
-    const from = [definitions.fingerprint, server.text, grants].join('\n');
+    const { settings, deployment } = this.#opened;
+    const { server, definitions } = await this.#readServer();
+    const grants = await this.#readGrants(definitions);
+    const from = [definitions.fingerprint, server.text, ...grants].join('\n');
     if (this.#surveyed?.from === from) return this.#surveyed.survey;
-    const lines = grants.map(([line]) => String(line));
-    const facts = { backend: deployment.backend, definitions, server, grants: lines };
+    const facts = { backend: deployment.backend, definitions, server, grants };
     const survey = surveyDatabase(settings, facts);
     keepDefinitions(survey.outlets, definitions);
     this.#surveyed = { from, survey };
@@ -272,6 +269,17 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     }
     this.#definitions = definitions;
     return { server, definitions };
+  }
+
+  /**
+   * What the execution account may do. The server counts the statements that change rights too, so
+   * rights are as old as the definitions.
+   */
+  async #readGrants(definitions: Definitions): Promise<readonly string[]> {
+    if (this.#granted?.definitions === definitions) return this.#granted.grants;
+    const grants = await this.#opened.sessions.readGrants();
+    this.#granted = { definitions, grants };
+    return grants;
   }
 
   async #schemaTools(): Promise<SchemaTools> {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { MysqlConnection } from './connection.ts';
+import type { MysqlConnection, TextCells } from './connection.ts';
 
 /** Code of the application that a write may run: a trigger, a routine, a view, a default. */
 export interface CodeObject {
@@ -21,6 +21,8 @@ export interface CodeFinding {
 /** Everything that could be named by code, by lower-case `database.name`. */
 interface Server {
   readonly code: ReadonlyMap<string, readonly CodeObject[]>;
+  /** Keys of `code` that are routines: the server compares their names by a collation. */
+  readonly routines: readonly string[];
   /** What a rollback does not take back: tables of other engines, and sequences. */
   readonly unsafe: ReadonlyMap<string, string>;
   readonly variables: ReadonlySet<string>;
@@ -43,13 +45,18 @@ export async function judgeCode(
     const words = readWords(object.text);
     seen.set(object.name, {
       object: object.name,
-      digest: hash('sha256', `${object.name}\n${object.text}`, 'hex'),
+      digest: digestOf(object.name, object.text),
       problem: findProblem(server, object, words),
     });
-    for (const key of namesIn(object, words, server.code))
-      open.push(...(server.code.get(key) ?? []));
+    const used = [...namesIn(object, words, server.code), ...routinesIn(words, server.routines)];
+    for (const key of used) open.push(...(server.code.get(key) ?? []));
   }
   return [...seen.values()].sort((a, b) => (a.object < b.object ? -1 : 1));
+}
+
+/** What stands for a piece of code in `reviews`. */
+export function digestOf(name: string, text: string): string {
+  return hash('sha256', `${name}\n${text}`, 'hex');
 }
 
 async function readServer(connection: MysqlConnection): Promise<Server> {
@@ -67,22 +74,21 @@ async function readServer(connection: MysqlConnection): Promise<Server> {
   );
   const unsafe = await connection.texts(
     `select table_schema, table_name, concat(table_type, ' of engine ', engine) from information_schema.tables
-      where table_schema not in ${system} and (engine <> 'InnoDB' or table_type = 'SEQUENCE')
-      union select '', name, 'native function' from mysql.func`,
+      where table_schema not in ${system} and (engine <> 'InnoDB' or table_type = 'SEQUENCE')`,
   );
   const variables = await connection.texts(
     "select lower(variable_name) from information_schema.system_variables where variable_scope <> 'GLOBAL'",
   );
-  const objects = [...routines, ...views, ...triggers].map(([schema, key, name, text]) => ({
-    key: `${schema}.${key}`.toLowerCase(),
-    object: { name: String(name), schema: String(schema), text: text ?? '' },
+  const keyOf = ([schema, name]: TextCells) => `${schema}.${name}`.toLowerCase();
+  const objects = [...routines, ...views, ...triggers].map((row) => ({
+    key: keyOf(row),
+    object: { name: String(row[2]), schema: String(row[0]), text: row[3] ?? '' },
   }));
   const code = Map.groupBy(objects, ({ key }) => key);
   return {
+    routines: routines.map(keyOf),
     code: new Map([...code].map(([key, group]) => [key, group.map(({ object }) => object)])),
-    unsafe: new Map(
-      unsafe.map(([schema, name, what]) => [`${schema}.${name}`.toLowerCase(), String(what)]),
-    ),
+    unsafe: new Map(unsafe.map((row) => [keyOf(row), String(row[2])])),
     variables: new Set(variables.map(([name]) => String(name))),
   };
 }
@@ -127,13 +133,33 @@ function namesIn(
   words: readonly Word[],
   names: ReadonlyMap<string, unknown>,
 ): readonly string[] {
-  const used = words.flatMap((word) => [lookUp(object, word), `.${word.word}`]);
-  const text = object.text.toLowerCase();
+  const used = words.map((word) => lookUp(object, word));
+  // A quoted name has its quotes doubled.
+  const text = object.text.toLowerCase().replace(/(["`])\1/g, '$1');
   const odd = [...names.keys()].filter((key) => {
     const parts = key.split('.');
     return !parts.every((part) => PLAIN_NAME.test(part)) && text.includes(parts.at(-1) ?? key);
   });
-  return [...used.filter((key) => names.has(key)), ...odd.filter((key) => !key.startsWith('.'))];
+  return [...used.filter((key) => names.has(key)), ...odd];
+}
+
+/** A name in which a collation can find no other letter than the one that is there. */
+const ASCII_NAME = /^[\w$]+$/;
+
+/**
+ * Routines that the object may call under another spelling: to the server, `é` is `e` in the name of
+ * a routine. One with other characters than ASCII counts as used; of a word, any such character
+ * may stand for any.
+ */
+function routinesIn(words: readonly Word[], routines: readonly string[]): readonly string[] {
+  const foreign = words.filter(({ word }) => !ASCII_NAME.test(word));
+  const spellings = foreign.map(
+    ({ word }) => new RegExp(`^${[...word].map((c) => (/[\w]/.test(c) ? c : '.')).join('')}$`, 'u'),
+  );
+  return routines.filter((key) => {
+    const name = key.slice(key.indexOf('.') + 1);
+    return !ASCII_NAME.test(name) || spellings.some((spelling) => spelling.test(name));
+  });
 }
 
 /** Words by which code acts outside the transaction, or changes what a session means. */
@@ -144,6 +170,7 @@ const FORBIDDEN = [
   'global',
   'persist',
   'mysql',
+  'performance_schema',
   'xa',
   'statement',
 ];

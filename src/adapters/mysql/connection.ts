@@ -75,8 +75,8 @@ export class MysqlConnection implements AsyncDisposable {
       ...{ supportBigNumbers: true, dateStrings: true },
       flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
       infileStreamFactory: refuseFile,
-      // Every text is prepared once; a cache would only keep agent statements.
-      maxPreparedStatements: 1,
+      // The driver closes the others; all of them end when the session logs in again.
+      maxPreparedStatements: 50,
     });
     const connection = new MysqlConnection(driver, deadlineMs);
     await connection.#within((done) => driver.connect(done));
@@ -113,7 +113,7 @@ export class MysqlConnection implements AsyncDisposable {
 
   /** Has the server parse a statement without running it. */
   async parse(sql: string): Promise<void> {
-    (await this.#prepare(sql)).close();
+    await this.#prepare(sql);
   }
 
   /** Prepares and runs one statement, unless it takes another number of values. */
@@ -144,14 +144,10 @@ export class MysqlConnection implements AsyncDisposable {
     run: (statement: PrepareStatementInfo) => Promise<readonly ReturnedRow[] | undefined>,
   ): Promise<Executed> {
     const statement = await this.#prepare(sql);
-    try {
-      const takes = (statement as { parameters?: unknown[] }).parameters;
-      if (takes !== undefined && takes.length !== values.length)
-        return { kind: 'mismatch', takes: takes.length };
-      return { kind: 'ran', rows: await run(statement) };
-    } finally {
-      statement.close();
-    }
+    const takes = (statement as { parameters?: unknown[] }).parameters;
+    if (takes !== undefined && takes.length !== values.length)
+      return { kind: 'mismatch', takes: takes.length };
+    return { kind: 'ran', rows: await run(statement) };
   }
 
   /**

@@ -3,7 +3,7 @@ import { fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
-import { type CodeFinding, type CodeObject, judgeCode } from './code.ts';
+import { type CodeFinding, type CodeObject, digestOf, judgeCode } from './code.ts';
 import type { MysqlConnection, TextCells } from './connection.ts';
 import type { MysqlSettings } from './options.ts';
 import { PROCEDURES, SQL_MODE } from './provision.ts';
@@ -85,6 +85,8 @@ async function readDefinitions(
   const code = await judgeCode(control, firstCode(business, targets, triggers));
   const outlets = [
     ...targets.map((report) => surveyRelation(report, registration, triggers, settings)),
+    ...inspections.slice(registered.length).flatMap(surveyReading),
+    ...(await surveyNativeFunctions(control, settings.reviews)),
     ...code.map((finding) => surveyCode(finding, settings.reviews)),
     ...(await surveyForeignKeys(control, settings)),
     ...surveyControlTables(settings, triggers),
@@ -166,6 +168,25 @@ function surveyRelation(
     ? `, volatile and not compared: ${target.volatile.join(', ')}`
     : '';
   return { outlet, disposition: 'observed', by: `recorders and undo entries${uncompared}` };
+}
+
+/** A table that may only be read; one that cannot be locked, or runs code, is open. */
+function surveyReading(inspection: RelationReport): readonly Outlet[] {
+  if (inspection.kind === 'usable') return [];
+  return [openOutlet(`relation ${inspection.name}`, inspection.why)];
+}
+
+/** Every account may call the functions of shared libraries, and they may do anything. */
+async function surveyNativeFunctions(
+  control: MysqlConnection,
+  reviews: readonly string[],
+): Promise<readonly Outlet[]> {
+  const rows = await control.texts('select name, dl from mysql.func order by name');
+  return rows.map(([name, library]) => {
+    const object = `native function ${name}`;
+    const problem = `every account may call it, and the library ${library} may do anything`;
+    return surveyCode({ object, digest: digestOf(object, String(library)), problem }, reviews);
+  });
 }
 
 function isSameShape({ columns, key }: Target, relation: MysqlRelation): boolean {

@@ -101,7 +101,7 @@ export class ExecutionSessions {
   readonly #options: MysqlConnectionOptions;
   readonly #settings: MysqlSettings;
   readonly #ready: Promise<ExecutionSession>[] = [];
-  #asking: Promise<ExecutionSession> | undefined;
+  #hasSpare = false;
   #isClosed = false;
 
   constructor(options: MysqlConnectionOptions, settings: MysqlSettings) {
@@ -122,30 +122,35 @@ export class ExecutionSessions {
       connection.close();
       return;
     }
-    const session = connection.logInAgain().then((next) => this.#prepare(next));
+    this.#keep(connection.logInAgain().then((next) => this.#prepare(next)));
+    // One more than are in use: the next candidate does not wait until this session has logged in.
+    if (!this.#hasSpare) this.#keep(this.#open());
+    this.#hasSpare = true;
+  }
+
+  #keep(session: Promise<ExecutionSession>): void {
     session.catch(() => {});
     this.#ready.push(session);
   }
 
   /** Ends sessions that were kept: a session keeps rights that were revoked since. */
   forget(): void {
+    this.#hasSpare = false;
     for (const session of this.#ready.splice(0))
       session.then(({ connection }) => connection.close()).catch(() => {});
   }
 
-  /** A session for questions about the account. It never serves a candidate. */
-  async asking(): Promise<MysqlConnection> {
-    const last = this.#asking;
-    const known = await last?.catch(() => undefined);
-    if (known?.connection.isAlive) return known.connection;
-    if (this.#asking === last) this.#asking = this.#open();
-    return (await (this.#asking ?? this.#open())).connection;
+  /** What the account may do, as a session that logs in now has it. */
+  async readGrants(): Promise<readonly string[]> {
+    const session = await this.#open();
+    const lines = await session.connection.texts('show grants');
+    this.giveBack(session);
+    return lines.map(([line]) => String(line));
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    const all = [...this.#ready, ...(this.#asking === undefined ? [] : [this.#asking])];
-    for (const session of await Promise.allSettled(all))
+    for (const session of await Promise.allSettled(this.#ready))
       if (session.status === 'fulfilled') session.value.connection.close();
   }
 

@@ -114,7 +114,7 @@ function surveyRights(grants: readonly string[], settings: MysqlSettings): reado
   const login = ` TO ${quoteName(account)}@\`%\``;
   const granted = grants.map((line) =>
     line
-      .replace(/ IDENTIFIED BY PASSWORD '[^']*'/, '')
+      .replace(LOGIN_TERMS, '$<option>')
       .replace(/^GRANT /, '')
       .replace(login, ''),
   );
@@ -128,6 +128,10 @@ function surveyRights(grants: readonly string[], settings: MysqlSettings): reado
     ...missing.map((right) => openOutlet(`right ${right}`, 'it is missing; provision again')),
   ];
 }
+
+/** At the end of a line: how an account logs in and how often, which is no right. */
+const LOGIN_TERMS =
+  /(?: IDENTIFIED (?:BY PASSWORD '[^']*'|VIA \w+(?: USING '[^']*')?))?(?: REQUIRE (?:SSL|X509))?(?<option> WITH GRANT OPTION)?(?:(?: WITH)?(?: MAX_\w+ \d+)+)?$/;
 
 /** The statement that takes a right away, from its line in SHOW GRANTS. */
 function revocationOf(right: string, account: string): string {

@@ -31,6 +31,7 @@ export const SCHEMA = `
     id int auto_increment primary key, invoice int not null, text varchar(50) not null default '',
     constraint line_invoice foreign key (invoice) references invoice (id)
   );
+  create table vendor (id int primary key);
   create table hidden (id int primary key, text varchar(50));
   create table loose (id int primary key, text varchar(50)) engine = myisam;
   create table aria (id int primary key, text varchar(50)) engine = aria;

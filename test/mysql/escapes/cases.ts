@@ -180,6 +180,8 @@ const HIDDEN_CODE: Readonly<Record<string, string>> = {
   'sets a variable for one statement':
     'set statement sql_mode = "" for insert into line (invoice) values (1)',
   'hides in an executable comment': "set @x = 1; /*!50000 insert into loose values (7, 'x') */",
+  'switches off an instrument of the server':
+    "update performance_schema.setup_consumers set enabled = 'NO'",
 };
 
 const hiddenCode: readonly MariadbEscape[] = Object.entries(HIDDEN_CODE).map(([what, body]) => ({
@@ -191,6 +193,37 @@ const hiddenCode: readonly MariadbEscape[] = Object.entries(HIDDEN_CODE).map(([w
   sql: [PAY],
   ends: { rejected: /^boundary / },
 }));
+
+/** Names of a function, and how a trigger can call it: the server compares by a collation. */
+const HIDDEN_CALLS: Readonly<Record<string, readonly [name: string, call: string]>> = {
+  'another spelling of its name': ['deep', 'd\u00e9ep()'],
+  'another spelling in capitals': ['deep', 'D\u00c9EP()'],
+  'its name without the accent': ['d\u00e9ep', 'deep()'],
+  'a quote in its name': ['`de``ep`', '`de``ep`()'],
+  'a blank in its name': ['`deep down`', '`deep down`()'],
+  'a blank and an accent in its name': ['`deep down`', '`d\u00e9ep down`()'],
+};
+
+const hiddenCalls: readonly MariadbEscape[] = Object.entries(HIDDEN_CALLS).map(
+  ([what, [name, call]]) => ({
+    name: `trigger that calls a function with ${what}`,
+    setup: `create function ${name}() returns int modifies sql data
+        begin insert into loose values (6, 'deep'); return 1; end;
+      create trigger spy after update on invoice for each row set @x = ${call}`,
+    cleanup: `drop trigger spy; drop function ${name}`,
+    sql: [PAY],
+    ends: { rejected: /^boundary .*function .*it names .*loose/ },
+  }),
+);
+
+const hiddenTable: MariadbEscape = {
+  name: 'trigger that writes a table with a quote in its name',
+  setup: `create table \`lo\`\`ose\` (id int) engine = myisam;
+    create trigger spy after update on invoice for each row insert into \`lo\`\`ose\` values (1)`,
+  cleanup: 'drop trigger spy; drop table `lo``ose`',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*MyISAM/ },
+};
 
 const definitions: readonly MariadbEscape[] = [
   {
@@ -328,6 +361,37 @@ const rights: readonly MariadbEscape[] = Object.entries(RIGHTS).flatMap(
 
 const afterApproval: readonly MariadbEscape[] = [
   {
+    name: 'after the approval: a table that may be read becomes a view that writes',
+    approvedThen: `rename table vendor to vendor_table; create function buy() returns int modifies sql data
+      begin insert into loose values (9, 'bought'); return 1; end; create view vendor as select buy() as id`,
+    cleanup: 'drop view vendor; drop function buy; rename table vendor_table to vendor',
+    sql: [PAY, 'select id from vendor'],
+    ends: { rejected: /^boundary .*vendor.*view/s },
+  },
+  {
+    name: 'after the approval: a table that may be read is kept by another engine',
+    approvedThen: 'alter table vendor engine = myisam',
+    cleanup: 'alter table vendor engine = innodb',
+    sql: [PAY],
+    ends: { rejected: /^boundary .*vendor.*engine MyISAM/s },
+  },
+  {
+    name: 'after the approval: the account gets a second entry with more rights for this host',
+    approvedThen: `create user {exec}@'127.0.0.1' identified by 'secret of execution';
+      grant all on *.* to {exec}@'127.0.0.1'`,
+    cleanup: "drop user {exec}@'127.0.0.1'",
+    sql: [PAY, "insert into loose values (9, 'x')"],
+    ends: { rejected: /^boundary .*right / },
+  },
+  {
+    name: 'after the approval: a function of a shared library is there',
+    approvedThen:
+      "insert into mysql.func values ('run_command', 0, 'run.so', 'function'); flush privileges",
+    cleanup: "delete from mysql.func where name = 'run_command'; flush privileges",
+    sql: [PAY],
+    ends: { rejected: /^boundary .*native function run_command/ },
+  },
+  {
     name: 'after the approval: a trigger appears',
     approvedThen:
       "create trigger spy after update on invoice for each row insert into loose values (5, 'x')",
@@ -435,5 +499,13 @@ const controls: readonly MariadbEscape[] = [
 
 export const MARIADB_ESCAPES: readonly MariadbEscape[] = [
   ...[...controls, ...notAdmitted, ...denied, ...observed, ...unobservable],
-  ...[...hiddenCode, ...definitions, ...rights, ...afterApproval, ...server],
+  ...[
+    ...hiddenCode,
+    ...hiddenCalls,
+    hiddenTable,
+    ...definitions,
+    ...rights,
+    ...afterApproval,
+    ...server,
+  ],
 ];

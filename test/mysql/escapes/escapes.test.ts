@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { planProvisioning } from '../../../src/adapters/mysql/index.ts';
+import { quoteName } from '../../../src/adapters/mysql/sql.ts';
 import {
   approver,
   createRuntime,
@@ -35,7 +36,8 @@ async function dump({ db, control }: ProtectedMariadb): Promise<unknown> {
     `select table_name as t from information_schema.tables where table_schema = database() and table_type <> 'VIEW'`,
   );
   const facts: Record<string, unknown> = {};
-  for (const { t } of tables) facts[String(t)] = await db.run(`select * from \`${t}\` order by 1`);
+  for (const { t } of tables)
+    facts[String(t)] = await db.run(`select * from ${quoteName(String(t))} order by 1`);
   const server = {
     routines: 'select db, name, body_utf8 from mysql.proc order by 1, 2',
     triggers: `select trigger_name, action_statement from information_schema.triggers order by 1`,
@@ -66,7 +68,7 @@ describe('MariaDB escapes', { skip: skipWithoutMariadb() }, () => {
   before(async () => {
     server = await startServer();
     const relations = ['invoice', 'line'];
-    const settings = { relations, lockTimeoutMs: 1000 };
+    const settings = { relations, reads: ['vendor'], lockTimeoutMs: 1000 };
     place = await protectedMariadb(SCHEMA, settings, await server.createDatabase());
     await place.db.run(STATE);
     runtime = await createRuntime({
