@@ -13,6 +13,7 @@ import {
 } from '../../../src/adapters/mysql/action.ts';
 
 const valuesOf = (...values: unknown[]) => parseAction({ sql: 'x', values }).statements[0]?.values;
+const BYTES = Buffer.from('bytes');
 const refused = (input: unknown, why: RegExp) =>
   assert.throws(() => parseAction(input), { code: 'ERR_EM_ACTION_INVALID', message: why });
 
@@ -81,12 +82,15 @@ test('values that have no exact form are refused', () => {
 
 test('values are bound with their types', () => {
   const { TypedParameter } = mysql;
-  assert.deepEqual(bindValues([2n ** 63n - 1n, 2n ** 63n, { $dec: '1.5' }, 0.5, 'x', null]), [
-    TypedParameter.LONGLONG(2n ** 63n - 1n),
-    TypedParameter.LONGLONG.unsigned(2n ** 63n),
-    TypedParameter.NEWDECIMAL('1.5'),
-    ...[0.5, 'x', null],
-  ]);
+  assert.deepEqual(
+    bindValues([2n ** 63n - 1n, 2n ** 63n, { $dec: '1.5' }, 0.5, 'x', null, BYTES]),
+    [
+      TypedParameter.LONGLONG(2n ** 63n - 1n),
+      TypedParameter.LONGLONG.unsigned(2n ** 63n),
+      TypedParameter.NEWDECIMAL('1.5'),
+      ...[0.5, 'x', null, BYTES],
+    ],
+  );
 });
 
 test('an action is described as plain data', () => {

@@ -71,6 +71,12 @@ test('an image that is cut off, too long or damaged is not read', () => {
     );
 });
 
+test('an empty image has no columns', () => {
+  assert.throws(() => readImage([{ name: 'a', kind: 'text' }], Buffer.from('')), {
+    code: 'ERR_EM_INVARIANT',
+  });
+});
+
 test('the SQL of an image quotes names and writes each kind in its exact form', () => {
   const forms: Readonly<Record<ColumnKind, string>> = {
     ...{ integer: 'cast(r.`c` as char)', decimal: 'cast(r.`c` as char)' },
