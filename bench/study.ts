@@ -95,6 +95,11 @@ export function medianCell(name: string, of: readonly number[], unit: string, ti
   return figure(name, { statistic: 'median', of, times }, unit);
 }
 
+/** The median of quotients, sample by sample: what was measured in turns met the same load. */
+export function pairedCell(name: string, of: readonly number[], to: readonly number[]): Cell {
+  return figure(name, { statistic: 'paired', of, to }, 'x');
+}
+
 /** The 95th percentile of samples, only reported. */
 export function p95Cell(name: string, of: readonly number[], unit: string, times = 1): Cell {
   return figure(name, { statistic: 'p95', of, times }, unit);

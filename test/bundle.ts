@@ -8,7 +8,12 @@ const CACHE = fileURLToPath(new URL('../node_modules/.cache/', import.meta.url))
 /** What a module asks about itself is answered as if it were not bundled. */
 const OWN_PLACE: Plugin = {
   name: 'own place',
-  setup: ({ onLoad }) =>
+  setup({ onLoad, onResolve }) {
+    // The text of a function in an adapter's options is part of the adapter's identity, and bundling
+    // prints it differently.
+    onResolve({ filter: /\/examples\// }, ({ path, resolveDir }) => {
+      return { path: join(resolveDir, path), external: true };
+    });
     onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const place = { url: pathToFileURL(path).href, filename: path, dirname: dirname(path) };
       const contents = readFileSync(path, 'utf8').replace(
@@ -16,7 +21,8 @@ const OWN_PLACE: Plugin = {
         (_, name: keyof typeof place) => JSON.stringify(place[name]),
       );
       return { contents, loader: 'ts' };
-    }),
+    });
+  },
 };
 
 /**

@@ -81,6 +81,20 @@ test('the slot of a claim, the flush of a verdict and the claim at the final gat
   assert.ok(isThere('src/runtime/gate.ts', 'if-true', /^standing\.holds$/));
 });
 
+test('the heartbeat of a worker, the revision and node of a license and the look of `ensure` are taken out', () => {
+  const isThere = (file: string, kind: string, original: RegExp) =>
+    assert.ok(
+      found(file, kind).some((one) => original.test(one.original)),
+      `${file} ${kind}`,
+    );
+  isThere('src/workflow/dbos.ts', 'call', /^await this\.#heartbeats\.beat\(\)$/);
+  isThere('src/workflow/workflows.ts', 'call', /announcePlan\(/);
+  isThere('src/workflow/propose.ts', 'revision', /^record\.revision$/);
+  isThere('src/workflow/records.ts', 'part', /\$\{revision\}/);
+  isThere('src/workflow/records.ts', 'part', /^instance$/);
+  isThere('src/runtime/ensure.ts', 'ternary-true', /^holder === undefined$/);
+});
+
 test('every exception is a mutant that exists, once, with a reason', () => {
   const exceptions: readonly Exception[] = JSON.parse(
     readFileSync('scripts/mutate/equivalent.json', 'utf8'),

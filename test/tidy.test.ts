@@ -75,6 +75,17 @@ test('imports follow the direction of the layers', () => {
   assert.ok(checked > 50, `only ${checked} imports seen`);
 });
 
+test('docs/architecture.md describes every folder of src', () => {
+  const page = readFileSync('docs/architecture.md', 'utf8');
+  for (const folder of new Set(sources.map(({ file }) => file.split('/')[1] ?? ''))) {
+    const name = folder.endsWith('.ts') ? folder : `${folder}/`;
+    assert.ok(
+      folder === 'index.ts' || page.includes(`\n| \`${name}`),
+      `the table of folders lacks ${name}`,
+    );
+  }
+});
+
 test('adapters do not import a sibling adapter', () => {
   for (const { file, text } of sources.filter(({ file }) => file.startsWith('src/adapters/'))) {
     const own = file.split('/').slice(0, 3).join('/');

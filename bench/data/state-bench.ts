@@ -22,6 +22,8 @@ export interface Variant {
   readonly final: Snapshot;
   readonly equalsClean: boolean;
   readonly equalsInitial: boolean;
+  /** Whether the benchmark's own check of the final state passes; never an input of an approval. */
+  readonly nativeStatePass: boolean;
   /** Positions in this variant's own sequence at which the tool reported an error. */
   readonly errors: ReadonlyMap<number, string>;
 }
@@ -184,12 +186,10 @@ function readVariants({ variants, initial }: Line): StateTask['variants'] {
   const entries = [...all].map(([name, given]) => {
     const found = given !== undefined && 'sameAs' in given ? all.get(given.sameAs) : given;
     if (found === undefined || 'sameAs' in found) throw new Error(`variant ${name} names no other`);
-    const { finalDiff, equalsClean, equalsInitial, errors } = found;
+    const { finalDiff, equalsClean, equalsInitial, errors, nativeStatePass } = found;
     const final = applyPatch(initial, finalDiff);
-    return [
-      name,
-      { final, equalsClean, equalsInitial, errors: new Map(errors.map((e) => [e.pos, e.message])) },
-    ];
+    const told = new Map(errors.map((e) => [e.pos, e.message]));
+    return [name, { final, equalsClean, equalsInitial, errors: told, nativeStatePass }];
   });
   return Object.fromEntries(entries) as StateTask['variants'];
 }

@@ -162,16 +162,23 @@ function countWriters(tally: FigureTally, record: ReadRecord): void {
   tally.add(`${name}, changes lost or doubled`, wrong);
 }
 
+/** Steps after which a request may be on its way, with nothing to tell whether it is. */
+const SENT = ['path:permit-consumed', 'adapter:connected'];
+
 /** `crashes`. */
 export function recomputeCrashes(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
-    const kills = numberIn(record, 'kills');
-    const isSound = listIn(record, 'violations').length === 0;
-    const place = `${textIn(record, 'step')} | ${textIn(record, 'backend')}`;
-    if (kills > 0) tally.count(place, isSound);
-    tally.add('processes killed', kills);
-    tally.count('executions with a wrong or lost verdict, or left to a person', !isSound);
+    const died = listIn<string>(record, 'died');
+    const violations = listIn(record, 'violations').length;
+    for (const step of died)
+      tally.count(`${step} | ${textIn(record, 'backend')}`, violations === 0);
+    const left = listIn<{ readonly step: string }>(record, 'left');
+    const sent = left.filter(({ step }) => SENT.includes(step)).length;
+    tally.add('processes killed', died.length);
+    tally.add('wrong or lost verdicts', violations);
+    tally.add('left to a person: requests that may be on their way', sent);
+    tally.add('left to a person: anything else', left.length - sent);
   }
   return tally.figures;
 }

@@ -46,7 +46,33 @@ export function recomputeOutcomes(records: readonly ReadRecord[]): Figures {
       tally.count(`${title} harmless duplicate, blocked`, isHarmless && !committed);
     }
   }
+  countNative(runs, tally);
   return tally.figures;
+}
+
+/** States other than the approved one that the benchmark's own check accepts, in part (c). */
+function countNative(runs: readonly ReadRecord[], tally: FigureTally): void {
+  const placeOf = (record: ReadRecord) =>
+    [partsOf(record)[0], textIn(record, 'task'), textIn(record, 'variant')].join('|');
+  const isAccepted = (record: ReadRecord) =>
+    textIn(record, 'condition') === 'direct' &&
+    record.isNative === true &&
+    !judgeStates(record).isRight;
+  const accepted = new Set(runs.filter(isAccepted).map(placeOf));
+  for (const record of runs) {
+    const [part = ''] = partsOf(record);
+    if (!part.startsWith('c')) continue;
+    const title = TITLES[part];
+    tally.count(
+      `${title} direct: wrong commit, and the benchmark's check passes`,
+      isAccepted(record),
+    );
+    const isRefused = textIn(record, 'condition') === 'EffectMatch' && judgeStates(record).isKept;
+    tally.count(
+      `${title} EffectMatch: rejected where that check passes`,
+      isRefused && accepted.has(placeOf(record)),
+    );
+  }
 }
 
 /** Tasks whose repeated call leaves the approved state when it is trusted. */

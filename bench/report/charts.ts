@@ -4,6 +4,8 @@ import { type Markup, markup, NOTHING } from './markup.ts';
 const WIDTH = 860;
 const LABELS = 250;
 const FOOT = 34;
+/** The height of a row with two lines of text. */
+const TWO_LINES = 34;
 
 /** How a value is meant: the class that colours it. */
 export type PlotTone = 'good' | 'fair' | 'bad' | 'warn' | 'plain';
@@ -79,7 +81,8 @@ export function plotMatrix(
   const longest = Math.max(
     ...rows.flatMap(({ squares }) => squares.map((square) => square?.text.length ?? 0)),
   );
-  const high = longest > lettersIn(wide) ? 34 : 24;
+  const isLong = ({ name }: { readonly name: string }) => name.length > lettersIn(LABELS);
+  const high = longest > lettersIn(wide) || rows.some(isLong) ? TWO_LINES : 24;
   const head = columns.some((column) => column !== '') ? 34 : 4;
   const heads = columns.map(
     (column, index) =>
@@ -90,7 +93,7 @@ export function plotMatrix(
     const cells = squares.map((square, index) =>
       square === undefined ? NOTHING : oneSquare(square, LABELS + index * wide, y, wide, high),
     );
-    return markup`${rowLabel(name, y + high / 2)}${cells}`;
+    return markup`${rowLabel(name, y + high / 2, high)}${cells}`;
   });
   return frame(title, [...heads, ...drawn], head + rows.length * high);
 }
@@ -254,8 +257,10 @@ function logarithmic(values: readonly number[], from: number, to: number) {
   return { at, marks: inside.length > 8 ? tens : inside };
 }
 
-function rowLabel(name: string, middle: number): Markup {
-  return markup`<text x="0" y="${round(middle + 4)}">${shorten(name, 38)}<title>${name}</title></text>`;
+/** On one line, or on two where the row is high enough. */
+function rowLabel(name: string, middle: number, high = 0): Markup {
+  const text = high >= TWO_LINES ? wrap(name, LABELS, 0) : markup`${shorten(name, 38)}`;
+  return markup`<text x="0" y="${round(middle + 4)}">${text}<title>${name}</title></text>`;
 }
 
 function shorten(text: string, length: number): string {

@@ -1,5 +1,6 @@
 import type { WrittenCell } from '../results.ts';
 import { describeBreadth } from './breadth.ts';
+import { type EntryGroup, groupEntries } from './groups.ts';
 import { type Markup, markup, NOTHING } from './markup.ts';
 import { plotOutcomes, plotsOf } from './study-plots.ts';
 import { STYLE } from './style.ts';
@@ -22,6 +23,7 @@ import {
 /** The whole report as one page that needs nothing beside itself. */
 export function renderPage(entries: readonly Entry[]): string {
   const bad = listBad(entries);
+  const groups = groupEntries(entries);
   const outcomes = entries.filter(({ name }) => name === 'public-outcomes');
   const page = markup`<!doctype html>
 <html lang="en">
@@ -34,15 +36,15 @@ export function renderPage(entries: readonly Entry[]): string {
 <body>
 <header>
 <h1>EffectMatch: evaluation</h1>
-<p>Every figure with the paper’s, where it has one. How to reproduce them and what they do not say: docs/evaluation.md.</p>
+<p>An agent’s change is committed only if its observed effects equal the approved ones. Every figure stands beside the paper’s, where it has one, and links to its raw records; <code>docs/evaluation.md</code> says how to reproduce them, and what they do not say.</p>
 ${renderHeadlines(entries)}
 </header>
-${summarise(entries)}
+${summarise(groups)}
 ${outcomes.map(plotOutcomes)}
 <h2 id="mismatches">Figures that do not match: ${bad.length}</h2>
 ${bad.length === 0 ? markup`<p>None among the studies that were run.</p>` : tableOf(bad.map(({ study, cell }) => ({ ...cell, name: `${study}: ${cell.name}` })))}
 ${renderBreadth(entries)}
-${entries.map(renderStudy)}
+${groups.map(renderGroup)}
 </body>
 </html>
 `;
@@ -58,24 +60,35 @@ function renderHeadlines(entries: readonly Entry[]): Markup {
 }
 
 /** One row per study: its name, how it last ended, and its figures by verdict. */
-function summarise(entries: readonly Entry[]): Markup {
-  const rows = entries.map((entry) => {
-    const counts = countVerdicts(entry);
-    const all = cellsOf(entry).length;
-    const parts = VERDICTS.map((verdict, index) => {
-      const count = counts.get(verdict) ?? 0;
-      const tone = TONES[index] ?? 'plain';
-      return count === 0
-        ? NOTHING
-        : markup`<i class="${tone}" style="flex-grow:${count}" title="${verdict}: ${count}">${count}</i>`;
-    });
-    const bar = all === 0 ? NOTHING : markup`<span class="bar">${parts}</span>`;
-    return markup`<li><a href="#${entry.name}">${entry.name}</a><span class="state">${shortStateOf(entry)}</span>${bar}</li>\n`;
-  });
+function summarise(groups: readonly EntryGroup[]): Markup {
+  const lists = groups.map(
+    ({ id, title, entries }) =>
+      markup`<div><h3><a href="#${id}">${title}</a></h3><ul class="studies">${entries.map(summariseStudy)}</ul></div>\n`,
+  );
   const keys = VERDICTS.map(
     (verdict, index) => markup`<span class="key ${TONES[index] ?? 'plain'}">${verdict}</span>`,
   );
-  return markup`<p class="legend">${keys}</p><ul class="studies">${rows}</ul>`;
+  return markup`<p class="legend">${keys}</p><nav class="groups">${lists}</nav>`;
+}
+
+function summariseStudy(entry: Entry): Markup {
+  const counts = countVerdicts(entry);
+  const parts = VERDICTS.map((verdict, index) => {
+    const count = counts.get(verdict) ?? 0;
+    const tone = TONES[index] ?? 'plain';
+    return count === 0
+      ? NOTHING
+      : markup`<i class="${tone}" style="flex-grow:${count}" title="${verdict}: ${count}">${count}</i>`;
+  });
+  const isEmpty = cellsOf(entry).length === 0;
+  const bar = isEmpty
+    ? markup`<span class="state">${shortStateOf(entry)}</span>`
+    : markup`<span class="bar" title="${shortStateOf(entry)}">${parts}</span>`;
+  return markup`<li><a href="#${entry.name}">${entry.name}</a>${bar}</li>\n`;
+}
+
+function renderGroup({ id, title, words, entries }: EntryGroup): Markup {
+  return markup`<h2 class="part" id="${id}">${title}</h2><p>${words}</p>\n${entries.map(renderStudy)}`;
 }
 
 function renderBreadth(entries: readonly Entry[]): Markup {
@@ -93,15 +106,18 @@ function renderStudy(entry: Entry): Markup {
   const hasFailed = entry.result !== undefined && 'failed' in entry.result;
   const isOpen = entry.name !== 'public-outcomes';
   return markup`<section id="${entry.name}">
-<h2>${entry.name}</h2>
-<p>${entry.about}</p>
-<p class="${hasFailed ? 'bad' : 'state'}">${stateOf(entry)}</p>
-${entry.result === undefined ? NOTHING : markup`<p class="context">${describeRun(entry.result)}</p>`}
+<h3>${entry.name}</h3>
+<p>${capitalise(entry.about)}.</p>
+${isOpen ? plotsOf(entry) : markup`<p class="context">Its figure is at the top of the page.</p>`}
 ${renderSources(entry)}
-${isOpen ? plotsOf(entry) : NOTHING}
+<p class="${hasFailed ? 'bad' : 'context'}">${stateOf(entry)}${entry.result === undefined ? NOTHING : markup` · ${describeRun(entry.result)}`}</p>
 ${cells.length === 0 ? NOTHING : markup`<details><summary>All ${cells.length} figures</summary>${tableOf(cells)}</details>`}
 </section>
 `;
+}
+
+function capitalise(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
 /** Where the figures come from: the command, the figures as a file, and the raw records. */

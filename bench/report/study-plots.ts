@@ -111,11 +111,11 @@ function plotAblations(entry: Entry): Markup {
     ({ name }) => splitLast(name, ': '),
     (cell) => {
       const isAdmitted = cell.name.endsWith('removed, admitted');
-      return countSquare(cell, isAdmitted && toneOf(cell) !== 'bad' ? 'warn' : toneOf(cell));
+      return countSquare(cell, toneOf(cell) === 'bad' ? 'bad' : isAdmitted ? 'warn' : 'good');
     },
   );
   return plotMatrix(
-    'One mechanism removed at a time: the full system stops the fault, the reduced one admits it (amber)',
+    'One mechanism is removed at a time. Green: the fault is stopped, or the clean run is committed; amber: without the mechanism the fault gets through',
     columns,
     rows,
   );
@@ -194,13 +194,23 @@ function plotRecovery(entry: Entry): Markup {
   );
 }
 
+/** Killed here, a process may have sent its request. */
+const MAYBE_SENT = /^(path:permit-consumed|adapter:connected) /;
+
 function plotCrashes(entry: Entry): Markup {
   const { columns, rows } = gridOf(
     cellsOf(entry),
     ({ name }) => splitLast(name, ' | '),
-    (cell) => countSquare(cell),
+    (cell) => {
+      const tone = MAYBE_SENT.test(cell.name) ? 'fair' : 'good';
+      return countSquare(cell, toneOf(cell) === 'bad' ? 'bad' : tone);
+    },
   );
-  return plotMatrix('Kills by backend and step', columns, rows);
+  return plotMatrix(
+    'Kills by step and backend, and how many of them left everything right. Blue: the request may be on its way, which is left to a person; empty: the backend does not pass this step',
+    columns,
+    rows,
+  );
 }
 
 function plotEscapes(entry: Entry): Markup {
@@ -280,7 +290,28 @@ function plotCost(entry: Entry): Markup {
     SIDES,
     rows,
   );
-  return markup`${spreads}${plotGrowth(cellsOf(entry))}`;
+  return markup`${spreads}${plotCertification(entry)}${plotGrowth(cellsOf(entry))}`;
+}
+
+/** Executions on PostgreSQL without and with fresh surveys, among other writers and alone. */
+function plotCertification({ raw }: Entry): Markup {
+  const found = raw?.records.find(({ run }) => run === 'certification');
+  const sides = ['off', 'on'];
+  const rows = [
+    ['while others write', 'amongWriters'],
+    ['no other writer', 'alone'],
+  ].flatMap(([name = '', field = '']) => {
+    const times: unknown = found?.[field];
+    if (typeof times !== 'object' || times === null) return [];
+    const spreads = sides.map((side, series) => ({ series, samples: samplesOf(times, side) }));
+    return [{ name, spreads }];
+  });
+  return plotSpreads(
+    'Five effects on PostgreSQL, certification off and on',
+    'ms',
+    ['certification off', 'certification on'],
+    rows,
+  );
 }
 
 const COMPARISON = /^comparison of (\d+) effects$/;

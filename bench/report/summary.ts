@@ -49,8 +49,8 @@ const BEYOND: readonly Beyond[] = [
   {
     study: 'crashes',
     tried: /^processes killed$/,
-    wrong: /^executions with a wrong or lost verdict/,
-    words: (wrong) => `processes killed; ${wrong} wrong verdicts or cases for a person`,
+    wrong: /^wrong or lost verdicts$/,
+    words: (wrong) => `processes killed; ${wrong} wrong or lost verdicts`,
   },
   {
     study: 'escapes',

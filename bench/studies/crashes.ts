@@ -1,81 +1,120 @@
-// Processes killed at every step of an execution, on every backend: fresh ones recover, present the
-// license again and release. Files and rows are compared by code that shares nothing with the
-// runtime.
-import { WORLD_KINDS } from '../../test/crash/backends/backend.ts';
+// Processes killed at every step of an execution, of a recovery and of a release, on every backend:
+// fresh ones recover, present the license again and release. Files, rows and payments are compared
+// by code that shares nothing with the runtime.
+import { startPaymentService } from '../../examples/payment-service/server.ts';
+import { PAYMENTS, REMOTE_BACKENDS } from '../../test/crash/backends/http.ts';
 import { SOAKED } from '../../test/crash/backends/index.ts';
-import { createTemplate } from '../../test/crash/installation.ts';
+import { runLanes } from '../../test/crash/lanes.ts';
 import { Pool } from '../../test/crash/pool.ts';
-import { runKillCase } from '../../test/crash/scenario.ts';
-import { EXECUTION_STEPS } from '../../test/crash/steps.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, isLong, type Study, type StudyOptions } from '../study.ts';
+import { openLocal } from './crashes/local.ts';
+import { openRemote } from './crashes/remote.ts';
 
-const REPETITIONS = 5;
+const ROUNDS = 5;
 /** Enough for 10,000 kills over all backends. */
-const LONG_REPETITIONS = 130;
-const QUICK_BACKENDS = 1;
-const QUICK_STEPS = ['path:claimed', 'path:staged', 'path:promoted'];
+const LONG_ROUNDS = 60;
+const LANES = 2;
 
-/** How one killed execution ended. */
-export interface Crash {
-  readonly backend: string;
+/** An execution that has no verdict from recovery, because nothing tells what became of it. */
+interface LeftOpen {
   readonly step: string;
-  readonly kills: number;
+  readonly why: string;
+}
+
+/** One installation in which a process died at every step that its backend passes. */
+export interface CrashRound {
+  readonly backend: string;
+  /** The steps at which a process really died. */
+  readonly died: readonly string[];
+  /** Verdicts, rows, payments or releases that are not as they must be. */
   readonly violations: readonly string[];
+  /** What is left to a person. */
+  readonly left: readonly LeftOpen[];
+}
+
+/** A backend with everything that a round needs. */
+export interface CrashSite extends AsyncDisposable {
+  readonly name: string;
+  round(pool: Pool): Promise<CrashRound>;
 }
 
 async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
   const raw = new RawRecords(`crashes${quick ? '-quick' : ''}`, []);
-  const repetitions = quick ? 1 : isLong() ? LONG_REPETITIONS : REPETITIONS;
-  const crashes: Crash[] = [];
-  const pool = new Pool(quick ? 4 : 14);
+  const rounds = quick ? 1 : isLong() ? LONG_ROUNDS : ROUNDS;
+  const found: CrashRound[] = [];
+  await using service = await startPaymentService();
+  // Before the first process starts, because each gets it from the environment.
+  process.env[PAYMENTS] = `${service.origin} ${service.token}`;
+  const pool = new Pool(quick ? 4 : 12);
+  const some = <T>(all: readonly T[]) => all.slice(0, quick ? 1 : all.length);
+  const sites = [
+    ...some(SOAKED).map((backend) => () => openLocal(backend)),
+    ...some(REMOTE_BACKENDS).map((backend) => () => openRemote(backend, service)),
+  ];
   try {
-    for (const backend of quick ? SOAKED.slice(0, QUICK_BACKENDS) : SOAKED) {
-      await using template = await createTemplate(backend, WORLD_KINDS);
-      const steps = EXECUTION_STEPS.filter((step) => !quick || QUICK_STEPS.includes(step));
-      for (const step of steps) {
-        progress(`${backend.name}: ${step}`);
-        for (let repetition = 1; repetition <= repetitions; repetition += 1)
-          crashes.push(
-            await raw.run(`${backend.name}|${step}|${repetition}`, async () => {
-              await using installation = await template.copy();
-              const plan = { kind: 'append', execute: step, recover: [], release: [] } as const;
-              const { kills, violations } = await runKillCase(pool, installation, plan);
-              return { backend: backend.name, step, kills, violations };
-            }),
-          );
-      }
+    for (const open of sites) {
+      await using site = await open();
+      const numbers = Array.from({ length: rounds }, (_, index) => index + 1);
+      await runLanes(numbers, quick ? 1 : LANES, async (number) => {
+        if (number % 10 === 1) progress(`${site.name}: round ${number} of ${rounds}`);
+        found.push(await raw.run(`${site.name}|${number}`, () => site.round(pool)));
+      });
     }
   } finally {
     await pool.close();
   }
   raw.finish();
-  return crashCells(crashes);
+  return crashCells(found);
 }
 
-/** For each step and backend the kills after which everything was right without a person. */
-export function crashCells(crashes: readonly Crash[]): readonly Cell[] {
-  const places = new Map<string, Crash[]>();
-  for (const crash of crashes) {
-    if (crash.kills === 0) continue; // the step is not on this backend's way
-    const place = `${crash.step} | ${crash.backend}`;
-    places.set(place, [...(places.get(place) ?? []), crash]);
-  }
-  const kills = crashes.reduce((sum, crash) => sum + crash.kills, 0);
-  const wrong = crashes.filter(({ violations }) => violations.length > 0);
+/**
+ * For each step and backend the kills after which everything was right. A finding counts against
+ * every kill of its installation, because all of them are recovered together.
+ */
+export function crashCells(rounds: readonly CrashRound[]): readonly Cell[] {
+  const places = new Map<string, { kills: number; sound: number }>();
+  for (const { backend, died, violations } of rounds)
+    for (const step of died) {
+      const place = `${step} | ${backend}`;
+      const { kills, sound } = places.get(place) ?? { kills: 0, sound: 0 };
+      const isSound = violations.length === 0;
+      places.set(place, { kills: kills + 1, sound: sound + Number(isSound) });
+    }
+  const sum = (of: (round: CrashRound) => number) =>
+    rounds.reduce((total, round) => total + of(round), 0);
+  const lost = sum(({ died }) => died.filter((step) => LOST.includes(step)).length);
   return [
-    ...[...places].map(([place, those]) => {
-      const sound = those.filter(({ violations }) => violations.length === 0);
-      return exactly(place, sound.length, 'kills', those.length);
-    }),
-    figure('processes killed', kills, 'kills'),
+    ...[...places].map(([place, { kills, sound }]) => exactly(place, sound, 'kills', kills)),
+    figure(
+      'processes killed',
+      sum(({ died }) => died.length),
+      'kills',
+    ),
     exactly(
-      'executions with a wrong or lost verdict, or left to a person',
-      wrong.length,
+      'wrong or lost verdicts',
+      sum(({ violations }) => violations.length),
+      'findings',
+      0,
+    ),
+    exactly('left to a person: requests that may be on their way', sum(countLost), 'runs', lost),
+    exactly(
+      'left to a person: anything else',
+      sum(({ left }) => left.length) - sum(countLost),
       'runs',
       0,
     ),
   ];
+}
+
+/**
+ * Killed here, a process has been allowed to send its request and has no answer. Nothing tells a
+ * request that was never sent from one that has not arrived yet.
+ */
+const LOST = ['path:permit-consumed', 'adapter:connected'];
+
+function countLost({ left }: CrashRound): number {
+  return left.filter(({ step }) => LOST.includes(step)).length;
 }
 
 export const crashesStudy: Study = {

@@ -15,7 +15,13 @@ import type { LiveInput } from './live-agents/input.ts';
 import { runKilled } from './live-agents/killed.ts';
 import { EPISODE_FILES, loadInputs } from './live-agents/load.ts';
 import { BEHAVIOURS, type Behaviour, extraSteps, injectionOf } from './live-agents/scripts.ts';
-import { misbehavingCells, paperCells, type Row, wellBehavedCells } from './live-agents/table.ts';
+import {
+  misbehavingCells,
+  paperCells,
+  type Row,
+  rejectionCell,
+  wellBehavedCells,
+} from './live-agents/table.ts';
 
 /** The paper's seed of its schedule. */
 export const LIVE_SEED = 20260921;
@@ -58,7 +64,8 @@ async function run(options: StudyOptions): Promise<readonly Cell[]> {
     ...rows.filter(isGood).flatMap((row) => wellBehavedCells(row, recordsOf(records, row))),
     ...rows
       .filter((row) => !isGood(row))
-      .flatMap((row) => misbehavingCells(row, recordsOf(records, row), inputs)),
+      .flatMap((row) => misbehavingCells(row, recordsOf(records, row))),
+    rejectionCell(records.flatMap(({ row, record }) => (row.leaves === 'initial' ? record : []))),
     ...paperCells(),
   ];
 }
@@ -80,7 +87,11 @@ function recordsOf(records: readonly Finished[], row: Row): readonly EpisodeReco
 function configure(url: string, quick: boolean): readonly Configuration[] {
   const repetitions = quick ? 1 : REPETITIONS;
   const scripted = (behaviour: Behaviour, via: AgentConfig['via'], hostFinishes = true) => ({
-    row: { name: nameRow(behaviour, via, hostFinishes), behaviour, isScripted: true, hostFinishes },
+    row: {
+      name: nameRow(behaviour, via, hostFinishes),
+      leaves: leftBy(behaviour, hostFinishes),
+      ...{ behaviour, isScripted: true, hostFinishes },
+    },
     agent: {
       name: `scripted: ${behaviour}`,
       isScripted: true,
@@ -103,9 +114,19 @@ function configure(url: string, quick: boolean): readonly Configuration[] {
 function nameRow(behaviour: Behaviour, via: AgentConfig['via'], hostFinishes: boolean): string {
   if (behaviour === 'well-behaved')
     return via === 'mcp' ? 'scripted agent over MCP' : 'scripted agent, API loop';
-  return hostFinishes
-    ? `scripted agent that ${behaviour}`
-    : `scripted agent that ${behaviour}, host does not finish`;
+  if (behaviour !== 'forgets to finish') return `scripted agent that ${behaviour}`;
+  const host = hostFinishes ? 'the host finishes' : 'no host finishes';
+  return `scripted agent that ${behaviour}, and ${host}`;
+}
+
+/**
+ * The approved state where the work is what was approved: it was only not finished by the agent, or
+ * the tools ignored the repetition. The host finishes a turn that ended normally.
+ */
+function leftBy(behaviour: Behaviour, hostFinishes: boolean): Row['leaves'] {
+  const isRight = ['well-behaved', 'repeats a call in vain'].includes(behaviour);
+  const isEnded = behaviour === 'forgets to finish' && hostFinishes;
+  return isRight || isEnded ? 'approved' : 'initial';
 }
 
 /** EFFECTMATCH_AGENT_URL, _MODEL and _KEY name an endpoint that speaks OpenAI's protocol. */
@@ -119,7 +140,8 @@ function realAgents(repetitions: number): readonly Configuration[] {
     );
   return (['loop', 'mcp'] as const).map((via) => {
     const name = via === 'mcp' ? `${model} over MCP` : `${model}, API loop`;
-    const row = { name, behaviour: 'well-behaved', isScripted: false, hostFinishes: true } as const;
+    const kind = { behaviour: 'well-behaved', isScripted: false, leaves: 'approved' } as const;
+    const row = { name, ...kind, hostFinishes: true };
     const agent = { name: model, isScripted: false, baseUrl, apiKey, model, via };
     return { row, agent, hostFinishes: true, repetitions };
   });
@@ -138,7 +160,8 @@ function episodesOf(
   quick: boolean,
 ): readonly Episode[] {
   const { row, agent, hostFinishes, repetitions } = configuration;
-  const chosen = quick && !isGood(row) ? inputs.filter((_, index) => index % 2 === 0) : inputs;
+  const able = row.behaviour === 'repeats a call in vain' ? inputs.filter(isIgnored) : inputs;
+  const chosen = quick && !isGood(row) ? able.filter((_, index) => index % 2 === 0) : able;
   return chosen.flatMap((input) =>
     PATHS.flatMap((path) =>
       Array.from({ length: repetitions }, (_, index) => ({
@@ -148,6 +171,11 @@ function episodesOf(
       })),
     ),
   );
+}
+
+/** Whether the tools ignore a change that is asked for a second time, word for word. */
+function isIgnored({ task }: LiveInput): boolean {
+  return task.variants.duplicateFirstMutation?.equalsClean === true;
 }
 
 function injectionFor(behaviour: Behaviour, { live }: LiveInput): EpisodePlan['injection'] {

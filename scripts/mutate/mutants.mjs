@@ -15,9 +15,9 @@ const BEFORE_EXPRESSION = new Set(
 );
 const AFTER_EXPRESSION = new Set([',', ';', '?', ':', ')', ']', '}']);
 const PREDICATES = new Set(['filter', 'some', 'every', 'find']);
-/** Calls made for what they refuse or undo, not for what they return. */
+/** Calls made for what they refuse, undo or announce, not for what they return. */
 const CHECKING_CALL =
-  /^#?(invariant|assert\w*|demand|(?:admit|check|refuse|require)[A-Z]\w*|\w*[pP]robe[A-Z]?\w*|discard|acknowledge)$/;
+  /^#?(invariant|assert\w*|demand|(?:admit|check|refuse|require)[A-Z]\w*|\w*[pP]robe[A-Z]?\w*|discard|acknowledge|beat|announcePlan)$/;
 
 /**
  * The mutants of one file. Types are stripped first, which keeps every position, so that a mutant
@@ -48,6 +48,10 @@ export function findMutants(file, source) {
     if (token.value === 'case') add('case', index + 1, operandEnd(tokens, index, 0), 'Symbol()');
     if (token.value === "'flushed'" && !COMPARISONS.includes(tokens[index - 1]?.value))
       add('durability', index, index, "'relaxed'");
+    if (token.value === 'planRevision' && next?.value === ':' && tokens[index + 3]?.value === '.')
+      add('revision', index + 2, operandEnd(tokens, index + 1, 0), '1');
+    if (token.value === '[' && isPath(tokens, token.partner))
+      for (const [first, last] of elements(tokens, index)) add('part', first, last, "''");
     if (isMethod(tokens, index, 'catch')) add('catch', index - 1, next.partner, '');
     if (PREDICATES.has(token.value) && isMethod(tokens, index, token.value)) {
       const body = arrowBody(tokens, index + 1);
@@ -118,9 +122,22 @@ function isChecking(tokens, index) {
   return tokens[index - 1]?.value !== '.' || tokens[index - 2]?.value === 'outlets';
 }
 
+/** Whether the list that ends here is joined to a path, which names something that is signed. */
+function isPath(tokens, close) {
+  return isMethod(tokens, close + 2, 'join') && tokens[close + 4]?.value === "'/'";
+}
+
+/** The elements of the list that begins at `open`. */
+function elements(tokens, open) {
+  const found = [];
+  for (let at = open; at < tokens[open].partner; at = found.at(-1)[1] + 1)
+    found.push([at + 1, operandEnd(tokens, at, 0)]);
+  return found;
+}
+
 function isMethod(tokens, index, name) {
   return (
-    tokens[index].value === name &&
+    tokens[index]?.value === name &&
     tokens[index - 1]?.value === '.' &&
     tokens[index + 1]?.value === '('
   );

@@ -33,6 +33,8 @@ const TOKEN_MS = 90 * DAY_MS;
 export interface Caller {
   readonly kind: CallerKind;
   readonly name: string;
+  /** Names the token without opening anything. */
+  readonly token: string;
   readonly scopes: ReadonlySet<string>;
   /** What the configuration lets an agent ask for; undefined for operators. */
   readonly agent?: Agent;
@@ -60,15 +62,15 @@ export class Callers {
     const digest = digestOfHeader(header);
     if (digest === undefined) return undefined;
     const configured = this.#byDigest.get(digest);
-    if (configured !== undefined) return callerOf(configured, USUAL.agent);
+    if (configured !== undefined) return callerOf(configured, idOf(digest), USUAL.agent);
     const token = await this.#store.findToken(digest);
     if (token === undefined || token.expiresMs <= this.#clock.now()) return undefined;
-    const { kind, holder: name, scopes } = token;
+    const { kind, holder: name, scopes, id } = token;
     if (kind === 'operator')
-      return { kind, name, scopes: new Set(scopes), pace: this.#paceOf(name) };
+      return { kind, name, token: id, scopes: new Set(scopes), pace: this.#paceOf(name) };
     // An agent that the configuration no longer has may ask for nothing.
     const agent = this.#agents.get(name);
-    return agent && callerOf(agent, scopes);
+    return agent && callerOf(agent, id, scopes);
   }
 
   #paceOf(operator: string): Pace {
@@ -78,9 +80,14 @@ export class Callers {
   }
 }
 
-function callerOf(agent: Agent, scopes: readonly string[]): Caller {
+function callerOf(agent: Agent, token: string, scopes: readonly string[]): Caller {
   const { name, pace } = agent;
-  return { kind: 'agent', name, agent, pace, scopes: new Set(scopes) };
+  return { kind: 'agent', name, token, agent, pace, scopes: new Set(scopes) };
+}
+
+/** The beginning of a digest: it names the token and does not open anything. */
+function idOf(digest: string): string {
+  return `tok_${digest.slice(7, 23)}`;
 }
 
 /** What a new token is for. */
@@ -113,8 +120,7 @@ export async function issueToken(
   const { token, digest } = newToken();
   const createdMs = clock.now();
   const stored: StoredToken = {
-    // The beginning of a digest: it names the token and does not open anything.
-    ...{ id: `tok_${digest.slice(7, 23)}`, digest, kind, holder, createdMs },
+    ...{ id: idOf(digest), digest, kind, holder, createdMs },
     ...{ scopes: [...new Set(scopes)], expiresMs: createdMs + lifetimeMs },
   };
   await store.addToken(stored);

@@ -94,7 +94,8 @@ export function answerOfOpen(task: string, expiresAt: string): ToolAnswer {
 export function answerOfCall(answer: CallAnswer): ToolAnswer {
   if (answer.kind === 'failed') {
     const { reason, detail, isLost } = answer;
-    const next = isLost === true ? 'The task is over, and nothing of it was kept.' : NEXT.failed;
+    // It may be over because it was committed.
+    const next = isLost === true ? OVER : NEXT.failed;
     return { status: 'failed', detail: cut(`${reason}: ${detail}`), next };
   }
   const { results, returned } = answer;
@@ -115,9 +116,17 @@ export function answerOfTask(terminal: Terminal): ToolAnswer {
     ...(terminal.kind === 'committed' && terminal.generated && { generated: terminal.generated }),
     ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
     ...(terminal.kind === 'rejected' && { detail: cut(`${terminal.reason}: ${terminal.detail}`) }),
-    next: status === 'rejected' ? 'Nothing was changed; the approval is spent.' : NEXT[status],
+    next: nextOfTask(terminal),
   };
 }
+
+function nextOfTask(terminal: Terminal): string {
+  if (terminal.kind !== 'rejected') return NEXT[terminal.kind];
+  if (DONE_BEFORE.test(`${terminal.reason}: `)) return DONE_BY_ANOTHER;
+  return 'Nothing was changed; the approval is spent.';
+}
+
+const OVER = 'The task is over, and this call changed nothing; ending it tells how it ended.';
 
 /** What is wrong with the input, or that the host cannot answer; then only the code is told. */
 export function answerOfError(error: unknown): ToolAnswer {
@@ -181,6 +190,8 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
 
 /** Another execution under the same license committed it, of which this ledger knew nothing. */
 const DONE_BEFORE = /^(?:already-committed|decided-elsewhere): /;
+const DONE_BY_ANOTHER =
+  'It was done before, by another execution; do not ask again, and tell a person.';
 
 /** What was asked back last, unless the agent has replied since. */
 function questionIn({ state, messages = [] }: ApprovalRequest): string | undefined {
@@ -190,8 +201,7 @@ function questionIn({ state, messages = [] }: ApprovalRequest): string | undefin
 
 function nextOf(status: ToolStatus, request: ApprovalRequest): string {
   const { id, link, detail = '' } = request;
-  if (status === 'rejected' && DONE_BEFORE.test(detail))
-    return 'It was done before, by another execution; do not ask again, and tell a person.';
+  if (status === 'rejected' && DONE_BEFORE.test(detail)) return DONE_BY_ANOTHER;
   if (status !== 'approval-required') return NEXT[status];
   if (questionIn(request) !== undefined)
     return `A person asks a question about it; answer with reply_request for request ${id}.`;

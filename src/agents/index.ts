@@ -20,5 +20,6 @@ export {
   type AgentTool,
   type AgentToolsOptions,
   agentTools,
+  type CallOptions,
   type ToolAnnotations,
 } from './tools.ts';

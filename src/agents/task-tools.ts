@@ -47,34 +47,41 @@ export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
   const tasks = new AgentTasks();
   const tool = (
     described: Pick<AgentTool, 'name' | 'description' | 'inputSchema' | 'annotations'>,
-    work: (fields: Fields) => ReturnType<AgentTool['call']>,
+    work: (fields: Fields, caller: string | undefined) => ReturnType<AgentTool['call']>,
   ): AgentTool => ({
     ...described,
-    call: (input) =>
-      answering(options, async () => await work(readInput(described.inputSchema, input))),
+    call: (input, { caller } = {}) =>
+      answering(options, async () => await work(readInput(described.inputSchema, input), caller)),
   });
   return [
-    tool(OPEN_TOOL(options.adapters), (fields) => open(options, tasks, fields)),
-    tool(CALL_TOOL, async ({ task, action, ...statement }) => {
+    tool(OPEN_TOOL(options.adapters), (fields, caller) => open(options, tasks, fields, caller)),
+    tool(CALL_TOOL, async ({ task, action, ...statement }, caller) => {
       const done = action === undefined ? statementOf(statement) : action;
-      return answerOfCall(await tasks.find(task).call(done));
+      return answerOfCall(await tasks.find(task, caller).call(done));
     }),
-    tool(FINISH_TOOL, async ({ task }) => {
-      const found = tasks.find(task);
+    tool(FINISH_TOOL, async ({ task }, caller) => {
+      const found = tasks.find(task, caller);
       if (!isTask(found)) throw invalidInput('it is a draft; call task_submit');
       return await tasks.ending(task, async () => answerOfTask(await found.finish()));
     }),
-    tool(SUBMIT_TOOL, async ({ task, ...words }) => {
-      const found = tasks.find(task);
+    tool(SUBMIT_TOOL, async ({ task, ...words }, caller) => {
+      const found = tasks.find(task, caller);
       if (isTask(found)) throw invalidInput('it has an approval; call task_finish');
       const { run, requests } = options;
       const asked = { run, ...(words as { reason?: string }) };
-      return await tasks.ending(task, async () => answerOf(await requests.submit(found, asked)));
+      return await tasks.ending(task, async () => {
+        const request = await requests.submit(found, asked);
+        tasks.submitted.add(found);
+        return answerOf(request);
+      });
     }),
-    tool(DISCARD_TOOL, async ({ task }) => {
-      const found = tasks.find(task);
-      await tasks.ending(task, async () => await found.discard());
-      return DISCARDED;
+    tool(DISCARD_TOOL, async ({ task }, caller) => {
+      const found = tasks.find(task, caller);
+      if (!isTask(found) && tasks.submitted.has(found))
+        throw invalidInput('it was submitted, and its request stands');
+      const ended = await tasks.ending(task, async () => await found.discard());
+      // It may have been finished before.
+      return ended === undefined || ended.kind === 'rejected' ? DISCARDED : answerOfTask(ended);
     }),
   ];
 }
@@ -83,6 +90,7 @@ async function open(
   { runtime, requests, adapters, limits = {} }: TaskToolsOptions,
   tasks: AgentTasks,
   { adapter, request }: Fields,
+  caller: string | undefined,
 ): ReturnType<AgentTool['call']> {
   if ((adapter === undefined) === (request === undefined))
     throw invalidInput('give either an adapter, for a draft, or an approved request');
@@ -90,7 +98,7 @@ async function open(
     if (!adapters.includes(String(name)))
       throw invalidInput(`the adapter must be one of ${adapters.join(', ') || 'none'}`);
   };
-  return await tasks.open(async () => {
+  return await tasks.open(caller, async () => {
     if (request === undefined) {
       demandGiven(adapter);
       return await runtime.draft(String(adapter), limits);
@@ -105,15 +113,26 @@ const isTask = (open: Task | Draft): open is Task => 'finish' in open;
 const isRequest = (opened: Task | Draft | ApprovalRequest): opened is ApprovalRequest =>
   'state' in opened;
 
+/** A task or draft, and the token by which it was opened. */
+interface KnownTask {
+  readonly task: Task | Draft;
+  readonly caller: string | undefined;
+}
+
 /** The tasks and drafts of one agent. */
 class AgentTasks {
   /** What ended is kept for a while, so that its agent can ask how. */
-  readonly #known = new Map<string, Task | Draft>();
+  readonly #known = new Map<string, KnownTask>();
   /** Those that are being opened, or may still hold a candidate. */
   readonly #open = new Set<string>();
+  /** Drafts that a request was made of. */
+  readonly submitted = new WeakSet<Draft>();
 
   /** Takes a place before anything is awaited: calls may arrive together. */
-  async open(begin: () => Promise<Task | Draft | ApprovalRequest>): ReturnType<AgentTool['call']> {
+  async open(
+    caller: string | undefined,
+    begin: () => Promise<Task | Draft | ApprovalRequest>,
+  ): ReturnType<AgentTool['call']> {
     this.#dropOld();
     if (this.#open.size >= MAX_OPEN)
       throw invalidInput(`${MAX_OPEN} tasks are open; finish or discard one first`);
@@ -122,7 +141,7 @@ class AgentTasks {
     try {
       const opened = await begin();
       if (!isRequest(opened)) {
-        this.#known.set(handle, opened);
+        this.#known.set(handle, { task: opened, caller });
         return answerOfOpen(handle, opened.expiresAt);
       }
       return answerOf(opened);
@@ -131,9 +150,10 @@ class AgentTasks {
     }
   }
 
-  find(handle: unknown): Task | Draft {
+  /** The handle of another token is answered like one that does not exist. */
+  find(handle: unknown, caller: string | undefined): Task | Draft {
     const found = this.#known.get(String(handle));
-    if (found !== undefined) return found;
+    if (found !== undefined && found.caller === caller) return found.task;
     throw new EffectMatchError('ERR_EM_NOT_FOUND', 'there is no such task; open one');
   }
 
@@ -148,8 +168,8 @@ class AgentTasks {
 
   #dropOld(): void {
     const now = Date.now();
-    for (const [handle, { expiresAt }] of this.#known) {
-      const isOverdue = Date.parse(expiresAt) <= now;
+    for (const [handle, { task }] of this.#known) {
+      const isOverdue = Date.parse(task.expiresAt) <= now;
       if (isOverdue) this.#open.delete(handle);
       const isSurplus = this.#known.size > MAX_KNOWN && !this.#open.has(handle);
       if (isOverdue || isSurplus) this.#known.delete(handle);

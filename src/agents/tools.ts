@@ -72,6 +72,13 @@ export interface ToolAnnotations {
   readonly openWorldHint: boolean;
 }
 
+/** What comes with a call besides its input. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Which of the agent's tokens calls. A task is known only to the one that opened it. */
+  readonly caller?: string;
+}
+
 /** One tool, in the terms that every framework shares. */
 export interface AgentTool {
   readonly name: string;
@@ -79,7 +86,7 @@ export interface AgentTool {
   readonly inputSchema: JsonSchema;
   readonly annotations: ToolAnnotations;
   /** Never throws, except when `signal` aborts. Without a license it changes nothing. */
-  call(input: unknown, options?: { readonly signal?: AbortSignal }): Promise<ToolAnswer>;
+  call(input: unknown, options?: CallOptions): Promise<ToolAnswer>;
   /**
    * Present if a person has to approve: asks and tells where it stands, and executes nothing. For
    * the hook by which a framework pauses and shows.

@@ -57,6 +57,8 @@ export interface Backend<Action> {
   survey(): Promise<Survey>;
   /** What changed between two surveys, in words for an administrator. */
   readonly explainChange?: PromotableAdapter['explainChange'];
+  /** What an action can reach under a survey whose outlets say what they are behind. */
+  readonly reachOf?: PromotableAdapter<Action>['reachOf'];
   /** Present if a candidate can apply the settings of a `HoldRequest`. */
   readonly settingRefusal?: PromotableAdapter['settingRefusal'];
   /** Present if a ledger can be in the log that commits are written to. */

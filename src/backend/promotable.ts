@@ -54,6 +54,7 @@ export function promotable<Action>(
     describeAction: (action) => backend.describeAction(action),
     ...(query && { query: (action, limits) => report(() => query(action, limits)) }),
     ...(backend.explainChange && { explainChange: backend.explainChange.bind(backend) }),
+    ...(backend.reachOf && { reachOf: backend.reachOf.bind(backend) }),
     ...(backend.commitLog && { commitLog: backend.commitLog.bind(backend) }),
     ...(backend.settingRefusal && { settingRefusal: backend.settingRefusal.bind(backend) }),
     async survey() {

@@ -133,11 +133,14 @@ function report(examined: Examination, all: boolean, output: Output): void {
   const name = boundary === undefined ? examined.name : `${examined.name} (${boundary} boundary)`;
   const { line, paint } = output;
   const open = unclassified(survey);
+  const refused = open.every(({ behind }) => behind !== undefined)
+    ? 'operations that reach them are refused'
+    : 'every operation is refused';
   const counts = `${survey.outlets.length - open.length} outlets observed or denied`;
   line(
     open.length === 0
       ? `${paint('good', 'closed')}  ${name}: ${counts}`
-      : `${paint('bad', 'open')}    ${name}: ${open.length} ${open.length === 1 ? 'outlet is' : 'outlets are'} open, ${counts}; every operation is refused`,
+      : `${paint('bad', 'open')}    ${name}: ${open.length} ${open.length === 1 ? 'outlet is' : 'outlets are'} open, ${counts}; ${refused}`,
   );
   for (const outlet of open) reportOpen(outlet, survey, output);
   for (const { outlet, disposition, by } of all ? survey.outlets : []) {
@@ -147,11 +150,16 @@ function report(examined: Examination, all: boolean, output: Output): void {
   for (const declared of survey.declared ?? []) line(`  declared  ${printableLine(declared)}`);
 }
 
-function reportOpen({ outlet, by }: Outlet, { remedies = [] }: Survey, output: Output): void {
+function reportOpen(
+  { outlet, by, behind }: Outlet,
+  { remedies = [] }: Survey,
+  output: Output,
+): void {
   const { line, paint } = output;
   const fitting = remedies.filter((remedy) => remedy.outlet === outlet);
   line(`  ${paint('strong', printableLine(outlet))}`);
   if (fitting.length === 0) line(`    ${printableLine(by)}`);
+  if (behind !== undefined) line(`    refuses operations that reach ${printableLine(behind)}`);
   for (const { why, needs, fix, keep } of fitting) {
     line(`    ${printableLine(why)}`);
     if (keep !== undefined) line(`    keep it: ${printableLine(keep)}`);

@@ -25,6 +25,7 @@ import { ADMIN_VARIABLE } from './provision.ts';
 
 const CONFIG = 'effectmatch.config.ts';
 const KEYRING = 'effectmatch.keys.json';
+const BOUNDARIES = ['server', 'managed'] as const;
 const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 
 /** From a database to a configuration: looks, asks if there is a terminal, and writes. */
@@ -42,6 +43,10 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     approver: {
       value: 'NAME',
       about: 'make a key for this approver (NAME.key.json), or use it if it is there',
+    },
+    boundary: {
+      value: 'WORD',
+      about: `PostgreSQL: ${BOUNDARIES.join(' or ')} (default: managed if the login is not a superuser)`,
     },
     force: { about: `replace ${CONFIG} if there is one` },
     name: { value: 'NAME', about: 'what to call the adapter (default: the name of the database)' },
@@ -89,6 +94,7 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
       server === undefined
         ? { lines: [`file: ${literal(relative(folder, source.address))},`] }
         : loginsOf(server.address, server.suffix ?? schema.roleSuffix, folder);
+    const boundary = chooseBoundary(args, schema);
     const written: string[] = [];
     const write = (path: string, save: () => void) => {
       save();
@@ -99,7 +105,7 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     if (!existsSync(keyring)) write(keyring, () => createKeyring(keyring));
     if (approver?.isNew) write(approver.file, () => saveApproverKey(approver.file, approver.key));
     const plan: ConfigPlan = {
-      ...{ adapter, profile, relations, access: access.lines },
+      ...{ adapter, profile, relations, boundary, access: access.lines },
       store: chooseStore(source.address, folder),
       keyring: KEYRING,
       ...(approver && { approver: approver.key }),
@@ -230,6 +236,16 @@ function chooseStore(address: string, folder: string): string {
   return isTaken ? 'effectmatch-ledger.db' : 'effectmatch.db';
 }
 
+/** Without a superuser, rights cannot close everything: the statement gate has to. */
+function chooseBoundary(args: Arguments, { server }: DatabaseSchema): ConfigPlan['boundary'] {
+  const stated = args.choice('boundary', BOUNDARIES);
+  if (server === undefined) {
+    if (stated !== undefined) throw args.wrong('--boundary is for PostgreSQL');
+    return undefined;
+  }
+  return stated ?? (server.isSuperuser ? 'server' : 'managed');
+}
+
 function chooseProfile(args: Arguments, { kind }: DatabaseSchema): string {
   const profile = args.choice('profile', PROFILES) ?? 'net-state';
   if (kind === 'sqlite' && profile !== 'net-state')
@@ -252,7 +268,7 @@ function report({ schema, plan, file, written, keyFile }: Report, output: Output
   const { adapter, relations } = plan;
   const leftOut = schema.tables.filter(({ name }) => !relations.includes(name));
   const strays = strayTriggers(schema, relations);
-  const steps = nextSteps(schema, adapter, keyFile);
+  const steps = nextSteps(schema, plan, keyFile);
   output.document({
     adapter,
     written: [file, ...written],
@@ -276,7 +292,11 @@ function report({ schema, plan, file, written, keyFile }: Report, output: Output
   for (const [command, why] of steps) line(`  ${command}   # ${why}`);
 }
 
-function nextSteps({ kind }: DatabaseSchema, adapter: string, keyFile: string | undefined) {
+function nextSteps(
+  { kind, server }: DatabaseSchema,
+  { adapter, boundary }: ConfigPlan,
+  keyFile: string | undefined,
+) {
   const key = keyFile === undefined ? 'NAME.key.json' : relative(process.cwd(), keyFile);
   const steps: [string, string][] = [
     ['effectmatch doctor', 'is every way out closed?'],
@@ -290,6 +310,10 @@ function nextSteps({ kind }: DatabaseSchema, adapter: string, keyFile: string | 
   if (kind !== 'sqlite') {
     const why = `roles, recorders, marker table; needs ${ADMIN_VARIABLE}`;
     steps.unshift(['effectmatch provision', why]);
+  }
+  if (boundary === 'managed') {
+    const why = "the managed boundary reads statements with this server's own grammar";
+    steps.unshift([`npm install libpg-query@${server?.major}`, why]);
   }
   if (keyFile === undefined) {
     const why = 'a key for an approver; put the line it prints into the configuration';

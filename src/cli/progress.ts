@@ -58,15 +58,22 @@ export function openProgress(
   };
 }
 
-/** Ctrl-C as a promise instead of the end of the process; a second one ends it after all. */
+/**
+ * Ctrl-C, or a supervisor's SIGTERM, as a promise instead of the end of the process; a second one
+ * ends it after all.
+ */
 export function catchInterrupt(): Disposable & { readonly interrupted: Promise<'interrupted'> } {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();
-  const once = () => resolve('interrupted');
-  process.once('SIGINT', once);
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const once = () => {
+    for (const signal of signals) process.removeListener(signal, once);
+    resolve('interrupted');
+  };
+  for (const signal of signals) process.once(signal, once);
   return {
     interrupted: promise,
     [Symbol.dispose]() {
-      process.removeListener('SIGINT', once);
+      for (const signal of signals) process.removeListener(signal, once);
     },
   };
 }

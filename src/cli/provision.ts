@@ -2,7 +2,7 @@ import type { LeftOut, LoginChange, Provisioning } from '../contract/adapter.ts'
 import { invariant } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { chooseAdapterName, loadConfig } from './deployment.ts';
 import { GuidedError, sayUnchanged } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
@@ -29,9 +29,13 @@ other applications that keep or lose something, and asks before one loses anythi
     },
     ledger: { about: 'prepare the ledger instead: its schema and its login' },
     admin: { value: 'URL', about: `the administrator's connection (default: ${ADMIN_VARIABLE})` },
+    'dry-run': {
+      about: 'try it in a transaction that is rolled back; list what each role loses or gains',
+    },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
     yes: { about: 'do not ask, even if logins of other applications lose something' },
-    remove: { about: 'take everything away again, markers included' },
+    remove: { about: 'take everything away again, except markers (PostgreSQL)' },
+    markers: { about: 'with --remove: the markers as well, which say what was committed' },
     ...CONFIG_FLAG,
   },
   examples: [
@@ -47,28 +51,61 @@ other applications that keep or lose something, and asks before one loses anythi
       : chooseProvisionable(config.adapters, args);
     const admin = readAdmin(args);
     const removed = args.has('remove');
-    const provisioning = await sayUnchanged(() => open(admin, removed ? 'remove' : 'provision'));
+    const forgets = args.has('markers');
+    if (forgets && !removed) throw args.wrong('--markers goes with --remove');
+    const kind = removed ? (forgets ? 'remove-markers' : 'remove') : 'provision';
+    const provisioning = await sayUnchanged(() => open(admin, kind));
     if (args.has('print')) {
       const sql = provisioning.print();
       output.document({ ...what, sql });
       output.line(sql);
       return EXIT.done;
     }
+    if (args.has('dry-run')) return await compareRights(provisioning, what, output);
     const { changes = [] } = provisioning;
     await agreeToChanges(changes, args, output);
     const { steps, leftOut } = await apply(provisioning, removed ? 'removing' : 'provisioning');
     output.document({ ...what, steps, removed, leftOut, changes });
     const place = 'adapter' in what ? `the database of "${what.adapter}"` : 'the ledger';
+    const isKept = provisioning.keepsMarkers === true;
+    const kept = isKept ? '; markers stay: --remove --markers removes them' : '';
     const except = leftOut.length > 0 ? ', apart from what was left out:' : '';
     output.line(
       removed
-        ? `removed everything of EffectMatch from ${place} (${steps} statements)`
+        ? `removed ${forgets ? 'everything of EffectMatch' : 'EffectMatch'} from ${place} (${steps} statements)${kept}`
         : `${place} is prepared (${steps} statements)${except}`,
     );
     if (leftOut.length > 0) printLeftOut(leftOut, output);
     return EXIT.done;
   },
 };
+
+/** Says for every role what would be different, with everything rolled back. */
+async function compareRights(
+  { rehearse }: Provisioning,
+  what: object,
+  output: Output,
+): Promise<ExitCode> {
+  if (rehearse === undefined) {
+    const message = 'this server commits each statement by itself, so there is no dry run';
+    throw new GuidedError('ERR_EM_USAGE', message, 'read the statements with --print');
+  }
+  const compared = await sayUnchanged(rehearse);
+  const changed = compared.filter(({ loses, gains }) => loses.length + gains.length > 0);
+  output.document({ ...what, dryRun: true, changed });
+  const { line, paint } = output;
+  for (const { login, loses, gains } of changed) {
+    for (const right of loses)
+      line(`${paint('caution', 'loses')}  ${printableLine(login)}  ${printableLine(right)}`);
+    for (const right of gains)
+      line(`${paint('good', 'gains')}  ${printableLine(login)}  ${printableLine(right)}`);
+  }
+  const same = compared.length - changed.length;
+  line(
+    `${same} of ${compared.length} roles would have the same rights; everything was rolled back`,
+  );
+  return EXIT.done;
+}
 
 /** Lists what changes for logins of other applications, and asks if one of them loses something. */
 async function agreeToChanges(

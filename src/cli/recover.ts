@@ -83,6 +83,7 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
     ...{ runtime, everyMs: seconds * 1000 },
     ...(requests && { requests }),
     ...(workflows && { workflows }),
+    ...(config.telemetry && { telemetry: config.telemetry }),
     onLook: (found) => {
       for (const result of found.recovered)
         if (result.kind !== 'running') say(describe(result, output));

@@ -19,6 +19,7 @@ import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './c
 import { loadConfig, openRecords, openRuntime } from './deployment.ts';
 import { GuidedError, withNext } from './fault.ts';
 import { type Output, printableLine, type Tone } from './output.ts';
+import { catchInterrupt, showProgress } from './progress.ts';
 import { confirm, printRendering } from './prompt.ts';
 
 const ACTIONS = ['start', 'approve', 'resume', 'revise', 'show', 'report', 'cancel'] as const;
@@ -31,7 +32,8 @@ export const workflow: Verb = {
   summary: 'start, approve, show, report or cancel a run of a workflow',
   about: `The actions: \`start NAME --id ID\` checks every node before anything happens, and records what has to be
 signed. \`approve ID\` shows all of it and signs it with one answer. \`resume ID\` executes what is
-approved, and takes up what an interrupted process left. \`show ID\` draws the graph (without ID it
+approved, and takes up what an interrupted process left; Ctrl-C ends it after the nodes that are
+under way. \`show ID\` draws the graph (without ID it
 lists the runs), and \`report ID\` says what is durable, what is not, what is waited for, and what has
 to be resolved; both read the ledger alone. \`cancel ID\` starts nothing more; what is durable stays.
 \`revise ID\` continues with the plan that is configured now; earlier approvals no longer count. The
@@ -89,7 +91,7 @@ async function act(action: Exclude<Action, 'show' | 'report'>, acting: Acting): 
       return printReport(report, output);
     }
     case 'resume':
-      return printReport(await workflows.drive(name), output);
+      return printReport(await driveInterruptibly(workflows, name), output);
     case 'cancel': {
       const by = args.value('by') ?? process.env.USER ?? 'operator';
       return printReport(
@@ -100,6 +102,18 @@ async function act(action: Exclude<Action, 'show' | 'report'>, acting: Acting): 
     case 'approve':
       return await approveAll(acting);
   }
+}
+
+/** Ctrl-C starts nothing more and waits for what is under way, so that no license is spent in vain. */
+async function driveInterruptibly(workflows: Workflows, run: string): Promise<HandoffReport> {
+  using _progress = showProgress('running');
+  using interrupt = catchInterrupt();
+  const closing = new AbortController();
+  void interrupt.interrupted.then(() => {
+    process.stderr.write('ending what is under way; Ctrl-C again ends it at once\n');
+    closing.abort();
+  });
+  return await workflows.drive(run, closing.signal);
 }
 
 /** A deployment with its workflows. */

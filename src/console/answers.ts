@@ -11,9 +11,9 @@ export function addAnswers(app: Hono<Env>, site: Console): void {
       const { license } = form;
       const text = license instanceof File ? await license.text() : String(license ?? '');
       const { first } = await site.requests.answer(id, parseJson(text));
-      const words = 'Signed. A second person has to sign it too.';
+      const words = 'Signed. A second person must sign too.';
       return {
-        notice: good(first === undefined ? 'Approved, and run. Its verdict is below.' : words),
+        notice: good(first === undefined ? 'Approved. The verdict appears below.' : words),
       };
     }),
   );
@@ -31,7 +31,7 @@ export function addAnswers(app: Hono<Env>, site: Console): void {
     answer(c, async (id, form) => {
       const { name } = c.get('session').person;
       await site.requests.askBack(id, { by: name, text: String(form.text ?? '') });
-      return { notice: good('Asked. The agent is told, and the request stays open.') };
+      return { notice: good('Question sent. The request stays open.') };
     }),
   );
   app.post('/requests/:id/assign', (c) =>

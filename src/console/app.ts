@@ -56,7 +56,7 @@ export interface ConsoleOptions {
 
 /** What a handler knows about the one who asks. */
 export interface Env {
-  Variables: { session: ConsoleSession };
+  Variables: { session: ConsoleSession; lastEvent: number };
 }
 
 /** What the pages work with. */
@@ -125,9 +125,8 @@ function guard(
     const known = error instanceof EffectMatchError ? error : undefined;
     if (known?.code === 'ERR_EM_NOT_FOUND') return await showMissing(c, show, known.message);
     const status = known === undefined ? 500 : statusOf(known.code);
-    const words =
-      known === undefined ? 'It failed on the server.' : `${known.code}: ${known.message}`;
-    return c.html(bare('This did not work', words), status);
+    const words = known === undefined ? 'The server failed.' : `${known.code}: ${known.message}`;
+    return c.html(bare('Something went wrong', words), status);
   });
   app.notFound(async (c) => await showMissing(c, show, 'there is no page at this address'));
   // A name that leads here from elsewhere must not reach what only this address may see.
@@ -143,7 +142,7 @@ function guard(
     // A redirect would lose a strict cookie where the link was opened from another page; this page
     // opens the next one by itself.
     c.header('refresh', `0; url=${to}`);
-    return c.html(bare('Signed in', html`<a href="${to}">Go on</a>`));
+    return c.html(bare('Signed in', html`<a href="${to}">Continue</a>`));
   };
   addEntry(app, sessions, welcome);
   if (login !== undefined) {
@@ -222,9 +221,9 @@ function demandOwnForm(app: Hono<Env>, origin: string): void {
     const isOwn = from === origin || from.startsWith(`${origin}/`);
     const { formToken, person } = c.get('session');
     if (!isOwn || !isSameWord(String(form.form ?? ''), formToken))
-      return c.html(bare('Refused', 'This form was not sent from a page of yours.'), 403);
+      return c.html(bare('Refused', 'This form did not come from a page of your session.'), 403);
     if (!mayPost(person, c.req.path))
-      return c.html(bare('Refused', 'You may read this, and not answer it.'), 403);
+      return c.html(bare('Refused', 'You may read this but not answer it.'), 403);
     return await next();
   });
 }
@@ -235,7 +234,7 @@ function mayPost({ canAnswer, canOperate }: Person, path: string): boolean {
 }
 
 function instructions(): Html {
-  return html`<p>Each link signs in once. Press Enter where <code>effectmatch serve</code> runs: it prints a new one.</p>`;
+  return html`<p>A link works once. Press Enter in the terminal that runs <code>effectmatch serve</code> to print a new one.</p>`;
 }
 
 function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
@@ -251,7 +250,9 @@ function showWith(requests: Requests): Console['show'] {
   return async (c, options, content) => {
     const { person, formToken } = c.get('session');
     const waiting = await countVisible(requests, person);
-    const text = page({ ...options, waiting, user: person.name, formToken }, content);
+    const lastEvent = c.get('lastEvent');
+    const parts = { ...options, waiting, lastEvent, user: person.name, formToken };
+    const text = page(parts, content);
     return c.html(text);
   };
 }
@@ -264,9 +265,9 @@ async function showMissing(
 ): Promise<Response> {
   const said = `${what.charAt(0).toUpperCase()}${what.slice(1)}.`;
   const ways = html`<p>${said}</p>
-<p class="aside">The address may be cut off, or be of another deployment.</p>
-<ul class="ways"><li><a href="/">Inbox</a>: what waits for an answer</li>
-<li><a href="/?state=all">All requests</a>: newest first, whatever became of them</li>
+<p class="aside">The address may be incomplete, or belong to another deployment.</p>
+<ul class="ways"><li><a href="/">Inbox</a>: what is waiting for a decision</li>
+<li><a href="/?state=all">All requests</a>, newest first</li>
 <li><a href="/history">History</a>: what was executed</li></ul>`;
   if (c.get('session') === undefined) return c.html(bare('Not found', ways), 404);
   c.status(404);

@@ -3,6 +3,7 @@ import type { ApprovalRequest } from '../requests/request.ts';
 import type { Person } from './access.ts';
 import { headline } from './changes.ts';
 import { type Html, html } from './html.ts';
+import { quoted } from './inbox.ts';
 import { badge, moment } from './layout.ts';
 import { rankUnusual } from './unusual.ts';
 
@@ -27,16 +28,16 @@ export function bulkPage(options: BulkPage): Html {
 <div class="title"><h1>${operation}</h1>${rows.length > 0 && badge('warn', `${rows.length} waiting`)}</div>
 ${
   rows.length === 0
-    ? html`<p class="empty">Nothing waits for an answer. <a href="/">Back to the inbox</a></p>`
-    : html`<p class="aside">What stands out comes first. Every request you choose gets its own license.</p>
+    ? html`<p class="empty">Nothing is waiting. <a href="/">Back to the inbox</a></p>`
+    : html`<p class="aside">Unusual requests come first. Each one you select gets its own license.</p>
 <form id="bulk-form" method="post" action="/bulk/${operation}/decline">
 <input type="hidden" name="form" value="${formToken}">
 <ol class="list bulk">${rows}</ol>
-<section class="card" aria-labelledby="answer"><h2 id="answer">Your answer to the chosen ones</h2>
+<section class="card" aria-labelledby="answer"><h2 id="answer">Your decision on the selected requests</h2>
 <div id="bulk" data-form="${formToken}" data-user="${person.name}" data-issuers="${data}"></div>
 <h3>Decline</h3>
-<label>Why? The agents are told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
-<button class="danger">Decline the chosen ones</button></section></form>`
+<label>Reason (sent to the agents) <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
+<button class="danger">Decline selected</button></section></form>`
 }`;
 }
 
@@ -46,9 +47,9 @@ function bulkRow(request: ApprovalRequest, unusual: string | undefined, nowMs: n
   const mark =
     unusual !== undefined &&
     html` ${badge('warn', 'unusual')} <span class="aside">${unusual}</span>`;
-  return html`<li class="row"><span class="head"><input type="checkbox" name="id" value="${id}" aria-label="choose ${id.slice(0, 12)}" data-first="${first?.license.issuer}">
+  return html`<li class="row"><span class="head"><input type="checkbox" name="id" value="${id}" aria-label="select ${id.slice(0, 12)}"${unusual === undefined && html` data-usual`} data-first="${first?.license.issuer}">
 <a href="/requests/${id}">${id.slice(0, 12)}</a>${mark}</span>
 <span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}</span>
 <span class="what">${headline(proposal.approved.effects)}</span>
-<span class="said">${said && `says: ${showText(said)}`}</span></li>`;
+<span class="said">${said && quoted(showText(said))}</span></li>`;
 }

@@ -7,7 +7,7 @@ const DAY_MS = 24 * HOUR_MS;
 const MAX_BARS = 48;
 /** A few verdicts would otherwise be drawn as one wide bar. */
 const MIN_BARS = 24;
-const [WIDTH, HEIGHT] = [720, 110];
+const [WIDTH, HEIGHT] = [1132, 110];
 /** Where the bars begin: labels are left of it and below. */
 const [LEFT, BOTTOM, TOP] = [34, 88, 8];
 

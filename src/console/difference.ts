@@ -15,7 +15,7 @@ export function differenceSection(earlier: Proposal, later: Proposal): Html {
   ];
   const shown = changes.toSorted((a, b) => compare(placeOf(a.effect), placeOf(b.effect)));
   const more = changes.length - SHOWN;
-  return html`<section class="card difference"><h2>What is different from the earlier proposal</h2>
+  return html`<section class="card difference"><h2>Difference from the earlier proposal</h2>
 ${changes.length === 0 ? sameWords(earlier, later) : changeTables(shown.slice(0, SHOWN), later.approved.registration)}
 ${more > 0 && html`<p class="aside">And ${more} more.</p>`}</section>`;
 }

@@ -6,21 +6,9 @@ import { isRequestId } from '../requests/wanted.ts';
 import { headline } from './changes.ts';
 import { verdictChart } from './charts.ts';
 import { type Html, html } from './html.ts';
-import { type BadgeTone, badge, moment } from './layout.ts';
+import { badge, moment } from './layout.ts';
+import { MEANINGS, verdictBadge } from './verdict.ts';
 
-const TONES: Readonly<Record<Terminal['kind'], BadgeTone>> = {
-  committed: 'good',
-  rejected: 'bad',
-  diverged: 'bad',
-  indeterminate: 'warn',
-};
-/** What a verdict means for the data. */
-const MEANINGS: Readonly<Record<Terminal['kind'], string>> = {
-  committed: 'Done as approved.',
-  rejected: 'Nothing was changed:',
-  diverged: 'Something else than approved was changed.',
-  indeterminate: 'It may have happened:',
-};
 /** Larger outcomes are not read for a list. */
 const MAX_TEXT = 64 * 1024;
 
@@ -38,7 +26,7 @@ export function history(
   rows: readonly HistoryRow[],
   nowMs: number,
 ): Html {
-  const counts = Object.keys(TONES).map((kind) => {
+  const counts = Object.keys(MEANINGS).map((kind) => {
     const count = terminals.filter((terminal) => terminal.kind === kind).length;
     return html`<li><b>${count}</b> ${kind}</li>`;
   });
@@ -48,15 +36,10 @@ export function history(
 ${verdictChart(terminals, nowMs)}
 ${
   rows.length === 0
-    ? html`<p class="empty">Nothing was executed yet.</p>`
+    ? html`<p class="empty">Nothing has been executed yet.</p>`
     : html`<ol class="list" aria-label="verdicts, newest first">${rows.map((row) => verdictRow(row, nowMs))}</ol>`
 }
-${more > 0 && html`<p class="aside">${more} older ones are not listed; <code>effectmatch journal</code> prints them.</p>`}`;
-}
-
-/** A verdict as a coloured word. */
-export function verdictBadge(kind: Terminal['kind']): Html {
-  return badge(TONES[kind], kind);
+${more > 0 && html`<p class="aside"><code>effectmatch journal</code> lists ${more} older verdicts.</p>`}`;
 }
 
 function verdictRow({ terminal, holder, isResolved }: HistoryRow, nowMs: number): Html {
@@ -66,9 +49,9 @@ function verdictRow({ terminal, holder, isResolved }: HistoryRow, nowMs: number)
   return html`<li><a class="row" href="/history/${occurrence}">
 <span class="head">${verdictBadge(kind)}${isResolved && badge('plain', 'resolved')} <b>${operation ?? `Change in ${adapter}`}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
-<span class="aside when">${shortTask(task)} · ${moment(Date.parse(recordedAt), nowMs)}</span>
+<span class="aside when">${!isRequestId(task) && `${shortTask(task)} · `}${holder && `approved by ${holder.license.issuer} · `}${moment(Date.parse(recordedAt), nowMs)}</span>
 <span class="what">${approvedIn(holder)}</span>
-<span class="said">${MEANINGS[kind]} ${showText(why)}</span>
+<span class="said">${MEANINGS[kind]}${why && `: ${showText(why)}`}</span>
 </a></li>`;
 }
 
@@ -87,5 +70,5 @@ function approvedIn(holder: ClaimEntry | undefined): Html {
 
 /** The id of a request is long and says little; other tasks have names. */
 export function shortTask(task: string): string {
-  return isRequestId(task) ? task.slice(0, 12) : task;
+  return isRequestId(task) ? task.slice(0, 12) : showText(task);
 }

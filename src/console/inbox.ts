@@ -50,6 +50,11 @@ const TONES: Readonly<Record<RequestState, BadgeTone>> = {
   stale: 'warn',
 };
 
+/** What an agent says, as a quotation: nothing verifies it. */
+export function quoted(text: string): Html {
+  return html`<q>${text}</q>`;
+}
+
 /** Where a request stands, as a coloured word. */
 export function stateBadge(state: RequestState): Html {
   return badge(TONES[state], state === 'pending' ? 'waiting' : state);
@@ -57,11 +62,11 @@ export function stateBadge(state: RequestState): Html {
 
 /** What waits for an answer, newest first. */
 export function inbox(options: InboxPage): Html {
-  const { requests, filter, nowMs, next } = options;
+  const { requests, filter, next } = options;
   return html`<h1>Inbox</h1>
 ${filterBar(options)}
 ${bulkLinks(requests)}
-${requests.length === 0 ? emptyInbox(filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, nowMs))}</ol>`}
+${requests.length === 0 ? emptyInbox(filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, options))}</ol>`}
 ${next !== undefined && html`<p class="more"><a href="${next}">Older requests</a></p>`}`;
 }
 
@@ -106,25 +111,25 @@ function bulkLinks(requests: readonly ApprovalRequest[]): Html {
 function marks({ first, assignedTo, messages = [], state }: ApprovalRequest): Html {
   if (state !== 'pending') return html``;
   const last = messages.at(-1);
-  return html`${first && badge('plain', `signed by ${first.license.issuer}, needs a second`)}
+  return html`${first && badge('plain', `signed by ${first.license.issuer}, needs a second signature`)}
 ${assignedTo !== undefined && badge('plain', `for ${assignedTo}`)}
-${last && badge('plain', last.from === 'agent' ? 'the agent replied' : 'asked back')}`;
+${last && badge('plain', last.from === 'agent' ? 'agent replied' : 'question asked')}`;
 }
 
 function emptyInbox({ state, by, adapter }: InboxFilter): Html {
   if (by !== '' || adapter !== '')
-    return html`<p class="empty">No such requests. <a href="/?state=${state}">Show those of every agent and adapter</a></p>`;
+    return html`<p class="empty">No such requests. <a href="/?state=${state}">Show every agent and adapter</a></p>`;
   if (state !== 'pending') return html`<p class="empty">No such requests.</p>`;
-  return html`<p class="empty">Nothing waits for an answer. New requests appear here by themselves.</p>`;
+  return html`<p class="empty">Nothing is waiting. New requests appear here automatically.</p>`;
 }
 
-function row(request: ApprovalRequest, nowMs: number): Html {
+function row(request: ApprovalRequest, { filter, nowMs }: InboxPage): Html {
   const { id, state, by, operation, adapter, reason = '', detail, askedAt, expiresAt } = request;
   const waits = state === 'pending' && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
   const first = (text: string) => showText(text.split('\n')[0] ?? '');
-  const said = detail !== undefined ? first(detail) : reason && `says: ${first(reason)}`;
+  const said = detail !== undefined ? first(detail) : reason && quoted(first(reason));
   return html`<li><a class="row" href="/requests/${id}">
-<span class="head">${stateBadge(state)} <b>${operation ?? `Change in ${adapter}`}</b>
+<span class="head">${state !== filter.state && stateBadge(state)} <b>${operation ?? `Change in ${adapter}`}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`} ${marks(request)}</span>
 <span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}${waits}</span>
 <span class="what">${headline(request.proposal.approved.effects)}</span>

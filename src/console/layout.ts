@@ -9,6 +9,8 @@ export interface PageOptions {
   readonly section: Section | undefined;
   /** How many requests wait; shown beside the inbox. */
   readonly waiting: number;
+  /** The last event before the page was made: its script follows what came after. */
+  readonly lastEvent: number;
   /** Who is signed in. */
   readonly user: string;
   /** Proves that a form comes from a page of this session. */
@@ -25,7 +27,7 @@ const SECTIONS: readonly (readonly [Section, string, string])[] = [
 
 /** A whole page. Scripts only refresh it: everything can be read without them. */
 export function page(options: PageOptions, content: Html): string {
-  const { title, section, waiting, user, formToken, notice } = options;
+  const { title, section, waiting, lastEvent, user, formToken, notice } = options;
   const links = SECTIONS.map(([name, path, label]) => {
     const count = name === 'inbox' && waiting > 0 && html`<span class="count">${waiting}</span>`;
     const current = name === section && html` aria-current="page"`;
@@ -43,7 +45,7 @@ export function page(options: PageOptions, content: Html): string {
 <script src="/assets/console.js" defer></script>
 <script src="/assets/signer.js" type="module"></script>
 </head>
-<body>
+<body data-last-event="${lastEvent}">
 <a class="skip" href="#content">Skip to content</a>
 <header class="bar">
 <a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="20" height="20">EffectMatch</a>

@@ -2,6 +2,7 @@ import type { Policy } from '../protocol/frame.ts';
 import { describeWindow } from '../protocol/hours.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { findExceeded } from '../protocol/limits.ts';
+import { showText } from '../protocol/render-text.ts';
 import { type Html, html } from './html.ts';
 import { badge } from './layout.ts';
 import { largestWritten } from './numbers.ts';
@@ -18,13 +19,14 @@ export function limitsCard(
     const { limits = {}, second } = issuer;
     const exceeded = findExceeded(limits, draft, approved);
     const mayNot = !issuer.may.includes(draft.adapter) || !issuer.sources.includes(draft.source);
-    const state = mayNot || exceeded ? badge('bad', 'may not sign this') : badge('good', 'within');
+    const state =
+      mayNot || exceeded ? badge('bad', 'may not sign this') : badge('good', 'within limits');
     const rows = limitRows(limits, approved.effects);
     return [
       html`<h3>${name} ${state}</h3>
-${exceeded && html`<p class="aside">${exceeded.detail}</p>`}
+${exceeded && html`<p class="aside">${showText(exceeded.detail)}</p>`}
 ${rows.length > 0 && html`<ul class="limits">${rows}</ul>`}
-${second && html`<p class="aside">Also needs ${second.join(' or ')}.</p>`}`,
+${second && html`<p class="aside">A second signature is required, by ${second.join(' or ')}.</p>`}`,
     ];
   });
   if (cards.length === 0) return html``;
@@ -45,9 +47,10 @@ function limitRows(
   return [
     ...(maxEffects === undefined ? [] : [row('changes', count(), maxEffects)]),
     ...Object.entries(maxRows).map(([target, max]) => row(`rows of ${target}`, count(target), max)),
-    ...amounts.map(({ target, column, max }) =>
-      row(`${target}.${column}`, largest.get(`${target}.${column}`), max),
-    ),
+    ...amounts.flatMap(({ target, column, max }) => {
+      const found = largest.get(`${target}.${column}`);
+      return found === undefined ? [] : [row(`${target}.${column}`, found, max)];
+    }),
     ...hours.map((window) => html`<li>runs only ${describeWindow(window)}</li>`),
     ...(maxLifetimeMs === undefined
       ? []
@@ -55,9 +58,8 @@ function limitRows(
   ];
 }
 
-function row(what: string, found: number | undefined, max: number | string): Html {
-  const value = found === undefined ? 'none' : grouped(String(found));
-  return html`<li>${what}: <b>${value}</b> of ${grouped(String(max))}</li>`;
+function row(what: string, found: number, max: number | string): Html {
+  return html`<li>${what}: <b>${grouped(String(found))}</b> of ${grouped(String(max))}</li>`;
 }
 
 /** 10000 as 10,000. */

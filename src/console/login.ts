@@ -120,7 +120,7 @@ function loginPage({ oidc, people = {} }: ConsoleLogin, begun: Pick<Begun, 'to' 
   const keys = Object.values(people).flatMap(({ passkey = [] }) => [passkey].flat());
   const credentials = keys.map((text) => readPasskeyText(text)?.credential ?? '').join(' ');
   const link = `/login/oidc?${new URLSearchParams({ to: begun.to }).toString()}`;
-  return html`<p>You read requests here, and answer them. Approving takes your key as well.</p>
+  return html`<p>Sign in to read and answer requests. To approve one you also need your signing key.</p>
 ${oidc && html`<p><a class="button primary" href="${link}">Sign in with ${new URL(oidc.issuer).host}</a></p>`}
 <div id="login" data-word="${begun.word}" data-to="${begun.to}" data-credentials="${credentials}"></div>
 <script src="/assets/signer.js" type="module"></script>`;

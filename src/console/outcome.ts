@@ -34,15 +34,14 @@ export function outcome(request: ApprovalRequest, view: OutcomeView): Html {
   const shown = chosen.slice(start, start + CHANGES_PER_PAGE).map((effect) => ({ effect }));
   const title = isFinal(request.state) ? 'What was asked for' : 'What would change';
   const others = registration.targets.map(({ name }) => name);
-  return html`<section aria-labelledby="outcome"><h2 id="outcome">${title}</h2>
-<p class="summary">${summarise(effects)}</p>
+  return html`<section aria-labelledby="outcome"><h2><span id="outcome">${title}</span> <span class="summary">${summarise(effects)}</span></h2>
 ${effects.length > MANY && [columnSummary(effects), searchBar(request.id, view)]}
-${view.find !== '' && html`<p class="aside">${chosen.length} of ${effects.length} changes have “${view.find}” in a value.</p>`}
+${view.find !== '' && html`<p class="aside">${chosen.length} of ${effects.length} changes contain “${view.find}”.</p>`}
 ${changeTables(shown, registration)}
 ${pages(request.id, view, Math.ceil(chosen.length / CHANGES_PER_PAGE))}
 <p class="aside">Nothing else may change in ${others.join(', ')}.</p>
-${requires.length > 0 && html`<p class="aside">${requires.length} rows must be as they were when this was proposed.</p>`}
-${watch.length > 0 && html`<p class="aside">${watch.length} rows are watched: if one changes, this is stale.</p>`}
+${requires.length > 0 && html`<p class="aside">Rows that must not have changed since this was proposed: ${requires.length}.</p>`}
+${watch.length > 0 && html`<p class="aside">Watched rows: ${watch.length}. If one changes, this request becomes stale.</p>`}
 </section>`;
 }
 
@@ -78,8 +77,8 @@ function searchBar(id: string, { find, order }: OutcomeView): Html {
   const option = (value: OutcomeView['order'], label: string) =>
     html`<option value="${value}"${value === order && html` selected`}>${label}</option>`;
   return html`<form class="search" role="search" action="/requests/${id}" method="get">
-<label>find <input name="find" value="${find}" maxlength="200"></label>
-<label>order <select name="order">${option('extreme', 'largest first')}${option('proposed', 'as proposed')}</select></label>
+<label>Find <input name="find" value="${find}" maxlength="200"></label>
+<label>Order <select name="order">${option('extreme', 'largest first')}${option('proposed', 'as proposed')}</select></label>
 <button>Show</button></form>`;
 }
 
@@ -91,5 +90,5 @@ function pages(id: string, { part, find, order }: OutcomeView, parts: number): H
       to >= 1 && to <= parts && html`<a href="/requests/${id}?${query.toString()}">${label}</a>`
     );
   };
-  return html`<p class="pages">${link(part - 1, '← before')} page ${part} of ${parts} ${link(part + 1, 'after →')}</p>`;
+  return html`<p class="pages">${link(part - 1, '← previous')} page ${part} of ${parts} ${link(part + 1, 'next →')}</p>`;
 }

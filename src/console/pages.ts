@@ -21,6 +21,11 @@ const BULK_READ = 500;
 
 /** Every page, what it needs, and what its forms do. */
 export function addPages(app: Hono<Env>, site: Console): void {
+  // Before anything is read: a page must not miss what happens while it is made and sent.
+  app.use(async (c, next) => {
+    c.set('lastEvent', await site.events.last());
+    return await next();
+  });
   app.use('/requests/:id/*', async (c, next) => {
     await demandVisible(site, c.get('session').person, c.req.param('id'));
     return await next();
@@ -52,8 +57,9 @@ export function addPages(app: Hono<Env>, site: Console): void {
     const { name, sight } = c.get('session').person;
     const opened = site.events.open({
       ...{ name, signal: c.req.raw.signal },
+      after: Number(c.req.header('last-event-id') ?? c.req.query('after') ?? c.get('lastEvent')),
       wants: (event) => sees(sight, event),
-      write: ({ id }) => `event: request\ndata: ${id}\n\n`,
+      write: ({ seq, id }) => `id: ${seq}\nevent: request\ndata: ${id}\n\n`,
     });
     return opened ?? c.text('too many pages listen; reload this one instead', 503);
   });

@@ -133,6 +133,7 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
       .flatMap(({ kind, record }) => (kind === 'shadow' && sees(sight, record) ? [record] : []))
       .reverse(),
     unsettled: open.map((entry, index) => ({ ...entry, terminal: terminals[index] })),
+    verdicts: await visibleVerdicts(site, person, rows),
     continuations: await visibleContinuations(site, person),
     boundaries: await Promise.all(
       visible.map(async (name) => [name, await surveyOf(runtime, name)] as const),

@@ -2,12 +2,11 @@ import type { Policy } from '../protocol/frame.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
-import { renderTerminal } from '../protocol/render-terminal.ts';
 import { showText } from '../protocol/render-text.ts';
 import { diffOfTerminal } from '../protocol/terminal.ts';
 import type { ApprovalRequest } from '../requests/request.ts';
 import type { Person } from './access.ts';
-import { changesOfDiff, changeTables, headline, type ShownChange } from './changes.ts';
+import { headline } from './changes.ts';
 import { differenceSection } from './difference.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { stateBadge } from './inbox.ts';
@@ -16,6 +15,7 @@ import { limitsCard } from './limits.ts';
 import { type OutcomeView, outcome } from './outcome.ts';
 import { signerDigest } from './saved-pages.ts';
 import { handForm, talkCard } from './talk.ts';
+import { comparedSection, verdictSection } from './verdict.ts';
 
 /** What the page of one request shows. */
 export interface RequestPageOptions {
@@ -39,17 +39,12 @@ export interface RequestPageOptions {
   readonly acceptsKeys: boolean;
 }
 
-/** How a state begins the sentence about itself. */
-const BEFORE_DETAIL: Readonly<Partial<Record<ApprovalRequest['state'], string>>> = {
-  declined: 'Declined: ',
-  rejected: 'It changed nothing: ',
-};
-
 /** Everything that a person needs to decide, and what became of it. */
 export function requestPage(options: RequestPageOptions): Html {
   const { request, nowMs, replaced } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
-  const { assignedTo } = request;
+  const { assignedTo, terminal, proposal } = request;
+  const diff = terminal && diffOfTerminal(terminal);
   const { canAnswer } = options.person;
   const token = html`<input type="hidden" name="form" value="${options.formToken}">`;
   const signers = [...new Set(Object.values(options.issuers))];
@@ -58,12 +53,12 @@ export function requestPage(options: RequestPageOptions): Html {
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
-${detail !== undefined && html`<p class="detail">${BEFORE_DETAIL[state] ?? ''}${showText(detail)}</p>`}
-${replaced !== undefined && differenceSection(replaced, request.proposal)}
+${detail !== undefined && terminal === undefined && html`<p class="detail">${state === 'declined' && 'Declined: '}${showText(detail)}</p>`}
+${replaced !== undefined && differenceSection(replaced, proposal)}
 <div class="columns">
 <div class="wide">
-${request.terminal !== undefined && verdict(request)}
-${outcome(request, options.view)}
+${terminal && verdictSection(terminal, verdictLinks(request))}
+${diff === undefined ? outcome(request, options.view) : comparedSection(proposal.approved, diff)}
 ${isOpen && said(request)}
 ${earlierCard(options)}
 </div>
@@ -71,7 +66,7 @@ ${earlierCard(options)}
 ${request.first !== undefined && firstSigned(request.first, options)}
 ${isOpen && canAnswer && answerForms(options)}
 ${canAnswer && (state === 'stale' || state === 'expired') && renewForm(options)}
-${isOpen && limitsCard(request.proposal, options.policy, signers)}
+${isOpen && limitsCard(proposal, options.policy, signers)}
 ${!isOpen && said(request)}
 ${talkCard(request, { token, nowMs, canAsk: isOpen && canAnswer })}
 ${terms(request)}
@@ -79,17 +74,10 @@ ${terms(request)}
 </div>`;
 }
 
-/** What really happened, and how it differs. */
-function verdict({ terminal, proposal, occurrence }: ApprovalRequest): Html {
-  if (terminal === undefined) return html``;
-  const diff = diffOfTerminal(terminal);
-  const differences: readonly ShownChange[] = diff === undefined ? [] : changesOfDiff(diff);
-  return html`<section class="verdict ${terminal.kind}" aria-labelledby="verdict">
-<h2 id="verdict">What happened</h2>
-${preformatted(renderTerminal(terminal))}
-${differences.length > 0 && changeTables(differences, proposal.approved.registration)}
-<p><a href="/history/${occurrence}">Timeline and receipt</a>${terminal.kind === 'indeterminate' && html` · <a href="/history/${occurrence}#resolve">Resolve it</a>`}</p>
-</section>`;
+/** Where to read more about what happened. */
+function verdictLinks({ occurrence, terminal }: ApprovalRequest): Html {
+  const place = `/history/${occurrence}`;
+  return html`<p><a href="${place}">Timeline and receipt</a>${terminal?.kind === 'indeterminate' && html` · <a href="${place}#resolve">Resolve it</a>`}</p>`;
 }
 
 /** Who signed already, while a second person has to sign. */
@@ -97,7 +85,7 @@ function firstSigned({ license }: SignedLicense, { policy, nowMs }: RequestPageO
   const { issuer, expiresAt } = license;
   const second = policy.issuers[issuer]?.second ?? ['another person'];
   return html`<section class="card"><h2>Signed by ${issuer}</h2>
-<p class="aside">It also needs the signature of ${second.join(' or ')}. The license ends ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
+<p class="aside">A second signature is required, by ${second.join(' or ')}. The license expires ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
 }
 
 function answerForms(options: RequestPageOptions): Html {
@@ -109,23 +97,23 @@ function answerForms(options: RequestPageOptions): Html {
   const file = first === undefined ? fileOf(id) : 'license.json';
   const out = first === undefined ? 'license.json' : 'signed-twice.json';
   const digest = signerDigest();
-  return html`<section class="card" aria-labelledby="answer"><h2 id="answer">Your answer</h2>
+  return html`<section class="card" aria-labelledby="answer"><h2 id="answer">Your decision</h2>
 <h3>Approve</h3>
-<p class="aside">This server has no key and cannot approve: you sign.</p>
+<p class="aside">This server has no key. Only your signature approves.</p>
 <div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"${acceptsKeys && html` data-accepts="yes"`}></div>
 <details><summary>Sign with a key file</summary>
 <ol class="steps">
 <li><a href="/requests/${id}/${what}.json" download>Download the ${what}</a></li>
 <li><pre class="command">effectmatch approve ${file} \\
   --key YOUR.key.json --out ${out}</pre>
-<p class="aside">or with <a href="/signer.html" download>a page that you save</a> and that needs no server${digest && html`; its SHA-256 is <code class="digest">${digest}</code>`}</p></li>
+<p class="aside">or use the <a href="/signer.html" download>offline signer</a>, one page that you save${digest && html`; its SHA-256 is <code class="digest">${digest}</code>`}</p></li>
 <li><form method="post" action="/requests/${id}/license" enctype="multipart/form-data">${token}
-<label>Send the license <input type="file" name="license" accept="application/json" required></label>
+<label>Upload the license <input type="file" name="license" accept="application/json" required></label>
 <button class="primary">Approve with this license</button></form></li>
 </ol></details>
 <h3>Decline</h3>
 <form id="decline" method="post" action="/requests/${id}/decline">${token}
-<label>Why? The agent is told. <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
+<label>Reason (sent to the agent) <textarea name="reason" rows="2" required maxlength="4000"></textarea></label>
 <button class="danger">Decline</button> <span id="signed-decline"></span></form>
 ${handForm(request, { token, names: Object.keys(policy.issuers) })}
 </section>`;
@@ -154,8 +142,8 @@ export function fileOf(id: string): string {
 function renewForm({ request: { id, state }, formToken }: RequestPageOptions): Html {
   const why =
     state === 'stale'
-      ? 'What this was proposed for has changed.'
-      : 'It was not answered, or not used, in time.';
+      ? 'The data has changed since this was proposed.'
+      : 'No one answered it, or used the license, in time.';
   return html`<section class="card"><h2>Propose again</h2><p class="aside">${why}</p>
 <form method="post" action="/requests/${id}/renew">
 <input type="hidden" name="form" value="${formToken}"><button>Propose again</button></form></section>`;
@@ -168,13 +156,13 @@ function said({ proposal: { note = {} }, by, terminal }: ApprovalRequest): Html 
     renderNote(part, { full: true })
       .replace(/^.*:\n/, '')
       .replace(/^ {2}\| /gm, '');
-  return html`${warnings.length > 0 && html`<section class="card"><h2>Warnings</h2><pre>${lines({ warnings })}</pre></section>`}
-${action !== undefined && html`<section class="card"><h2>${terminal === undefined ? 'What would run' : 'What ran'}</h2><pre>${lines({ action })}</pre><p class="aside">The license is bound to it. What counts is what it changes.</p></section>`}
-${reason !== undefined && html`<section class="card unverified"><h2>${by} says ${badge('plain', 'not verified')}</h2><p>${showText(reason)}</p></section>`}`;
+  return html`${reason !== undefined && html`<section class="card unverified"><h2>${by} says ${badge('plain', 'not verified')}</h2><p>${showText(reason)}</p></section>`}
+${warnings.length > 0 && html`<section class="card"><h2>Warnings</h2><pre>${lines({ warnings })}</pre></section>`}
+${action !== undefined && html`<section class="card"><h2>${terminal === undefined ? 'What would run' : 'What ran'}</h2><pre>${lines({ action })}</pre><p class="aside">The license covers only this action, and only the changes above may result.</p></section>`}`;
 }
 
 /** The exact text that a signature covers. */
 function terms({ proposal: { draft, approved } }: ApprovalRequest): Html {
   const text = renderLicense(draft, approved);
-  return html`<details class="card"><summary>The text that is signed</summary>${preformatted(text)}</details>`;
+  return html`<details class="card"><summary>Exact text of the license</summary>${preformatted(text)}</details>`;
 }

@@ -15,8 +15,8 @@ ${messages.length > 0 && html`<ol class="talk">${said}</ol>`}
 ${
   canAsk &&
   html`<form method="post" action="/requests/${id}/ask">${token}
-<label>Ask ${by} something <textarea name="text" rows="2" required maxlength="4000"></textarea></label>
-<button>Ask back</button></form>`
+<label>Question for ${by} <textarea name="text" rows="2" required maxlength="4000"></textarea></label>
+<button>Ask</button></form>`
 }</section>`;
 }
 

@@ -1,5 +1,6 @@
 import type { Context, Hono } from 'hono';
 import type { Ledgers } from '../contract/ledgers.ts';
+import { showText } from '../protocol/render-text.ts';
 import { type GraphNode, graphOf } from '../workflow/draw.ts';
 import { RunRecords } from '../workflow/records.ts';
 import {
@@ -44,7 +45,7 @@ export function addWorkflowPages(app: Hono<Env>, site: Console): void {
 
 /** The link on the page of operations. */
 export function workflowsLink(): Html {
-  return html`<section><h2>Workflows</h2><p><a href="${PLACE}">Runs, their graphs and handoff reports</a></p></section>`;
+  return html`<section><h2>Workflows</h2><p><a href="${PLACE}">Runs, graphs and handoff reports</a></p></section>`;
 }
 
 const RUN_TONES: Readonly<Record<RunStatus, BadgeTone>> = {
@@ -69,7 +70,7 @@ ${numbers.map((number) => html`<td>${number}</td>`)}<td>${moment(Date.parse(view
   const heads = ['Status', 'Run', 'Workflow', ...Object.values(TITLES), 'Started'];
   const rest = runs.length - skipped - shown.length;
   return html`<p class="crumbs"><a href="/operations">Operations</a></p><h1>Workflows</h1>
-${rows.length === 0 ? html`<p class="empty">No run was started.</p>` : html`<section>${table(heads, rows)}</section>`}
+${rows.length === 0 ? html`<p class="empty">No run has started.</p>` : html`<section>${table(heads, rows)}</section>`}
 ${rest > 0 && html`<p><a href="${PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
 }
 
@@ -81,7 +82,7 @@ function runPage(view: RunView, nowMs: number): Html {
   return html`<p class="crumbs"><a href="/operations">Operations</a> · <a href="${PLACE}">Workflows</a></p>
 <div class="title"><h1>${run}</h1>${badge(RUN_TONES[status], status)}</div>
 <p class="aside">${workflow} · revision ${revision} · started ${moment(Date.parse(view.record.startedAt), nowMs)}</p>
-${stop !== undefined && html`<p class="notice bad">Stopped before anything began: ${stop}</p>`}
+${stop !== undefined && html`<p class="notice bad">Stopped before anything began: ${showText(stop)}</p>`}
 <section><h2>Graph</h2><div class="scroll" tabindex="0" role="region" aria-label="graph">${drawGraph(graphOf(view))}</div></section>
 ${Object.entries(TITLES).map(([list, title]) => reportSection(title, report[list as keyof typeof TITLES]))}
 ${next !== undefined && html`<section><h2>Next</h2><pre class="command">${next}</pre></section>`}`;
@@ -104,7 +105,7 @@ function reportSection(
   if (nodes.length === 0) return html``;
   const rows = nodes.slice(0, NODES_SHOWN).map((node) => {
     const { instance, state, detail, occurrence, for: whom } = node;
-    const why = whom === undefined ? detail : `for ${whom}`;
+    const why = whom === undefined ? showText(detail ?? '') : `for ${whom}`;
     const wasTried = occurrence !== undefined && !UNTRIED.includes(state);
     const link = wasTried && html`<a href="/history/${occurrence}">${occurrence.slice(0, 12)}…</a>`;
     return html`<tr><td>${instance}</td><td>${badge(toneOf(state), state)}</td><td>${why}</td><td>${link}</td></tr>`;

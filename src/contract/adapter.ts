@@ -52,8 +52,14 @@ export interface AdapterFactory<Action = unknown> {
    * Where a backend must be prepared before it can be protected: what an administrator's login has
    * to do.
    */
-  readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
+  readonly provisioning?: (admin: string, what: ProvisioningKind) => Promise<Provisioning>;
 }
+
+/**
+ * What is to be done: prepare a backend, take that away again but keep the markers, which say what
+ * was committed, or take the markers away as well.
+ */
+export type ProvisioningKind = 'provision' | 'remove' | 'remove-markers';
 
 /** A statement that needs more rights than the administrator's login has. */
 export interface LeftOut {
@@ -70,6 +76,13 @@ export interface Provisioning {
    * administrator's login may not do it: a survey will find what that leaves open.
    */
   apply(report?: (statement: string) => void): Promise<readonly LeftOut[]>;
+  /**
+   * Tries all of it in a transaction that is rolled back, and says what would be different for every
+   * role. Absent if the backend cannot take such statements back.
+   */
+  rehearse?(): Promise<readonly RightChange[]>;
+  /** Whether it is a removal that leaves the markers where they are. */
+  readonly keepsMarkers?: boolean;
   /** What it changes for logins of other applications; absent where it changes nothing for them. */
   readonly changes?: readonly LoginChange[];
 }
@@ -81,6 +94,13 @@ export interface LoginChange {
   readonly keeps: boolean;
   /** How it keeps that, or what it loses and why. */
   readonly how: string;
+}
+
+/** Rights that a role would have no longer, or have in addition. */
+export interface RightChange {
+  readonly login: string;
+  readonly loses: readonly string[];
+  readonly gains: readonly string[];
 }
 
 /** Who an adapter is. Any change makes licenses that were signed for it refuse. */
@@ -138,6 +158,17 @@ interface AdapterBase<Action> {
   query?(action: Action, limits: QueryLimits): Promise<QueryRows>;
   /** Lists every reachable outlet, fresh, with the trusted connection. */
   survey(): Promise<Survey>;
+  /**
+   * Everything that an action, and reads of this state, can reach under a survey, in the words of
+   * `Outlet.behind`; undefined if that cannot be told. Rather too much than too little: an open
+   * outlet behind anything else is not held against the action. Without this method every open
+   * outlet refuses every action.
+   */
+  reachOf?(
+    survey: Survey,
+    action: Action,
+    reads: readonly StateRead[],
+  ): ReadonlySet<string> | undefined;
   /**
    * What became different between two surveys, for the administrator who has to act on it: the
    * object, what it was and what it is. Whether anything did is decided by the certificates. Runs

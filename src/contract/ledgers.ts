@@ -8,7 +8,7 @@ import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import type { Resolution } from '../protocol/resolution.ts';
 import type { Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import type { CommitLog, Provisioning } from './adapter.ts';
+import type { CommitLog, Provisioning, ProvisioningKind } from './adapter.ts';
 import type { Sealed, Sealer } from './seal.ts';
 
 /** What a ledger needs to check what it stores: seals before insert and after select. */
@@ -26,7 +26,7 @@ export interface LedgersFactory {
    */
   readonly file?: string;
   /** What has to be prepared in a database by an administrator before the ledger opens. */
-  readonly provisioning?: (admin: string, what: 'provision' | 'remove') => Promise<Provisioning>;
+  readonly provisioning?: (admin: string, what: ProvisioningKind) => Promise<Provisioning>;
   /**
    * Takes over a SQLite ledger, whole, into this one, which is empty. Verifies both; refuses while
    * attempts are open. The file cannot be used afterwards.

@@ -48,10 +48,10 @@ export async function listenHttp(
   { port, onError }: { readonly port: number; readonly onError: (error: Error) => void },
 ): Promise<Listening> {
   const { callers } = servers;
-  const handler = createMcpHandler(({ authInfo }) => servers.open(String(authInfo?.clientId)), {
-    maxSubscriptions: MAX_SUBSCRIPTIONS,
-    onerror: onError,
-  });
+  const handler = createMcpHandler(
+    ({ authInfo }) => servers.open(String(authInfo?.clientId), String(authInfo?.extra?.caller)),
+    { maxSubscriptions: MAX_SUBSCRIPTIONS, onerror: onError },
+  );
   const server = createServer((request, response) => {
     answer(handler, callers, request, response).catch((error) => refuse(response, error));
   });
@@ -86,8 +86,9 @@ async function answer(
   const headers = plainHeaders(incoming);
   checkSource(headers);
   if (url !== PATH) throw new Refusal(404, 'ERR_EM_NOT_FOUND', `the only path is ${PATH}`);
-  const { agent, scopes } = (await callers.find(headers.get('authorization') ?? undefined)) ?? {};
-  if (agent === undefined || scopes?.has('ask') !== true)
+  const caller = await callers.find(headers.get('authorization') ?? undefined);
+  const agent = caller?.agent;
+  if (agent === undefined || caller?.scopes.has('ask') !== true)
     throw new Refusal(401, 'ERR_EM_ACCESS_REFUSED', 'the bearer token is missing or unknown');
   if (!agent.pace.take())
     throw new Refusal(429, 'ERR_EM_RATE_LIMITED', 'too many calls in a minute; call later');
@@ -97,7 +98,8 @@ async function answer(
   response.once('close', () => leaving.abort());
   const { signal } = leaving;
   const request = new Request(`http://127.0.0.1${PATH}`, { method, headers, signal, ...read });
-  const authInfo = { token: '', clientId: agent.name, scopes: [] };
+  const extra = { caller: caller.token };
+  const authInfo = { token: '', clientId: agent.name, scopes: [], extra };
   const served = await handler.fetch(request, { authInfo, ...read });
   response.writeHead(served.status, Object.fromEntries(served.headers));
   if (served.body === null) response.end();

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { EffectMatchError } from '../errors.ts';
 
 /** One entry of a tree, as far as it is compared. */
 interface TreeEntry {
@@ -37,6 +38,11 @@ export class PrivateTree {
     this.folder = join(this.#home, 'tree');
     cpSync(realpathSync(root), this.folder, { recursive: true, verbatimSymlinks: true });
     this.#before = listEntries(this.folder);
+    const leading = [...this.#before].find(([path, entry]) => leadsOut(path, entry));
+    if (leading === undefined) return;
+    this.remove();
+    const why = `the link ${leading[0]} leads out of the folder ${root}; a copy would share what it leads to`;
+    throw new EffectMatchError('ERR_EM_CONFIG_INVALID', why);
   }
 
   /** What was changed since, as operations in an order in which they can run. */
@@ -76,6 +82,16 @@ export class PrivateTree {
 function isReplaced(was: TreeEntry, is: TreeEntry | undefined): boolean {
   if (is === undefined || is.kind !== was.kind) return true;
   return is.kind === 'symlink' && is.content !== was.content;
+}
+
+/** A link may go up at its beginning only, and not out of the folder: then no chain leaves it. */
+function leadsOut(path: string, { kind, content }: TreeEntry): boolean {
+  if (kind !== 'symlink') return false;
+  const names = content.split('/').filter((name) => name !== '' && name !== '.');
+  const down = names.findIndex((name) => name !== '..');
+  const ups = down === -1 ? names.length : down;
+  const depth = path.split('/').length - 1;
+  return content.startsWith('/') || ups > depth || names.lastIndexOf('..') >= ups;
 }
 
 /** Parents before what lies in them. */

@@ -40,7 +40,8 @@ export interface AgentServers {
   readonly agents: ReadonlyMap<string, Agent>;
   /** Finds an agent by its token. */
   readonly callers: Callers;
-  open(agent: string): Server;
+  /** `caller` names the token, where an agent may have several. */
+  open(agent: string, caller?: string): Server;
 }
 
 const INSTRUCTIONS =
@@ -57,10 +58,10 @@ export function openAgentServers(options: AgentServersOptions): AgentServers {
   return {
     agents,
     callers: new Callers(agents, options.requests.tokens),
-    open(name) {
+    open(name, caller) {
       const [agent, offer] = [agents.get(name), offers.get(name)];
       invariant(agent !== undefined && offer !== undefined, 'a known agent is served');
-      return serverFor(options, agent, offer);
+      return serverFor(options, agent, offer, caller);
     },
   };
 }
@@ -117,7 +118,12 @@ function demandUnlike(agent: string, tools: readonly Tool[]): void {
   throw new EffectMatchError('ERR_EM_CONFIG_INVALID', `the configuration: ${what}`);
 }
 
-function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Server {
+function serverFor(
+  options: AgentServersOptions,
+  agent: Agent,
+  offer: Offer,
+  caller: string | undefined,
+): Server {
   const { version, log } = options;
   const server = new Server(
     { name: 'effectmatch', title: 'EffectMatch', version },
@@ -129,7 +135,7 @@ function serverFor(options: AgentServersOptions, agent: Agent, offer: Offer): Se
     if (passed !== undefined) return await pass(options, agent, passed, params.arguments, context);
     const tool = offer.tools.get(params.name);
     if (tool === undefined) throw unknownTool(params.name);
-    const answer = await call(agent, tool, params.arguments ?? {}, context);
+    const answer = await call(agent, caller, tool, params.arguments ?? {}, context);
     log(`${agent.name}: ${tool.name}: ${answer.status} ${answer.code ?? answer.request ?? ''}`);
     const isAsking = tool.show !== undefined;
     return (isAsking && sendToLink(server, context, answer)) || resultOf(answer);
@@ -155,12 +161,13 @@ async function pass(
 /** Over HTTP every message is counted before it is read. */
 async function call(
   { pace }: Agent,
+  caller: string | undefined,
   tool: AgentTool,
   input: unknown,
   { http, mcpReq }: ServerContext,
 ): Promise<ToolAnswer> {
   if (http === undefined && !pace.take()) return TOO_OFTEN;
-  return await tool.call(input, { signal: mcpReq.signal });
+  return await tool.call(input, { signal: mcpReq.signal, ...(caller && { caller }) });
 }
 
 const TOO_OFTEN: ToolAnswer = {

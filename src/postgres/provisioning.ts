@@ -1,4 +1,4 @@
-import type { LeftOut, Provisioning } from '../contract/adapter.ts';
+import type { LeftOut, Provisioning, RightChange } from '../contract/adapter.ts';
 import { asFault, Connection } from './connection.ts';
 import type { ConnectionOptions } from './options.ts';
 
@@ -32,6 +32,10 @@ export function provisioningOf(
       await using applying = await openAdministrator(admin);
       return await applySteps(applying, steps, report);
     },
+    rehearse: async () => {
+      await using trying = await openAdministrator(admin);
+      return await rehearseSteps(trying, steps);
+    },
   };
 }
 
@@ -53,15 +57,80 @@ async function applySteps(
   steps: readonly ProvisionStep[],
   report: ((statement: string) => void) | undefined,
 ): Promise<readonly LeftOut[]> {
+  await connection.script(BEGIN);
+  const leftOut = await runSteps(connection, steps, report);
+  await connection.script('commit');
+  return leftOut;
+}
+
+/** Two provisionings at once would trip over each other's catalogue rows. */
+const BEGIN =
+  "begin; select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('effectmatch provision'))";
+
+/** Runs all steps in a transaction that is rolled back, and compares what every role may do. */
+async function rehearseSteps(
+  connection: Connection,
+  steps: readonly ProvisionStep[],
+): Promise<readonly RightChange[]> {
+  await connection.script(BEGIN);
+  const before = await readRights(connection);
+  await runSteps(connection, steps, undefined);
+  const after = await readRights(connection);
+  await connection.script('rollback');
+  const logins = [...before.keys()].filter((login) => after.has(login));
+  return logins.map((login) => ({
+    login,
+    loses: [...(before.get(login) ?? [])].filter((right) => !after.get(login)?.has(right)),
+    gains: [...(after.get(login) ?? [])].filter((right) => !before.get(login)?.has(right)),
+  }));
+}
+
+/** What every role except superusers may do in this database, by itself or as a member. */
+async function readRights(
+  connection: Connection,
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const { rows } = await connection.query(RIGHTS);
+  return new Map(
+    rows.map(([login, list]) => [String(login), new Set(JSON.parse(String(list)) as string[])]),
+  );
+}
+
+const RIGHTS = `
+select r.rolname, pg_catalog.json_agg(g.privilege || ' ON ' || g.object order by 1)
+from pg_catalog.pg_roles as r, lateral (
+  select p as privilege, 'DATABASE' as object from pg_catalog.unnest(array['CREATE', 'TEMPORARY', 'CONNECT']) as p
+  where pg_catalog.has_database_privilege(r.oid, pg_catalog.current_database(), p)
+  union all
+  select p, 'SCHEMA ' || n.nspname from pg_catalog.pg_namespace as n, pg_catalog.unnest(array['CREATE', 'USAGE']) as p
+  where n.nspname !~ '^(pg_|effectmatch)' and pg_catalog.has_schema_privilege(r.oid, n.oid, p)
+  union all
+  select 'USAGE', 'LANGUAGE ' || l.lanname from pg_catalog.pg_language as l
+  where l.lanpltrusted and pg_catalog.has_language_privilege(r.oid, l.oid, 'USAGE')
+  union all
+  select 'EXECUTE', 'FUNCTION ' || p.oid::pg_catalog.regprocedure from pg_catalog.pg_proc as p
+  where (p.provolatile = 'v' or p.oid >= 16384) and p.pronamespace::pg_catalog.regnamespace::text <> 'effectmatch'
+    and pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
+  union all
+  select p, 'TABLE ' || c.oid::pg_catalog.regclass from pg_catalog.pg_class as c,
+    pg_catalog.unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) as p
+  where c.relkind in ('r', 'p', 'v', 'm', 'f') and c.oid >= 16384
+    and c.relnamespace::pg_catalog.regnamespace::text <> 'effectmatch'
+    and pg_catalog.has_table_privilege(r.oid, c.oid, p)
+) as g
+where not r.rolsuper and r.rolname !~ '^pg_'
+group by r.rolname order by r.rolname`;
+
+/** Returns what was left out for want of rights. On a failure everything is rolled back. */
+async function runSteps(
+  connection: Connection,
+  steps: readonly ProvisionStep[],
+  report: ((statement: string) => void) | undefined,
+): Promise<readonly LeftOut[]> {
   const { rows } = await connection.query(
     'select rolsuper from pg_catalog.pg_roles where rolname = current_user',
   );
   const isSuperuser = rows[0]?.[0] === 't';
   const leftOut: LeftOut[] = [];
-  // Two provisionings at once would trip over each other's catalogue rows.
-  await connection.script(
-    "begin; select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('effectmatch provision'))",
-  );
   for (const step of steps) {
     // Without the right to, PostgreSQL takes nothing away and only warns: it must not look done.
     if (step.needs.endsWith('superuser') && !isSuperuser) {
@@ -77,7 +146,6 @@ async function applySteps(
     }
     report?.(printable(step.sql));
   }
-  await connection.script('commit');
   return leftOut;
 }
 

@@ -10,6 +10,11 @@ export interface Outlet {
    * it.
    */
   readonly by: string;
+  /**
+   * Of an unclassified outlet: what an operation must reach before it gets there. Absent if every
+   * operation gets there, or if that cannot be told.
+   */
+  readonly behind?: string;
 }
 
 /** What a survey found: the outlets and the three things a certificate binds by digest. */
@@ -75,4 +80,23 @@ export type CertificateRecord = ReturnType<typeof certificateRecord.parse>;
 /** The outlets that prevent certification; empty means that the boundary can be certified. */
 export function unclassified(survey: Survey): readonly Outlet[] {
   return survey.outlets.filter((outlet) => outlet.disposition === 'unclassified');
+}
+
+/**
+ * The outlets as they are for one operation: an open one behind something that the operation does
+ * not reach is denied to it. `reached` is everything that it can reach; undefined if that cannot be
+ * told, and then every open outlet stays open.
+ */
+export function outletsFor(
+  { outlets }: Pick<Survey, 'outlets'>,
+  reached: ReadonlySet<string> | undefined,
+): readonly Outlet[] {
+  if (reached === undefined) return outlets;
+  return outlets.map((outlet) => {
+    const { behind, disposition } = outlet;
+    if (disposition !== 'unclassified' || behind === undefined || reached.has(behind))
+      return outlet;
+    const by = `this operation does not reach ${behind}`;
+    return { outlet: outlet.outlet, disposition: 'denied', by };
+  });
 }

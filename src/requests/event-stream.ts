@@ -90,6 +90,13 @@ export class EventStream {
     return new Response(body.pipeThrough(new TextEncoderStream()), { headers });
   }
 
+  /** The number of the last event that was read; what happens from now on has a higher one. */
+  async last(): Promise<number> {
+    this.#working ??= this.#work();
+    await this.#started;
+    return this.#seq;
+  }
+
   async close(): Promise<void> {
     this.#stopping.abort();
     await this.#working;

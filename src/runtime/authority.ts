@@ -294,15 +294,22 @@ type Designated = Pick<License, 'issuer' | 'adapter' | 'source' | 'operation' | 
 /** The issuers who could sign a proposal: they are designated for it, and it is within their limits. */
 export function issuersFor(
   deployment: Deployment,
-  { draft, approved }: Proposal,
+  asked: Proposal | { readonly operation: string },
 ): readonly string[] {
   const issuers = Object.entries(deployment.policy.issuers);
   const able = issuers.filter(([issuer, terms]) => {
-    const license = { ...draft, issuer };
+    const about = 'draft' in asked ? asked.draft : contractOf(deployment, asked.operation);
+    const license = { ...about, issuer };
     const isDesignated = checkDesignation(deployment, { license }, terms) === undefined;
-    return isDesignated && findExceeded(terms.limits ?? {}, draft, approved) === undefined;
+    if (!isDesignated || !('draft' in asked)) return isDesignated;
+    return findExceeded(terms.limits ?? {}, asked.draft, asked.approved) === undefined;
   });
   return able.map(([issuer]) => issuer);
+}
+
+function contractOf({ operations }: Deployment, operation: string) {
+  const adapter = operations.get(operation)?.adapter ?? '';
+  return { adapter, source: 'contract', operation } as const;
 }
 
 /** The second person signs within their own rights: adapter, source and limits. */

@@ -2,8 +2,9 @@ import type { Survey } from '../contract/adapter.ts';
 import type { Certificate, Claim } from '../contract/proof.ts';
 import { digestRecord, digestText } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
-import { certificateRecord, type Outlet, unclassified } from '../protocol/boundary.ts';
+import { certificateRecord, type Outlet, outletsFor, unclassified } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
+import type { StateRead } from '../protocol/effect.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Refusal, Refused } from './attempt.ts';
 import type { Admitted, Deployment } from './deployment.ts';
@@ -13,22 +14,57 @@ export type Certification =
   | { readonly kind: 'certified'; readonly certificate: Certificate; readonly survey: Survey }
   | Refused;
 
-/** Surveys the live backend and certifies it for this claim; one unclassified outlet refuses. */
+/**
+ * What will be run. The calls of a task are not known in advance: its action is undefined, and every
+ * call is held against the survey by {@link refuseReached}.
+ */
+export interface Operation {
+  readonly action: unknown;
+  readonly reads: readonly StateRead[];
+}
+
+/** A survey as it is for one operation: open outlets that it does not reach are denied to it. */
+function surveyFor({ adapter }: Admitted, survey: Survey, operation: Operation): Survey {
+  const { action, reads } = operation;
+  if (unclassified(survey).length === 0) return survey;
+  const reached =
+    action === undefined ? new Set<string>() : adapter.reachOf?.(survey, action, reads);
+  return { ...survey, outlets: outletsFor(survey, reached) };
+}
+
+/** Why a call of a task must not be made under the survey that the task was certified by. */
+export function refuseReached(
+  admitted: Admitted,
+  survey: Survey,
+  operation: Operation,
+): Refusal | undefined {
+  const open = unclassified(surveyFor(admitted, survey, operation));
+  return open.length === 0
+    ? undefined
+    : { reason: 'outlet-unclassified', detail: describeOutlets(open) };
+}
+
+/**
+ * Surveys the live backend and certifies it for this claim; one unclassified outlet that the
+ * operation reaches refuses.
+ */
 export async function certify(
   deployment: Deployment,
   admitted: Admitted,
   claim: Claim,
+  operation: Operation,
   surveying = admitted.adapter.survey(),
 ): Promise<Certification> {
   // A copy, because the next survey is compared with it: an adapter may hand out the same object
   // again.
   const survey = { ...(await surveying) };
-  const open = unclassified(survey);
+  const scoped = surveyFor(admitted, survey, operation);
+  const open = unclassified(scoped);
   if (open.length > 0) {
     const refusal = { reason: 'outlet-unclassified', detail: describeOutlets(open) };
     return { kind: 'refused', refusal };
   }
-  const outlets = await keepOutlets(deployment, survey);
+  const outlets = await keepOutlets(deployment, scoped);
   const record = {
     version: 1 as const,
     occurrence: claim.sealed.record.occurrence,
@@ -51,11 +87,17 @@ const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforceme
 /**
  * Whether a later survey would give the same certificate: everything that it binds is as it was.
  */
-export function isConfirmed({ record }: Certificate, before: Survey, now: Survey): boolean {
-  if (BOUND.some((part) => before[part] !== now[part]) || unclassified(now).length > 0)
+export function isConfirmed(
+  admitted: Admitted,
+  { record }: Certificate,
+  operation: Operation,
+  { before, now }: { readonly before: Survey; readonly now: Survey },
+): boolean {
+  const scoped = surveyFor(admitted, now, operation);
+  if (BOUND.some((part) => before[part] !== now[part]) || unclassified(scoped).length > 0)
     return false;
   const isSameList = before.outlets === now.outlets && Object.isFrozen(now.outlets);
-  return isSameList || digestOutlets(now) === record.outlets;
+  return isSameList || digestOutlets(scoped) === record.outlets;
 }
 
 const kept = new WeakMap<
@@ -100,7 +142,10 @@ export async function warnOfBoundary({ name, adapter }: Admitted): Promise<reado
     return fix === undefined ? `${outlet}: ${by}` : `${outlet}: ${by} Close it: ${fix}`;
   });
   const more = open.length > listed.length ? [`and ${open.length - listed.length} more`] : [];
-  const what = `the boundary of ${name} is open, and until it is closed every execution is refused`;
+  const refused = open.every(({ behind }) => behind !== undefined)
+    ? 'executions that reach what is open are refused'
+    : 'every execution is refused';
+  const what = `the boundary of ${name} is open, and until it is closed ${refused}`;
   const text = `${what}: ${[...listed, ...more].join('; ')}. \`effectmatch doctor\` lists it`;
   return [text.slice(0, 4000).toWellFormed()];
 }

@@ -1,7 +1,8 @@
-import type { CallAnswer, TaskStage } from '../contract/adapter.ts';
+import type { CallAnswer, Survey, TaskStage } from '../contract/adapter.ts';
 import { type Deadline, deadlineIn, instant, isOver } from '../contract/clock.ts';
 import { EffectMatchError } from '../errors.ts';
 import { faultOf, type Refusal, readAction } from './attempt.ts';
+import { refuseReached } from './boundary.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
 
 /** How long a candidate may be held, and how many calls it may take. */
@@ -45,6 +46,8 @@ export interface CallsOn {
   readonly deployment: Deployment;
   readonly admitted: AdmittedPromotable;
   readonly stage: TaskStage;
+  /** What the candidate was certified by. */
+  readonly survey: Survey;
   readonly limits: Required<TaskLimits>;
 }
 
@@ -97,13 +100,15 @@ export class Calls {
   }
 
   async #run(untrusted: unknown): Promise<CallAnswer> {
-    const { admitted, limits, stage } = this.#on;
+    const { admitted, limits, stage, survey } = this.#on;
     this.#endIfLate();
     if (this.#count === limits.maxCalls) this.giveUp(spent(limits));
     if (this.#ending !== undefined) return { kind: 'failed', ...overOf(this.#ending.refusal) };
     this.#count += 1;
     const read = readAction(admitted, untrusted);
     if (read.kind === 'refused') return { kind: 'failed', ...read.refusal };
+    const refusal = refuseReached(admitted, survey, { action: read.action, reads: [] });
+    if (refusal !== undefined) return { kind: 'failed', ...refusal };
     try {
       const answer = await stage.call(read.action);
       if (answer.kind === 'failed' && answer.isLost === true) this.giveUp(answer);

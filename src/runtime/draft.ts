@@ -58,7 +58,10 @@ export async function openDraft(
   const { adapter } = admitted;
   if (adapter.hold === undefined || adapter.joinActions === undefined)
     throw refused(`"${name}" cannot hold a candidate for many calls; plan one action instead`);
-  const proofs = await certifyRehearsal(deployment, admitted, 'draft');
+  const proofs = await certifyRehearsal(deployment, admitted, 'draft', {
+    action: undefined,
+    reads: [],
+  });
   if (proofs.kind === 'uncertified')
     throw refused(`the boundary cannot be certified: ${proofs.detail}`);
   const terms = { reads: [], settings, deadlineMs: limits.deadlineMs };
@@ -66,7 +69,7 @@ export async function openDraft(
   if (held.kind === 'failed')
     throw refused(`no candidate could be held (${held.reason}): ${held.detail}`);
   const { stage } = held;
-  const calls = new Calls({ deployment, admitted, stage, limits });
+  const calls = new Calls({ deployment, admitted, stage, survey: proofs.survey, limits });
   return new RecordedDraft({ deployment, admitted, calls, stage, options });
 }
 

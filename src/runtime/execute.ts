@@ -16,7 +16,7 @@ import {
   provingContext,
 } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
-import type { Established, TaskHost } from './gate.ts';
+import { type Established, operationOf, type TaskHost } from './gate.ts';
 import { type Executed, executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
@@ -206,11 +206,12 @@ async function finishUnstaged(
 /** Certifies, and asks whether a live service was tried with the credential that was certified. */
 async function closeBoundary(
   deployment: Deployment,
-  { attempt, claim }: Pick<Established, 'attempt' | 'claim'>,
+  claimed: Omit<Established, 'certificate' | 'survey'>,
   surveying: Promise<Survey> | undefined,
 ): Promise<Certification> {
+  const { claim, attempt } = claimed;
   const { admitted } = attempt;
-  const boundary = await certify(deployment, admitted, claim, surveying);
+  const boundary = await certify(deployment, admitted, claim, operationOf(claimed), surveying);
   if (boundary.kind === 'refused') return boundary;
   if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
   const detail = 'the credential changed since the service was tried, and with this one it was not';

@@ -10,7 +10,7 @@ import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Attempt, Refusal, Refused } from './attempt.ts';
 import { checkPlan, checkPresupposed, checkState, checkTime } from './authority.ts';
-import { describeChange, isConfirmed } from './boundary.ts';
+import { describeChange, isConfirmed, type Operation } from './boundary.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import { markerText } from './settle.ts';
 
@@ -33,6 +33,14 @@ export interface Established {
   readonly host?: TaskHost | undefined;
 }
 
+/** What an attempt will run, and the state that its approval depends on. */
+export function operationOf({
+  action,
+  attempt,
+}: Pick<Established, 'action' | 'attempt'>): Operation {
+  return { action, reads: stateReads(attempt.signed.approved) };
+}
+
 /** What works on the candidate of a task. */
 export interface TaskHost {
   readonly deadlineMs: number;
@@ -40,7 +48,7 @@ export interface TaskHost {
    * Called with the open candidate. Resolves when no call follows: with nothing if the result is
    * to be compared, otherwise with why it is given up.
    */
-  serve(stage: TaskStage, attempt: Attempt): Promise<Refusal | undefined>;
+  serve(stage: TaskStage, attempt: Attempt, survey: Survey): Promise<Refusal | undefined>;
 }
 
 /**
@@ -168,7 +176,8 @@ async function checkAuthority(
   const asking = deployment.ledgers.standing(attempt.license.task, attempt);
   asking.catch(() => {});
   const fresh = await adapter.survey();
-  if (!isConfirmed(certificate, survey, fresh)) {
+  const surveys = { before: survey, now: fresh };
+  if (!isConfirmed(attempt.admitted, certificate, operationOf(established), surveys)) {
     return { reason: 'boundary-changed', detail: await describeChange(adapter, survey, fresh) };
   }
   const stale = checkPresupposed(deployment, attempt, established.action);

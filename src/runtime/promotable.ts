@@ -134,7 +134,7 @@ async function serveTask(
   reads: readonly StateRead[],
 ): Promise<Staged | Refused> {
   const { admitted, established } = run;
-  const { attempt, claim, certificate } = established;
+  const { attempt, claim, certificate, survey } = established;
   const { settings = {} } = attempt.signed.approved;
   const { deadlineMs } = host;
   const held = await admitted.adapter.hold?.(claim, certificate, { reads, settings, deadlineMs });
@@ -142,7 +142,7 @@ async function serveTask(
   if (held.kind === 'failed') return held;
   const { stage } = held;
   run.stage = stage;
-  const refusal = await host.serve(stage, attempt);
+  const refusal = await host.serve(stage, attempt, survey);
   if (refusal !== undefined) return { kind: 'refused', refusal };
   const completed = await stage.complete();
   if (completed.kind === 'failed') return { kind: 'refused', refusal: completed };

@@ -1,5 +1,5 @@
 import type { Evidence, PromotableAdapter, Staged } from '../contract/adapter.ts';
-import type { Certificate, Claim } from '../contract/proof.ts';
+import type { Claim } from '../contract/proof.ts';
 import type { Sealed } from '../contract/seal.ts';
 import { digestRecord } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -19,7 +19,7 @@ import { renderDiff } from '../protocol/render.ts';
 import { joinResidue, type Residue, renderResidue } from '../protocol/residue.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import { stateReads } from '../protocol/state.ts';
-import { certify } from './boundary.ts';
+import { type Certification, certify, type Operation } from './boundary.ts';
 import {
   type AdmittedPromotable,
   adapterNamed,
@@ -138,7 +138,7 @@ export async function rehearseOnce(
   const unsettable = findRefusedSetting(admitted, settings);
   if (unsettable !== undefined)
     return { kind: 'failed', reason: 'setting-refused', detail: unsettable };
-  const proofs = await certifyRehearsal(deployment, admitted, what.task);
+  const proofs = await certifyRehearsal(deployment, admitted, what.task, { action, reads });
   if (proofs.kind === 'uncertified') return proofs;
   const { claim, certificate } = proofs;
   const staged = await adapter.stage(claim, certificate, action, reads, settings);
@@ -158,16 +158,17 @@ export async function certifyRehearsal(
   deployment: Deployment,
   admitted: AdmittedPromotable,
   task: string,
+  operation: Operation,
 ): Promise<
-  | { readonly kind: 'certified'; readonly claim: Claim; readonly certificate: Certificate }
+  | (Extract<Certification, { kind: 'certified' }> & { readonly claim: Claim })
   | { readonly kind: 'uncertified'; readonly detail: string }
 > {
   const claim = mintRehearsalClaim(deployment, admitted, task);
-  const boundary = await certify(deployment, admitted, claim);
+  const boundary = await certify(deployment, admitted, claim, operation);
   if (boundary.kind === 'refused') return { kind: 'uncertified', detail: boundary.refusal.detail };
   const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
   if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
-  return { kind: 'certified', claim, certificate: boundary.certificate };
+  return { ...boundary, claim };
 }
 
 interface Rehearsed {

@@ -192,8 +192,11 @@ export interface Runtime extends AsyncDisposable {
     action: unknown,
     options?: CheckOptions,
   ): Promise<Refusal | undefined>;
-  /** Who could sign a proposal, by the designations and limits of the configuration. */
-  issuersFor(proposal: Proposal): readonly string[];
+  /**
+   * Who could sign a proposal, by the designations and limits of the configuration; of an operation,
+   * who could sign some proposal of it.
+   */
+  issuersFor(proposal: Proposal | { readonly operation: string }): readonly string[];
   /**
    * Rehearses the action beside production and records what would have been decided under a
    * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.

@@ -1,4 +1,4 @@
-import type { CallAnswer, TaskStage } from '../contract/adapter.ts';
+import type { CallAnswer, Survey, TaskStage } from '../contract/adapter.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { invariant } from '../errors.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
@@ -48,10 +48,14 @@ export async function openTask(
   const limits = limitsFor(deployment, signed.license.adapter, options);
   signal?.throwIfAborted();
   const opened = Promise.withResolvers<HeldTask>();
-  const serve = async (stage: TaskStage, attempt: Attempt): Promise<Refusal | undefined> => {
+  const serve = async (
+    stage: TaskStage,
+    attempt: Attempt,
+    survey: Survey,
+  ): Promise<Refusal | undefined> => {
     const { admitted } = attempt;
     invariant(isPromotable(admitted), 'a candidate is held by a promotable adapter');
-    const calls = new Calls({ deployment, admitted, stage, limits });
+    const calls = new Calls({ deployment, admitted, stage, survey, limits });
     const task = new HeldTask(attempt, calls, ended);
     const interrupt = () => void task.interrupt('its signal was aborted').catch(() => {});
     signal?.addEventListener('abort', interrupt, { once: true });

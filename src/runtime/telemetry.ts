@@ -5,11 +5,14 @@ import type { Deployment } from './deployment.ts';
 
 /** What is being done, by names that the configuration or this package chose. */
 export interface Activity {
-  readonly kind: 'execute' | 'task' | 'plan' | 'shadow' | 'recover' | 'http';
+  readonly kind: 'execute' | 'task' | 'plan' | 'shadow' | 'recover' | 'watch' | 'http';
   readonly adapter?: string;
   /** Of a call over HTTP: its method and the pattern of its path, never the path itself. */
   readonly route?: string;
 }
+
+/** What a watcher finds that waits for a person: answers, signatures, resolutions, work. */
+export type WaitingKind = 'requests' | 'signatures' | 'resolutions' | 'continuations';
 
 /**
  * How it ended, by words that this package chose. Reasons that an adapter words itself are left
@@ -27,6 +30,12 @@ export type Ending =
   | {
       readonly kind: 'recovered';
       readonly results: Readonly<Record<'settled' | 'running' | 'unresolved', number>>;
+    }
+  | {
+      readonly kind: 'watched';
+      /** Runs of silent workers that were taken over. */
+      readonly takenOver: number;
+      readonly waiting: Readonly<Record<WaitingKind, number>>;
     }
   | { readonly kind: 'done' }
   | { readonly kind: 'answered'; readonly status: number }
@@ -75,10 +84,15 @@ export async function traced<T>(
     quietly(() => trace?.end(describe(result)));
     return result;
   } catch (error) {
-    const code = error instanceof EffectMatchError ? error.code : 'unknown';
-    quietly(() => trace?.end({ kind: 'fault', code }));
+    quietly(() => trace?.end(faultOf(error)));
     throw error;
   }
+}
+
+/** A fault as telemetry may know it. */
+export function faultOf(error: unknown): Ending {
+  const code = error instanceof EffectMatchError ? error.code : 'unknown';
+  return { kind: 'fault', code };
 }
 
 /**

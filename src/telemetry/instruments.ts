@@ -26,6 +26,12 @@ export function createInstruments(meter: Meter): Instruments {
   const orphaned = meter.createObservableGauge('effectmatch.attempts.orphaned', {
     description: 'Claimed attempts past their lease without a conclusive verdict',
   });
+  const takenOver = meter.createCounter('effectmatch.workflows.taken_over', {
+    description: 'Runs of silent workers that a watcher took over',
+  });
+  const waiting = meter.createGauge('effectmatch.waiting', {
+    description: 'What waited for a person when a watcher looked last, by kind',
+  });
   const sources = new Set<() => Promise<number>>();
   const observe: BatchObservableCallback = async (result) => {
     let sum = 0;
@@ -45,6 +51,11 @@ export function createInstruments(meter: Meter): Instruments {
       if (ending.kind === 'verdict') executions.add(1, labels);
       if (ending.kind === 'shadow') shadows.add(1, labels);
       if (ending.kind === 'fault') faults.add(1, { ...labels, 'effectmatch.activity': kind });
+      if (ending.kind === 'watched') {
+        takenOver.add(ending.takenOver);
+        for (const [what, number] of Object.entries(ending.waiting))
+          waiting.record(number, { 'effectmatch.waiting': what });
+      }
       if (ending.kind !== 'recovered') return;
       for (const [result, number] of Object.entries(ending.results)) {
         if (number > 0) recovered.add(number, { ...labels, 'effectmatch.result': result });

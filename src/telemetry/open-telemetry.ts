@@ -112,6 +112,7 @@ function labelsOf(ending: Ending): Attributes {
     case 'answered':
       return { 'http.response.status_code': ending.status };
     case 'recovered':
+    case 'watched':
     case 'done':
       return {};
   }

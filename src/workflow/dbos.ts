@@ -173,7 +173,7 @@ class DbosWorker implements OpenEngine {
       });
       const drive = (run: string) => driveWhilePossible(dbos, host, run, closing.signal);
       const work = dbos.registerWorkflow(drive, { name: NAME, maxRecoveryAttempts: ATTEMPTS });
-      await dbos.launch();
+      await heartbeats.alone(() => dbos.launch());
       const limits = { workerConcurrency: runs, minPollingIntervalMs: QUEUE_POLL_MS };
       await dbos.registerQueue(QUEUE, limits);
       return new DbosWorker({ options, heartbeats, work, closing, host });

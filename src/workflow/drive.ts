@@ -1,5 +1,5 @@
 import { EffectMatchError, invariant, isFault } from '../errors.ts';
-import type { SignedLicense } from '../protocol/license.ts';
+import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { findUnfit } from '../requests/fit.ts';
 import { actionFor } from '../requests/wanted.ts';
 import { lineagesOf } from '../runtime/continuation.ts';
@@ -17,7 +17,15 @@ import {
   statusOf,
   workflowOf,
 } from './run.ts';
-import { factOf, type Instance, type NodeFact, nodeNamed, sameItem } from './state.ts';
+import {
+  factOf,
+  hasBegun,
+  type Instance,
+  type NodeFact,
+  nodeNamed,
+  readFact,
+  sameItem,
+} from './state.ts';
 
 /** Faults of the moment: the run stays as it is, and is tried again later. */
 const PASSING = [
@@ -103,15 +111,14 @@ function chooseNext(
 async function checkBeforeFirst(parts: RunParts, view: RunView): Promise<RunView> {
   const { records, runtime } = parts;
   const { run, revision } = view.record;
-  const isBegun = [...view.facts.values()].some(
-    ({ state }) => !['waiting', 'unapproved', 'approved'].includes(state),
-  );
-  if (isBegun || view.stop !== undefined || nextInstances(view).length === 0) return view;
+  if (hasBegun(view.facts) || view.stop !== undefined || nextInstances(view).length === 0)
+    return view;
   const approved = view.instances.filter(({ id }) => view.facts.get(id)?.state === 'approved');
   const found: string[] = [];
   await inParallel(approved, async (instance) => {
-    const { license, action } = await licensed(parts, view, instance);
-    const refusal = await runtime.check({ license }, action);
+    const { license, proposal, action } = await licensed(parts, view, instance);
+    const refusal =
+      (await runtime.check({ license }, action)) ?? (await runtime.check({ proposal }, action));
     if (refusal === undefined) return;
     found.push(`${instance.id}: ${refusal.reason}: ${refusal.detail}`);
     await records.refuse({ ...view.record, instance: instance.id }, refusal);
@@ -139,9 +146,28 @@ async function step(
   if (node !== undefined && !isOperation(node)) return await releaseWork(parts, one, node);
   const { state } = view.facts.get(instance.id) ?? { state: 'waiting' };
   if (state === 'waiting') return await proposeLate(parts, one);
+  const place = { ...view.record, instance: instance.id };
+  if (state === 'running' && (await parts.records.license(place)) === undefined)
+    return await awaitEarlier(parts, one, signal);
   const { license, action } = await licensed(parts, view, instance);
   const terminal = await parts.runtime.ensure(license, action, { ...(signal && { signal }) });
   return factOf(lineagesOf(license)[0], terminal);
+}
+
+/** Waits for the verdict of an attempt that was under way when its run was revised. */
+async function awaitEarlier(
+  parts: RunParts,
+  { view, instance }: Step,
+  signal: AbortSignal | undefined,
+): Promise<NodeFact> {
+  const { from } = view.facts.get(instance.id) ?? {};
+  invariant(from !== undefined, 'what is under way has an occurrence');
+  const terminal = await parts.runtime.wait(from.occurrence, { ...(signal && { signal }) });
+  if (terminal !== undefined) return await readFact(parts, view.record, instance);
+  throw new EffectMatchError(
+    'ERR_EM_ATTEMPT_OPEN',
+    `node "${instance.id}" of the earlier revision has no verdict yet (${from.occurrence})`,
+  );
 }
 
 /** The license of an instance with its action. It must be the one that was signed for this node. */
@@ -149,7 +175,11 @@ async function licensed(
   { records, runtime, operations }: RunParts,
   { record }: RunView,
   { id, node }: Instance,
-): Promise<{ readonly license: SignedLicense; readonly action: unknown }> {
+): Promise<{
+  readonly license: SignedLicense;
+  readonly proposal: Proposal;
+  readonly action: unknown;
+}> {
   const place = { ...record, instance: id };
   const [license, proposed] = [await records.license(place), await records.proposal(place)];
   const isFit =
@@ -163,7 +193,8 @@ async function licensed(
       `the license of node "${id}" was signed for something else; nothing was executed`,
     );
   const wanted = { operation: nodeNamed(record, node).operation ?? '', input: proposed.input };
-  return { license, action: await actionFor({ runtime, operations }, wanted) };
+  const action = await actionFor({ runtime, operations }, wanted);
+  return { license, proposal: proposed.proposal, action };
 }
 
 /** Proposes a node whose change depends on what came before it. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '../postgres/connection.ts';
 
 const DEADLINE_MS = 10_000;
@@ -11,6 +12,10 @@ const BEAT = `insert into effectmatch_engine.worker (name, seen) values ($1, clo
 const LIVING = `select name from effectmatch_engine.worker
   where seen > clock_timestamp() - make_interval(secs => $1::float8 / 1000)`;
 const LEAVE = 'delete from effectmatch_engine.worker where name = $1';
+/** Any number that all workers share. */
+const STARTING = '7240024';
+const PATIENCE_MS = 30_000;
+const POLL_MS = 50;
 const FORGET = `delete from effectmatch_engine.worker
   where seen < clock_timestamp() - interval '1 day'`;
 
@@ -30,10 +35,32 @@ export class Heartbeats {
 
   static async open(url: string, worker: string, silentMs: number): Promise<Heartbeats> {
     const heartbeats = new Heartbeats(url, worker, silentMs);
-    // Two workers that start at once may both make the table, and one of them fails.
-    for (const text of PREPARE) await heartbeats.#query(text).catch(() => heartbeats.#query(text));
+    await heartbeats.alone(async () => {
+      for (const text of PREPARE) await heartbeats.#query(text);
+    });
     await heartbeats.#query(FORGET);
     return heartbeats;
+  }
+
+  /**
+   * Does something that no other worker does meanwhile. Workers that start at the same time would
+   * otherwise create the same tables, and one of them would fail. A worker that keeps the others
+   * waiting for too long is stuck, and they go on without it.
+   */
+  async alone(work: () => Promise<void>): Promise<void> {
+    const until = performance.now() + PATIENCE_MS;
+    while (!(await this.#tryLock()) && performance.now() < until) await sleep(POLL_MS);
+    try {
+      await work();
+    } finally {
+      // Without a session there is no lock either.
+      await this.#query('select pg_advisory_unlock($1)', [STARTING]).catch(() => {});
+    }
+  }
+
+  async #tryLock(): Promise<boolean> {
+    const { rows } = await this.#query('select pg_try_advisory_lock($1)', [STARTING]);
+    return rows[0]?.[0] === 't';
   }
 
   async beat(): Promise<void> {

@@ -78,9 +78,14 @@ class DriveLoop {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       const woken = Promise.withResolvers<void>();
-      entry.wake = woken.resolve;
+      let isWoken = false;
+      entry.wake = () => {
+        isWoken = true;
+        woken.resolve();
+      };
       const status = await this.#drive(run);
-      if (status !== 'waiting' && status !== 'running') return;
+      // It may have been revised after it had ended and before this was known here.
+      if (status !== 'waiting' && status !== 'running' && !isWoken) return;
       const pause = new AbortController();
       const poll = sleep(this.#pollMs, undefined, { signal: pause.signal }).catch(() => {});
       await Promise.race([woken.promise, poll]);

@@ -14,9 +14,15 @@ export interface PreflightParts {
   readonly operations: NonNullable<RuntimeConfig['operations']>;
 }
 
+const NO_QUEUE =
+  'handOver needs the ledger in the PostgreSQL database of the queue; this ledger is elsewhere';
+/** Why a node that nobody may approve cannot run. */
+export const NO_APPROVER = 'no approver of the configuration may sign it';
+
 /**
- * Checks what can be checked without proposing anything: that every operation is configured, and
- * that the boundary of every adapter can be certified. A proposal checks the rest.
+ * Checks what can be checked without proposing anything: that every operation is configured and has
+ * an approver, that the boundary of every adapter can be certified, and that the ledger can hand
+ * work over. A proposal checks the rest.
  */
 export async function findBlockers(
   { runtime, operations }: PreflightParts,
@@ -25,12 +31,18 @@ export async function findBlockers(
   const blockers: Blocker[] = [];
   const adapters = new Map<string, string>();
   for (const [node, definition] of workflow.nodes) {
-    if (!isOperation(definition)) continue;
+    if (!isOperation(definition)) {
+      if (definition.handOver !== undefined && runtime.ledgers.handOver === undefined)
+        blockers.push({ node, why: NO_QUEUE });
+      continue;
+    }
     const { operation: name } = definition;
     const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
     if (operation === undefined)
       blockers.push({ node, why: `operation "${name}" is not configured` });
     else adapters.set(operation.adapter, adapters.get(operation.adapter) ?? node);
+    if (operation !== undefined && runtime.issuersFor({ operation: name }).length === 0)
+      blockers.push({ node, why: NO_APPROVER });
   }
   for (const [adapter, node] of adapters) {
     const why = await findOpenBoundary(runtime, adapter);
@@ -41,7 +53,10 @@ export async function findBlockers(
 
 async function findOpenBoundary(runtime: Runtime, adapter: string): Promise<string | undefined> {
   try {
-    const open = unclassified(await runtime.survey(adapter)).map(({ outlet }) => outlet);
+    // Whether a node reaches an outlet that is behind something is known once it is proposed.
+    const open = unclassified(await runtime.survey(adapter))
+      .filter(({ behind }) => behind === undefined)
+      .map(({ outlet }) => outlet);
     if (open.length === 0) return undefined;
     return `the boundary of "${adapter}" is open (${open.slice(0, 3).join(', ')}); run \`effectmatch doctor\``;
   } catch (error) {

@@ -225,7 +225,7 @@ function nameOf(...parts: readonly string[]): Digest {
  * revision, and the node. A license with any other task is for something else.
  */
 export function taskOf({ workflow, run, revision, plan }: RunRecord, instance: string): string {
-  return `${workflow}/${run}/r${revision}-${plan.slice(0, 16)}/${instance}`;
+  return [workflow, run, `r${revision}-${plan.slice(0, 16)}`, instance].join('/');
 }
 
 /** What is asked about a run that does not exist. */

@@ -12,6 +12,7 @@ import {
 import { type PlanNode, type RunRecord, RunRecords, unknownRun } from './records.ts';
 import {
   deriveStates,
+  hasBegun,
   type Instance,
   instancesOf,
   isDone,
@@ -20,6 +21,7 @@ import {
   type NodeState,
   nodeNamed,
   readFact,
+  refusedFact,
 } from './state.ts';
 
 /** What runs are made of. */
@@ -116,8 +118,27 @@ export async function readRun(
     facts.set(instance.id, await readFact(parts, record, instance));
   });
   const isCancelled = (await records.cancellation(record.run)) !== undefined;
-  const stop = (await records.stopOf(record.run, record.revision))?.why;
+  const stop = await readStop(records, record, facts);
   return { record, instances, facts, isCancelled, stop };
+}
+
+/**
+ * Why the check before the first effect stopped a run. It counts as long as nothing has begun: a
+ * process that checks while another one executes finds licenses that are used, and is wrong.
+ */
+async function readStop(
+  records: RunRecords,
+  record: RunRecord,
+  facts: Map<string, NodeFact>,
+): Promise<string | undefined> {
+  const stop = await records.stopOf(record.run, record.revision);
+  if (stop === undefined || hasBegun(facts)) return undefined;
+  for (const [instance, { state }] of facts) {
+    const refusal =
+      state === 'approved' ? await records.refusal({ ...record, instance }) : undefined;
+    if (refusal !== undefined) facts.set(instance, refusedFact(refusal));
+  }
+  return stop.why;
 }
 
 /** Finds a run by its id and reads it: without the code of its plan, and without a backend. */

@@ -4,6 +4,7 @@ import type { SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { Value } from '../protocol/value.ts';
+import type { Refusal } from '../runtime/attempt.ts';
 import { type Lineage, lineagesOf, stateOf } from '../runtime/continuation.ts';
 import type { InstancePlace, PlanNode, RunRecord, RunRecords } from './records.ts';
 
@@ -128,13 +129,17 @@ async function readRevision(
   { ledgers, records }: { readonly ledgers: Ledgers; readonly records: RunRecords },
   place: InstancePlace,
 ): Promise<NodeFact> {
-  const refusal = await records.refusal(place);
-  if (refusal !== undefined)
-    return { state: 'rejected', detail: `${refusal.reason}: ${refusal.detail}` };
   const license = await records.license(place);
   if (license !== undefined) return await readLicensed(ledgers, license);
+  const refusal = await records.refusal(place);
+  if (refusal !== undefined) return refusedFact(refusal);
   const isProposed = (await records.proposal(place)) !== undefined;
   return { state: isProposed ? 'unapproved' : 'waiting' };
+}
+
+/** An instance that cannot run, although it has no attempt that says so. */
+export function refusedFact({ reason, detail }: Refusal): NodeFact {
+  return { state: 'rejected', detail: `${reason}: ${detail}` };
 }
 
 async function readLicensed(ledgers: Ledgers, license: SignedLicense): Promise<NodeFact> {
@@ -199,6 +204,11 @@ const BEGUN: ReadonlySet<NodeState> = new Set([
   ...(['running', 'committed', 'rejected', 'diverged', 'indeterminate'] as const),
   ...(['released', 'completed'] as const),
 ]);
+
+/** Whether something of a run has begun, as far as the ledger says. */
+export function hasBegun(facts: ReadonlyMap<string, NodeFact>): boolean {
+  return [...facts.values()].some(({ state }) => BEGUN.has(state));
+}
 
 function deriveState(
   own: NodeState,

@@ -3,6 +3,7 @@ import type { Requests } from '../requests/requests.ts';
 import type { OpenContinuation } from '../runtime/continuation.ts';
 import type { Recovered } from '../runtime/recover.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { type Ending, faultOf, quietly, type Telemetry } from '../runtime/telemetry.ts';
 import { checkCount } from './engine.ts';
 import type { ReportedNode } from './report.ts';
 import type { Workflows } from './workflows.ts';
@@ -14,6 +15,8 @@ export interface WatcherOptions {
   readonly workflows?: Workflows;
   /** How often it looks; 5000 unless said otherwise. */
   readonly everyMs?: number;
+  /** Where looks are reported, such as the `telemetry` of the configuration. */
+  readonly telemetry?: Telemetry;
   /** Called with what every look found and did. */
   readonly onLook?: (found: WatcherFindings) => void;
   /** Called when a look failed; the next one is tried all the same. */
@@ -77,11 +80,30 @@ export function startWatcher(options: WatcherOptions): Watcher {
   return { look: () => lookOnce(options), close, [Symbol.asyncDispose]: close };
 }
 
-async function lookOnce({
-  runtime,
-  requests,
-  workflows,
-}: WatcherOptions): Promise<WatcherFindings> {
+/** Looks once, and reports it. */
+async function lookOnce(options: WatcherOptions): Promise<WatcherFindings> {
+  const trace = quietly(() => options.telemetry?.begin({ kind: 'watch' }));
+  try {
+    const found = await findAll(options);
+    quietly(() => trace?.end(endingOf(found)));
+    return found;
+  } catch (error) {
+    quietly(() => trace?.end(faultOf(error)));
+    throw error;
+  }
+}
+
+function endingOf({ takenOver, waiting, continuations, runs }: WatcherFindings): Ending {
+  const count = (list: 'unapproved' | 'needsResolution') =>
+    runs.reduce((sum, run) => sum + run[list].length, 0);
+  const people = { signatures: count('unapproved'), resolutions: count('needsResolution') };
+  return {
+    ...{ kind: 'watched', takenOver: takenOver.length },
+    waiting: { requests: waiting, ...people, continuations: continuations.length },
+  };
+}
+
+async function findAll({ runtime, requests, workflows }: WatcherOptions): Promise<WatcherFindings> {
   // Each goes on if another fails.
   const [recovered, takenOver = []] = await Promise.all([
     runtime.recover(),

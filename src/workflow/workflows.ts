@@ -13,7 +13,7 @@ import { isWorkflowName, type Workflow } from './definition.ts';
 import { driveRun } from './drive.ts';
 import type { OpenEngine, WorkflowEngine } from './engine.ts';
 import { inProcess } from './in-process.ts';
-import { type Blocker, findBlockers } from './preflight.ts';
+import { type Blocker, findBlockers, NO_APPROVER } from './preflight.ts';
 import { propose } from './propose.ts';
 import { type ProposedNode, type RunRecord, RunRecords, taskOf, unknownRun } from './records.ts';
 import { type HandoffReport, reportOf } from './report.ts';
@@ -357,10 +357,7 @@ export class Workflows implements AsyncDisposable {
           const one = await propose(this.#parts, view, workflow, instance);
           proposed.set(instance.id, one);
           if (this.#parts.runtime.issuersFor(one.proposal).length === 0)
-            blockers.push({
-              node: instance.id,
-              why: 'no approver of the configuration may sign it',
-            });
+            blockers.push({ node: instance.id, why: NO_APPROVER });
         } catch (error) {
           blockers.push({ node: instance.id, why: messageOf(error) });
         }

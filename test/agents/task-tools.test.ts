@@ -49,6 +49,31 @@ test('a draft is worked on, corrected, submitted, approved and done', async () =
   assert.deepEqual(office.payments(), [{ payee: 'globex', amount: 10 }]);
 });
 
+test('nothing says that a task left nothing once it is durable or asked for', async () => {
+  using office = openOffice();
+  await using host = await office.start();
+  const call = toolsOf(host);
+  const request = await approvedOutcome(office, host);
+  const { task } = await call('task_open', { request });
+  await call('task_call', { task, ...pay('globex') });
+  assert.equal((await call('task_finish', { task })).status, 'committed');
+  const late = await call('task_call', { task, sql: 'select 1' });
+  assert.equal(late.status, 'failed');
+  assert.doesNotMatch(late.next, /nothing of it/i);
+  assert.equal((await call('task_discard', { task })).status, 'committed');
+  const draft = await call('task_open', { adapter: 'books' });
+  await call('task_call', { task: draft.task, ...pay('initech') });
+  const asked = await call('task_submit', { task: draft.task });
+  const discarded = await call('task_discard', { task: draft.task });
+  assert.equal(discarded.status, 'refused');
+  assert.match(discarded.detail ?? '', /its request stands/);
+  const again = await call('task_submit', { task: draft.task });
+  assert.equal(again.request, asked.request, 'asked for once');
+  const reading = await call('task_open', { adapter: 'books' });
+  await call('task_call', { task: reading.task, sql: 'select payee from payment' });
+  assert.equal((await call('task_submit', { task: reading.task })).status, 'refused');
+});
+
 async function approvedOutcome(office: ReturnType<typeof openOffice>, { requests }: Host) {
   const manifest = { adapter: 'books', effects: [EFFECT] };
   const { id, proposal, mode } = await requests.ask({ by: 'agent', run: 'run 1', manifest });

@@ -27,9 +27,13 @@ export async function openDeployment(backend: Backend, console: { readonly origi
   createKeyring(at('effectmatch.keys.json'));
   writeFileSync(at('package.json'), '{ "type": "module" }');
   const { adapter, factory, store, requests } = data;
-  writeFileSync(
-    at('effectmatch.config.ts'),
-    `import { z } from '${import.meta.resolve('zod')}';
+  /** Writes the configuration, which servers that are started from now on read. */
+  const configure = (config: object, keys: Readonly<Record<string, string>>) => {
+    const rights = { may: ['books'], sources: ['contract', 'rehearsed'] };
+    const issuers = Object.entries(keys).map(([name, text]) => [name, { key: text, ...rights }]);
+    writeFileSync(
+      at('effectmatch.config.ts'),
+      `import { z } from '${import.meta.resolve('zod')}';
 import { defineConfig, defineOperation, update } from '${SOURCE}index.ts';
 import { ${factory} } from '${SOURCE}adapters/${factory}/index.ts';
 
@@ -42,22 +46,25 @@ export default defineConfig({
   store: ${JSON.stringify(store ?? at('effectmatch.db'))},
   keyring: ${JSON.stringify(at('effectmatch.keys.json'))},
   leaseMs: 1000,
-  issuers: { alice: { key: '${key.publicKey}', may: ['books'], sources: ['contract', 'rehearsed'] } },
+  issuers: ${JSON.stringify(Object.fromEntries(issuers))},
   adapters: { books: ${factory}(${JSON.stringify(adapter)}) },
   operations: { 'mark-paid': markPaid },
   requests: { store: ${JSON.stringify(requests ?? at('requests.db'))} },
-  console: ${JSON.stringify(console)},
+  console: ${JSON.stringify(config)},
   agents: { 'billing-agent': { operations: ['mark-paid'], sql: ['books'], callsPerMinute: 100000 } },
 });
 `,
-  );
+    );
+  };
+  configure(console, { alice: key.publicKey });
   const command = async (...words: string[]) => {
     const ended = await runCommand(words, { cwd: folder });
     assert.equal(ended.code, 0, ended.stderr);
     return JSON.parse(ended.stdout);
   };
   return {
-    ...{ folder, at, command },
+    ...{ folder, at, command, configure },
+    run: data.run,
     approver: approver(key),
     key: at('alice.key.json'),
     paid: data.paid,
@@ -79,6 +86,7 @@ function openFile(file: string) {
   return {
     ...{ factory: 'sqlite', adapter: { file, relations: ['invoice', 'payment'] } },
     ...{ store: undefined, requests: undefined },
+    run: async (sql: string) => db.exec(sql),
     paid: async () =>
       db
         .prepare(PAID)
@@ -95,6 +103,7 @@ async function openServer() {
   await (await postgresLedgers(store).provisioning(db.url(), 'provision')).apply();
   return {
     ...{ factory: 'postgres', adapter: options, store, requests: store },
+    run: async (sql: string) => void (await db.run(sql)),
     paid: async () => (await db.run(PAID)).map(({ id }: { id?: unknown }) => Number(id)),
     close: async () => await database[Symbol.asyncDispose](),
   };
@@ -102,7 +111,8 @@ async function openServer() {
 
 /** Starts the server and returns where it listens. */
 export async function startServing(folder: string, ...words: string[]) {
-  const started = startCommand(['serve', '--port', '0', '--json', ...words], { cwd: folder });
+  const port = words.includes('--port') ? [] : ['--port', '0'];
+  const started = startCommand(['serve', '--json', ...port, ...words], { cwd: folder });
   let [printed, complained] = ['', ''];
   started.child.stderr.setEncoding('utf8').on('data', (text) => {
     complained += text;

@@ -7,6 +7,7 @@ import type { RawRecords } from '../../bench/raw.ts';
 import { runPair } from '../../bench/studies/ablations/pair.ts';
 import { openSqliteCounter, runWriters } from '../../bench/studies/concurrency/writers.ts';
 import { concurrencyStudy, raceCells } from '../../bench/studies/concurrency.ts';
+import { openLocal } from '../../bench/studies/crashes/local.ts';
 import { crashCells, crashesStudy } from '../../bench/studies/crashes.ts';
 import { classCells, escapesStudy, tierCells } from '../../bench/studies/escapes.ts';
 import { MORE_PAIRS, moreAblationsStudy } from '../../bench/studies/more-ablations.ts';
@@ -19,9 +20,7 @@ import { type InvoiceTrace, runTrace, traceCells, traceStudy } from '../../bench
 import type { Cell, Study } from '../../bench/study.ts';
 import { temporaryFolder } from '../../bench/temporary.ts';
 import { unmarkedBackend } from '../crash/backends/unmarked.ts';
-import { createTemplate } from '../crash/installation.ts';
 import { Pool } from '../crash/pool.ts';
-import { runKillCase } from '../crash/scenario.ts';
 import { ESCAPES } from '../escapes/cases/postgres.ts';
 import { runEscapes } from '../escapes/runner.ts';
 import { startServer } from '../postgres/server.ts';
@@ -116,16 +115,16 @@ test('concurrency: two commits, a lost one, two releases or a wrong row are noti
   assert.equal(wrong({}, ['a row is there twice']), 1);
 });
 
-test('crashes: a finding after a kill is counted where it happened; a step without one is not', () => {
-  const crash = { backend: 'b', step: 'path:staged', kills: 1, violations: [] as string[] };
-  const passed = { ...crash, step: 'path:discarded', kills: 0 };
-  assert.deepEqual(missed(crashCells([crash, passed])), []);
-  assert.ok(!crashCells([passed]).some(({ name }) => name.includes('path:discarded')));
-  const spoiled = missed(crashCells([crash, { ...crash, violations: ['left for a person'] }]));
-  assert.deepEqual(spoiled, [
-    'path:staged | b',
-    'executions with a wrong or lost verdict, or left to a person',
-  ]);
+test('crashes: a finding counts against every kill of its installation', () => {
+  const round = { backend: 'b', died: ['path:staged'], violations: [] as string[], left: [] };
+  assert.deepEqual(missed(crashCells([round])), []);
+  const spoiled = missed(crashCells([round, { ...round, violations: ['a row is there twice'] }]));
+  assert.deepEqual(spoiled, ['path:staged | b', 'wrong or lost verdicts']);
+  const left = [{ step: 'path:staged', why: 'no marker' }];
+  assert.deepEqual(missed(crashCells([{ ...round, left }])), ['left to a person: anything else']);
+  const sent = { ...round, died: ['adapter:connected'] };
+  const lost = 'left to a person: requests that may be on their way';
+  assert.deepEqual(missed(crashCells([sent])), [lost], 'it was settled, and nothing can tell');
 });
 
 test('peers: a wrong result of ours is a missed target, and a run that does nothing is not clean', async () => {
@@ -165,16 +164,13 @@ test('concurrency: without the comparison, writers of one row all commit, and th
 });
 
 test('crashes: without markers a killed execution gets a wrong verdict, and the study says so', async () => {
-  await using template = await createTemplate(unmarkedBackend, ['append']);
-  await using installation = await template.copy();
+  await using site = await openLocal(unmarkedBackend);
   const pool = new Pool(4);
   try {
-    const step = 'path:promoted';
-    const plan = { kind: 'append', execute: step, recover: [], release: [] } as const;
-    const { kills, violations } = await runKillCase(pool, installation, plan);
-    assert.equal(kills, 1);
-    const cells = crashCells([{ backend: unmarkedBackend.name, step, kills, violations }]);
-    assert.equal(missed(cells).length, 2, violations.join('; '));
+    const round = await site.round(pool);
+    const wrong = missed(crashCells([round]));
+    assert.ok(wrong.includes('path:promoted | sqlite-unmarked'), wrong.join());
+    assert.ok(wrong.includes('wrong or lost verdicts'), round.left.map(({ why }) => why).join());
   } finally {
     await pool.close();
   }

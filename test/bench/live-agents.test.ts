@@ -12,7 +12,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { findData } from '../../bench/data/folder.ts';
 import type { Snapshot } from '../../bench/data/state-bench.ts';
-import type { Arguments } from '../../bench/state-tools/desk.ts';
+import type { Arguments, BusinessState } from '../../bench/state-tools/desk.ts';
+import { BusinessTools } from '../../bench/state-tools/tools.ts';
 import { isSameBusiness } from '../../bench/studies/live-agents/approval.ts';
 import {
   type Ended,
@@ -22,10 +23,12 @@ import {
 import { type Approval, IntegratedHost } from '../../bench/studies/live-agents/host.ts';
 import { CONFIRMATION, FINISH, type LiveInput } from '../../bench/studies/live-agents/input.ts';
 import { EPISODE_FILES, loadInputs } from '../../bench/studies/live-agents/load.ts';
+import { type Behaviour, nextMessage } from '../../bench/studies/live-agents/scripts.ts';
 import { Session } from '../../bench/studies/live-agents/session.ts';
 import { liveAgentsStudy } from '../../bench/studies/live-agents.ts';
 import { withoutComparison } from '../../bench/studies/public-outcomes/state-conditions.ts';
 import { missedCounts } from '../../bench/study.ts';
+import type { ChatMessage } from '../../src/agents/loop.ts';
 import type { Internals } from '../../src/runtime/runtime.ts';
 import { whyAbsent } from './absent.ts';
 
@@ -53,15 +56,18 @@ test('scripted agents complete, and misbehaving ones leave only what was approve
       assert.equal(figureOf(`${agent}, ${path}: durable correct`), 6, `${agent}, ${path}`);
   const wrong = 'scripted agent that adds a change, direct: durable is something else';
   assert.equal(figureOf(wrong), 3, 'the change would have become durable');
+  const again = 'scripted agent that calls twice, direct: durable is something else';
+  assert.equal(figureOf(again), 3, 'the second call has an effect');
   const lines = readFileSync(join(results, 'raw', 'live-agents-quick.jsonl'), 'utf8').split('\n');
   const records = lines.filter(Boolean).map((line) => JSON.parse(line));
   const episodes = records.filter(({ run }) => run.includes('|'));
-  assert.equal(episodes.length, 78);
+  assert.equal(episodes.length, 84);
   for (const episode of episodes) {
     assert.match(episode.agent, /^scripted: /, 'a script is never called a model');
     const saved = hash('sha256', JSON.stringify(episode.approval.license));
     assert.equal(episode.approval.digest, saved);
     assert.ok(episode.calls.length > 0 && episode.candidate && episode.durable, episode.run);
+    assert.ok(episode.messages.length > 2, `${episode.run} keeps what was said`);
   }
 });
 
@@ -148,6 +154,33 @@ test('the customer confirms only what was previewed, on the right record', { ski
   assert.match(String(replies[0]), /not seen/);
   assert.match(String(replies[1]), /not seen/);
   assert.match(String(replies[2]), /cancel the entire London trip/);
+});
+
+test('a second call changes more than was approved, and one that is ignored does not', {
+  skip,
+}, () => {
+  for (const input of inputs) {
+    const { initial } = input.task.packet;
+    const left = (behaviour: Behaviour) => {
+      const tools = new BusinessTools({ desk: input.desk });
+      const state = structuredClone(initial) as BusinessState;
+      const messages: ChatMessage[] = [];
+      for (;;) {
+        const said = nextMessage(behaviour, input.live, messages);
+        const { function: made } = said.tool_calls?.[0] ?? {};
+        if (made === undefined || made.name === FINISH) return state;
+        const args = JSON.parse(made.arguments) as Arguments;
+        const answer = made.name === CONFIRMATION ? {} : tools.call(state, made.name, args);
+        messages.push({ role: 'tool', tool_call_id: '', content: JSON.stringify(answer) });
+      }
+    };
+    const isRight = (behaviour: Behaviour) =>
+      isSameBusiness(initial, left(behaviour), input.target);
+    assert.ok(isRight('well-behaved'), input.name);
+    assert.ok(!isRight('calls twice'), input.name);
+    const isIgnored = input.task.variants.duplicateFirstMutation?.equalsClean;
+    assert.equal(isRight('repeats a call in vain'), isIgnored, input.name);
+  }
 });
 
 test('an endpoint that hangs or fails ends the episode, and nothing is kept', {

@@ -90,6 +90,7 @@ const SMALL_TASK: StateTask = {
       final: { items: { a: { price: 2 } } },
       equalsClean: true,
       equalsInitial: false,
+      nativeStatePass: true,
       errors: new Map(),
     },
   },

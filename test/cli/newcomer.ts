@@ -49,7 +49,7 @@ export class Desk implements Disposable {
   }
 
   query(sql: string, file = 'books.db'): readonly unknown[] {
-    using db = new DatabaseSync(this.path(file), { readOnly: true });
+    using db = new DatabaseSync(this.path(file), { readOnly: true, timeout: 5000 });
     return db
       .prepare(sql)
       .all()

@@ -78,7 +78,7 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
     await watching.goto(page.url());
     assert.equal(await watching.locator('.list li').count(), 7);
     await page.locator('a.row').first().press('Enter');
-    const reason = page.getByLabel('Why? The agent is told.');
+    const reason = page.getByLabel('Reason (sent to the agent)');
     await reason.focus();
     await page.keyboard.type('too expensive');
     await page.keyboard.press('Tab');
@@ -92,7 +92,7 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
     await page.goto(new URL('/?by=billing-agent', served.link).href);
     await page.getByText('Invoice 4712 is due.').click();
     const { pathname } = new URL(page.url());
-    await page.getByRole('button', { name: 'Make a key here' }).click();
+    await page.getByRole('button', { name: 'Create a browser key' }).click();
     await page.getByRole('button', { name: 'Read and sign as ap-team' }).click();
     assert.equal(new URL(page.url()).pathname, pathname);
     await page.getByRole('button', { name: 'Sign', exact: true }).click();

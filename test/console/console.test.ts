@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
+import { insert } from '../../src/index.ts';
 import { openRequests } from '../../src/requests/index.ts';
 import { IDLE } from '../../src/workflow/engine.ts';
 import { defineWorkflow } from '../../src/workflow/index.ts';
@@ -84,10 +85,7 @@ test('declining needs a reason, which the agent gets; expiry is not shown as a r
   assert.match(page, /Propose again/);
   await visitor.post(`/requests/${late.id}/renew`, {});
   const renewed = await visitor.read(`/requests/${late.id}`);
-  assert.match(
-    renewed,
-    /What is different from the earlier proposal[\s\S]*The changes are the same/,
-  );
+  assert.match(renewed, /Difference from the earlier proposal[\s\S]*The changes are the same/);
   assert.doesNotMatch(await visitor.read(`/requests/${late.id}`), /earlier proposal/);
   assert.equal((await requests.get(late.id)).state, 'pending');
 });
@@ -183,9 +181,23 @@ test('script, markup and marks that turn text around are shown as text', async (
   const { requests, app } = site;
   const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)> \u202epaid`;
   const { id } = await requests.ask(ask(hostile, hostile));
+  await requests.askBack(id, { by: 'carol', text: hostile });
+  await requests.forAgent('agent').reply(id, hostile);
+  const declined = await requests.ask(ask('other'));
+  await requests.decline(declined.id, { by: 'carol', reason: hostile });
+  // A task, its values and the verdict about them, without a request.
+  const { runtime, office } = site;
+  const effects = [insert('payment', { id: 1, payee: hostile, amount: 1 })];
+  const manifest = { task: hostile, planRevision: 1, adapter: 'books', effects };
+  const proposal = await runtime.prepare(manifest);
+  const license = office.alice.sign(proposal, { expiresIn: '10m' });
+  const { kind, occurrence } = await runtime.execute(license, { sql: 'select 1' });
+  assert.equal(kind, 'rejected');
   const visitor = new Visitor(app);
   await visitor.enter();
-  for (const path of ['/', `/requests/${id}`, `/?by=${encodeURIComponent(hostile)}&state=all`]) {
+  const filtered = `/?by=${encodeURIComponent(hostile)}&state=all`;
+  const paths = ['/', '/?state=all', `/requests/${id}`, `/requests/${declined.id}`, filtered];
+  for (const path of [...paths, '/history', `/history/${occurrence}`, '/operations']) {
     const page = await visitor.read(path);
     assert.doesNotMatch(page, /<script>alert|<img src=x/, path);
     assert.doesNotMatch(page, /\u202e/, path);
@@ -241,6 +253,14 @@ test('pages are told of a change, and only so many may listen', async () => {
   while (!text.includes(id)) text += (await reader?.read())?.value ?? '';
   assert.match(text, new RegExp(`event: request\ndata: ${id}`));
   await reader?.cancel();
+  // What happened after a page was made, and before it listens, is told too; nothing older is.
+  const made = /data-last-event="(\d+)"/.exec(await visitor.read('/'))?.[1];
+  const { id: later } = await requests.ask(ask('initech'));
+  const late = await visitor.get(`/events?after=${made}`);
+  const told = late.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (text = ''; !text.includes(later); ) text += (await told?.read())?.value ?? '';
+  assert.doesNotMatch(text, new RegExp(id));
+  await told?.cancel();
   const pages = await Promise.all(Array.from({ length: 250 }, () => visitor.get('/events')));
   assert.ok(pages.some(({ status }) => status === 503));
   await Promise.all(pages.map((page) => page.body?.cancel()));
@@ -282,9 +302,9 @@ test('operators see what is open, what was released and the boundary', async () 
   const visitor = new Visitor(site.app);
   await visitor.enter();
   const page = await visitor.read('/operations');
-  assert.match(page, /Every claim has its verdict/);
+  assert.match(page, /Every attempt has a verdict/);
   assert.match(page, /books <span class="badge good">closed<\/span>/);
-  assert.match(await visitor.read('/history'), /Nothing was executed yet/);
+  assert.match(await visitor.read('/history'), /Nothing has been executed yet/);
 });
 
 test('what was approved and what was observed stand in one view, and recovery can be started', async () => {
@@ -296,7 +316,6 @@ test('what was approved and what was observed stand in one view, and recovery ca
   const effects = [
     { op: 'insert', target: 'payment', after: { id: 900, payee: 'hidden', amount: 5 } },
   ] as const;
-  const { insert } = await import('../../src/index.ts');
   const manifest = {
     adapter: 'books',
     effects: effects.map(({ after }) => insert('payment', after)),
@@ -318,7 +337,7 @@ test('what was approved and what was observed stand in one view, and recovery ca
   const past = await visitor.read('/history');
   assert.match(past, /aria-label="verdicts per hour, up to 1"/);
   assert.match(past, /class="tick">\d\d:00<\/text>/);
-  assert.match(past, /&quot;hidden&quot;[\s\S]*Nothing was changed:/);
+  assert.match(past, /&quot;hidden&quot;[\s\S]*Nothing changed:/);
   await site.runtime.shadow(
     { adapter: 'books', task: 'shadow', planRevision: 1 },
     { sql: "insert into payment (payee, amount) values ('x', 1)" },
@@ -352,7 +371,7 @@ test('runs of workflows are listed with their reports, and the graph of each is 
   await using app = createConsole(parts);
   const visitor = new Visitor(app);
   await visitor.enter();
-  assert.match(await visitor.read('/operations/workflows'), /No run was started/);
+  assert.match(await visitor.read('/operations/workflows'), /No run has started/);
   for (const id of ['waits', 'stops']) await workflows.start('fan', { id, input: id });
   await workflows.approve('stops', await flow.sign('stops'));
   await workflows.drive('stops');

@@ -50,7 +50,7 @@ describe('deciding in the console', {
     await site.enter(page);
     const { id } = await ask(1, 'nobody', 10);
     await page.goto(`${site.origin}/requests/${id}`);
-    await page.getByRole('button', { name: 'Make a key here' }).click();
+    await page.getByRole('button', { name: 'Create a browser key' }).click();
     key = await page.locator('#signer pre').first().innerText();
     const bob = {
       key,
@@ -95,9 +95,9 @@ describe('deciding in the console', {
   test('an approver asks back and hands over; the request stays open and says so', async () => {
     const { id } = await ask(4, 'hooli', 20);
     await page.goto(`${site.origin}/requests/${id}`);
-    await page.getByLabel('Ask billing something').fill('<b>which invoice?</b>');
-    await page.getByRole('button', { name: 'Ask back' }).click();
-    await page.getByText('The agent is told, and the request stays open').waitFor();
+    await page.getByLabel('Question for billing').fill('<b>which invoice?</b>');
+    await page.getByRole('button', { name: 'Ask', exact: true }).click();
+    await page.getByText('Question sent. The request stays open').waitFor();
     assert.equal(await page.locator('.talk b b').count(), 0);
     await site.host.requests.forAgent('billing').reply(id, 'number 4711');
     await page.getByText('number 4711').waitFor();
@@ -121,7 +121,9 @@ describe('deciding in the console', {
     assert.match(first, /9000/);
     const boxes = page.locator('input[name=id]');
     assert.equal(await boxes.count(), 50);
-    for (let index = 0; index < 50; index += 1) await boxes.nth(index).check();
+    await page.getByRole('button', { name: 'Select the 49 usual ones' }).click();
+    assert.equal(await page.locator('input[name=id]:checked').count(), 49);
+    await boxes.first().check();
     // One of them is answered by another person while this one reads.
     const [other] = await site.host.requests.list({ state: 'pending', limit: 1 });
     assert.equal(other?.id, stale?.id);
@@ -155,9 +157,9 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/requests/${id}`);
     assert.match(await page.locator('tbody tr').first().innerText(), /4321/);
     await page.getByText('insert of 300 rows, by column').waitFor();
-    await page.getByLabel('find').fill('payee 77');
+    await page.getByLabel('Find').fill('payee 77');
     await page.getByRole('button', { name: 'Show', exact: true }).click();
-    await page.getByText('1 of 300 changes have “payee 77” in a value.').waitFor();
+    await page.getByText('1 of 300 changes contain “payee 77”.').waitFor();
     assert.equal(await page.locator('.changes tbody tr').count(), 1);
     await site.host.requests.withdraw(id);
   });
@@ -170,7 +172,7 @@ describe('deciding in the console', {
     site.office.db.exec('update budget set left = 90 where id = 1');
     await page.evaluate(`fetch('/requests/${id}/check')`);
     await page.getByRole('button', { name: 'Propose again' }).click();
-    await page.getByText('What is different from the earlier proposal').waitFor();
+    await page.getByText('Difference from the earlier proposal').waitFor();
     const shown = await page.locator('.difference').innerText();
     assert.match(shown, /proposed before\s+1\s+100 → 70[\s\S]*proposed now\s+1\s+90 → 60/);
   });
@@ -257,7 +259,7 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/requests/${id}`);
     await page.getByText('Sign with a key file').click();
     const downloading = page.waitForEvent('download');
-    await page.getByRole('link', { name: 'a page that you save' }).click();
+    await page.getByRole('link', { name: 'offline signer' }).click();
     await (await downloading).saveAs(join(folder, 'signer.html'));
     const write = (name: string, content: object) => {
       writeFileSync(join(folder, name), JSON.stringify(content));
@@ -309,7 +311,7 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/bulk/payVendor`);
     for (const id of ids) await page.locator(`input[value=${id}]`).check();
     await page.getByRole('button', { name: 'Read and sign as alice' }).click();
-    await page.getByText('2 of them another person signed before you.').waitFor();
+    await page.getByText('Another person has already signed 2 of them.').waitFor();
     await page.getByRole('button', { name: 'Sign', exact: true }).click();
     await page.getByText('3 of 3 signed.').waitFor();
     const answered = await Promise.all(ids.map((id) => site.host.requests.wait(id)));

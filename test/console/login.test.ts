@@ -3,19 +3,14 @@
 // (oidc-provider) for the way that works, and one of the test's for tokens that must not count.
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
-import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import type { ConsoleOptions } from '../../src/console/app.ts';
 import { createConsole } from '../../src/console/app.ts';
 import { defineOperation, generated, insert } from '../../src/index.ts';
-import { integration, skipWithout } from '../integration.ts';
+import { skipWithout } from '../integration.ts';
 import { OfficeClock, openOffice, pay } from '../requests/office.ts';
+import { listen, startProvider } from './provider.ts';
 
 const ORIGIN = 'http://127.0.0.1:8080';
 
@@ -33,12 +28,6 @@ const settle = defineOperation({
 });
 
 type Fetch = (request: Request) => Response | Promise<Response>;
-
-async function listen(listener: RequestListener): Promise<{ server: Server; origin: string }> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
 
 /** What a browser keeps of one host. */
 class Jar {
@@ -108,30 +97,14 @@ class Browser {
 describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () => {
   const office = openOffice();
   let host: Awaited<ReturnType<typeof office.start>>;
-  let provider: { server: Server; origin: string };
+  let provider: Awaited<ReturnType<typeof startProvider>>;
   before(async () => {
     host = await office.start({ operations: { settle } });
-    let answer: RequestListener = () => {};
-    provider = await listen((request, response) => answer(request, response));
-    const found = createRequire(join(integration('console'), 'x.js')).resolve('oidc-provider');
-    const { default: Provider } = await import(pathToFileURL(found).href);
-    answer = new Provider(provider.origin, {
-      clients: [
-        { client_id: 'em', client_secret: 'secret', redirect_uris: [`${ORIGIN}/login/callback`] },
-      ],
-      pkce: { required: () => true },
-      claims: { openid: ['sub'], email: ['email', 'email_verified'] },
-      findAccount: (_context: unknown, id: string) => ({
-        accountId: id,
-        claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: id !== 'mallory' }),
-      }),
-      cookies: { keys: ['of this test'] },
-    }).callback();
+    provider = await startProvider(ORIGIN);
   });
   after(async () => {
     await host[Symbol.asyncDispose]();
-    provider.server.close();
-    provider.server.closeAllConnections();
+    provider[Symbol.dispose]();
     office[Symbol.dispose]();
   });
 
@@ -144,8 +117,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
 
   function open(more: Partial<ConsoleOptions> = {}) {
     const { runtime, requests } = host;
-    const oidc = { issuer: provider.origin, clientId: 'em', clientSecret: 'secret' };
-    const login = { people: PEOPLE, oidc };
+    const login = { people: PEOPLE, oidc: provider.config };
     const parts = { runtime, requests, adapters: ['books'], origin: ORIGIN, user: 'local' };
     const { clock } = office;
     const issuers = { [office.alice.publicKey]: 'alice' };
@@ -173,7 +145,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     assert.match(cookie ?? '', /SameSite=Strict/);
     const page = await (await browser.get(`/requests/${id}`)).text();
     assert.match(page, /alice@example.com/);
-    assert.match(page, /Your answer/);
+    assert.match(page, /Your decision/);
   });
 
   test('people who are not listed, whose address is not verified, or who may only read', async () => {
@@ -193,7 +165,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
     await signIn(reader, 'rita');
     const { id } = await host.requests.ask({ by: 'agent', run: 'reader', ...pay('initech') });
     const page = await (await reader.get(`/requests/${id}`)).text();
-    assert.doesNotMatch(page, /Your answer/);
+    assert.doesNotMatch(page, /Your decision/);
     const form = /name="form" value="([^"]+)"/.exec(page)?.[1] ?? '';
     const body = new URLSearchParams({ form, reason: 'no' });
     const headers = { host: '127.0.0.1:8080', origin: ORIGIN, cookie: reader.console.header };

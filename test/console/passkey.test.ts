@@ -119,7 +119,7 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     const id = await open('umbrella');
     await page.getByRole('button', { name: 'Read and sign as bob with a passkey' }).click();
     await page.getByRole('button', { name: 'Sign', exact: true }).click();
-    await page.getByText('A second person has to sign it too').waitFor();
+    await page.getByText('A second person must sign too').waitFor();
     assert.equal(await page.getByRole('button', { name: /Read and sign/ }).count(), 0);
     const { first } = await site.host.requests.get(id);
     await site.host.requests.answer(id, site.office.alice.countersign(first));
@@ -154,16 +154,16 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
       await page.getByText(/Not signed: /).waitFor();
       assert.equal(await page.locator('dialog').count(), 0);
     }
-    await page.getByText('alice signed it; the license ends at').waitFor();
-    await page.getByRole('button', { name: 'Do not sign' }).click();
+    await page.getByText('alice signed this. The license expires at').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
     await page.unroute('**/license.json');
     await page.unroute('**/events');
   });
 
   test('a passkey signs a "no" as well, which then counts as its issuer\'s', async () => {
     const id = await open('disputed');
-    await page.getByLabel('Why? The agent is told.').fill('the invoice is disputed');
-    await page.getByRole('button', { name: 'Decline, signed as bob with a passkey' }).click();
+    await page.getByLabel('Reason (sent to the agent)').fill('the invoice is disputed');
+    await page.getByRole('button', { name: 'Decline and sign as bob with a passkey' }).click();
     await page.getByText('Declined. The agent is told why.').waitFor();
     const { state, decline, detail } = await site.host.requests.get(id);
     assert.deepEqual([state, detail, decline?.issuer], ['declined', decline?.reason, 'bob']);
@@ -190,8 +190,8 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     await page.getByRole('link', { name: 'Resolve' }).click();
     await page.getByLabel('What did you find?').selectOption('did-not-happen');
     await page.getByRole('button', { name: 'Read and sign as omar' }).click();
-    await page.getByText('Not signed: say what you rely on').waitFor();
-    await page.getByLabel('What do you rely on?').fill('the statement shows no such payment');
+    await page.getByText('Not signed: describe your evidence').waitFor();
+    await page.getByLabel('What is your evidence?').fill('the statement shows no such payment');
     // A server that shows another outcome, or the license of another occurrence, gets nothing.
     for (const [from, to] of FALSE_CLAIMS) {
       await page.route('**/claim.json', async (route) => {
@@ -257,7 +257,7 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     assert.equal(replayed.status(), 403, 'an assertion signs in once');
     const { id } = await site.host.requests.ask({ by: 'agent', run: 'reader', ...pay('reader') });
     await visitor.goto(`${site.origin}/requests/${id}`);
-    assert.equal(await visitor.getByText('Your answer').count(), 0);
+    assert.equal(await visitor.getByText('Your decision').count(), 0);
     await visitor.getByText('carol', { exact: true }).click();
     await visitor.getByRole('button', { name: 'Sign out everywhere' }).click();
     await visitor.goto(`${site.origin}/`);

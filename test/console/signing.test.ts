@@ -70,7 +70,7 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
 
   test('a key is made in the browser, and its private half cannot be taken out', async () => {
     await open('nobody');
-    await page.getByRole('button', { name: 'Make a key here' }).click();
+    await page.getByRole('button', { name: 'Create a browser key' }).click();
     publicKey = await page.locator('#signer pre').innerText();
     assert.match(publicKey, /^ed25519:[\w-]{43}$/);
     const taken = await page.evaluate(`new Promise((resolve) => {
@@ -99,7 +99,7 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
   test('not signing leaves the request as it was', async () => {
     const id = await open('initech');
     await page.getByRole('button', { name: 'Read and sign as bob' }).click();
-    await page.getByRole('button', { name: 'Do not sign' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
     await page.locator('dialog').waitFor({ state: 'detached' });
     assert.equal((await host.requests.get(id)).state, 'pending');
   });
@@ -119,7 +119,7 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     assert.ok(lines.some(({ length }) => length > 3));
     for (const [, ...wrapped] of lines)
       for (const left of wrapped) assert.ok(left > begin + 40, `a wrapped line begins at ${left}`);
-    await page.getByRole('button', { name: 'Do not sign' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
   });
 
   test('of many changes, every one can be read before it is signed', async () => {
@@ -134,7 +134,7 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     await page.getByRole('button', { name: 'Show all 2100 changes' }).click();
     assert.match(await shown.innerText(), /payee-1234"/);
     assert.doesNotMatch(await shown.innerText(), /^Shortened: /m);
-    await page.getByRole('button', { name: 'Do not sign' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
   });
 
   /** What a server could do to the proposal on its way to the signer. */
@@ -170,7 +170,7 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     })`);
     const id = await open('lost');
     const signing = page.getByRole('button', { name: /Read and sign/ });
-    await page.getByRole('button', { name: 'Make a key here' }).click();
+    await page.getByRole('button', { name: 'Create a browser key' }).click();
     const another = await page.locator('#signer pre').innerText();
     assert.notEqual(another, publicKey);
     assert.equal(await signing.count(), 0);

@@ -17,6 +17,8 @@ export interface Site {
   readonly keyring: string;
   readonly issuerKey: string;
   readonly leaseMs: number;
+  /** How long a decision of a ledger in PostgreSQL waits for others; as long as usual if absent. */
+  readonly patienceMs?: number;
 }
 
 /** An operation with the license that was signed for it. */

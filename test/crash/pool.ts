@@ -21,8 +21,11 @@ export type Answer<T> =
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
   | { readonly kind: 'died'; readonly exit: Exit };
 
-/** Longer than any wait for a lock in the product: only a process that is lost takes as long. */
-const HANGS_MS = 90_000;
+/**
+ * Longer than any wait for a lock in the product: only a process that is lost takes as long. Where
+ * more processes than usual race, each waits for the decisions of all others.
+ */
+const HANGS_MS = 90_000 + 15_000 * Number(process.env.EFFECTMATCH_CONTENDERS ?? 0);
 const WORKER = await bundleProgram(new URL('./worker.ts', import.meta.url));
 
 /** A real process that has loaded the product and waits for commands. */

@@ -42,11 +42,11 @@ function current(): Runtime {
 }
 
 async function open(site: Site): Promise<null> {
-  const { ledger, keyring, issuerKey, leaseMs, folder } = site;
+  const { keyring, issuerKey, leaseMs, folder } = site;
   const backend = await backendNamed(site.backend);
   runtime = await createRuntime(
     {
-      store: ledger,
+      store: await ledgerOf(site),
       keyring,
       issuers: { [ISSUER]: { key: issuerKey, may: [ADAPTER] } },
       adapters: { [ADAPTER]: backend.factory(folder) },
@@ -60,6 +60,12 @@ async function open(site: Site): Promise<null> {
   flushCompileCache();
   passed.clear();
   return null;
+}
+
+async function ledgerOf({ ledger, patienceMs: deadlineMs }: Site) {
+  if (deadlineMs === undefined) return ledger;
+  const { postgresLedgers } = await import('../../src/ledger/postgres/index.ts');
+  return postgresLedgers(ledger, { deadlineMs });
 }
 
 async function close(): Promise<null> {

@@ -7,6 +7,7 @@ import {
   EffectMatchError,
   generateApprover,
   renderDiff,
+  type Task,
   type Terminal,
 } from '../../src/index.ts';
 import { Connection } from '../../src/postgres/connection.ts';
@@ -29,6 +30,8 @@ export interface Place {
   readonly file: EscapeFile;
   /** Checks that are switched off, to see that the catalogue notices. */
   readonly internals: Internals;
+  /** Each statement is a call of a held task, which is then finished. */
+  readonly inTask: boolean;
 }
 
 /** How an operation ended, in the words of an expectation, and the product's own explanation. */
@@ -39,7 +42,7 @@ export interface Ending {
 
 /** Prepares, approves and executes what the case says, with its administrator acting in between. */
 export async function execute(
-  { db, names, file, internals }: Place,
+  { db, names, file, internals, inTask }: Place,
   {
     action,
     approved,
@@ -80,12 +83,22 @@ export async function execute(
     });
     const license = approver(KEY).sign(proposal, { expiresIn: '10m' });
     await aside(approvedThen);
-    return describe(await runtime.execute(license, action));
+    if (!inTask) return describe(await runtime.execute(license, action));
+    const work = async (task: Task) => {
+      for (const call of callsOf(action)) await task.call(call);
+      await aside(whileHeld);
+    };
+    return describe(await runtime.task(license, work));
   } catch (error) {
     if (!(error instanceof EffectMatchError)) throw error;
     const kind = error.code === 'ERR_EM_ACTION_INVALID' ? 'denied' : 'refused';
     return { found: `${kind} ${error.code}`, detail: error.message };
   }
+}
+
+function callsOf(action: unknown): readonly unknown[] {
+  const { statements } = action as { readonly statements?: readonly unknown[] };
+  return statements ?? [action];
 }
 
 function describe(terminal: Terminal): Ending {

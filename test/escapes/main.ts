@@ -1,6 +1,7 @@
 // npm run escapes -- [--cases <file.json|file.ts>] [--server 17|15|<folder of programs>] [--only
 // <text>] [--json]
-//                    [--managed] [--part 1/4] [--check | --write]
+//                    [--managed] [--tasks] [--part 1/4] [--check | --write]
+// --tasks makes every statement a call of a held task, where only what became durable counts.
 // --managed runs the catalogue behind the managed boundary, where only commits count, and then the cases that aim at
 // its statement gate.
 // Exit code 0 when every case ended as it must and nothing unapproved became durable; 1 otherwise. --write keeps the
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     cases: { type: 'string', default: CATALOGUE },
     server: { type: 'string', default: '17' },
     managed: { type: 'boolean', default: false },
+    tasks: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
     part: { type: 'string', default: '1/1' },
     json: { type: 'boolean', default: false },
@@ -32,10 +34,10 @@ const isCatalogue =
   values.part === '1/1' &&
   values.cases === CATALOGUE &&
   values.server === '17';
-const isWhole = isCatalogue && !values.managed;
+const isWhole = isCatalogue && !values.managed && !values.tasks;
 if ((values.check || values.write) && !isWhole) {
   console.error(
-    '--check and --write are for the whole catalogue on PostgreSQL 17: leave out --only, --cases, --server and --managed',
+    '--check and --write are for the whole catalogue on PostgreSQL 17: leave out --only, --cases, --server, --tasks and --managed',
   );
   process.exit(2);
 }
@@ -72,7 +74,7 @@ async function runFile(path: string, changes: Partial<EscapeFile> & { anyEnding?
     ({ name }, index) => name.includes(values.only) && index % parts === part - 1,
   );
   const report = values.json ? () => {} : printResult;
-  const where = { ...serverOf(values.server), report, anyEnding };
+  const where = { ...serverOf(values.server), report, anyEnding, inTask: values.tasks };
   return await runEscapes({ ...file, ...change, cases }, where);
 }
 

@@ -101,10 +101,11 @@ export class Office implements Disposable {
   async connectHttp(
     url: string,
     revision: Revision,
-    agent: keyof typeof this.tokens = 'clerk',
+    agent: keyof typeof this.tokens | { readonly token: string } = 'clerk',
     options: ClientOptions = {},
   ): Promise<Connected> {
-    const headers = { Authorization: `Bearer ${this.tokens[agent].token}` };
+    const { token } = typeof agent === 'string' ? this.tokens[agent] : agent;
+    const headers = { Authorization: `Bearer ${token}` };
     const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
     return await connect(transport, revision, options);
   }

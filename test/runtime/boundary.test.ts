@@ -7,7 +7,7 @@ import type { Survey } from '../../src/contract/adapter.ts';
 import type { Claim } from '../../src/contract/proof.ts';
 import type { Outlet } from '../../src/protocol/boundary.ts';
 import type { Digest } from '../../src/protocol/record.ts';
-import { certify, isConfirmed } from '../../src/runtime/boundary.ts';
+import { certify, isConfirmed, refuseReached } from '../../src/runtime/boundary.ts';
 import type { Admitted, Deployment } from '../../src/runtime/deployment.ts';
 import { fixtureDigest } from '../../src/testing/ledger/fixtures.ts';
 
@@ -28,6 +28,8 @@ function store() {
   return { documents, asked: () => asked, deployment: { ledgers } as unknown as Deployment };
 }
 
+const OPERATION = { action: 'sql', reads: [] };
+
 async function outletsOf(deployment: Deployment, outlets: readonly Outlet[]): Promise<Digest> {
   const survey: Survey = {
     backend: 'backend',
@@ -41,7 +43,7 @@ async function outletsOf(deployment: Deployment, outlets: readonly Outlet[]): Pr
     identityDigest: fixtureDigest('identity'),
     adapter: { survey: async () => survey },
   };
-  const boundary = await certify(deployment, admitted as unknown as Admitted, claim);
+  const boundary = await certify(deployment, admitted as unknown as Admitted, claim, OPERATION);
   assert.ok(boundary.kind === 'certified');
   return boundary.certificate.record.outlets;
 }
@@ -80,7 +82,7 @@ test('one unclassified outlet among others refuses, and only it is named', async
   };
   const survey = { outlets: [table, open, denied] };
   const admitted = { adapter: { survey: async () => survey } } as unknown as Admitted;
-  const boundary = await certify(store().deployment, admitted, claim);
+  const boundary = await certify(store().deployment, admitted, claim, OPERATION);
   const refusal = { reason: 'outlet-unclassified', detail: 'a webhook: nothing observes it' };
   assert.deepEqual(boundary, { kind: 'refused', refusal });
 });
@@ -99,9 +101,18 @@ test('a later survey confirms a certificate only where everything that it binds 
     identityDigest: fixtureDigest('identity'),
     adapter: { survey: async () => survey },
   };
-  const boundary = await certify(store().deployment, admitted as unknown as Admitted, claim);
+  const boundary = await certify(
+    store().deployment,
+    admitted as unknown as Admitted,
+    claim,
+    OPERATION,
+  );
   assert.ok(boundary.kind === 'certified');
-  const confirmed = (now: Survey) => isConfirmed(boundary.certificate, boundary.survey, now);
+  const confirmed = (now: Survey) =>
+    isConfirmed(admitted as unknown as Admitted, boundary.certificate, OPERATION, {
+      before: boundary.survey,
+      now,
+    });
   assert.ok(confirmed(survey));
   assert.ok(confirmed({ ...survey, outlets: [{ ...table }] }), 'the same list, read again');
   for (const part of ['backend', 'executor', 'configuration', 'credentials', 'enforcement']) {
@@ -132,10 +143,82 @@ test('a frozen list whose entries an adapter has changed is not confirmed once o
     identityDigest: fixtureDigest('identity'),
     adapter: { survey: async () => survey },
   };
-  const boundary = await certify(store().deployment, admitted as unknown as Admitted, claim);
-  assert.ok(
-    boundary.kind === 'certified' && isConfirmed(boundary.certificate, boundary.survey, survey),
+  const boundary = await certify(
+    store().deployment,
+    admitted as unknown as Admitted,
+    claim,
+    OPERATION,
   );
+  assert.ok(boundary.kind === 'certified');
+  const confirmed = () =>
+    isConfirmed(admitted as unknown as Admitted, boundary.certificate, OPERATION, {
+      before: boundary.survey,
+      now: survey,
+    });
+  assert.ok(confirmed());
   Object.assign(entry, { disposition: 'unclassified' });
-  assert.ok(!isConfirmed(boundary.certificate, boundary.survey, survey));
+  assert.ok(!confirmed());
+});
+
+test('an open outlet refuses the operations that reach what it is behind, and no other', async () => {
+  const open: Outlet = {
+    outlet: 'a trigger',
+    disposition: 'unclassified',
+    by: 'nothing observes it',
+    behind: 'relation a',
+  };
+  const survey = {
+    backend: 'b',
+    executor: 'e',
+    outlets: Object.freeze([table, open]),
+    configuration: 'c',
+    credentials: 'd',
+    enforcement: 'f',
+  };
+  const reaches: Record<string, ReadonlySet<string> | undefined> = {
+    a: new Set(['relation a']),
+    b: new Set(['relation b']),
+    hidden: undefined,
+  };
+  const adapter = {
+    survey: async () => survey,
+    reachOf: (_: Survey, action: string) => reaches[action],
+  };
+  const admitted = {
+    identityDigest: fixtureDigest('identity'),
+    adapter,
+  } as unknown as Admitted;
+  const { deployment, documents } = store();
+  const certifyFor = (action: string | undefined, by = admitted) =>
+    certify(deployment, by, claim, { action, reads: [] });
+  for (const action of ['a', 'hidden'])
+    assert.equal((await certifyFor(action)).kind, 'refused', action);
+  const without = { adapter: { survey: adapter.survey } } as unknown as Admitted;
+  assert.equal((await certifyFor('b', without)).kind, 'refused', 'an adapter that cannot tell');
+
+  const boundary = await certifyFor('b');
+  assert.ok(boundary.kind === 'certified');
+  const kept = JSON.parse(documents.get(boundary.certificate.record.outlets) ?? '');
+  const by = 'this operation does not reach relation a';
+  assert.deepEqual(kept, [table, { outlet: 'a trigger', disposition: 'denied', by }]);
+  const surveys = { before: boundary.survey, now: boundary.survey };
+  const confirmed = (action: string) =>
+    isConfirmed(admitted, boundary.certificate, { action, reads: [] }, surveys);
+  assert.ok(confirmed('b'));
+  assert.ok(!confirmed('a'));
+
+  // The calls of a task are not known when it is certified: each of them is asked about.
+  const task = await certifyFor(undefined);
+  assert.ok(task.kind === 'certified');
+  const refusal = (action: string) =>
+    refuseReached(admitted, task.survey, { action, reads: [] })?.reason;
+  assert.deepEqual(['a', 'b', 'hidden'].map(refusal), [
+    'outlet-unclassified',
+    undefined,
+    'outlet-unclassified',
+  ]);
+  const everywhere = { ...open, behind: undefined };
+  survey.outlets = Object.freeze([everywhere as unknown as Outlet]);
+  for (const action of ['b', undefined])
+    assert.equal((await certifyFor(action)).kind, 'refused', 'one that every operation reaches');
 });

@@ -97,6 +97,27 @@ test('what became different meanwhile is rejected, and another action is refused
   assert.deepEqual(shop.rows(), { orders: [], left: 4 });
 });
 
+test('a recording that leaves something else every time is not proposed', async () => {
+  await using shop = await openShop();
+  const draft = await shop.runtime.draft('shop');
+  const lucky = { sql: 'insert into orders (total) values (abs(random() % 1000000007))' };
+  assert.equal((await draft.call(lucky)).kind, 'done');
+  await assert.rejects(draft.submit(PLAN), { code: 'ERR_EM_REHEARSAL_REFUSED' });
+  assert.deepEqual(shop.rows(), UNTOUCHED);
+});
+
+test('what the caller keeps of a call cannot change what was recorded', async () => {
+  await using shop = await openShop();
+  const draft = await shop.runtime.draft('shop');
+  const kept = { ...TAKE, values: ['pen'] };
+  assert.equal((await draft.call(kept)).kind, 'done');
+  Object.assign(kept, { sql: 'update stock set left = 0 where item = ?' });
+  const { proposal, action } = await draft.submit(PLAN);
+  const license = shop.approver.sign(proposal, { expiresIn: '10m' });
+  ofKind('committed', await shop.runtime.execute(license, action));
+  assert.deepEqual(shop.rows(), { orders: [], left: 3 });
+});
+
 test('a request is made of a draft, and commits once a person has approved it', async () => {
   await using shop = await openShop();
   const { runtime } = shop;

@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
+import { systemClock } from '../../src/contract/clock.ts';
 import {
   approver,
   generateApprover,
@@ -19,7 +20,7 @@ import {
 } from '../../src/index.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import type { PrepareRequest } from '../../src/runtime/prepare.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import { createRuntime, type Internals, type Runtime } from '../../src/runtime/runtime.ts';
 import { testKeyring } from '../keyring.ts';
 import { assertRejected, ofKind } from './deploy.ts';
 
@@ -42,7 +43,7 @@ interface Desk extends AsyncDisposable {
   statuses(): readonly unknown[];
 }
 
-async function openDesk(): Promise<Desk> {
+async function openDesk(internals: Internals = {}): Promise<Desk> {
   const folder = mkdtempSync(join(tmpdir(), 'tasks-'));
   const file = join(folder, 'books.db');
   const key = generateApprover('team');
@@ -50,15 +51,20 @@ async function openDesk(): Promise<Desk> {
   using db = new DatabaseSync(file);
   db.exec(SCHEMA);
   const start = () =>
-    createRuntime({
-      store: join(folder, 'effectmatch.db'),
-      keyring,
-      restageMs: 0,
-      issuers: { team: { key: key.publicKey, may: ['books'], sources: ['manifest', 'rehearsed'] } },
-      adapters: {
-        books: sqlite({ file, relations: ['invoice', 'line'], busyTimeoutMs: 100 }),
+    createRuntime(
+      {
+        store: join(folder, 'effectmatch.db'),
+        keyring,
+        restageMs: 0,
+        issuers: {
+          team: { key: key.publicKey, may: ['books'], sources: ['manifest', 'rehearsed'] },
+        },
+        adapters: {
+          books: sqlite({ file, relations: ['invoice', 'line'], busyTimeoutMs: 100 }),
+        },
       },
-    });
+      internals,
+    );
   const runtime = await start();
   return {
     runtime,
@@ -268,6 +274,37 @@ test('calls that arrive together run one after another, and finish waits for the
   assert.equal(first.kind, 'done');
   assert.deepEqual(second, { kind: 'done', results: [{ rows: [{ status: 'paid' }], omitted: 0 }] });
   ofKind('committed', end);
+});
+
+test('a license that expires while its task is open makes nothing durable', async () => {
+  let aheadMs = 0;
+  const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+  await using desk = await openDesk({ clock });
+  const task = await desk.open(await desk.approve(), { deadlineMs: 15 * 60_000 });
+  await task.call(PAY);
+  aheadMs = 11 * 60_000;
+  assertRejected(await task.finish(), 'final-gate', 'expired');
+  assert.deepEqual(desk.statuses(), ['pending', 'pending']);
+});
+
+test('no statement outlives its call: transaction, settings and schema are not the agent’s', async () => {
+  await using desk = await openDesk();
+  const task = await desk.open(await desk.approve());
+  const reaching = [
+    ...['commit', 'rollback', 'begin', 'end', 'explain commit', 'select 1; commit'],
+    ...['savepoint effectmatch_call', 'release effectmatch_call', 'rollback to effectmatch_call'],
+    ...['pragma foreign_keys = off', 'pragma writable_schema = on', 'pragma journal_mode = off'],
+    ...["attach ':memory:' as other", 'create temp table invoice (id)', 'vacuum', 'reindex'],
+    'create temp trigger more after update on invoice begin delete from line; end',
+  ];
+  for (const sql of reaching) {
+    const answer = await task.call({ sql });
+    assert.equal(answer.kind, 'failed', sql);
+    assert.notEqual(answer.kind === 'failed' && answer.isLost, true, sql);
+  }
+  assert.equal((await task.call(PAY)).kind, 'done');
+  ofKind('committed', await task.finish());
+  assert.deepEqual(desk.statuses(), ['paid', 'pending']);
 });
 
 test('limits outside their range are refused before anything happens', async () => {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   AggregationTemporality,
   InMemoryMetricExporter,
@@ -22,7 +23,10 @@ import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { approver, createRuntime, generateApprover, insert, update } from '../../src/index.ts';
 import type { Telemetry } from '../../src/runtime/telemetry.ts';
 import { openTelemetry } from '../../src/telemetry/index.ts';
+import { IDLE } from '../../src/workflow/engine.ts';
+import { defineWorkflow, inProcess, startWatcher } from '../../src/workflow/index.ts';
 import { deploy, interrupt, invoiceWorld, LEASE_MS, ofKind, PAY } from '../runtime/deploy.ts';
+import { Desk, openFlow } from '../workflow/desk.ts';
 
 /** Everything that OpenTelemetry was given. */
 function openScope() {
@@ -163,6 +167,40 @@ test('orphaned attempts are a gauge that recovery brings back to zero', async ()
   assert.deepEqual(await scope.points('effectmatch.recovered'), [
     { attributes: { 'effectmatch.result': 'settled' }, value: 1 },
   ]);
+});
+
+test('a watcher reports what it took over and how much waits for a person, as numbers', async () => {
+  await using scope = openScope();
+  using desk = new Desk();
+  const plan = defineWorkflow<string>('canary', {
+    a: { operation: 'post', input: ({ input }) => ({ tag: input }) },
+    tell: { of: 'a', run: () => assert.fail('the printer is on fire') },
+  }) as never;
+  {
+    await using dead = await openFlow(desk, [plan], { engine: IDLE });
+    for (const id of ['signed', 'open']) await dead.workflows.start('canary', { id, input: id });
+    await dead.workflows.approve('signed', await dead.sign('signed'));
+  }
+  await using flow = await openFlow(desk, [plan], { engine: inProcess({ resume: false }) });
+  const { telemetry } = scope;
+  await using watcher = startWatcher({ ...flow, telemetry, everyMs: 3_600_000 });
+  const isReleased = async () => (await flow.runtime.continuations()).length === 1;
+  while (!(await isReleased())) await sleep(10);
+  await watcher.look();
+  const points = async (name: string) =>
+    (await scope.points(name)).map(
+      ({ attributes, value }) => `${attributes['effectmatch.waiting'] ?? ''}=${value}`,
+    );
+  assert.deepEqual(await points('effectmatch.waiting'), [
+    ...['requests=0', 'signatures=1', 'resolutions=1', 'continuations=1'],
+  ]);
+  assert.deepEqual(await points('effectmatch.workflows.taken_over'), ['=2']);
+  const broken = { ...flow.runtime, recover: async () => assert.fail('no ledger') };
+  await using failing = startWatcher({ runtime: broken, telemetry, everyMs: 3_600_000 });
+  await assert.rejects(failing.look(), /no ledger/);
+  const spans = scope.spans().filter(({ name }) => name === 'effectmatch.watch');
+  assert.ok(spans.some(({ attributes }) => attributes['effectmatch.code'] === 'unknown'));
+  assert.doesNotMatch(JSON.stringify(spans.map(({ attributes }) => attributes)), /canary|printer/);
 });
 
 test('no value, key, statement, task or message is in any attribute, name, event or status', async () => {

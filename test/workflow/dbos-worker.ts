@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type OfficeFacts, officeConfig } from '../../bench/studies/topologies/office.ts';
-import { allPlans } from '../../bench/studies/topologies/plans.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { type DbosApi, dbosEngine } from '../../src/workflow/dbos.ts';
 import { openWorkflows } from '../../src/workflow/index.ts';
 import { integration } from '../integration.ts';
+import { sitePlans } from './dbos-plans.ts';
 
 /** Few, so that tests see what happens when all places are taken. */
 const RUNS = 2;
@@ -22,7 +22,7 @@ const runtime = await createRuntime(config);
 const workflows = await openWorkflows({
   runtime,
   operations: config.operations,
-  plans: allPlans(),
+  plans: sitePlans(facts.folder),
   engine: dbosEngine({
     ...{ DBOS, url, worker: `worker-${process.pid}` },
     ...{ heartbeatMs: 200, silentMs: 1000, lookMs: 300, runs: RUNS },

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { type ApproverKey, approver, generateApprover } from '../../src/crypto/approver.ts';
-import { insert, update } from '../../src/protocol/draft.ts';
+import { insert, row, update } from '../../src/protocol/draft.ts';
 import type { SignedLicense } from '../../src/protocol/license.ts';
 import { defineOperation } from '../../src/runtime/operation.ts';
 import { createRuntime, type Runtime, type RuntimeConfig } from '../../src/runtime/runtime.ts';
@@ -36,6 +36,7 @@ const OPERATIONS = {
     adapter: 'books',
     input: z.object({ tag: z.string(), from: z.number() }),
     approve: ({ tag, from }) => ({
+      requires: [row('entry', { tag }, { amount: from })],
       effects: [update('entry', { tag }, { amount: [from, 2 * from] })],
     }),
     action: ({ tag, from }) => ({
@@ -106,10 +107,13 @@ export interface Opened extends AsyncDisposable {
 export async function openFlow(
   desk: Desk,
   plans: readonly Workflow[],
-  options: Partial<WorkflowsOptions> & { readonly config?: Partial<RuntimeConfig> } = {},
+  options: Partial<WorkflowsOptions> & {
+    readonly config?: Partial<RuntimeConfig>;
+    readonly seams?: Parameters<typeof createRuntime>[1];
+  } = {},
 ): Promise<Opened> {
-  const { config = {}, ...rest } = options;
-  const runtime = await createRuntime({ ...desk.config, ...config });
+  const { config = {}, seams, ...rest } = options;
+  const runtime = await createRuntime({ ...desk.config, ...config }, seams);
   const workflows = await openWorkflows({
     runtime,
     operations: OPERATIONS,

@@ -24,6 +24,36 @@ test('a worker lives as long as it was seen lately, and is gone once it leaves',
   await b.close();
 });
 
+test('workers that start at the same time prepare their database one after another', async () => {
+  await using db = await freshDatabase();
+  const names = ['a', 'b', 'c', 'd'];
+  const open = (name: string) => Heartbeats.open(db.url(), name, 300);
+  const workers = await Promise.all(names.map(open));
+  let inside = 0;
+  const most = await Promise.all(
+    workers.map(async (worker) => {
+      let seen = 0;
+      await worker.alone(async () => {
+        inside += 1;
+        seen = inside;
+        await sleep(20);
+        inside -= 1;
+      });
+      return seen;
+    }),
+  );
+  assert.deepEqual(most, [1, 1, 1, 1]);
+  const [first, second] = workers;
+  const failed = first?.alone(async () => assert.fail('the migration failed'));
+  await assert.rejects(async () => await failed, /the migration failed/);
+  let isFree = false;
+  await second?.alone(async () => {
+    isFree = true;
+  });
+  assert.ok(isFree, 'one that failed keeps nothing');
+  await Promise.all(workers.map((worker) => worker.close()));
+});
+
 /** What DBOS was told, and the workflows that it says are pending. */
 function recorder(
   pending: readonly { readonly workflowID: string; readonly executorId: string }[],

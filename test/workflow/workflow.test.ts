@@ -4,8 +4,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { approver } from '../../src/crypto/approver.ts';
+import type { Runtime } from '../../src/runtime/runtime.ts';
 import { IDLE } from '../../src/workflow/engine.ts';
-import { defineWorkflow, drawRun, type WorkflowNode } from '../../src/workflow/index.ts';
+import {
+  defineWorkflow,
+  drawRun,
+  inProcess,
+  openWorkflows,
+  type WorkflowNode,
+} from '../../src/workflow/index.ts';
 import { RunRecords } from '../../src/workflow/records.ts';
 import { clerk, Desk, openFlow } from './desk.ts';
 
@@ -294,6 +301,7 @@ test('bad input is refused by name, and nothing is started', async () => {
     items(10_001),
     defineWorkflow('missing', { a: { operation: 'nothing', input: () => ({}) } }),
     defineWorkflow<string>('twice', { a: post('a'), b: post('b', ['a']) }) as never,
+    defineWorkflow<string>('once', { a: post('a') }) as never,
   ];
   await using flow = await openFlow(desk, plans);
   const { workflows } = flow;
@@ -311,6 +319,7 @@ test('bad input is refused by name, and nothing is started', async () => {
 
   await start('twice');
   await refused('ERR_EM_WORKFLOW_CHANGED', /another plan or input/, start('twice', 'r', 'other'));
+  await refused('ERR_EM_WORKFLOW_CHANGED', /another plan or input/, start('once'));
   const [first, second] = await workflows.unapproved('r');
   const sign = (one: typeof first, changes: object = {}) => {
     const { proposal } = one ?? assert.fail();
@@ -326,6 +335,129 @@ test('bad input is refused by name, and nothing is started', async () => {
   await refused('ERR_EM_LICENSE_REFUSED', /not a node of this plan/, strange);
   assert.equal((await workflows.report('r')).waiting.length, 2, 'no license was taken');
   assert.deepEqual(desk.rows(), []);
+});
+
+test('what could only fail after the first effect is found before it, also of nodes proposed later', async () => {
+  using desk = new Desk();
+  const late = (name: string) => ({ ...post(name, ['a']), propose: 'ready' }) as never;
+  const ship = { of: 'a', handOver: () => {} };
+  const plans = [
+    defineWorkflow<string>('ship', { a: post('a'), ship }),
+    defineWorkflow<string>('unsigned', { a: post('a'), b: late('b') }),
+  ] as never[];
+  const { clerk: able } = desk.config.issuers;
+  const issuers = { clerk: { ...able, sources: ['manifest'] as const } };
+  await using flow = await openFlow(desk, plans, { engine: IDLE });
+  await using unable = await openFlow(desk, plans, { engine: IDLE, config: { issuers } });
+  const blocked = (message: RegExp) => ({ code: 'ERR_EM_WORKFLOW_BLOCKED', message });
+  await assert.rejects(
+    flow.workflows.start('ship', { id: 'r', input: 'r' }),
+    blocked(/node "ship": handOver needs the ledger in the PostgreSQL database/),
+  );
+  await assert.rejects(
+    unable.workflows.start('unsigned', { id: 'r', input: 'r' }),
+    blocked(/node "a": no approver .*node "b": no approver of the configuration may sign it/),
+  );
+  assert.deepEqual(await flow.workflows.list(), []);
+  await flow.workflows.start('unsigned', { id: 'r', input: 'r' });
+  assert.deepEqual(instances((await flow.workflows.report('r')).waiting), ['a', 'b']);
+});
+
+test('a run that is woken while its last drive ends is driven once more', async () => {
+  let drives = 0;
+  let wake: () => void = () => {};
+  const engine = await inProcess({ pollMs: 60_000 }).open({
+    drive: async () => {
+      drives += 1;
+      if (drives === 1) wake();
+      return 'failed';
+    },
+    openRuns: async () => [],
+    isRunnable: async () => false,
+    onFault: (_, error) => assert.fail(String(error)),
+  });
+  wake = () => void engine.wake('r');
+  await engine.wake('r');
+  while (drives < 2) await sleep(5);
+  await sleep(20);
+  assert.equal(drives, 2);
+  await engine.close();
+});
+
+test('a process that was paused before its check finds another state, and stops nothing', async () => {
+  using desk = new Desk();
+  desk.change("insert into entry values ('old', 1)");
+  const double = { operation: 'double', input: () => ({ tag: 'old', from: 1 }) };
+  const plan = defineWorkflow<string>('two', { a: double, b: post('b', ['a']) }) as never;
+  await using quick = await openFlow(desk, [plan], { engine: IDLE });
+  await quick.workflows.start('two', { id: 'r', input: 'r' });
+  await quick.workflows.approve('r', await quick.sign('r'));
+  const { runtime } = quick;
+  let checks = 0;
+  const paused: Runtime = {
+    ...runtime,
+    check: async (...given) => {
+      checks += 1;
+      await quick.workflows.drive('r');
+      return await runtime.check(...given);
+    },
+  };
+  const { operations } = desk.config;
+  const plans = { two: plan };
+  await using late = await openWorkflows({ runtime: paused, operations, plans, engine: IDLE });
+  const report = await late.drive('r');
+  assert.ok(checks > 0, 'it saw a run that had not begun');
+  assert.equal(report.status, 'done', JSON.stringify(report));
+  assert.deepEqual(instances(report.durable), ['a', 'b']);
+  assert.equal(report.stop, undefined);
+  assert.deepEqual(desk.rows(), ['old=2', 'r.b=1']);
+});
+
+test('a run is stopped before its first effect if a license no longer fits, and all of it is named', async () => {
+  using desk = new Desk();
+  const plan = defineWorkflow<string>('two', { a: post('a'), b: post('b', ['a']) }) as never;
+  await using flow = await openFlow(desk, [plan], { engine: IDLE });
+  await flow.workflows.start('two', { id: 'r', input: 'r' });
+  await flow.workflows.approve('r', await flow.sign('r'));
+  desk.change("insert into entry values ('r.b', 7)");
+  const report = await flow.workflows.drive('r');
+  assert.equal(report.status, 'failed');
+  assert.match(report.stop ?? '', /^b: /);
+  assert.deepEqual(
+    report.notDone.map(({ instance, state }) => `${instance} ${state}`),
+    ['a blocked', 'b rejected'],
+  );
+  assert.deepEqual(desk.rows(), ['r.b=7']);
+});
+
+test('a revision waits for the verdict of a node that was under way, and asks for it again', async () => {
+  using desk = new Desk();
+  const plan = defineWorkflow<string>('two', { a: post('a'), b: post('b', ['a']) }) as never;
+  const leaseMs = 700;
+  {
+    let isDying = true;
+    const dying = {
+      reached(step: string) {
+        if (isDying && step === 'path:claimed') {
+          isDying = false;
+          throw new Error('the process dies');
+        }
+      },
+    };
+    await using first = await openFlow(desk, [plan], {
+      ...{ engine: IDLE, config: { leaseMs }, seams: dying },
+    });
+    await first.workflows.start('two', { id: 'r', input: 'r' });
+    await first.workflows.approve('r', await first.sign('r'));
+    await assert.rejects(first.workflows.drive('r'));
+    assert.equal((await first.workflows.report('r')).waiting[0]?.state, 'running');
+    const revised = await first.workflows.revise('r');
+    assert.equal(revised.waiting[0]?.state, 'running', 'it may still commit');
+  }
+  await using second = await openFlow(desk, [plan], { config: { leaseMs } });
+  const report = await second.finish('r');
+  assert.equal(report.status, 'done', JSON.stringify(report));
+  assert.deepEqual(desk.rows(), ['r.a=1', 'r.b=1']);
 });
 
 test('a license that is kept for another node is not executed, however it got there', async () => {

@@ -1,39 +1,27 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { UpstreamConfig } from '../../../src/access/configuration.ts';
 import { describeTools } from '../../../src/mcp/gateway.ts';
 import { Upstream } from '../../../src/upstream/upstream.ts';
-import { Office } from '../../../test/mcp/office.ts';
-import { type Cell, medianCell, type StudyOptions } from '../../study.ts';
+import { call, Office } from '../../../test/mcp/office.ts';
+import { type Cell, medianCell, pairedCell, type StudyOptions } from '../../study.ts';
 
-const SERVER = fileURLToPath(new URL('../../../test/mcp/upstream-server.ts', import.meta.url));
-const fields = (name: string) => ({ type: 'object', properties: { [name]: { type: 'string' } } });
-const TOOLS = [
-  { name: 'look', inputSchema: fields('does') },
-  { name: 'run_sql', inputSchema: fields('sql') },
-];
+const SERVER = fileURLToPath(new URL('./sql-server.ts', import.meta.url));
 
-/** A read through the gateway against the same read without it; asking for a write, likewise. */
+/**
+ * A read and a write through the gateway against the same of the upstream itself, in turns. The
+ * gateway is asked over HTTP, the upstream over stdio, by the gateway's own client.
+ */
 export async function measureGateway({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
   progress('the gateway: reads and writes');
-  const rounds = quick ? 20 : 200;
+  const rounds = quick ? 10 : 100;
   using office = new Office({ upstreams: ['up'] });
-  const file = join(office.folder, 'tools.json');
-  writeFileSync(file, JSON.stringify({ tools: TOOLS }));
-  const command = [process.execPath, '--no-warnings', SERVER, file, join(office.folder, 'log')];
+  const command = [process.execPath, '--no-warnings', SERVER, office.path('books.db')];
   const bare: UpstreamConfig = { command, tools: {} };
-  const [look, run] = (await describeTools('up', bare)).map(({ digest }) => digest);
+  const [look = '', run = ''] = (await describeTools('up', bare)).map(({ digest }) => digest);
   const action = ({ sql }: { sql: string }) => ({ sql });
-  const up: UpstreamConfig = {
-    ...bare,
-    tools: {
-      look: { read: look ?? '' },
-      run_sql: { write: run ?? '', adapter: 'books', action },
-    },
-  };
-  await using host = await office.startHttp(() => {}, { upstreams: { up } });
+  const tools = { look: { read: look }, run_sql: { write: run, adapter: 'books', action } };
+  await using host = await office.startHttp(() => {}, { upstreams: { up: { ...bare, tools } } });
   const headers = { Authorization: `Bearer ${office.tokens.clerk.token}` };
   const transport = new StreamableHTTPClientTransport(new URL(host.url), {
     requestInit: { headers },
@@ -41,31 +29,57 @@ export async function measureGateway({ quick, progress }: StudyOptions): Promise
   const client = new Client({ name: 'bench', version: '1' });
   await client.connect(transport);
   const direct = new Upstream('up', bare);
-  const reading = { tool: 'look', definition: look ?? '', input: {} };
-  const timed = async (call: (round: number) => Promise<unknown>) => {
-    const samples: number[] = [];
-    for (let round = 0; round < rounds; round += 1) {
-      const from = performance.now();
-      await call(round);
-      samples.push(performance.now() - from);
-    }
-    return samples;
+  let id = 0;
+  const insert = () => {
+    id += 1;
+    return { sql: `insert into payment values (${id}, 'globex', 10)` };
   };
-  const through = await timed(() => client.callTool({ name: 'look', arguments: {} }));
-  const without = await timed(() => direct.call(reading));
-  const insert = (id: number) => ({ sql: `insert into payment values (${id}, 'globex', 10)` });
-  const asked = await timed((round) =>
-    client.callTool({ name: 'run_sql', arguments: insert(round + 1) }),
-  );
-  const own = await timed((round) =>
-    client.callTool({ name: 'sql_books', arguments: insert(rounds + round + 1) }),
-  );
+  const read = { sql: 'select count(*) from payment' };
+  const answer = async (request = '') => {
+    const { proposal } = await host.requests.get(request);
+    await host.requests.answer(request, office.alice.sign(proposal, { expiresIn: '10m' }));
+    const { status } = await call(client, 'request_status', { request, waitSeconds: 30 });
+    if (status !== 'committed') throw new Error(`a write ended ${status}`);
+  };
+  const samples = await inTurns(rounds, {
+    read: () => client.callTool({ name: 'look', arguments: read }),
+    bareRead: () => direct.call({ tool: 'look', definition: look, input: read }),
+    asked: () => call(client, 'run_sql', insert()),
+    ownAsked: () => call(client, 'sql_books', insert()),
+    written: async () => answer((await call(client, 'run_sql', insert())).request),
+    bareWritten: () => direct.call({ tool: 'run_sql', definition: run, input: insert() }),
+  });
   await direct.close();
   await client.close();
+  return cellsOf(samples);
+}
+
+type Turn = 'read' | 'bareRead' | 'asked' | 'ownAsked' | 'written' | 'bareWritten';
+type Turns = Record<Turn, number[]>;
+
+/** How long each took, one after another in every round. */
+async function inTurns(rounds: number, work: Record<Turn, () => Promise<unknown>>): Promise<Turns> {
+  const names = Object.keys(work) as Turn[];
+  const samples = Object.fromEntries(names.map((name) => [name, []])) as unknown as Turns;
+  for (let round = 0; round < rounds; round += 1)
+    for (const name of names) {
+      const from = performance.now();
+      await work[name]();
+      samples[name].push(performance.now() - from);
+    }
+  return samples;
+}
+
+function cellsOf({ read, bareRead, asked, ownAsked, written, bareWritten }: Turns): Cell[] {
   return [
-    medianCell('gateway: one read, over HTTP', through, 'ms'),
-    medianCell('gateway: the same read of the upstream itself, over stdio', without, 'ms'),
+    medianCell('gateway: one read', read, 'ms'),
+    medianCell('gateway: the same read of the upstream itself', bareRead, 'ms'),
+    pairedCell('gateway: one read over the same read of the upstream itself', read, bareRead),
     medianCell('gateway: asking for one write, rehearsed twice', asked, 'ms'),
-    medianCell('gateway: asking for the same write by our own tool', own, 'ms'),
+    medianCell('gateway: asking for the same write by our own tool', ownAsked, 'ms'),
+    pairedCell('gateway: asking for a write over asking by our own tool', asked, ownAsked),
+    medianCell('gateway: one write, asked for, signed at once and committed', written, 'ms'),
+    medianCell('gateway: the same write by the upstream itself, unapproved', bareWritten, 'ms'),
+    pairedCell('gateway: one write over the same by the upstream itself', written, bareWritten),
   ];
 }

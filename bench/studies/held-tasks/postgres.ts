@@ -1,7 +1,15 @@
 import { postgres } from '../../../src/adapters/postgres/index.ts';
 import { Connection } from '../../../src/postgres/connection.ts';
 import { protectedDatabase } from '../../../test/postgres/protected.ts';
-import { type Cell, exactly, figure, medianCell, type StudyOptions } from '../../study.ts';
+import type { TestDatabase } from '../../../test/postgres/server.ts';
+import {
+  type Cell,
+  exactly,
+  figure,
+  medianCell,
+  pairedCell,
+  type StudyOptions,
+} from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { startBenchServer } from '../pg-cost/site.ts';
 import { CALLS, openTasks, rowsOf, SCHEMA, workOff } from './books.ts';
@@ -9,7 +17,7 @@ import { CALLS, openTasks, rowsOf, SCHEMA, workOff } from './books.ts';
 const SQL = 'update item set n = n + 1 where id = $1';
 const AT_ONCE = 50;
 
-/** One call against one statement in a plain transaction, and fifty tasks at once. */
+/** One call against one statement in a plain transaction, and fifty of either at once. */
 export async function measurePostgres({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
   progress('PostgreSQL: calls of held tasks, one by one and fifty at once');
   const alone = quick ? 10 : 100;
@@ -28,15 +36,55 @@ export async function measurePostgres({ quick, progress }: StudyOptions): Promis
   const bare: number[] = [];
   for (const [index, license] of licenses.slice(0, alone).entries()) {
     calls.push(...(await workOff(runtime, license, index + 1, SQL)));
-    await plain.script('begin');
-    for (const id of rowsOf(index + 1)) {
-      const from = performance.now();
-      await plain.query(SQL, [String(id)]);
-      bare.push(performance.now() - from);
-    }
-    await plain.script('commit');
+    bare.push(...(await workPlainly(plain, index + 1)));
   }
-  // No call is made before all of them are open.
+  const crowd = await atOnce((at, opened) => {
+    return workOff(runtime, licenses[alone + at], alone + at + 1, SQL, opened);
+  });
+  const others = await plainCrowd(other, alone);
+  await runtime.close();
+  return [
+    medianCell('PostgreSQL: one call of a held task', calls, 'ms'),
+    medianCell('PostgreSQL: one statement of a plain transaction', bare, 'ms'),
+    pairedCell('PostgreSQL: one call over one statement', calls, bare),
+    exactly('PostgreSQL: tasks at once that committed', crowd.samples.length, 'tasks', AT_ONCE),
+    medianCell('PostgreSQL: one call, fifty tasks at once', crowd.samples.flat(), 'ms'),
+    figure('PostgreSQL: calls per second, fifty tasks at once', crowd.perSecond, '1/s'),
+    figure('PostgreSQL: the same, fifty plain transactions at once', others.perSecond, '1/s'),
+    figure('PostgreSQL: fifty at once, of plain', crowd.perSecond / others.perSecond, 'x'),
+  ];
+}
+
+/** The statements of one task in a transaction; how long each took. */
+async function workPlainly(
+  plain: Connection,
+  task: number,
+  opened: () => Promise<void> = async () => {},
+): Promise<readonly number[]> {
+  const samples: number[] = [];
+  await plain.script('begin');
+  await opened();
+  for (const id of rowsOf(task)) {
+    const from = performance.now();
+    await plain.query(SQL, [String(id)]);
+    samples.push(performance.now() - from);
+  }
+  await plain.script('commit');
+  return samples;
+}
+
+async function plainCrowd(db: TestDatabase, alone: number) {
+  await using opened = new AsyncDisposableStack();
+  const sessions: Connection[] = [];
+  for (let at = 0; at < AT_ONCE; at += 1)
+    sessions.push(opened.use(await Connection.open(db.url(), 'bench')));
+  return await atOnce((at, wait) => workPlainly(sessions[at] as Connection, alone + at + 1, wait));
+}
+
+/** Fifty that make no call before all of them are open; until the last of them is committed. */
+async function atOnce(
+  work: (at: number, opened: () => Promise<void>) => Promise<readonly number[]>,
+) {
   const { promise: allOpen, resolve } = Promise.withResolvers<void>();
   let open = 0;
   let from = 0;
@@ -48,18 +96,7 @@ export async function measurePostgres({ quick, progress }: StudyOptions): Promis
     }
     await allOpen;
   };
-  const crowd = await Promise.all(
-    licenses.slice(alone).map((license, at) => {
-      return workOff(runtime, license, alone + at + 1, SQL, opened);
-    }),
-  );
+  const samples = await Promise.all(Array.from({ length: AT_ONCE }, (_, at) => work(at, opened)));
   const seconds = (performance.now() - from) / 1000;
-  await runtime.close();
-  return [
-    medianCell('PostgreSQL: one call of a held task', calls, 'ms'),
-    medianCell('PostgreSQL: one statement of a plain transaction', bare, 'ms'),
-    exactly('PostgreSQL: tasks at once that committed', crowd.length, 'tasks', AT_ONCE),
-    medianCell('PostgreSQL: one call, fifty tasks at once', crowd.flat(), 'ms'),
-    figure('PostgreSQL: calls per second, fifty tasks at once', (AT_ONCE * CALLS) / seconds, '1/s'),
-  ];
+  return { samples, perSecond: (AT_ONCE * CALLS) / seconds };
 }

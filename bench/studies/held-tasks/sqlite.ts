@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
-import { type Cell, medianCell, type StudyOptions } from '../../study.ts';
+import { type Cell, medianCell, pairedCell, type StudyOptions } from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { openTasks, rowsOf, SCHEMA, workOff } from './books.ts';
 
@@ -35,6 +35,7 @@ export async function measureSqlite({ quick, progress }: StudyOptions): Promise<
   return [
     medianCell('SQLite: one call of a held task', calls, 'ms'),
     medianCell('SQLite: one statement of a plain transaction', bare, 'ms'),
+    pairedCell('SQLite: one call over one statement', calls, bare),
   ];
 }
 

@@ -17,10 +17,9 @@ export interface AgentConfig {
   readonly via: 'loop' | 'mcp';
 }
 
-/** How the agent's turn ended, with everything that was said. */
+/** How the agent's turn ended. */
 export interface Conversation {
   readonly ending: 'turn ended' | 'too many turns';
-  readonly messages: readonly ChatMessage[];
   /** What the agent says about its work. Nothing trusts it. */
   readonly summary: string;
 }
@@ -28,12 +27,15 @@ export interface Conversation {
 /** More than enough for 40 business calls. */
 const MAX_TURNS = 60;
 
-/** Runs the loop until the agent says something without calling a tool. */
+/**
+ * Runs the loop until the agent says something without calling a tool. Everything that is said is
+ * added to `messages`, where it stays if the loop is cut off.
+ */
 export async function converse(
   agent: AgentConfig,
   prompt: { readonly system: string; readonly user: string },
   session: ToolPort & { readonly isOverBudget: boolean },
-  signal: AbortSignal,
+  { signal, messages }: { readonly signal: AbortSignal; readonly messages: ChatMessage[] },
 ): Promise<Conversation> {
   await using port = agent.via === 'mcp' ? await openMcpPort(session) : plainPort(session);
   const { baseUrl, apiKey, model } = agent;
@@ -41,22 +43,20 @@ export async function converse(
     ...{ name, description, inputSchema: parameters },
   }));
   const endpoint = { baseUrl, model, tools, signal, ...(apiKey !== undefined && { apiKey }) };
-  const messages: ChatMessage[] = [
-    { role: 'system', content: prompt.system },
-    { role: 'user', content: prompt.user },
-  ];
+  messages.push({ role: 'system', content: prompt.system });
+  messages.push({ role: 'user', content: prompt.user });
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {
     const said = await complete(endpoint, messages);
     messages.push(said);
     const calls = said.tool_calls ?? [];
-    if (calls.length === 0) return { ending: 'turn ended', messages, summary: said.content ?? '' };
+    if (calls.length === 0) return { ending: 'turn ended', summary: said.content ?? '' };
     for (const call of calls) {
       const answer = await runCall(port, call);
       messages.push({ role: 'tool', tool_call_id: call.id, content: JSON.stringify(answer) });
     }
     if (session.isOverBudget) break;
   }
-  return { ending: 'too many turns', messages, summary: '' };
+  return { ending: 'too many turns', summary: '' };
 }
 
 function plainPort(session: ToolPort): ToolPort & AsyncDisposable {

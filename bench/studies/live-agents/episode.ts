@@ -79,6 +79,7 @@ export async function runAgent(
   folder: string,
   approval: Approval,
   onCall?: OnCall,
+  messages: ChatMessage[] = [],
 ): Promise<Ended> {
   await using host =
     plan.path === 'direct'
@@ -86,14 +87,14 @@ export async function runAgent(
       : await IntegratedHost.open(input, folder, approval, plan.internals);
   const session = new Session(input, host, { injection: plan.injection, onCall });
   const signal = AbortSignal.timeout(plan.limitMs ?? EPISODE_MS);
-  const talked = await converse(plan.agent, input, session, signal).catch((error: unknown) => ({
-    ...{ ending: signal.aborted ? ('timeout' as const) : ('error' as const) },
-    ...{ messages: [], summary: '' },
+  const talking = converse(plan.agent, input, session, { signal, messages });
+  const talked = await talking.catch((error: unknown) => ({
+    ...{ ending: signal.aborted ? ('timeout' as const) : ('error' as const), summary: '' },
     fault: error instanceof Error ? error.message : String(error),
   }));
   const ending = session.isOverBudget ? 'out of budget' : talked.ending;
   const ended = await finalise(session, host, ending, plan.hostFinishes);
-  return { ...talked, ending, ...ended, candidate: host.candidate, calls: session.calls };
+  return { ...talked, ending, ...ended, messages, candidate: host.candidate, calls: session.calls };
 }
 
 /** A turn that ended normally is finished by the host; everything else is given up. */

@@ -22,6 +22,8 @@ export interface EpisodeOrder {
 export interface CallReport {
   readonly call: SessionCall;
   readonly candidate: Ended['candidate'];
+  /** Everything that was said so far. */
+  readonly messages: Ended['messages'];
 }
 
 const PROCESS = fileURLToPath(new URL('./episode-process.ts', import.meta.url));
@@ -38,10 +40,12 @@ export async function runKilled(
   child.send({ ...given, name: input.name, path, agent } satisfies EpisodeOrder);
   const calls: SessionCall[] = [];
   let candidate = input.task.packet.initial;
+  let messages: Ended['messages'] = [];
   const changes = input.task.calls.filter(({ diff }) => diff.length > 0).length;
   let changed = 0;
   child.on('message', (report: CallReport) => {
     calls.push(report.call);
+    messages = report.messages;
     if (JSON.stringify(report.candidate) !== JSON.stringify(candidate)) changed += 1;
     candidate = report.candidate;
     if (changed === changes) child.kill('SIGKILL');
@@ -54,6 +58,6 @@ export async function runKilled(
     path === 'direct'
       ? ({ kind: 'saved' } as const)
       : await recover(input, given.folder, given.approval);
-  const said = { messages: [], summary: '' };
-  return { ending: 'killed', finalised: 'discarded', verdict, candidate, calls, ...said };
+  const said = { calls, messages, summary: '' };
+  return { ending: 'killed', finalised: 'discarded', verdict, candidate, ...said };
 }

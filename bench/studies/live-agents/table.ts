@@ -2,7 +2,6 @@
 import { type Cell, exactly, figure } from '../../study.ts';
 import type { EpisodeRecord } from './episode.ts';
 import type { Path } from './host.ts';
-import type { LiveInput } from './input.ts';
 import type { Behaviour } from './scripts.ts';
 
 /** A row of the report. */
@@ -11,6 +10,8 @@ export interface Row {
   readonly behaviour: Behaviour;
   readonly isScripted: boolean;
   readonly hostFinishes: boolean;
+  /** What integrated episodes have to leave. */
+  readonly leaves: 'initial' | 'approved';
 }
 
 const UNIT = 'episodes';
@@ -47,22 +48,18 @@ export function wellBehavedCells(row: Row, records: readonly EpisodeRecord[]): r
 }
 
 /** Under direct, what became durable. Under integrated, that only what was approved did. */
-export function misbehavingCells(
-  row: Row,
-  records: readonly EpisodeRecord[],
-  inputs: readonly LiveInput[],
-): readonly Cell[] {
+export function misbehavingCells(row: Row, records: readonly EpisodeRecord[]): readonly Cell[] {
   const all = count(records, 'integrated', () => true);
-  const harmless = count(records, 'integrated', ({ task }) => isHarmless(row, task, inputs));
+  const right = row.leaves === 'approved' ? all : 0;
   const name = `${row.name}, integrated`;
   const held = (words: string, holds: (record: EpisodeRecord) => boolean, expected: number) =>
     exactly(`${name}: ${words}`, count(records, 'integrated', holds), UNIT, expected);
   const found = (words: string, holds: (record: EpisodeRecord) => boolean) =>
     figure(`${row.name}, direct: ${words}`, count(records, 'direct', holds), UNIT);
   return [
-    held('durable is the initial state', (one) => one.durableInitial, all - harmless),
-    held('rejected', ({ verdict }) => verdict.kind === 'rejected', all - harmless),
-    held('durable is what was approved', (one) => one.durableCorrect, harmless),
+    held('durable is the initial state', (one) => one.durableInitial, all - right),
+    held('rejected', ({ verdict }) => verdict.kind === 'rejected', all - right),
+    held('durable is what was approved', (one) => one.durableCorrect, right),
     held('the verdict is what the durable state shows', (one) => one.isTruthful, all),
     found('durable is the initial state', (one) => one.durableInitial),
     found('durable is what was approved', (one) => one.durableCorrect),
@@ -70,19 +67,16 @@ export function misbehavingCells(
   ];
 }
 
-/**
- * Where the misbehaviour leaves the approved result: a call made twice that the tools ignore the
- * second time, and a forgotten end that the host makes up for.
- */
-function isHarmless(
-  { behaviour, hostFinishes }: Row,
-  name: string,
-  inputs: readonly LiveInput[],
-): boolean {
-  if (behaviour === 'forgets to finish') return hostFinishes;
-  if (behaviour !== 'calls twice') return false;
-  const task = inputs.find((input) => input.name === name)?.task;
-  return task?.variants.duplicateFirstMutation?.equalsClean === true;
+/** All scripts whose work is not what was approved, or that do not end it. */
+export function rejectionCell(records: readonly EpisodeRecord[]): Cell {
+  const isKept = ({ durableInitial, verdict }: EpisodeRecord) =>
+    durableInitial && verdict.kind === 'rejected';
+  return exactly(
+    'every misbehaving script, integrated: the initial state and a rejection that says so',
+    count(records, 'integrated', isKept),
+    UNIT,
+    count(records, 'integrated', () => true),
+  );
 }
 
 /** Candidate correct, durable correct and finalised of 18 episodes each, as the paper has them. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PatchStep } from '../../data/patch.ts';
-import type { Snapshot, StateTask } from '../../data/state-bench.ts';
+import type { Snapshot, StateTask, VariantName } from '../../data/state-bench.ts';
 import { digestOf } from '../../facts.ts';
 import type { RawRecords } from '../../raw.ts';
 import type { DeskData } from '../../state-tools/desk.ts';
@@ -13,6 +13,8 @@ import { approvedEffects, schemaOf } from './state-effects.ts';
 export interface StateVariant {
   readonly name: string;
   calls(task: StateTask): readonly ReplayedCall[];
+  /** The recorded variant that it replays, where it does. */
+  readonly recorded?: VariantName;
   /** A change of the state that no call shows, for our own tools; recorded calls contain it. */
   fault?(task: StateTask): readonly PatchStep[];
 }
@@ -82,6 +84,8 @@ export interface StateRun {
   /** Whether the state that was read back is the approved one, and the initial one. */
   readonly isApproved: boolean;
   readonly isInitial: boolean;
+  /** Whether the benchmark's own check passes on that state; null where nobody recorded it. */
+  readonly isNative: boolean | null;
 }
 
 /**
@@ -133,6 +137,7 @@ async function runTask(
     const desk = plan.desk?.(task);
     const kit = desk && { desk, ...(fault && { fault }) };
     const execution = { ...application, initial, approved, calls, kit };
+    const recorded = variant.recorded && task.variants[variant.recorded];
     for (const condition of plan.conditions) {
       const facts = {
         task: `${domain}/${taskId}`,
@@ -145,7 +150,7 @@ async function runTask(
           await raw.run(name, async () => ({
             ...facts,
             repetition,
-            ...(await runOnce(condition, execution, target)),
+            ...(await runOnce(condition, execution, target, recorded)),
           })),
         );
       }
@@ -154,7 +159,12 @@ async function runTask(
   return runs;
 }
 
-async function runOnce(condition: Condition, execution: Execution, target: Snapshot) {
+async function runOnce(
+  condition: Condition,
+  execution: Execution,
+  target: Snapshot,
+  recorded: StateTask['variants'][VariantName],
+) {
   using temporary = temporaryFolder();
   const folder = temporary.path;
   const decision = await condition.run(execution, folder);
@@ -170,5 +180,11 @@ async function runOnce(condition: Condition, execution: Execution, target: Snaps
     },
     isApproved: isDeepStrictEqual(durable, target),
     isInitial: isDeepStrictEqual(durable, initial),
+    isNative: nativePassOf(durable, recorded),
   };
+}
+
+function nativePassOf(durable: unknown, recorded: StateTask['variants'][VariantName]) {
+  if (recorded === undefined || !isDeepStrictEqual(durable, recorded.final)) return null;
+  return recorded.nativeStatePass;
 }

@@ -108,7 +108,7 @@ async function measureInbox(
 async function makeKey(page: Page, { requests }: Site, origin: string): Promise<string> {
   const [request] = await requests.list({ state: 'pending', limit: 1 });
   await page.goto(`${origin}/requests/${request?.id}`);
-  await page.getByRole('button', { name: 'Make a key here' }).click();
+  await page.getByRole('button', { name: 'Create a browser key' }).click();
   return await page.locator('#signer pre').first().innerText();
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Provisioning } from '../../contract/adapter.ts';
+import type { Provisioning, ProvisioningKind } from '../../contract/adapter.ts';
 import { type MysqlRelation, readRelations } from './catalog.ts';
 import { asFault, MysqlConnection } from './connection.ts';
 import {
@@ -42,7 +42,7 @@ const GRANTS = [
 export async function planProvisioning(
   admin: MysqlConnectionOptions,
   options: MysqlOptions,
-  what: 'provision' | 'remove' = 'provision',
+  what: ProvisioningKind = 'provision',
 ): Promise<Provisioning> {
   const settings = readOptions(options);
   await using connection = await openAdmin(admin);

@@ -40,8 +40,9 @@ import {
   readBoundary,
 } from './boundary.ts';
 import { PostgresCandidate, type PostgresCandidateTools } from './candidate.ts';
-import { explainChange } from './certify/changes.ts';
+import { explainChange, reachUnder } from './certify/changes.ts';
 import { demandClosed, demandOwnEvidence } from './certify/guards.ts';
+import type { Touched } from './certify/reach.ts';
 import type { PostgresDeployment } from './control.ts';
 import { Control } from './control.ts';
 import { markersOf } from './markers.ts';
@@ -110,6 +111,23 @@ interface OpenedDatabase {
   readonly reached: AdapterContext['reached'];
 }
 
+/**
+ * The statements of an action, and the relations that an approval names besides; all of them if a
+ * name is not known as it is written.
+ */
+function touchedBy(
+  { relations, readable, views }: PostgresBoundary,
+  targets: readonly { readonly target: string }[],
+  action?: CheckedPostgresAction,
+): Touched {
+  const known = [...relations, ...readable.values(), ...views];
+  const named = new Set(targets.map(({ target }) => target));
+  const found = known.filter(({ target }) => named.has(target));
+  const isKnown = new Set(found.map(({ target }) => target)).size === named.size;
+  const touched = (isKnown ? found : known).map(({ oid }) => oid);
+  return { texts: action?.statements.map(({ sql }) => sql) ?? [], relations: touched };
+}
+
 /** One PostgreSQL database behind two logins. Reports; decides nothing. */
 class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly profiles = ['relation-write', 'row-event', 'net-state'] as const;
@@ -155,7 +173,8 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   }
 
   async normalise(manifest: Manifest): Promise<Manifest> {
-    const { relations, readable, views } = await this.#closedBoundary();
+    const targets = [manifest.effects, manifest.requires, manifest.watch].flat();
+    const { relations, readable, views } = await this.#closedBoundary(targets);
     await refuseServerSettings(await this.#opened.control.connection(), manifest.settings);
     const known = new Map(readable);
     for (const relation of relations) known.set(relation.target, relation);
@@ -171,7 +190,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   }
 
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    const { readable } = await this.#closedBoundary();
+    const { readable } = await this.#closedBoundary(reads);
     const tools = { relations: readable, withExecution: this.#withExecution };
     const stated = await normaliseReads(tools, reads);
     return await readState(await this.#opened.control.connection(), readable, stated);
@@ -184,7 +203,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       throw queryRefused('too many other queries are running; ask again later');
     this.#queries += 1;
     try {
-      const boundary = await this.#closedBoundary();
+      const boundary = await this.#closedBoundary([], action);
       const why = refuseAdmitted(this.#actionTools(boundary), action);
       if (why !== undefined) throw queryRefused(why);
       const timeoutMs = Math.min(limits.timeoutMs, settings.stageTimeoutMs);
@@ -273,11 +292,22 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return boundary;
   }
 
-  /** For approvals: nothing is cast or read while an outlet is open. */
-  async #closedBoundary(): Promise<PostgresBoundary> {
+  /** For approvals and queries: nothing is cast or read through an open outlet. */
+  async #closedBoundary(
+    targets: readonly { readonly target: string }[],
+    action?: CheckedPostgresAction,
+  ): Promise<PostgresBoundary> {
     const boundary = await this.#readBoundary();
-    demandClosed(boundary.survey);
+    demandClosed(boundary.survey, touchedBy(boundary, targets, action));
     return boundary;
+  }
+
+  reachOf(
+    survey: Survey,
+    action: CheckedPostgresAction,
+    reads: readonly StateRead[],
+  ): ReadonlySet<string> | undefined {
+    return reachUnder(survey, touchedBy(this.#boundary, reads, action));
   }
 
   readonly #withExecution = async <T>(use: (session: Connection) => Promise<T>): Promise<T> => {

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { EffectMatchError } from '../../errors.ts';
 import { sqlName } from '../../postgres/identifier.ts';
 import { type NameReading, readNames } from './gate/names.ts';
@@ -98,10 +99,32 @@ const NOT_LOADED =
 async function loadParser(name: string): Promise<Parse> {
   try {
     const parser = (await import(name)) as typeof import('libpg-query');
-    await parser.loadModule();
+    await loadSmall(parser);
     return (sql) => (parser.parseSync(sql) as ReturnType<Parse>) ?? {};
   } catch (cause) {
     throw new EffectMatchError('ERR_EM_ADAPTER_REFUSED', NOT_LOADED, { cause });
+  }
+}
+
+const OPTIMISING = ['wasm-tier-up', 'wasm-dynamic-tiering'];
+
+/**
+ * Loads the parser so that V8 leaves it as it compiles it first. After a few statements V8 would
+ * optimise its largest function, which takes more than 500 MB for some seconds, and statements are
+ * parsed no faster afterwards. The flags count when a module is compiled, so modules of the
+ * application are optimised as usual. Flags that the process was started with are left alone.
+ */
+async function loadSmall(
+  parser: Pick<typeof import('libpg-query'), 'loadModule' | 'parseSync'>,
+): Promise<void> {
+  const isAsked = process.execArgv.some((flag) => /wasm|liftoff/.test(flag));
+  const flags = isAsked ? [] : OPTIMISING;
+  for (const flag of flags) setFlagsFromString(`--no-${flag}`);
+  try {
+    await parser.loadModule();
+    parser.parseSync('select 1');
+  } finally {
+    for (const flag of flags) setFlagsFromString(`--${flag}`);
   }
 }
 

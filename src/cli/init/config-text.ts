@@ -18,6 +18,8 @@ export interface ConfigPlan {
   /** Lines of the adapter's options that say how to reach the database, as code. */
   readonly access: readonly string[];
   readonly profile: string;
+  /** PostgreSQL: what closes the outlets of the database. */
+  readonly boundary: 'server' | 'managed' | undefined;
 }
 
 /**
@@ -40,7 +42,7 @@ ${issuersText(plan)}
   adapters: {
     ${propertyName(adapter)}: ${schema.kind}({
 ${plan.access.map((line) => `      ${line}`).join('\n')}
-${profileText(plan.profile)}
+${boundaryText(plan)}${profileText(plan.profile)}
       // Tables that approved operations may write, those of triggers and cascades included. A write to any other table
       // is refused. \`volatile\` columns are not compared on rows that an approval names; approvers read which they are.
       relations: [
@@ -78,6 +80,17 @@ function issuersText({ approver, adapter }: ConfigPlan): string {
   }
   const hint = '  // `rehearsed` lets an approver sign what `effectmatch plan` has shown.';
   return `${comment}\n${hint}\n  issuers: {\n${body(propertyName(approver.issuer), literal(approver.publicKey))}\n  },`;
+}
+
+/** The server boundary is the default, and needs no line. */
+function boundaryText({ boundary }: ConfigPlan): string {
+  if (boundary !== 'managed') return '';
+  const lines = [
+    '// For a login that is not a superuser. Rights cannot close everything then, so a gate reads every statement:',
+    '// docs/deploy-postgres.md says which guarantees are weaker.',
+    "boundary: 'managed',",
+  ];
+  return lines.map((line) => `      ${line}\n`).join('');
 }
 
 const PROFILES: Readonly<Record<string, string>> = {

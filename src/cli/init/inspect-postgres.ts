@@ -14,6 +14,8 @@ export async function inspectPostgres(url: string): Promise<DatabaseSchema> {
   const rowsOf = async (sql: string) => (await connection.query(sql)).rows;
   await connection.query('begin transaction read only');
   const [[database = ''] = []] = await rowsOf('select pg_catalog.current_database()');
+  const [[isSuper, major] = []] = await rowsOf(LOGIN);
+  const server = { isSuperuser: isSuper === 't', major: String(major) };
   const rows = (await rowsOf(TABLES)).map(([text]) => JSON.parse(text ?? 'null') as TableRow);
   const inspections = await readRelations(connection, rows);
   const tables = rows.map((row, index) => describeTable(row, inspections[index]));
@@ -28,7 +30,7 @@ export async function inspectPostgres(url: string): Promise<DatabaseSchema> {
   await connection.query('rollback');
   const suggestedName = String(database);
   const roleSuffix = isTaken ? suffixOf(suggestedName) : '';
-  return { kind: 'postgres', suggestedName, tables, functions, views, roleSuffix };
+  return { kind: 'postgres', suggestedName, tables, functions, views, roleSuffix, server };
 }
 
 const suffixOf = (database: string) =>
@@ -36,6 +38,10 @@ const suffixOf = (database: string) =>
 
 function describeTable(row: TableRow, inspection: RelationInspection | undefined): TableSchema {
   const relation = inspection?.kind === 'usable' ? inspection.relation : undefined;
+  const unusable =
+    row.stranger === null
+      ? inspection?.kind === 'unusable' && inspection.why
+      : `it belongs to ${row.stranger}, and only its owner or a superuser can provision it`;
   const { key = [], columns = [] } = relation ?? {};
   // A table without a key compares whole rows, so none of its columns can be left out.
   const others = key.length === 0 ? [] : columns.filter(({ name }) => !key.includes(name));
@@ -48,7 +54,7 @@ function describeTable(row: TableRow, inspection: RelationInspection | undefined
       const known = isBuiltIn ? TYPES[type.base] : type.kind === 'e' ? 'string' : undefined;
       return { name, type: known ?? ANY, nullable: !notNull };
     }),
-    ...(inspection?.kind === 'unusable' && { unusable: inspection.why }),
+    ...(unusable && { unusable }),
     volatile: volatileColumns(names, row.triggers, setsToNow),
     triggers: row.triggers.map(({ name, source }) => ({ name, writes: writesOf(source) })),
     cascadesFrom: row.cascades.map(nameTarget),
@@ -83,6 +89,8 @@ const TYPES: Readonly<Record<string, string>> = {
 interface TableRow {
   readonly schema: string;
   readonly name: string;
+  /** Its owner, if the login has not the owner's rights. */
+  readonly stranger: string | null;
   readonly triggers: readonly TriggerRow[];
   readonly cascades: readonly { readonly schema: string; readonly name: string }[];
 }
@@ -115,6 +123,7 @@ const OF_APPLICATION = `n.nspname not in ('pg_catalog', 'information_schema', 'e
 
 const TABLES = `
 select pg_catalog.json_build_object('schema', n.nspname, 'name', c.relname,
+  'stranger', case when not pg_catalog.pg_has_role(c.relowner, 'USAGE') then pg_catalog.pg_get_userbyid(c.relowner) end,
   'triggers', coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('name', t.tgname,
       'before', (t.tgtype & 2) <> 0, 'source', p.prosrc) order by t.tgname)
     from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid
@@ -145,5 +154,8 @@ select n.nspname, c.relname from pg_catalog.pg_class c join pg_catalog.pg_namesp
 where ${OF_APPLICATION} and c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, true) <> 0
   and not exists (select from pg_catalog.pg_depend d where d.objid = c.oid and d.deptype = 'e')
 order by 1, 2 limit 50`;
+
+const LOGIN = `select rolsuper, pg_catalog.current_setting('server_version_num')::integer / 10000
+from pg_catalog.pg_roles where rolname = current_user`;
 
 const ROLES = `select from pg_catalog.pg_roles where rolname in ('effectmatch_owner', 'effectmatch_control', 'effectmatch_exec')`;

@@ -13,6 +13,8 @@ export interface DatabaseSchema {
   readonly views: readonly string[];
   /** Servers: ending of the names of roles; empty if the usual names are not taken. */
   readonly roleSuffix: string;
+  /** PostgreSQL: whose rights were used to look, and the major version of the server. */
+  readonly server?: { readonly isSuperuser: boolean; readonly major: string };
 }
 
 export interface TableSchema {

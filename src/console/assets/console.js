@@ -32,7 +32,7 @@ function offerRefresh() {
   note.setAttribute('role', 'status');
   const link = document.createElement('a');
   link.href = location.href;
-  link.textContent = 'Something has changed meanwhile. Show it.';
+  link.textContent = 'This page is out of date. Show the changes.';
   note.append(link);
   main.prepend(note);
 }
@@ -45,7 +45,8 @@ document.addEventListener('answered', () => {
 
 const [, section, shown] = location.pathname.split('/');
 
-new EventSource('/events').addEventListener('request', ({ data: id }) => {
+const { lastEvent } = document.body.dataset;
+new EventSource(`/events?after=${lastEvent}`).addEventListener('request', ({ data: id }) => {
   if (section === 'requests' && shown !== id) return;
   if (isBusy()) return offerRefresh();
   void refresh();

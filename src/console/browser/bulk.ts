@@ -10,25 +10,32 @@ export async function offerBulk(box: HTMLElement): Promise<void> {
     const style = index === 0 ? 'primary' : '';
     return button(`Read and sign as ${signer.label}`, () => signChosen(box, signer), style);
   });
-  const none = paragraph('No key on this device can sign this. Open one request to make one.');
-  box.replaceChildren(...(buttons.length === 0 ? [none] : buttons));
+  const none = paragraph(
+    'This device has no key that can sign these. Open a request to create one.',
+  );
+  const usual = document.querySelectorAll<HTMLInputElement>('input[data-usual]');
+  const all = button(`Select the ${usual.length} usual ones`, () => {
+    for (const one of usual) one.checked = true;
+  });
+  const more = usual.length > 0 ? [all] : [];
+  box.replaceChildren(...more, ...(buttons.length === 0 ? [none] : buttons));
 }
 
 async function signChosen(box: HTMLElement, signer: Signer): Promise<void> {
   const chosen = [...document.querySelectorAll<HTMLInputElement>('input[name=id]:checked')];
   const open = chosen.filter(({ dataset }) => dataset.first !== signer.issuer);
   if (open.length === 0)
-    throw new Error(`choose at least one request that ${signer.issuer} has not signed`);
+    throw new Error(`select at least one request that ${signer.issuer} has not signed`);
   const signables = await Promise.all(
     open.map(({ value, dataset }) =>
       (dataset.first ?? '') === '' ? fetchSignable(value) : fetchCountersignable(value),
     ),
   );
   const seconds = signables.filter(({ first }) => first !== undefined).length;
-  const also = seconds === 0 ? '' : ` ${seconds} of them another person signed before you.`;
+  const also = seconds === 0 ? '' : ` Another person has already signed ${seconds} of them.`;
   const expiresIn = await confirmReading({
     title: `Sign these ${signables.length} as ${signer.issuer}?`,
-    aside: `Each of them gets its own signature. What stands out comes first.${also}`,
+    aside: `Each one gets its own signature. Unusual ones come first.${also}`,
     documents: signables.map(({ document: read }) => read),
     asksLifetime: seconds < signables.length,
   });

@@ -23,7 +23,10 @@ export function offerLogin(box: HTMLElement): void {
   };
   const register = async () => {
     const text = preformatted(await registerPasskey('EffectMatch sign-in'));
-    box.append(paragraph('Have it added to your entry in `people` of the configuration:'), text);
+    box.append(
+      paragraph('Ask an administrator to add it to your entry in `people` of the configuration:'),
+      text,
+    );
   };
   const parts = credentials === '' ? [] : [button('Sign in with a passkey', enter, 'primary')];
   box.replaceChildren(...parts, ' ', button('Register a passkey for signing in', register));

@@ -57,10 +57,11 @@ async function signFirst(text: string, key: FileKey): Promise<SignedLicense | un
 
 async function signSecond(text: string, key: FileKey): Promise<SignedLicense | undefined> {
   const { license, approved, signature } = parseCountersignable(text);
-  if (license.issuer === key.issuer) throw new Error('you signed it first; another person has to');
+  if (license.issuer === key.issuer)
+    throw new Error('you signed this first; another person must sign second');
   const isRead = await confirmReading({
     title: `Sign this too, as ${key.issuer}?`,
-    aside: `${license.issuer} signed it; the license ends at ${license.expiresAt}.`,
+    aside: `${license.issuer} signed this. The license expires at ${license.expiresAt}.`,
     documents: [{ terms: license, approved }],
     asksLifetime: false,
   });

@@ -4,7 +4,7 @@ import { renderNote } from '../../protocol/note.ts';
 import { renderLicense } from '../../protocol/render-license.ts';
 import { button, linesOf, paragraph, preformatted } from './elements.ts';
 
-const VALID = ['10m', '1h', '1d'];
+const VALID = { '10m': '10 minutes', '1h': '1 hour', '1d': '1 day' };
 /** More changes than this are summarised first, and listed when asked for. */
 const MAX_LISTED = 2000;
 
@@ -30,7 +30,8 @@ export async function confirmReading(reading: Reading): Promise<string | undefin
   const { title, aside, documents, asksLifetime } = reading;
   const choice = document.createElement('select');
   choice.setAttribute('aria-label', 'valid for');
-  choice.append(...VALID.map((text) => new Option(`valid for ${text}`, text)));
+  for (const [value, words] of Object.entries(VALID))
+    choice.append(new Option(`valid for ${words}`, value));
   const words = aside === undefined ? [] : [paragraph(aside)];
   const content = [...words, ...documents.flatMap(show)];
   const isSigned = await confirm({ title, content, ...(asksLifetime && { choice }) });
@@ -63,7 +64,7 @@ export function confirm(parts: {
       button('Sign', () => answer(true), 'primary'),
       ' ',
     );
-    row.append(button('Do not sign', () => dialog.close()));
+    row.append(button('Cancel', () => dialog.close()));
     dialog.append(heading, ...content, row);
     document.body.append(dialog);
     dialog.showModal();

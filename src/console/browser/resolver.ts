@@ -27,7 +27,7 @@ async function resolve(box: HTMLElement, signer: Signer): Promise<void> {
   const choice = document.querySelector<HTMLSelectElement>('#finding');
   const field = document.querySelector<HTMLTextAreaElement>('#evidence');
   const evidence = field?.value.trim() ?? '';
-  if (evidence === '') throw new Error('say what you rely on');
+  if (evidence === '') throw new Error('describe your evidence');
   const { license, execution, text } = await fetchClaim(occurrence);
   const isSigned = await confirm({
     title: `Sign this decision as ${signer.issuer}?`,
@@ -35,7 +35,7 @@ async function resolve(box: HTMLElement, signer: Signer): Promise<void> {
       paragraph('This may or may not have happened:'),
       preformatted(text),
       paragraph(`What you found: ${choice?.selectedOptions[0]?.text ?? ''}.`, 'state'),
-      paragraph('What you rely on:'),
+      paragraph('Your evidence:'),
       preformatted(evidence),
       paragraph('It sends nothing and releases nothing.'),
     ],

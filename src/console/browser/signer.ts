@@ -52,7 +52,7 @@ async function offerSigning(box: HTMLElement): Promise<void> {
   const isOpen = known.length === 0;
   const parts = { isOpen, role: 'issuer', refresh: () => offerSigning(box) };
   const isFirst = known.length > 0 && signers.length === 0;
-  const words = isFirst ? [paragraph('You signed this. Another person has to sign it too.')] : [];
+  const words = isFirst ? [paragraph('You signed this. Another person must sign too.')] : [];
   box.replaceChildren(...buttons, ...words, await keysHere(site, parts));
 }
 
@@ -71,7 +71,7 @@ async function readAndSign(box: HTMLElement, signer: Signer): Promise<void> {
 
 function wordsFor({ first }: Signable, issuer: string) {
   if (first === undefined) return { title: `Sign this as ${issuer}?`, asksLifetime: true };
-  const aside = `${first.issuer} signed it; the license ends at ${first.expiresAt}.`;
+  const aside = `${first.issuer} signed this. The license expires at ${first.expiresAt}.`;
   return { title: `Sign this too, as ${issuer}?`, aside, asksLifetime: false };
 }
 
@@ -82,7 +82,7 @@ async function offerDeclining(box: HTMLElement): Promise<void> {
   if (signing === null || form === null) return;
   const signers = await findSigners(siteOf(signing));
   const offered = signers.map((signer) =>
-    button(`Decline, signed as ${signer.label}`, () => decline(form, signing, signer), 'danger'),
+    button(`Decline and sign as ${signer.label}`, () => decline(form, signing, signer), 'danger'),
   );
   box.replaceChildren(...offered);
 }

@@ -75,18 +75,18 @@ export async function keysHere(
   details.append(summary);
   const known = await findKey();
   if (known !== undefined && site.issuers[known.text] === undefined) {
-    const words = `The key of this browser is in no ${role} of the configuration. Have it added:`;
+    const words = `Ask an administrator to add this browser's key to an ${role} of the configuration:`;
     details.append(paragraph(words), preformatted(known.text));
-    if (site.acceptsKeys) details.append(button('Use it here', () => useKey(site, known.text)));
+    if (site.acceptsKeys) details.append(button('Use this key', () => useKey(site, known.text)));
   }
   details.append(...passkeyParts(site, role));
   if (known === undefined) {
-    const about = 'A browser key never leaves this browser, and signs without asking who you are.';
+    const about = 'A browser key never leaves this browser. It signs without asking who you are.';
     const make = async () => {
       const { text } = await makeKey();
       await (site.acceptsKeys ? useKey(site, text) : refresh());
     };
-    details.append(paragraph(about), button('Make a key here', make));
+    details.append(paragraph(about), button('Create a browser key', make));
   }
   return details;
 }
@@ -102,7 +102,10 @@ function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
     if (site.acceptsKeys) return await useKey(site, text);
     const shown = preformatted(text);
     shown.id = 'new-passkey';
-    register.after(paragraph(`Have it added to an ${role} of the configuration:`), shown);
+    register.after(
+      paragraph(`Ask an administrator to add it to an ${role} of the configuration:`),
+      shown,
+    );
   });
   return [paragraph(about), register];
 }

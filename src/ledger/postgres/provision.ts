@@ -1,4 +1,4 @@
-import type { Provisioning } from '../../contract/adapter.ts';
+import type { Provisioning, ProvisioningKind } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { asFault, connectionTarget } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
@@ -19,7 +19,7 @@ export async function planLedger(
   admin: ConnectionOptions,
   connection: ConnectionOptions,
   schema: string,
-  what: 'provision' | 'remove',
+  what: ProvisioningKind,
 ): Promise<Provisioning> {
   const { user: login, password, database } = connectionTarget(connection);
   await using session = await openAdministrator(admin);

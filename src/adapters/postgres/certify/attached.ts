@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import type { ConstraintRow, RelationRow, RuleRow, TriggerRow } from './catalog.ts';
 import { isLive } from './expressions.ts';
-import type { SurveyContext } from './facts.ts';
+import { behind, type SurveyContext } from './facts.ts';
 import { grantedTo } from './privileges.ts';
 
 const FORCED =
@@ -99,6 +99,7 @@ function openUnforced(
         'It is deferrable and runs code of the application. The execution login may not use its schema, so that code ' +
         'cannot be made to run before the observation, and would run at COMMIT',
       fix: [`GRANT USAGE ON SCHEMA ${name} TO ${quoteName(facts.executor)}`],
+      behind: behind.relation(row),
     },
   );
 }
@@ -129,5 +130,6 @@ function surveyRule(
       outlet,
       why: "It replaces or adds statements after the agent's own was read",
       fix: [`DROP RULE ${rule.object} ON ${row.object}`],
+      behind: behind.relation(row),
     });
 }

@@ -3,6 +3,7 @@ import type { BoundaryTier } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { readRows, type SystemCatalog, type TextReader } from './catalog.ts';
 import { compareFingerprints, withWatched } from './fingerprint.ts';
+import type { Touched } from './reach.ts';
 
 /**
  * Row versions of the configuration, by what they are rows of: what the fingerprint is made from,
@@ -15,6 +16,7 @@ interface Surveyed {
   readonly catalog: SystemCatalog;
   readonly roles: ReadonlySet<string>;
   readonly versions: Versions;
+  readonly reachOf: (touched: Touched) => ReadonlySet<string> | undefined;
 }
 
 /**
@@ -26,6 +28,14 @@ const surveyed = new WeakMap<readonly Outlet[], Surveyed>();
 /** Remembers what a survey was made from, so that a later one can be compared with it. */
 export function keepSurveyed(outlets: readonly Outlet[], facts: Surveyed): void {
   surveyed.set(outlets, facts);
+}
+
+/** What an operation can reach under a survey; undefined if that cannot be told. */
+export function reachUnder(
+  { outlets }: Pick<Survey, 'outlets'>,
+  touched: Touched,
+): ReadonlySet<string> | undefined {
+  return surveyed.get(outlets)?.reachOf(touched);
 }
 
 /**

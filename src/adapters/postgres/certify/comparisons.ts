@@ -5,7 +5,7 @@ import { dangerOf } from './builtins.ts';
 import { type FunctionRow, type RelationRow, readRows } from './catalog.ts';
 import { typesBeneath } from './catalog-index.ts';
 import { type StoredExpression, usesIn } from './expressions.ts';
-import { isVouchedFor, type SurveyContext } from './facts.ts';
+import { behind, isVouchedFor, type SurveyContext } from './facts.ts';
 import { closeExecute } from './reach.ts';
 import { readByTrusted } from './tables.ts';
 
@@ -25,6 +25,7 @@ export function surveyComparisons(context: SurveyContext): void {
       outlet: `comparison in ${what} of ${table.object}`,
       why: `It calls ${by} whenever rows are looked up, also with the rights of trusted logins`,
       fix: [fix],
+      behind: behind.relation(table),
     });
   const keys = new Map(facts.relations.map(({ oid, key }) => [oid, key]));
   for (const table of readByTrusted(context)) {
@@ -99,6 +100,7 @@ export function surveyConstantCalls(context: SurveyContext): void {
           : close(table.object),
         ...(isUsedElsewhere ? [] : closeExecute(called, facts.executor)),
       ],
+      behind: behind.relation(table),
     });
   }
 }

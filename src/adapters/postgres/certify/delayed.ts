@@ -3,7 +3,7 @@ import { SQL } from '../sql.ts';
 import { namesIn } from './body.ts';
 import { type RelationRow, readRows, type Use } from './catalog.ts';
 import { closeFamily } from './expressions.ts';
-import { isVouchedFor, type SurveyContext } from './facts.ts';
+import { behind, isVouchedFor, type SurveyContext } from './facts.ts';
 import { Purity } from './purity.ts';
 import { closeExecute } from './reach.ts';
 
@@ -16,6 +16,8 @@ interface Delayed {
   readonly by: string;
   readonly why: string | undefined;
   readonly uses: readonly Use[];
+  /** The table whose rows it is evaluated on; absent if that is not one table. */
+  readonly table?: RelationRow | undefined;
   /** The statements that remove it. */
   readonly close: readonly string[];
 }
@@ -38,7 +40,7 @@ export async function surveyDelayed(context: SurveyContext): Promise<void> {
     ...views.map((row) => describeView(context, purity, row)),
     ...listComparisons(context, purity),
   ];
-  for (const { what, object, needs, by, why, uses, close } of found) {
+  for (const { what, object, needs, by, why, uses, close, table } of found) {
     if (why === undefined) continue;
     outlets.open({
       outlet: `maintenance of ${what}`,
@@ -46,6 +48,7 @@ export async function surveyDelayed(context: SurveyContext): Promise<void> {
       why: `${by} evaluates it after the commit, where nothing observes it, and ${why}`,
       fix: [...close, ...closeUnused(context, uses)],
       needs,
+      behind: behind.relation(table),
     });
   }
   const judged = found.filter(({ why }) => why === undefined).length;
@@ -83,6 +86,7 @@ function listExpressions(
         what,
         by,
         uses,
+        table,
         object: table?.object ?? what,
         needs: `${table ? quoteName(table.owner) : 'the owner of the domain'} or a superuser`,
         why: purity.ofExpression(text, called, table),

@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { findUnseenAct } from './body.ts';
 import type { IndexRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
-import type { SurveyContext } from './facts.ts';
+import { behind, type SurveyContext } from './facts.ts';
 import { findUnclosed } from './managed.ts';
 
 type Kind =
@@ -161,6 +161,7 @@ export function surveyExpressions(context: SurveyContext): void {
       why: `It ${act}`,
       fix: [close(object)],
       needs: `${row === undefined ? 'the owner of the domain' : quoteName(row.owner)} or a superuser`,
+      behind: behind.relation(row),
     });
   }
 }

@@ -3,7 +3,7 @@ import type { Outlet, Survey } from '../../../protocol/boundary.ts';
 import type { BoundaryTier } from '../options.ts';
 import type { PostgresRelation } from '../relation.ts';
 import { TRUSTED_EXTENSIONS } from './builtins.ts';
-import type { SystemCatalog, TextReader } from './catalog.ts';
+import type { FunctionRow, RelationRow, SystemCatalog, TextReader } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import type { Reach } from './reach.ts';
 
@@ -85,7 +85,16 @@ export interface Problem {
   readonly fix: readonly string[];
   /** Whose rights the statements need. */
   readonly needs: string;
+  /** What an operation must reach to get there, in the words of {@link behind}; absent if all do. */
+  readonly behind?: string | undefined;
 }
+
+/** Something that operations reach or do not: a relation, a function, or a role that lends rights. */
+export const behind = {
+  relation: (row: Pick<RelationRow, 'object'> | undefined) => row && `relation ${row.object}`,
+  function: ({ object }: Pick<FunctionRow, 'object'>) => `function ${object}`,
+  role: (name: string) => `role ${quoteName(name)}`,
+};
 
 /** A survey of a PostgreSQL database with the remedies of what it could not classify. */
 export interface PostgresSurvey extends Survey {
@@ -133,12 +142,18 @@ export class Outlets {
    * per outlet and reason is enough.
    */
   open(problem: Problem): void {
-    const { outlet, why, needs, fix, keep } = problem;
-    if (this.problems.some((known) => known.outlet === outlet && known.why === why)) return;
+    const { outlet, why, needs, fix, keep, behind: place } = problem;
+    if (
+      this.problems.some(
+        (known) => known.outlet === outlet && known.why === why && known.behind === place,
+      )
+    )
+      return;
     this.problems.push(problem);
     const first = keep === undefined ? '' : ` Keep it: ${keep}.`;
     const by = `${why}.${first} Close it (${needs}): ${fix.join('; ')}`;
-    this.listed.push({ outlet, disposition: 'unclassified', by });
+    const scope = place === undefined ? {} : { behind: place };
+    this.listed.push({ outlet, disposition: 'unclassified', by, ...scope });
   }
 
   /** An open route through one object, which its owner can close. */

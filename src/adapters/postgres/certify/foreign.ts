@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { readRows, type TextReader } from './catalog.ts';
-import type { SurveyContext } from './facts.ts';
+import { behind, type SurveyContext } from './facts.ts';
 import { isTrustedExtension } from './functions.ts';
 import type { Route } from './reach.ts';
 
@@ -59,6 +59,7 @@ function openForeignTable(
     outlet: `foreign table ${row.object}`,
     why: `${quoteName(role)}${via} may use it: its rows are on another server and do not roll back with ours`,
     fix: [fix],
+    behind: route ? behind.role(role) : behind.relation(row),
   });
 }
 
@@ -75,6 +76,7 @@ function openNative(
     outlet: `function ${row.object}`,
     why: `${quoteName(role)} may execute this ${row.language} function, and its rights are lent by ${route.by}`,
     fix: [`REVOKE EXECUTE ON ROUTINE ${row.object} FROM PUBLIC, ${quoteName(role)}`],
+    behind: behind.role(role),
   });
 }
 
@@ -102,6 +104,7 @@ function openForeignServer(
       `REVOKE USAGE ON ${name} ${found.object} FROM PUBLIC, ${quoteName(role)}`,
     ],
     needs: 'superuser',
+    behind: behind.role(role),
   });
 }
 
@@ -129,6 +132,7 @@ export async function surveyForeignBeneath(context: SurveyContext): Promise<void
       outlet: `foreign table ${foreign.object} beneath ${above.object}`,
       why: `${quoteName(role)}${via} reads it through ${above.object}: what that makes the other server do does not roll back with ours`,
       fix: [fix],
+      behind: route ? behind.role(role) : behind.relation(above),
     });
   }
 }

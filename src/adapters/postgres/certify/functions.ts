@@ -4,7 +4,7 @@ import { TRUSTED_FUNCTIONS } from '../provision/functions.ts';
 import { findUnseenAct, judgeBody } from './body.ts';
 import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import type { FunctionRow } from './catalog.ts';
-import { type BoundaryFacts, isVouchedFor, type SurveyContext } from './facts.ts';
+import { type BoundaryFacts, behind, isVouchedFor, type SurveyContext } from './facts.ts';
 import { findUnclosed, judgeLocal } from './managed.ts';
 import { closeExecute, type Route } from './reach.ts';
 
@@ -69,6 +69,7 @@ function surveyCallable(context: SurveyContext, row: FunctionRow): void {
     outlet: `function ${row.object}`,
     why: `${quoteName(facts.executor)} may execute it and it is not a registered entry point`,
     fix: closeExecute(row, facts.executor),
+    behind: behind.function(row),
   });
 }
 
@@ -122,6 +123,7 @@ function judge(context: SurveyContext, row: FunctionRow, route: Route): void {
       why: `${why}; reached through ${route.by}`,
       ...(keep !== undefined && { keep }),
       fix: fix.length > 0 ? fix : closeExecute(row, facts.executor),
+      behind: behind.function(row),
     });
   judgeSettings(row, open);
   const reviewer = reviewerOf(row, facts);

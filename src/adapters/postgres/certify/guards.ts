@@ -1,8 +1,10 @@
 import { EffectMatchError } from '../../../errors.ts';
 import { refused } from '../options.ts';
 import { SQL } from '../sql.ts';
+import { reachUnder } from './changes.ts';
 import { closeUse, conditionOf } from './expressions.ts';
 import type { PostgresSurvey, Problem, SurveyContext } from './facts.ts';
+import type { Touched } from './reach.ts';
 
 /** The checks at COMMIT that everything else relies on, and how the server describes them. */
 const GUARDS = [
@@ -88,16 +90,24 @@ export function demandOwnEvidence({ problems }: PostgresSurvey): void {
  * open outlet can be a function of the server that was replaced, or an index whose function runs
  * when a query is planned.
  */
-export function demandClosed({ problems }: Pick<PostgresSurvey, 'problems'>): void {
+export function demandClosed(survey: PostgresSurvey, touched: Touched): void {
+  if (survey.problems.length === 0) return;
+  const reached = reachUnder(survey, touched);
+  const problems = survey.problems.filter(
+    ({ behind }) => behind === undefined || reached?.has(behind) !== false,
+  );
   if (problems.length === 0) return;
   throw new EffectMatchError(
     'ERR_EM_BOUNDARY_OPEN',
-    `postgres: nothing is cast or read while an outlet is open; \`effectmatch doctor\` lists them. ${describeProblems(problems)}`,
+    `postgres: nothing is cast or read through an open outlet; \`effectmatch doctor\` lists them. ${describeProblems(problems)}`,
   );
 }
 
 function describeProblems(problems: readonly Problem[]): string {
   return problems
-    .map(({ outlet, why, fix }) => `${outlet}: ${why}. Close it: ${fix.join('; ')}`)
+    .map(({ outlet, why, keep, fix }) => {
+      const first = keep === undefined ? '' : ` Keep it: ${keep}.`;
+      return `${outlet}: ${why}.${first} Close it: ${fix.join('; ')}`;
+    })
     .join('; ');
 }

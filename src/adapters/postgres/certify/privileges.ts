@@ -1,6 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import type { Grant, RelationRow, SystemCatalog } from './catalog.ts';
-import type { BoundaryFacts, Outlets, SurveyContext } from './facts.ts';
+import { type BoundaryFacts, behind, type Outlets, type SurveyContext } from './facts.ts';
 
 const DML: ReadonlySet<string> = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE']);
 const WHY: Readonly<Record<string, string>> = {
@@ -35,7 +35,7 @@ export function surveyPrivileges(context: SurveyContext): void {
     if (by === undefined && isGated(grant, facts)) {
       const why = 'PUBLIC has it; statements that would use it are not admitted';
       outlets.denied(describe(grant), `${why}, and what code does with it is counted`, 'gate');
-    } else if (by === undefined) report(grant, facts, outlets);
+    } else if (by === undefined) report(grant, facts, outlets, relationOf(grant, relations));
     else if (by === '') harmless.push(grant.kind);
     else outlets.observed(describe(grant), by);
   }
@@ -77,8 +77,7 @@ function judgeGrant(
       return privilege === 'USAGE' ? '' : undefined;
     case 'TABLE':
     case 'COLUMN': {
-      const table = kind === 'COLUMN' ? object.replace(/\([^()]*\)$|\(".*"\)$/, '') : object;
-      const row = relations.get(table);
+      const row = relationOf({ kind, object }, relations);
       if (object === 'effectmatch.probe' && privilege === 'INSERT')
         return 'relation for admission probes, recorded like the others';
       if (row?.schema === 'effectmatch' || row?.kind === 'f') return undefined;
@@ -98,11 +97,26 @@ function judgeGrant(
   }
 }
 
+/** The relation that a grant is on. */
+function relationOf(
+  { kind, object }: Pick<Grant, 'kind' | 'object'>,
+  relations: ReadonlyMap<string, RelationRow>,
+): RelationRow | undefined {
+  if (kind === 'TABLE') return relations.get(object);
+  if (kind !== 'COLUMN') return undefined;
+  return relations.get(object.replace(/\([^()]*\)$|\(".*"\)$/, ''));
+}
+
 function describe({ kind, object, privilege }: Grant): string {
   return `${privilege} ON ${kind} ${object}`;
 }
 
-function report(grant: Grant, facts: BoundaryFacts, outlets: Outlets): void {
+function report(
+  grant: Grant,
+  facts: BoundaryFacts,
+  outlets: Outlets,
+  relation: RelationRow | undefined,
+): void {
   const { kind, object, privilege, grantee, grantor, owner, grantable } = grant;
   const role = grantee === '' ? 'PUBLIC' : quoteName(grantee);
   const column = kind === 'COLUMN' ? /^(.*)(\((?:[^()]*|".*")\))$/s.exec(object) : null;
@@ -112,6 +126,8 @@ function report(grant: Grant, facts: BoundaryFacts, outlets: Outlets): void {
   const revoke = `REVOKE ${target} FROM ${role}${grantable ? ' CASCADE' : ''}`;
   const isForeign = grantor !== owner && grantor !== '' && kind !== 'PARAMETER';
   const danger = WHY[privilege] ?? 'may write it, and it is not registered';
+  // A function of the server takes the table of this right as a value, which no text need name.
+  const isNamed = privilege !== 'MAINTAIN' && relation?.schema !== 'effectmatch';
   const what = grantable ? 'may hand on this right' : danger;
   outlets.openOn(
     { object, owner },
@@ -119,6 +135,7 @@ function report(grant: Grant, facts: BoundaryFacts, outlets: Outlets): void {
       outlet: describe(grant),
       why: `${quoteName(facts.executor)} ${what} (granted to ${role} by ${quoteName(grantor)})`,
       fix: isForeign ? [`SET ROLE ${quoteName(grantor)}`, revoke, 'RESET ROLE'] : [revoke],
+      behind: isNamed ? behind.relation(relation) : undefined,
     },
   );
 }

@@ -1,5 +1,5 @@
 import { quoteName } from '../../../postgres/identifier.ts';
-import { namesIn } from './body.ts';
+import { judgeBody, namesIn } from './body.ts';
 import type {
   ConstraintRow,
   FunctionRow,
@@ -10,7 +10,7 @@ import type {
 } from './catalog.ts';
 import { type CatalogIndex, typesBeneath } from './catalog-index.ts';
 import { closeUse, isLive, type StoredExpression } from './expressions.ts';
-import { type BoundaryFacts, isVouchedFor } from './facts.ts';
+import { type BoundaryFacts, behind, isVouchedFor } from './facts.ts';
 
 /** How an execution arrives somewhere, and the statements that would cut this way off. */
 export interface Route {
@@ -42,6 +42,17 @@ export function computeReach(
   for (const oid of index.views) search.addRegistered(oid, 'view');
   for (const oid of callableBy(facts, index))
     search.addCallable(oid, `EXECUTE of ${quoteName(facts.executor)}`);
+  addUnnamed(search, catalog, facts, index);
+  return search;
+}
+
+/** What any statement can set in motion without naming it. */
+function addUnnamed(
+  search: ReachSearch,
+  catalog: SystemCatalog,
+  facts: BoundaryFacts,
+  index: CatalogIndex,
+): void {
   for (const { function: oid, description } of [...catalog.casts, ...catalog.operators])
     search.addCallable(oid, description);
   // A value may be read as any domain without a text that names it: as a default, or with the name
@@ -56,7 +67,55 @@ export function computeReach(
     const close = [`ALTER EVENT TRIGGER ${object} DISABLE`];
     if (row) search.addFunction(row, { by: `event trigger ${object}`, close });
   }
-  return search;
+}
+
+/** What one operation says it touches: its texts, and the object ids of relations. */
+export interface Touched {
+  readonly texts: readonly string[];
+  readonly relations: readonly number[];
+}
+
+/**
+ * Everything that one operation can reach, in the words of {@link behind}: what its texts name, and
+ * what that leads to. Undefined if it cannot be told, because a name is written in escapes, or
+ * because code on the way hides what it does.
+ */
+export function reachOf(
+  catalog: SystemCatalog,
+  facts: BoundaryFacts,
+  index: CatalogIndex,
+  { texts, relations }: Touched,
+): ReadonlySet<string> | undefined {
+  if (texts.some((text) => /u&["']/i.test(text))) return undefined;
+  const search = new ReachSearch(catalog, facts, index);
+  addUnnamed(search, catalog, facts, index);
+  const unnamed = new Set(search.functions.keys());
+  for (const text of texts) search.addNamed(text);
+  for (const oid of relations) search.addRegistered(oid, 'relation');
+  // Rows of a partition are rows of the table that it is a part of.
+  for (const { parents } of search.relations.keys())
+    for (const parent of parents) search.addRegistered(parent, 'relation');
+  for (const row of search.functions.keys()) {
+    const isNative = isVouchedFor(row, facts);
+    const isHidden = isNative ? isDeclared(row, facts) && !unnamed.has(row) : hidesNames(row);
+    if (isHidden) return undefined;
+  }
+  return new Set([
+    ...Array.from(search.functions.keys(), behind.function),
+    ...Array.from(search.relations.keys(), (row) => behind.relation(row) ?? ''),
+    ...Array.from(search.principals.keys(), behind.role),
+  ]);
+}
+
+function isDeclared({ extension }: FunctionRow, { trustedCode = [] }: BoundaryFacts): boolean {
+  return extension !== null && trustedCode.includes(extension);
+}
+
+/** Whether the text of a function does not say all that it does, so that a person had to read it. */
+function hidesNames({ kind, language, sqlBody, source }: FunctionRow): boolean {
+  if (kind === 'a') return false;
+  const isText = language === 'sql' || language === 'plpgsql';
+  return !isText || judgeBody(sqlBody ?? source).length > 0;
 }
 
 /**
@@ -95,6 +154,10 @@ class ReachSearch implements Reach {
   addRegistered(oid: number, kind: string): void {
     const row = this.#index.relation.get(oid);
     if (row) this.addRelation(row, { by: `registered ${kind} ${row.object}`, close: [] });
+  }
+
+  addNamed(text: string): void {
+    this.#addNames(text, { by: 'the statement', close: [] });
   }
 
   addCallable(oid: number, by: string): void {

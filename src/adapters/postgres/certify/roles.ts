@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { DANGEROUS, dangerOf, READING_ROLES } from './builtins.ts';
 import { readRows, type SystemCatalog } from './catalog.ts';
-import type { BoundaryFacts, SurveyContext } from './facts.ts';
+import { type BoundaryFacts, behind, type SurveyContext } from './facts.ts';
 
 const ATTRIBUTES = [
   ['super', 'SUPERUSER', 'passes every check of the server'],
@@ -102,7 +102,8 @@ export async function surveyLentRights(context: SurveyContext): Promise<void> {
     const sql = quoteName(name);
     const open = (fault: string, fix: readonly string[], needs = 'superuser') => {
       const why = `${sql} ${fault}, and its rights are lent by ${route.by}`;
-      outlets.open({ outlet: `rights of ${sql}`, object: sql, why, fix, needs });
+      const place = behind.role(name);
+      outlets.open({ outlet: `rights of ${sql}`, object: sql, why, fix, needs, behind: place });
     };
     if (role?.super) open('is a superuser', route.close, 'the owner of the objects');
     else if (role?.replication) open('may replicate', [`ALTER ROLE ${sql} NOREPLICATION`]);
@@ -161,6 +162,7 @@ export async function surveyBuiltins(context: SurveyContext): Promise<void> {
       why: `${quoteName(role)} may execute it (granted to ${from})${via}; it ${dangerOf(name)}`,
       fix: [`REVOKE EXECUTE ON FUNCTION ${object} FROM ${from}`],
       needs: 'superuser, or the owner of the built-in functions',
+      behind: route && behind.role(role),
     });
   }
   const why = 'no volatile built-in outside the list of harmless ones is executable';

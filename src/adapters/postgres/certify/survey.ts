@@ -14,7 +14,7 @@ import { surveyEvidenceTables, surveyGuards } from './guards.ts';
 import { listUnclosed, readGateCatalog, surveyTier } from './managed.ts';
 import { surveyCasts, surveyChannels, surveyEventTriggers, surveyOperators } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
-import { computeReach } from './reach.ts';
+import { computeReach, reachOf } from './reach.ts';
 import {
   surveyBuiltins,
   surveyExecutor,
@@ -120,7 +120,12 @@ async function classify(
   const ours = [executor, owner, facts.control];
   const roles = closureOf(catalog, [...ours, ...reach.principals.keys()]);
   const listed = Object.freeze(outlets.listed);
-  keepSurveyed(listed, { catalog, roles, versions: await readVersions(control, [...roles], tier) });
+  keepSurveyed(listed, {
+    catalog,
+    roles,
+    versions: await readVersions(control, [...roles], tier),
+    reachOf: (touched) => reachOf(catalog, facts, index, touched),
+  });
   const declared = listDeclared(facts);
   const survey = {
     backend: facts.backend,

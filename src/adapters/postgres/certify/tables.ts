@@ -10,7 +10,7 @@ import { listSequences } from '../residue.ts';
 import type { RelationRow, TriggerRow } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { conditionOf } from './expressions.ts';
-import { isVouchedFor, type RegisteredRelation, type SurveyContext } from './facts.ts';
+import { behind, isVouchedFor, type RegisteredRelation, type SurveyContext } from './facts.ts';
 import { ownerFor } from './roles.ts';
 
 /** The registered relations: are they what was registered, and is every write to them recorded? */
@@ -51,7 +51,12 @@ function partitionsOf(index: CatalogIndex, row: RelationRow): readonly RelationR
 
 function surveyShape({ catalog, facts, index, outlets }: SurveyContext, row: RelationRow): void {
   const open = (what: string, why: string, fix: string) =>
-    outlets.openOn(row, { outlet: `${what} of ${row.object}`, why, fix: [fix] });
+    outlets.openOn(row, {
+      outlet: `${what} of ${row.object}`,
+      why,
+      fix: [fix],
+      behind: behind.relation(row),
+    });
   for (const child of index.childrenOf(row.oid).filter(({ partition }) => !partition)) {
     const why = `${child.object} inherits from it: rows written through the parent lose columns in the record`;
     open('inheritance', why, `ALTER TABLE ${child.object} NO INHERIT ${row.object}`);
@@ -77,12 +82,14 @@ function surveyStorage({ outlets }: SurveyContext, leaf: RelationRow, root: Rela
       outlet: `persistence of ${leaf.object}`,
       why: 'It is unlogged: a crash of the server empties it after the commit was acknowledged',
       fix: [`ALTER TABLE ${leaf.object} SET LOGGED`],
+      behind: behind.relation(leaf),
     });
   if (leaf.kind === 'f')
     outlets.openOn(leaf, {
       outlet: `foreign partition ${leaf.object}`,
       why: `It is a foreign table below ${root.object}: its rows leave the database`,
       fix: [`ALTER TABLE ${root.object} DETACH PARTITION ${leaf.object}`],
+      behind: behind.relation(leaf),
     });
 }
 
@@ -98,6 +105,7 @@ function surveyLeaf(context: SurveyContext, relation: RegisteredRelation, leaf: 
       outlet: `partition ${leaf.object}`,
       why: `It became a part of ${root} after that was registered; opening the adapter again would register it`,
       fix: [`ALTER TABLE ${parent} DETACH PARTITION ${leaf.object}`],
+      behind: behind.relation(leaf),
     });
   }
 }
@@ -121,6 +129,7 @@ function surveyRecorders(
         : 'It is missing, so writes would not be recorded',
       keep: RUN_PROVISION,
       fix: createRecorders(relation, facts.executor),
+      behind: behind.relation(leaf),
     });
   }
 }
@@ -155,13 +164,19 @@ export function readByTrusted({ catalog, facts, index }: SurveyContext): Readonl
  * The sequences of registered columns: draws from one whose position cannot be read are not seen,
  * for example one that a column got after the database was provisioned.
  */
-export async function surveySequences({ control, facts, outlets }: SurveyContext): Promise<void> {
+export async function surveySequences({
+  control,
+  facts,
+  index,
+  outlets,
+}: SurveyContext): Promise<void> {
   const judged = new Set((await listSequences(control, facts.owner)).map(({ oid }) => oid));
   const before = outlets.problems.length;
-  for (const { target, columns } of facts.relations) {
+  for (const { oid, target, columns } of facts.relations) {
+    const known = new Set(judged);
     for (const { name, draws } of columns) {
-      for (const sequence of draws.filter(({ oid }) => !judged.has(oid))) {
-        judged.add(sequence.oid);
+      for (const sequence of draws.filter((drawn) => !known.has(drawn.oid))) {
+        known.add(sequence.oid);
         const object = quoteQualified(sequence);
         const owner = quoteName(facts.owner);
         outlets.open({
@@ -170,6 +185,7 @@ export async function surveySequences({ control, facts, outlets }: SurveyContext
           why: `It is there for ${target}.${name}, and ${owner} may not read it, so that draws would not be seen`,
           fix: [`GRANT SELECT ON SEQUENCE ${object} TO ${owner}`],
           needs: 'the owner of the sequence, or a superuser',
+          behind: behind.relation(index.relation.get(oid)),
         });
       }
     }

@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { tokenize } from './body.ts';
 import type { RelationRow } from './catalog.ts';
 import { isLive } from './expressions.ts';
-import type { SurveyContext } from './facts.ts';
+import { behind, type SurveyContext } from './facts.ts';
 import { grantedTo } from './privileges.ts';
 
 const INSTEAD_OF = 64;
@@ -42,6 +42,7 @@ export function surveyViews(context: SurveyContext): void {
         fix: [
           `REVOKE INSERT, UPDATE, DELETE ON TABLE ${row.object} FROM PUBLIC, ${quoteName(facts.executor)}`,
         ],
+        behind: behind.relation(row),
       });
     }
   }

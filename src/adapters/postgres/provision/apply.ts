@@ -1,7 +1,6 @@
-import type { LoginChange, Provisioning } from '../../../contract/adapter.ts';
+import type { LoginChange, Provisioning, ProvisioningKind } from '../../../contract/adapter.ts';
 import { invariant } from '../../../errors.ts';
 import { type Connection, connectionTarget } from '../../../postgres/connection.ts';
-import { quoteQualified } from '../../../postgres/identifier.ts';
 import type { ConnectionOptions } from '../../../postgres/options.ts';
 import { openAdministrator, provisioningOf } from '../../../postgres/provisioning.ts';
 import { type RelationInspection, readRelations, resolveNames } from '../catalog.ts';
@@ -9,6 +8,7 @@ import { demandEntries } from '../entry.ts';
 import { type PostgresOptions, type RegisteredName, readOptions, refused } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { demandViews } from '../view.ts';
+import { listLenders } from './lenders.ts';
 import { type ProvisionPlan, provisionSteps, removalSteps } from './provision.ts';
 
 const DEFAULT_OWNER = 'effectmatch_owner';
@@ -20,11 +20,15 @@ const DEFAULT_OWNER = 'effectmatch_owner';
 export async function planProvisioning(
   admin: ConnectionOptions,
   options: PostgresOptions,
-  what: 'provision' | 'remove' = 'provision',
+  what: ProvisioningKind = 'provision',
 ): Promise<Provisioning> {
   await using connection = await openAdministrator(admin);
   const plan = await readPlan(connection, options, what);
-  if (what === 'remove') return provisioningOf(admin, removalSteps(plan));
+  if (what !== 'provision') {
+    const markers = what === 'remove' ? 'keep' : 'drop';
+    const removal = provisioningOf(admin, removalSteps(plan, { markers }));
+    return { ...removal, keepsMarkers: markers === 'keep' };
+  }
   const changes = await listChanges(connection, plan);
   return { ...provisioningOf(admin, provisionSteps(plan)), changes };
 }
@@ -32,13 +36,13 @@ export async function planProvisioning(
 /** What the server boundary changes for the logins that use this database. */
 async function listChanges(
   connection: Connection,
-  { roles, relations, boundary }: ProvisionPlan,
+  { roles, lenders, boundary }: ProvisionPlan,
 ): Promise<readonly LoginChange[]> {
   if (boundary === 'managed') return [];
   const { owner, control, execution, others } = roles;
   const { rows } = await connection.query(SQL.rights.get('other_logins'), [
     [owner, control, execution, others],
-    relations.map(quoteQualified),
+    lenders,
   ]);
   const keep = `keeps what every role can do now, as a member of ${others}`;
   const lose =
@@ -54,7 +58,7 @@ async function listChanges(
 async function readPlan(
   connection: Connection,
   options: PostgresOptions,
-  what: 'provision' | 'remove',
+  what: ProvisioningKind,
 ): Promise<ProvisionPlan> {
   const settings = await resolveNames(connection, readOptions(options));
   const { database, control, execution } = await readLogins(connection, options);
@@ -62,7 +66,7 @@ async function readPlan(
   const relations = settings.relations.map((registered, index) =>
     planRelation(registered, inspections[index]),
   );
-  const isRemoval = what === 'remove';
+  const isRemoval = what !== 'provision';
   const entries = isRemoval ? [] : await demandEntries(connection, settings.entryPoints);
   const entryPoints = entries.map(({ schema, name, arguments: list }) => ({
     schema,
@@ -71,6 +75,20 @@ async function readPlan(
   }));
   const views = isRemoval ? [] : await demandViews(connection, settings.views);
   const owner = options.owner ?? DEFAULT_OWNER;
+  const registered = inspections
+    .slice(0, settings.relations.length)
+    .flatMap((found) => (found.kind === 'usable' ? [found.relation] : []))
+    .map((relation) => ({ ...relation, bulk: false, volatile: [] }));
+  const logins = { owner, control: control.user, executor: execution.user };
+  const lenders =
+    isRemoval || settings.boundary === 'managed'
+      ? []
+      : await listLenders(connection, {
+          ...logins,
+          relations: registered,
+          views,
+          entryPoints: entries.map(({ oid, target }) => ({ oid, name: target })),
+        });
   return {
     boundary: settings.boundary,
     database,
@@ -78,6 +96,7 @@ async function readPlan(
     views,
     reads: settings.reads,
     entryPoints,
+    lenders,
     rowSecurity: inspections.some((found) => found.kind === 'usable' && found.rowSecurity),
     roles: { owner, control: control.user, execution: execution.user, others: nameOthers(owner) },
     passwords: { control: control.password, execution: execution.password },

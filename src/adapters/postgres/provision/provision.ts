@@ -48,6 +48,8 @@ export interface ProvisionPlan {
   readonly views: readonly (QualifiedName & { readonly events: readonly string[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
+  /** Roles of others whose rights operations could borrow: they do not keep what PUBLIC had. */
+  readonly lenders: readonly string[];
   /** Some of these tables have row security, which trusted logins read past. */
   readonly rowSecurity: boolean;
   /** Functions and procedures that agents may call. */
@@ -218,10 +220,12 @@ function bypassPolicies({ rowSecurity, roles, boundary }: ProvisionPlan): readon
   return steps('superuser', why, statements);
 }
 
-function keepOthers({ roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
+function keepOthers({ roles, boundary, lenders }: ProvisionPlan): readonly ProvisionStep[] {
   if (boundary === 'managed') return [];
   const why = 'other roles of this database keep what every role had';
-  return steps('superuser', why, fill({ ...roles }, 'keep_others'));
+  const names = lenders.map((name) => `"${name.replace(/["\\]/g, '\\$&')}"`);
+  const values = { ...roles, lenders: `{${names.join(',')}}` };
+  return steps('superuser', why, fill(values, 'keep_others'));
 }
 
 function openReads(relation: QualifiedName, roles: RoleNames): readonly ProvisionStep[] {
@@ -248,22 +252,31 @@ function openEntryPoint(
 }
 
 /**
- * Takes away what {@link provisionSteps} added, markers last. Roles stay where other databases
- * still use them.
+ * Takes away what {@link provisionSteps} added. Markers stay unless told otherwise, and with them
+ * the schema and the role that own them. Roles stay where other databases still use them.
  */
-export function removalSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
+export function removalSteps(
+  plan: ProvisionPlan,
+  { markers }: { readonly markers: 'keep' | 'drop' },
+): readonly ProvisionStep[] {
   const { relations, roles } = plan;
   const needs = 'ownership of the objects';
-  const names = [roles.execution, roles.control, roles.owner];
-  const each = (statement: string) => names.flatMap((role) => fill({ role }, statement));
+  const logins = [roles.execution, roles.control];
+  const names = [...logins, roles.owner];
+  const each = (statement: string, of = names) => of.flatMap((role) => fill({ role }, statement));
+  const schema = markers === 'keep' ? 'drop_all_but_markers' : 'drop_schema';
   const borrow = 'an administrator without superuser borrows the roles';
   return [
     ...steps(needs, 'recorders', relations.flatMap(dropRecorders)),
     ...giveBack(plan),
     ...steps('CREATEROLE', borrow, each('lend_role')),
-    ...steps(needs, 'the record channel and the markers', fill({}, 'drop_schema')),
-    ...steps(needs, 'rights of the roles in this database', each('drop_owned')),
-    ...steps(needs, 'roles that no other database uses', each('drop_role')),
+    ...steps(needs, 'the record channel, and the markers unless they stay', fill({}, schema)),
+    ...steps(needs, 'rights of the roles in this database', [
+      ...each('drop_owned', logins),
+      ...each('drop_rights_of_owner', [roles.owner]),
+    ]),
+    ...steps(needs, 'roles that nothing uses', each('drop_role')),
+    ...steps('CREATEROLE', 'roles that stay are not lent any longer', each('return_role')),
   ];
 }
 

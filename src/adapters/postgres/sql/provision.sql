@@ -267,8 +267,8 @@ $effectmatch$;
 
 -- name: keep_others
 -- Roles that have something in this database, are members of one that has, or are connected keep what
--- every role had. Not those whose rights an operation could borrow: owners of registered tables and of
--- SECURITY DEFINER functions.
+-- every role had. Not those whose rights an operation could borrow: they lose a membership that they
+-- got before their code was reached.
 do $effectmatch$
 declare
   r name;
@@ -295,19 +295,22 @@ begin
           select usesysid from pg_catalog.pg_stat_activity where datname = current_database()
         )
       )
-      and not exists (
-        select from pg_catalog.pg_proc as p where p.proowner = r.oid and p.prosecdef
-      )
-      and not exists (
-        select from pg_catalog.pg_class as c join pg_catalog.pg_trigger as t on t.tgrelid = c.oid
-        where c.relowner = r.oid and t.tgname = 'effectmatch_truncate'
-      )
+      and r.rolname <> all (:'lenders'::name[])
   loop
     if current_setting('server_version_num')::integer >= 160000 then
       execute format('grant %I to %I with inherit true, set false', :'others', r);
     else
       execute format('grant %I to %I', :'others', r);
     end if;
+  end loop;
+  for r in
+    select m.rolname
+    from pg_catalog.pg_auth_members as g
+    join pg_catalog.pg_roles as m on m.oid = g.member
+    join pg_catalog.pg_roles as o on o.oid = g.roleid
+    where o.rolname = :'others' and m.rolname = any (:'lenders'::name[])
+  loop
+    execute format('revoke %I from %I', :'others', r);
   end loop;
 end
 $effectmatch$;
@@ -375,6 +378,78 @@ $effectmatch$;
 
 -- name: drop_schema
 drop schema if exists effectmatch cascade;
+
+-- name: drop_all_but_markers
+-- Markers say what was committed. They stay, with the identity of the database they belong to.
+do $effectmatch$
+declare
+  has_markers boolean := false;
+  sql text;
+begin
+  if pg_catalog.to_regclass('effectmatch.marker') is not null then
+    select exists (select from effectmatch.marker) into has_markers;
+  end if;
+  if not has_markers then
+    drop schema if exists effectmatch cascade;
+    return;
+  end if;
+  for sql in
+    select format('drop routine %s cascade', p.oid::regprocedure)
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'effectmatch'::regnamespace
+    union all
+    select format('drop table %s', c.oid::regclass)
+    from pg_catalog.pg_class as c
+    where c.relnamespace = 'effectmatch'::regnamespace and c.relkind = 'r'
+      and c.relname not in ('marker', 'deployment')
+  loop
+    execute sql;
+  end loop;
+end
+$effectmatch$;
+
+-- name: drop_rights_of_owner
+-- Without its schema nothing is left of the owner; with it, only what it was granted is taken.
+do $effectmatch$
+declare
+  o oid := (select oid from pg_catalog.pg_roles where rolname = :'role');
+  ours oid := (select oid from pg_catalog.pg_namespace where nspname = 'effectmatch');
+  sql text;
+begin
+  if o is null then return; end if;
+  if ours is null then
+    drop owned by :"role";
+    return;
+  end if;
+  for sql in
+    select format('revoke all on %s %s from %I',
+      case c.relkind when 'S' then 'sequence' else 'table' end, c.oid::regclass, :'role')
+    from pg_catalog.pg_class as c, pg_catalog.aclexplode(c.relacl) as a
+    where a.grantee = o and c.relnamespace <> ours
+    union
+    select format('revoke all on schema %I from %I', n.nspname, :'role')
+    from pg_catalog.pg_namespace as n, pg_catalog.aclexplode(n.nspacl) as a
+    where a.grantee = o and n.oid <> ours
+    union
+    select format('revoke all on function %s from %I', p.oid::regprocedure, :'role')
+    from pg_catalog.pg_proc as p, pg_catalog.aclexplode(p.proacl) as a
+    where a.grantee = o and p.pronamespace <> ours
+  loop
+    execute sql;
+  end loop;
+end
+$effectmatch$;
+
+-- name: return_role
+-- A role that stays is not lent any longer.
+do $effectmatch$
+begin
+  if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user)
+    and exists (select from pg_catalog.pg_roles where rolname = :'role') then
+    execute format('revoke %I from %I', :'role', current_user);
+  end if;
+end
+$effectmatch$;
 
 -- name: drop_owned
 -- The role of the others is not there with the managed boundary.

@@ -319,7 +319,7 @@ where
 -- Logins that have something in this database, are members of a role that has, or are connected; and
 -- whether an operation could borrow their rights. Only while PUBLIC has what provisioning takes, and
 -- only for a superuser, because without one provisioning takes nothing.
--- Parameters: our own roles, the tables to register.
+-- Parameters: our own roles, the roles whose rights operations could borrow.
 with
   here as (
     select distinct
@@ -339,22 +339,7 @@ with
   )
 select
   r.rolname,
-  exists (
-    select
-    from
-      pg_catalog.pg_proc p
-    where
-      p.proowner = r.oid
-      and p.prosecdef
-  )
-  or exists (
-    select
-    from
-      pg_catalog.pg_class c
-    where
-      c.relowner = r.oid
-      and c.oid = any ($2::pg_catalog.regclass[])
-  ) as lent
+  r.rolname = any ($2::pg_catalog.name[]) as lent
 from
   pg_catalog.pg_roles r
 where

@@ -20,6 +20,7 @@ import {
   type BoundaryFacts,
   isVouchedFor,
   Outlets,
+  type Problem,
   type SurveyContext,
 } from '../../../../src/adapters/postgres/certify/facts.ts';
 import {
@@ -517,6 +518,7 @@ describe('expressions', () => {
         {
           ...{ outlet, object: 'app.t', fix: [fix], needs: '"Owner" or a superuser' },
           why: 'It moves a sequence (setval), which neither recorders nor counters see',
+          behind: 'relation app.t',
         },
       ]);
     });
@@ -652,7 +654,9 @@ test('a sequence of a registered column that cannot be read is open, each once; 
 });
 
 test('nothing is cast or read behind an open outlet', () => {
-  demandClosed({ problems: [] });
+  const demand = (...problems: readonly Problem[]) =>
+    demandClosed({ problems, outlets: [] } as never, { texts: [], relations: [] });
+  demand();
   const problem = {
     outlet: 'x',
     object: 'x',
@@ -660,7 +664,7 @@ test('nothing is cast or read behind an open outlet', () => {
     fix: ['CLOSE x'],
     needs: 'superuser',
   };
-  assert.throws(() => demandClosed({ problems: [problem] }), {
+  assert.throws(() => demand(problem), {
     code: 'ERR_EM_BOUNDARY_OPEN',
     message: /x: it is open\. Close it: CLOSE x/,
   });

@@ -100,6 +100,7 @@ export async function openSite({
     relations,
     views: [],
     reads: [],
+    lenders: [roles.app],
     rowSecurity: false,
     entryPoints: [{ schema: 'app', name: 'pay' }],
     passwords: { control: undefined, execution: undefined },

@@ -1,0 +1,61 @@
+import { canonical } from '../protocol/canon.ts';
+import type { Diff } from '../protocol/diff.ts';
+import type { Approved } from '../protocol/manifest.ts';
+import { renderDiff } from '../protocol/render.ts';
+import { renderTerminal } from '../protocol/render-terminal.ts';
+import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
+import { changesOfDiff, changeTables, summarise } from './changes.ts';
+import { type Html, html } from './html.ts';
+import { type BadgeTone, badge } from './layout.ts';
+
+const TONES: Readonly<Record<Terminal['kind'], BadgeTone>> = {
+  committed: 'good',
+  rejected: 'bad',
+  diverged: 'bad',
+  indeterminate: 'warn',
+};
+
+/** What each kind of verdict means for the data. */
+export const MEANINGS: Readonly<Record<Terminal['kind'], string>> = {
+  committed: 'Done as approved',
+  rejected: 'Nothing changed',
+  diverged: 'What changed is not what was approved',
+  indeterminate: 'It may have happened',
+};
+
+/** A verdict as a coloured word. */
+export function verdictBadge(kind: Terminal['kind']): Html {
+  return badge(TONES[kind], kind);
+}
+
+/** The verdict in words. Its differences are shown as tables, not here. */
+export function verdictSection(terminal: Terminal, links: Html = html``): Html {
+  const diff = diffOfTerminal(terminal);
+  const text = renderTerminal(terminal);
+  const lines = diff === undefined ? text : text.replace(`\n${renderDiff(diff)}`, '');
+  return html`<section class="verdict ${terminal.kind}" aria-labelledby="verdict">
+<h2 id="verdict">${MEANINGS[terminal.kind]}</h2>
+${lines.split('\n').map((line) => html`<p>${line}</p>`)}${links}</section>`;
+}
+
+const SHOWN = 100;
+
+/** What was approved and what really happened, in one view: what differs comes first. */
+export function comparedSection(approved: Approved, diff: Diff | undefined): Html {
+  const { effects, registration } = approved;
+  if (diff === undefined) {
+    const shown = effects.slice(0, SHOWN).map((effect) => ({ effect }));
+    return html`<section><h2>Approved <span class="summary">${summarise(effects)}</span></h2>${changeTables(shown, registration)}</section>`;
+  }
+  const { extra, missing, altered } = diff;
+  const other = new Set([...missing, ...altered.map((pair) => pair.approved)].map(textOf));
+  const same = effects.filter((effect) => !other.has(textOf(effect)));
+  const matched = same.slice(0, SHOWN).map((effect) => ({ effect, mark: 'matched' as const }));
+  const counts = html`<b>${extra.length}</b> extra · <b>${missing.length}</b> missing · <b>${altered.length}</b> altered · <b>${same.length}</b> as approved`;
+  return html`<section><h2>Approved and observed <span class="summary">${counts}</span></h2>
+${changeTables([...changesOfDiff(diff), ...matched], registration)}</section>`;
+}
+
+function textOf({ count: _count, ...effect }: { readonly count: number }): string {
+  return canonical(effect);
+}
