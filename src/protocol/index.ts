@@ -29,6 +29,7 @@ export type {
   ApprovedEffect,
   Cell,
   ChangeRecord,
+  ChangeRecords,
   Effect,
   Op,
   Profile,
