@@ -271,7 +271,7 @@ test('keys that SQLite assigns are bounded by what was there before, also for AU
   };
   const evidence = await observe(adapter, insert);
   assert.deepEqual(gapsOf(adapter, evidence), []);
-  assert.deepEqual(evidence.records.map((record) => `${record.target} ${record.key?.id}`).sort(), [
+  assert.deepEqual([...evidence.records].map((record) => `${record.target} ${record.key?.id}`).sort(), [
     'counted 4',
     'counted 5',
     't 3',
