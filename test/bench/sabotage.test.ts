@@ -59,7 +59,7 @@ const SABOTAGES: { readonly [broken: string]: Sabotage } = {
     edits: [
       { ...COMPARED, to: "= { kind: 'INDETERMINATE', gaps: ['broken on purpose'] } as Outcome;" },
     ],
-    says: /broken on purpose|not committed/,
+    says: /broken on purpose|not committed|ensure: rejected/,
   },
   'any signature is accepted': {
     studies: ['ablations'],
