@@ -40,7 +40,7 @@ const CONTINUATION = 'src/runtime/continuation.ts';
 const SABOTAGES: { readonly [broken: string]: Sabotage } = {
   'whatever was observed counts as approved': {
     studies: [
-      ...['public-outcomes', 'ablations', 'mechanism-matrix', 'information', 'live-agents'],
+      ...['public-outcomes', 'mechanism-matrix', 'information', 'live-agents'],
       ...['backends', 'backends-mariadb', 'integrated', 'topologies', 'trace', 'escapes', 'peers'],
     ],
     edits: [
@@ -59,7 +59,18 @@ const SABOTAGES: { readonly [broken: string]: Sabotage } = {
     edits: [
       { ...COMPARED, to: "= { kind: 'INDETERMINATE', gaps: ['broken on purpose'] } as Outcome;" },
     ],
-    says: /broken on purpose|not committed/,
+    says: /broken on purpose|not committed|ensure: rejected/,
+  },
+  'any signature is accepted': {
+    studies: ['ablations'],
+    edits: [
+      {
+        file: 'src/runtime/runtime.ts',
+        from: 'verifyLicense = verifySignature }',
+        to: 'verifyLicense = () => true }',
+      },
+    ],
+    says: /^MISSED: approval source/m,
   },
   'equal effects count as different': {
     studies: ['compare'],
@@ -82,8 +93,8 @@ const SABOTAGES: { readonly [broken: string]: Sabotage } = {
     edits: [
       {
         file: 'src/runtime/boundary.ts',
-        from: 'const open = unclassified(survey);\n  if (open.length > 0) {\n    const refusal',
-        to: 'const open = unclassified(survey);\n  if (open.length < 0) {\n    const refusal',
+        from: 'const open = unclassified(scoped);\n  if (open.length > 0) {\n    const refusal',
+        to: 'const open = unclassified(scoped);\n  if (open.length < 0) {\n    const refusal',
       },
     ],
     says: /^MISSED: /m,

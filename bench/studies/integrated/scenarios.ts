@@ -134,13 +134,15 @@ export const TEMP_REPLAYED: Scenario = {
   async play(trial) {
     const { site, office, watch, id } = trial;
     watch.held = async () => void (await site.db.run(GRANT_TEMP));
+    const other = site.nextInvoice();
+    // Both approvals before the grant: nothing is approved on an open boundary.
     const license = await office.approve(id);
+    const second = await office.approve(other);
     let consumed: ConsumedPermit | undefined;
     watch.present = (own) => (consumed ??= own);
     const first = await office.execute(license, payment(id));
     const again = await office.execute(license, payment(id));
-    const other = site.nextInvoice();
-    const presented = await office.execute(await office.approve(other), payment(other));
+    const presented = await office.execute(second, payment(other));
     const isSecond = [again, presented].find(({ kind }) => kind === 'committed');
     const wrong = expectCommitted(first) ?? (isSecond && describe(isSecond));
     return { wrong, paid: [id] };
