@@ -25,6 +25,8 @@ const TOOLS = [
 ];
 
 class Place implements Disposable {
+  /** How long a call may take; it also has to be enough to start the process. */
+  timeoutMs = 30_000;
   readonly office = new Office({ upstreams: ['books-server'] });
   readonly log = join(this.office.folder, 'calls.log');
   readonly #tools = join(this.office.folder, 'tools.json');
@@ -39,7 +41,7 @@ class Place implements Disposable {
 
   get bare(): UpstreamConfig {
     const command = [process.execPath, '--no-warnings', SERVER, this.#tools, this.log];
-    return { command, tools: {}, timeoutMs: 3000 };
+    return { command, tools: {}, timeoutMs: this.timeoutMs };
   }
 
   async configured(): Promise<UpstreamConfig> {
@@ -128,13 +130,14 @@ const ANSWERED = [{ type: 'text', text: 'look answered' }];
 
 test('an upstream that crashes, hangs or floods costs its own answer only', async () => {
   using place = new Place();
+  place.timeoutMs = 5000;
   await using host = await serve(place);
   await using client = await place.office.connectHttp(host.url, '2026-07-28');
   for (const does of ['crash', 'flood', 'hang']) {
     const failing = client.callTool({ name: 'look', arguments: { does } });
-    // It is under way when the other call is given up after 3 s.
+    // It is under way when the other call is given up after 5 s.
     if (does === 'hang') {
-      await sleep(2700);
+      await sleep(4700);
       const slow = await client.callTool({ name: 'look', arguments: { does: 'slow' } });
       assert.deepEqual(slow.content, ANSWERED, JSON.stringify(slow));
     }
