@@ -39,7 +39,9 @@ test('provision prints and applies, doctor names what is open and closes it, rem
     await db.run(
       `create role "${owner}" login createrole; alter database "${db.name}" owner to "${owner}"`,
     );
-    await db.run(`alter table invoice owner to "${owner}"; alter table vendor owner to "${owner}"`);
+    await db.run(`alter table invoice owner to "${owner}"; alter table vendor owner to "${owner}";
+      alter function stamp() security definer set search_path = public, pg_temp;
+      alter function stamp() owner to "${owner}"`);
     const partly = await run('provision', '--admin', db.url(owner));
     assert.equal(partly.code, 0, partly.stderr);
     assert.match(partly.stdout, /is prepared \(\d+ statements\), apart from what was left out:\n/);
@@ -66,6 +68,10 @@ test('provision prints and applies, doctor names what is open and closes it, rem
     const asked = await run('provision');
     assert.notEqual(asked.code, 0, 'the owner would lose something, and there is no terminal');
     assert.match(asked.stdout, /app_owner.* loses temporary tables/);
+    const tried = await run('provision', '--dry-run');
+    assert.equal(tried.code, 0, tried.stderr);
+    assert.match(tried.stdout, /^loses {2}\S*app_owner\S* {2}TEMPORARY ON DATABASE$/m);
+    assert.match(tried.stdout, /roles would have the same rights; everything was rolled back/);
     assert.match(asked.stderr, /pass --yes/);
     for (const _ of [1, 2])
       assert.equal((await run('provision', '--yes')).code, 0, 'it can be repeated');

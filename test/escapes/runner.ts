@@ -72,6 +72,9 @@ export async function runEscapes(file: EscapeFile, options: RunOptions = {}): Pr
     { relations, entryPoints, boundary },
     { db: base },
   );
+  // Cases make the application lend its rights afterwards, which provisioning again would notice.
+  if (boundary === 'server')
+    await base.run(`revoke ${quoteName(base.role('em_others'))} from ${quoteName(names.app)}`);
   const [found] = await base.run(
     `select split_part(current_setting('server_version'), ' ', 1) as version`,
   );

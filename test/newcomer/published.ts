@@ -122,8 +122,8 @@ function migrationDriver(client: pg.Client) {
   type Done = (error: unknown, result?: unknown) => void;
   const run = async (sql: string, values: unknown, done: Done | undefined, rowsOnly = false) => {
     try {
-      let parameter = 0;
-      const numbered = () => sql.replaceAll('?', () => `$${(parameter += 1)}`);
+      const [first = '', ...parts] = sql.split('?');
+      const numbered = () => first + parts.map((part, at) => `$${at + 1}${part}`).join('');
       const listed = Array.isArray(values) && values.length > 0 ? [numbered(), values] : [sql];
       const result = await client.query(...(listed as [string, unknown[]]));
       // Several statements have several results, as the callers expect of the last.

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { EffectMatchError } from '../../errors.ts';
 import { sqlName } from '../../postgres/identifier.ts';
+import { SESSION_STATE } from './certify/builtins.ts';
 import { type NameReading, readNames } from './gate/names.ts';
 import { type GateCatalog, refuseNames } from './gate/resolve.ts';
 
@@ -297,6 +298,7 @@ function judgeFunction(funcname: readonly unknown[]): string | undefined {
   const [name = '', schema = 'pg_catalog'] = funcname.map(readPart).reverse();
   if (schema === 'effectmatch')
     return 'a function of the schema effectmatch is not admitted: it is not for operations';
+  if (SESSION_STATE.has(name)) return `${name}() is not admitted: it changes the session`;
   const isOutside = schema === 'pg_catalog' && OUTSIDE.test(name);
   if (!isOutside && !name.startsWith('dblink')) return undefined;
   if (name === 'currval' || name === 'lastval')

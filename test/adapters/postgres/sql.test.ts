@@ -38,7 +38,7 @@ const VALUES = Object.fromEntries(
       'table',
       'sequence',
     ],
-    ...['trigger', 'names', 'password', 'version'],
+    ...['trigger', 'names', 'password', 'version', 'lenders'],
   ].map((name) => [name, `a"b'c\\${name}`]),
 );
 
@@ -156,6 +156,7 @@ test('the server stores the functions and triggers that the files say', async ()
 test('a provisioning script has no placeholder left, whatever the names', () => {
   const roles = { owner: `o'"w`, control: 'c :"x"', execution: "e :'x'", others: 'p' };
   const steps = provisionSteps({
+    lenders: ['a "quoted" one'],
     ...{ boundary: 'server', database: 'd', roles, rowSecurity: true },
     ...{ views: [], entryPoints: [] },
     relations: [

@@ -1,8 +1,11 @@
 import type { EscapeCase } from '../case.ts';
-import { boundary, drifted, opened, PAID, PAY } from './shop.ts';
+import { ACT, boundary, drifted, opened, PAID, PAY } from './shop.ts';
 
 /** Behind the managed boundary the statement gate closes what these leave open. */
 const GATED = { managedCommits: true } as const;
+
+/** The same payment by a statement that reaches what is open: others are not refused for it. */
+const payBy = (condition: string) => ({ action: { sql: `${PAY.sql} and ${condition}` } });
 
 export const OPENED: readonly EscapeCase[] = [
   opened('grant temporary on database {db} to public', 'TEMPORARY', GATED),
@@ -11,8 +14,16 @@ export const OPENED: readonly EscapeCase[] = [
   opened('alter role {exec} superuser', 'SUPERUSER'),
   opened('alter role {exec} replication', 'REPLICATION'),
   opened('grant {app} to {exec}', 'membership'),
-  opened('grant insert on app.hidden to {exec}', 'app.hidden'),
-  opened('grant insert on app.hidden to public', 'app.hidden', GATED),
+  opened(
+    'grant insert on app.hidden to {exec}',
+    'app.hidden',
+    payBy('not exists (select from app.hidden)'),
+  ),
+  opened(
+    'grant insert on app.hidden to public',
+    'app.hidden',
+    payBy('not exists (select from app.hidden)'),
+  ),
   opened(
     'grant execute on function pg_catalog.pg_notify(text, text) to {exec}',
     'pg_notify',
@@ -27,21 +38,29 @@ export const OPENED: readonly EscapeCase[] = [
   opened(
     'create extension dblink schema app; grant usage on schema app to public',
     'dblink',
-    GATED,
+    // The gate refuses a call; a name in a string counts as one.
+    payBy("status <> 'dblink'"),
   ),
   opened(
     'create extension postgres_fdw; create server elsewhere foreign data wrapper postgres_fdw; create foreign table app.far (id int) server elsewhere; grant insert on app.far to {exec}',
     'app.far',
+    payBy('not exists (select from app.far)'),
   ),
-  opened(`create function app.f() returns int language sql as 'select 1'`, 'app.f()', GATED),
-  opened('alter function app.act() security definer', 'app.act()'),
+  opened(
+    `create function app.f() returns int language sql as 'select 1'`,
+    'app.f()',
+    payBy('app.f() = 1'),
+  ),
+  opened('alter function app.act() security definer', 'app.act()', { action: ACT }),
   opened(
     'alter function app.act() owner to postgres; alter function app.act() security definer set search_path = app',
     'superuser',
+    { action: ACT },
   ),
   opened(
     'alter function app.act() set session_replication_role = replica',
     'session_replication_role',
+    { action: ACT },
   ),
   opened('alter role {exec} set synchronous_commit = off', 'synchronous_commit'),
   opened('alter database {db} set session_replication_role = replica', 'session_replication_role'),

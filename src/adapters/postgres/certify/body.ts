@@ -1,3 +1,5 @@
+import { SESSION_STATE } from './builtins.ts';
+
 /** A word, literal or sign of SQL or PL/pgSQL text. */
 interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'sign';
@@ -125,6 +127,8 @@ export function judgeBody(text: string): readonly string[] {
     if (why !== undefined && !isAssignment(next)) found.add(why);
     if (starts && token.text === 'set' && next?.text === 'local') {
       const setting = tokens[index + 2]?.text ?? '';
+      if (LIMITS.test(setting))
+        found.add(`changes a time limit of the stage (SET LOCAL ${setting})`);
       if (READING.test(setting)) found.add(`changes how strings are read (SET LOCAL ${setting})`);
     }
     if (starts && token.text === 'set' && next?.text !== 'local' && !isAssignment(next)) {
@@ -147,6 +151,9 @@ export function judgeBody(text: string): readonly string[] {
  * have no case.
  */
 const READING = /^(?:standard_conforming_strings|client_encoding|names)$/i;
+
+/** Settings that bound how long a stage takes and holds its locks. */
+const LIMITS = /^(?:statement_timeout|transaction_timeout|idle_in_transaction_session_timeout)$/i;
 
 /** A variable of that name is assigned to, so it is not a statement. */
 function isAssignment(next: Token | undefined): boolean {
@@ -183,6 +190,7 @@ function unseenAct({ kind, text }: Token): string | undefined {
   if (kind === 'string') return undefined;
   if (text === 'setval')
     return 'moves a sequence (setval), which neither recorders nor counters see';
+  if (SESSION_STATE.has(text)) return `changes the session (${text})`;
   if (READS_TOLD.test(text)) return `runs SQL that it is told, on a table or view (${text})`;
   return undefined;
 }

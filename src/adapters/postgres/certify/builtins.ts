@@ -120,6 +120,9 @@ export const TRUSTED_EXTENSIONS: ReadonlySet<string> = new Set(
   `),
 );
 
+/** Functions of these extensions that change the session, partly beyond what a reset takes back. */
+export const SESSION_STATE: ReadonlySet<string> = new Set(words('set_limit isn_weak'));
+
 /** Preloaded libraries that watch and do not act. */
 export const TRUSTED_LIBRARIES: ReadonlySet<string> = new Set(
   words('auto_explain pg_stat_statements'),

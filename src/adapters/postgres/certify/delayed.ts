@@ -86,7 +86,8 @@ function listExpressions(
         what,
         by,
         uses,
-        table,
+        // A materialized view is filled from tables that operations reach without naming it.
+        ...(table?.kind !== 'm' && { table }),
         object: table?.object ?? what,
         needs: `${table ? quoteName(table.owner) : 'the owner of the domain'} or a superuser`,
         why: purity.ofExpression(text, called, table),

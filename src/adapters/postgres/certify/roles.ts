@@ -1,8 +1,10 @@
+import { RUN_PROVISION } from '../../../backend/failure.ts';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { DANGEROUS, dangerOf, READING_ROLES } from './builtins.ts';
 import { readRows, type SystemCatalog } from './catalog.ts';
 import { type BoundaryFacts, behind, type SurveyContext } from './facts.ts';
+import type { Route } from './reach.ts';
 
 const ATTRIBUTES = [
   ['super', 'SUPERUSER', 'passes every check of the server'],
@@ -152,6 +154,11 @@ export async function surveyBuiltins(context: SurveyContext): Promise<void> {
   const dangerous = rows.filter(({ name }) => dangerOf(name) !== undefined);
   for (const { role, name, object, grantees } of dangerous) {
     const route = reach.principals.get(role);
+    const isMember = !grantees.includes('') && !grantees.includes(role);
+    if (route !== undefined && isMember) {
+      for (const group of grantees) openMembership(context, { role, group, route });
+      continue;
+    }
     const from = grantees
       .map((grantee) => (grantee === '' ? 'PUBLIC' : quoteName(grantee)))
       .join(', ');
@@ -168,6 +175,23 @@ export async function surveyBuiltins(context: SurveyContext): Promise<void> {
   const why = 'no volatile built-in outside the list of harmless ones is executable';
   if (!dangerous.some(({ role }) => role === facts.executor))
     outlets.denied('dangerous built-in functions', why);
+}
+
+/** One finding for all that a role may call as a member of another, such as that of the others. */
+function openMembership(
+  { outlets }: SurveyContext,
+  lent: { readonly role: string; readonly group: string; readonly route: Route },
+): void {
+  const [role, group] = [quoteName(lent.role), quoteName(lent.group)];
+  outlets.open({
+    outlet: `rights of ${role}`,
+    object: role,
+    why: `It may call built-ins that act outside the transaction, as a member of ${group}, and its rights are lent by ${lent.route.by}`,
+    keep: RUN_PROVISION,
+    fix: [`REVOKE ${group} FROM ${role}`],
+    needs: `superuser, or ADMIN OPTION on ${group}`,
+    behind: behind.role(lent.role),
+  });
 }
 
 /** Built-ins that every role may call where defaults cannot be revoked, by what they would do. */

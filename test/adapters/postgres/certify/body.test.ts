@@ -42,6 +42,9 @@ const REFUSED: readonly (readonly [body: string, reason: RegExp])[] = [
   [String.raw`begin perform u&"pg\005Fnotify"(1, 2); end`, /Unicode/],
   [`begin set local client_encoding = 'SJIS'; end`, /how strings are read/],
   [`begin set local NAMES 'SJIS'; end`, /how strings are read/],
+  ['begin set local statement_timeout = 0; end', /time limit/],
+  ['begin set local Transaction_Timeout to 0; end', /time limit/],
+  ['begin perform public.set_limit(0.1); end', /changes the session/],
   ['begin commit; end', /COMMIT/],
   [`begin copy t to '/tmp/x'; end`, /COPY/],
 ];

@@ -139,6 +139,49 @@ test('nothing is taken from any other role, and removing leaves the rights as th
   );
 });
 
+test('removing keeps the markers, and what they say is known when the database is provisioned again', async () => {
+  await using site = await managedDatabase(SCHEMA, { relations: RELATIONS });
+  const provisionAs = async (what: 'provision' | 'remove' | 'remove-markers') =>
+    (await planProvisioning(site.db.url(site.customer), site.options, what)).apply();
+  const ledgers = temporaryLedgers();
+  const pay = async () => {
+    await using runtime = await deploy(site, ledgers);
+    const proposal = await runtime.prepare({ ...TASK, effects: PAID });
+    return approver(KEY).sign(proposal, { expiresIn: '10m' });
+  };
+  const license = await pay();
+  const executeOnce = async (store = ledgers) => {
+    await using runtime = await deploy(site, store);
+    return await runtime.execute(license, PAY);
+  };
+  assert.equal((await executeOnce()).kind, 'committed');
+  const left = async () =>
+    await site.db.run(`select c.relname from pg_class c where c.relnamespace = to_regnamespace('effectmatch')
+      and c.relkind = 'r' order by 1`);
+  const ours = async () =>
+    await site.db.run(
+      `select rolname from pg_roles where rolname in ('${site.db.role('em_owner')}', '${site.db.role('em_control')}', '${site.db.role('em_exec')}')`,
+    );
+  await provisionAs('remove');
+  assert.deepEqual(await left(), [{ relname: 'deployment' }, { relname: 'marker' }]);
+  assert.deepEqual(await ours(), [{ rolname: site.db.role('em_owner') }]);
+  const [{ grants = '' } = {}] = await site.db.run(
+    `select count(*) as grants from pg_class c, aclexplode(c.relacl) a
+     where a.grantee = (select oid from pg_roles where rolname = '${site.db.role('em_owner')}') and c.relnamespace <> 'effectmatch'::regnamespace`,
+  );
+  assert.equal(String(grants), '0');
+
+  await provisionAs('provision');
+  // Even a ledger that knows nothing of it: the marker decides.
+  await site.db.run("update app.invoice set status = 'pending' where id = 1");
+  const again = await executeOnce(temporaryLedgers());
+  assert.ok(again.kind === 'rejected', JSON.stringify(again));
+  const rows = await site.db.run('select status from app.invoice where id = 1');
+  assert.deepEqual(rows, [{ status: 'pending' }]);
+  await provisionAs('remove-markers');
+  assert.deepEqual([await left(), await ours()], [[], []]);
+});
+
 /** An access list that was once written shows the owner's own rights, which an unwritten one implies. */
 function strip(list: unknown): unknown {
   return (list as readonly string[]).map((text) => text.replace(/\{(\S+)=\w+\/\1\}$/, ''));

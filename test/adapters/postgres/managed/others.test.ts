@@ -101,14 +101,31 @@ for (const boundary of ['server', 'managed'] as const)
     };
     const others = db.role('em_others');
     const ordinary = await createOther(db, 'ordinary');
+    const owner = await createOther(db, 'app_owner');
+    // The owner of everything, with a SECURITY DEFINER function that no operation reaches.
+    await db.run(`alter schema app owner to ${quoteName(owner)}; alter schema other owner to ${quoteName(owner)};
+      alter table app.invoice owner to ${quoteName(owner)}; alter table other.thing owner to ${quoteName(owner)};
+      alter function other.note owner to ${quoteName(owner)};
+      create function other.admin() returns void language plpgsql security definer set search_path = other as
+        $$ begin perform pg_notify('news', 'z'); end $$;
+      alter function other.admin owner to ${quoteName(owner)}; revoke all on function other.admin from public`);
     const rights = await readRights(db);
     const before = await runScript(db, ordinary);
+    assert.deepEqual(await runScript(db, owner), before);
     assert.deepEqual(
       before.filter((answer) => answer.includes('failed')),
       [],
     );
 
-    await (await planProvisioning(db.url(), options)).apply();
+    const plan = await planProvisioning(db.url(), options);
+    assert.deepEqual(
+      plan.changes?.filter(({ keeps }) => !keeps) ?? [],
+      [],
+      'no login is told that it loses anything',
+    );
+    const [, meanwhile] = await Promise.all([plan.apply(), runScript(db, ordinary)]);
+    assert.deepEqual(meanwhile, before, 'while the database is provisioned');
+    assert.deepEqual(await runScript(db, owner), before, 'the owner');
     const later = await createOther(db, 'later');
     if (boundary === 'server') await db.run(`grant ${quoteName(others)} to ${quoteName(later)}`);
     assert.deepEqual(await runScript(db, ordinary), before, 'a role that was there');
@@ -118,25 +135,51 @@ for (const boundary of ['server', 'managed'] as const)
 
     await (await planProvisioning(db.url(), options, 'remove')).apply();
     assert.deepEqual(await runScript(db, ordinary), before, 'after removing');
+    assert.deepEqual(await runScript(db, owner), before, 'the owner, after removing');
     assert.deepEqual(await runScript(db, later), before, 'a role made later, after removing');
     await db.run(`drop owned by ${quoteName(later)}`);
     assert.deepEqual(await readRights(db), rights);
   });
 
-test('managed: the owner of the registered tables keeps everything as well', async () => {
+test('server: a role whose rights operations borrow loses them, and a dry run says so before', async () => {
   await using db = await freshDatabase();
-  const owner = db.role('app_owner');
   await db.run(SCHEMA);
-  await db.run(`create role ${quoteName(owner)} login; grant all on schema other, app to ${quoteName(owner)};
-    alter table app.invoice owner to ${quoteName(owner)}; alter table other.thing owner to ${quoteName(owner)}`);
+  const [owner, ordinary] = [await createOther(db, 'lender'), await createOther(db, 'ordinary')];
+  await db.run(`create function app.pay() returns void language sql security definer set search_path = app as
+      $$ update invoice set status = 'paid' $$;
+    alter function app.pay owner to ${quoteName(owner)}; grant usage on schema app to ${quoteName(owner)};
+    grant update on app.invoice to ${quoteName(owner)}`);
   const options: PostgresOptions = {
-    boundary: 'managed',
     owner: db.role('em_owner'),
     control: db.url(db.role('em_control')),
     execution: db.url(db.role('em_exec')),
     relations: ['app.invoice'],
+    entryPoints: ['app.pay'],
   };
-  const before = await runScript(db, owner);
-  await (await planProvisioning(db.url(), options)).apply();
-  assert.deepEqual(await runScript(db, owner), before);
+  const rights = await readRights(db);
+  const plan = await planProvisioning(db.url(), options);
+  const changed = (await plan.rehearse?.()) ?? [];
+  const changeOf = (login: string) => changed.find((change) => change.login === login);
+  assert.deepEqual(await readRights(db), rights, 'a dry run changes nothing');
+  assert.deepEqual(changeOf(ordinary), {
+    login: ordinary,
+    loses: ['EXECUTE ON FUNCTION app.pay()'],
+    gains: [],
+  });
+  const lost = changeOf(owner)?.loses ?? [];
+  assert.ok(lost.includes('EXECUTE ON FUNCTION pg_notify(text,text)'), String(lost));
+  assert.ok(lost.includes('TEMPORARY ON DATABASE'));
+  assert.deepEqual(
+    plan.changes?.map(({ login, keeps }) => [login, keeps]).sort(),
+    [
+      [owner, false],
+      [ordinary, true],
+    ].sort(),
+  );
+  await plan.apply();
+  const [row] = await db.run(
+    `select has_function_privilege('${owner}', 'pg_notify(text, text)', 'execute') as lender,
+       has_function_privilege('${ordinary}', 'pg_notify(text, text)', 'execute') as ordinary`,
+  );
+  assert.deepEqual(row, { lender: false, ordinary: true });
 });
