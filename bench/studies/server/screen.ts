@@ -142,7 +142,9 @@ async function measureSigning(
   const answered = new Promise<void>((resolve) => requests.watch(resolve));
   lap();
   await page.getByRole('button', { name: 'Sign', exact: true }).click();
-  await answered;
+  const refused = page.locator('.problem, .notice.bad').first();
+  await Promise.race([answered, refused.waitFor()]);
+  if ((await refused.count()) > 0) throw new Error(await refused.innerText());
   const of = `${changes} changes in Chromium`;
   return [
     figure(`${of}: first page`, shown, 'ms'),
