@@ -16,7 +16,7 @@ const STUDIES: { readonly [study: string]: (records: readonly ReadRecord[]) => F
   backends: outcomes.recomputeBackends,
   'backends-mariadb': outcomes.recomputeMariadb,
   ablations: mechanisms.recomputePairs,
-  'more-ablations': mechanisms.recomputePairs,
+  'more-ablations': mechanisms.recomputeMorePairs,
   'mechanism-matrix': mechanisms.recomputeMatrix,
   recovery: mechanisms.recomputeRecovery,
   boundary: mechanisms.recomputeTrials,

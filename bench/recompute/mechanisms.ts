@@ -1,4 +1,5 @@
 // Figures of the studies about mechanisms, interruptions and races.
+import { digestOf } from '../facts.ts';
 import { labelOf } from '../studies/mechanism-matrix/label.ts';
 import {
   type Figures,
@@ -11,8 +12,29 @@ import {
   verdictsIn,
 } from './record.ts';
 
-/** `ablations` and `more-ablations`. */
+/** `ablations`: an admitted fault must be among the facts that were kept. */
 export function recomputePairs(records: readonly ReadRecord[]): Figures {
+  return countPairs(records, (record) => {
+    const ending = textIn(record, 'ending');
+    return ending === 'admitted' && !hasHappened(record) ? 'not to be seen' : ending;
+  });
+}
+
+/** `more-ablations`: how each run ended follows from its facts alone. */
+export function recomputeMorePairs(records: readonly ReadRecord[]): Figures {
+  return countPairs(records, (record) => {
+    const [pair = ''] = partsOf(record);
+    const rule = Object.entries(ENDINGS_OF).find(([name]) => pair.startsWith(`${name}, `))?.[1];
+    const kept = listIn<KeptFacts>(record, 'kept');
+    const verdict = verdictsIn(record).at(-1)?.kind ?? 'none';
+    return rule?.(verdict, Object.assign({}, ...kept)) ?? 'not to be seen';
+  });
+}
+
+function countPairs(
+  records: readonly ReadRecord[],
+  endingOf: (record: ReadRecord) => string,
+): Figures {
   const tally = new FigureTally();
   for (const record of records) {
     const [pair = '', side = '', name = ''] = partsOf(record);
@@ -25,10 +47,9 @@ export function recomputePairs(records: readonly ReadRecord[]): Figures {
       tally.count(`${pair}: ${words}`, record.isRefused === true);
       continue;
     }
-    const ending = textIn(record, 'ending');
-    const isBelievable = ending !== 'admitted' || hasHappened(record);
+    const ending = endingOf(record);
     for (const one of ['stopped', 'admitted'])
-      tally.count(`${pair}: ${side}, ${one}`, ending === one && isBelievable);
+      tally.count(`${pair}: ${side}, ${one}`, ending === one);
   }
   return tally.figures;
 }
@@ -36,11 +57,50 @@ export function recomputePairs(records: readonly ReadRecord[]): Figures {
 /** Whether anything kept with a run that is said to have admitted a fault can be the fault. */
 function hasHappened(record: ReadRecord): boolean {
   const verdicts = verdictsIn(record);
-  const booked = listIn<{ readonly booked?: number }>(record, 'kept').some(
-    (fact) => fact.booked === 1,
-  );
+  const booked = listIn<KeptFacts>(record, 'kept').some((fact) => fact.booked === 1);
   return verdicts.length === 0 || booked || verdicts.some(({ kind }) => kind === 'committed');
 }
+
+interface KeptFacts {
+  readonly digest?: string;
+  readonly booked?: number;
+  readonly notices?: number;
+  readonly payments?: number;
+  readonly before?: number;
+  readonly after?: number;
+}
+
+const [PAID, PENDING] = [digestOf('paid'), digestOf('pending')];
+
+/** A verdict that contradicts the file is the fault. */
+const judgeFile = (verdict: string, { digest }: KeptFacts) => {
+  if (digest === PAID) return verdict === 'committed' ? 'stopped' : 'admitted';
+  return verdict === 'rejected' ? 'stopped' : undefined;
+};
+
+const ENDINGS_OF: {
+  readonly [mechanism: string]: (verdict: string, kept: KeptFacts) => string | undefined;
+} = {
+  'commit marker': judgeFile,
+  'void marker': judgeFile,
+  lease(verdict, { digest }) {
+    if (verdict === 'committed' && digest === PAID) return 'stopped';
+    return verdict === 'rejected' && digest === PENDING ? 'admitted' : undefined;
+  },
+  'second witness'(verdict, { booked, notices }) {
+    if (notices !== 1) return undefined;
+    if (booked === 1) return verdict === 'committed' ? 'admitted' : undefined;
+    return verdict === 'indeterminate' ? 'stopped' : undefined;
+  },
+  'remote fence'(verdict, { payments }) {
+    if (verdict !== 'rejected') return undefined;
+    return payments === 0 ? 'stopped' : 'admitted';
+  },
+  'group commit'(_, { before = 0, after }) {
+    if (after === before) return 'stopped';
+    return after === 2 * before ? 'admitted' : undefined;
+  },
+};
 
 /** `mechanism-matrix`: the label again, from what was read back. */
 export function recomputeMatrix(records: readonly ReadRecord[]): Figures {

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { findPublished, type PublishedStudy } from '../published.ts';
+import { QUOTED_GRIDS } from './quoted-grids.ts';
 import { isBad, showValue, verdictOf } from './verdict.ts';
 
 /** The pages with tables that are made from published figures. */
@@ -10,7 +11,8 @@ const BLOCK = /(<!-- figures: ([\w-]+) -->\n)[\s\S]*?(<!-- end of figures -->)/g
 /** The page with its tables made again. */
 export function renewTables(page: string, published: readonly PublishedStudy[]): string {
   return page.replace(BLOCK, (_, head: string, name: string, foot: string) => {
-    const render = TABLES[name];
+    const grid = QUOTED_GRIDS[name];
+    const render = grid === undefined ? TABLES[name] : () => table(grid(published));
     if (render === undefined) throw new Error(`there is no table of figures called ${name}`);
     return `${head}\n${render(published)}\n\n${foot}`;
   });

@@ -15,6 +15,8 @@ const ROUNDS = 5;
 /** Enough for 10,000 kills over all backends. */
 const LONG_ROUNDS = 60;
 const LANES = 2;
+/** Before, at and after the moment from which something can be durable, here and at a service. */
+const QUICK_STEPS = ['path:staged', 'path:promoted', 'path:permit-consumed', 'path:dispatched'];
 
 /** An execution that has no verdict from recovery, because nothing tells what became of it. */
 interface LeftOpen {
@@ -47,10 +49,11 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   // Before the first process starts, because each gets it from the environment.
   process.env[PAYMENTS] = `${service.origin} ${service.token}`;
   const pool = new Pool(quick ? 4 : 12);
+  const steps = quick ? QUICK_STEPS : undefined;
   const some = <T>(all: readonly T[]) => all.slice(0, quick ? 1 : all.length);
   const sites = [
-    ...some(SOAKED).map((backend) => () => openLocal(backend)),
-    ...some(REMOTE_BACKENDS).map((backend) => () => openRemote(backend, service)),
+    ...some(SOAKED).map((backend) => () => openLocal(backend, steps)),
+    ...some(REMOTE_BACKENDS).map((backend) => () => openRemote(backend, service, steps)),
   ];
   try {
     for (const open of sites) {

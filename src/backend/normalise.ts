@@ -24,13 +24,29 @@ export function normaliseManifest<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
   manifest: Manifest,
 ): Manifest {
-  const effects = manifest.effects.map((effect, index) =>
-    normaliseEffect(schema, effect, `effects[${index}] (${effect.op} ${effect.target})`),
-  );
+  const effects = normaliseEffects(schema, manifest.effects, 0);
   checkLabels(schema, effects);
+  return normaliseState(schema, { ...manifest, effects });
+}
+
+/** The effects of a manifest from a position on; what holds of all of them together is not checked. */
+export function normaliseEffects<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  effects: readonly ApprovedEffect[],
+  first: number,
+): ApprovedEffect[] {
+  return effects.map((effect, index) =>
+    normaliseEffect(schema, effect, `effects[${first + index}] (${effect.op} ${effect.target})`),
+  );
+}
+
+/** The same manifest with its requirements and watched rows as the columns store them. */
+export function normaliseState<Column extends ColumnShape>(
+  schema: ManifestSchema<Column>,
+  manifest: Manifest,
+): Manifest {
   return {
     ...manifest,
-    effects,
     requires: manifest.requires.map((requirement, index) =>
       normaliseRequirement(schema, requirement, `requires[${index}] (${requirement.target})`),
     ),
@@ -272,7 +288,7 @@ class EffectRows<Column extends ColumnShape> {
  * A label needs one cell whose value the backend assigns itself; elsewhere there is no evidence for
  * it.
  */
-function checkLabels<Column extends ColumnShape>(
+export function checkLabels<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
   effects: readonly ApprovedEffect[],
 ): void {

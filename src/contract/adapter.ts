@@ -1,5 +1,5 @@
 import type { Outlet, Survey } from '../protocol/boundary.ts';
-import type { Profile, StateRead, StateReading } from '../protocol/effect.ts';
+import type { Profile, StateRead, StateReading, TargetCount } from '../protocol/effect.ts';
 import type { Capability } from '../protocol/frame.ts';
 import type { Manifest } from '../protocol/manifest.ts';
 import type {
@@ -8,7 +8,6 @@ import type {
   ChannelReport,
   Evidence,
   ReferringColumns,
-  TargetCount,
 } from '../protocol/observation.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { Registration } from '../protocol/registration.ts';

@@ -140,7 +140,7 @@ class OpenGateway {
 
   async close(): Promise<void> {
     await this.#upstream.close();
-    await Promise.all([...this.#copies].map((copy) => copy.discard()));
+    await Promise.all([...this.#copies].map((copy) => copy.close()));
   }
 
   #pass({ tool, digest: definition }: UpstreamDefinition, copy?: PrivateCopy): PassedTool {
@@ -165,7 +165,10 @@ class PrivateCopy {
   readonly #name: string;
   readonly #config: UpstreamConfig;
   readonly #files: NonNullable<UpstreamConfig['files']>;
-  #held: { readonly tree: PrivateTree; readonly upstream: Upstream } | undefined;
+  /** What calls work on now. */
+  #held: HeldCopy | undefined;
+  /** Also those that are being submitted. */
+  readonly #all = new Set<HeldCopy>();
 
   constructor(name: string, config: UpstreamConfig, files: NonNullable<UpstreamConfig['files']>) {
     this.#name = name;
@@ -179,6 +182,7 @@ class PrivateCopy {
       const tree = new PrivateTree(this.#files.root);
       const { folder } = tree;
       this.#held = { tree, upstream: new Upstream(this.#name, this.#config, { folder }) };
+      this.#all.add(this.#held);
     }
     return this.#held.upstream;
   }
@@ -186,8 +190,17 @@ class PrivateCopy {
   async discard(): Promise<void> {
     const held = this.#held;
     this.#held = undefined;
-    await held?.upstream.close();
-    held?.tree.remove();
+    await this.#drop(held);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#all].map((held) => this.#drop(held)));
+  }
+
+  async #drop(held: HeldCopy | undefined): Promise<void> {
+    if (held === undefined || !this.#all.delete(held)) return;
+    await held.upstream.close();
+    held.tree.remove();
   }
 
   tools(agent: string, requests: AgentRequests, run: string): readonly AgentTool[] {
@@ -212,15 +225,32 @@ class PrivateCopy {
     ];
   }
 
-  /** The program is stopped first, so that nothing changes while the copy is looked at. */
+  /**
+   * The program is stopped first, so that nothing changes while the copy is looked at. Calls that
+   * arrive meanwhile get a new copy: none is answered and then forgotten.
+   */
   async #submit(requests: AgentRequests, run: string): Promise<ToolAnswer> {
-    await this.#held?.upstream.close();
-    const operations = this.#held?.tree.operations() ?? [];
-    const { adapter } = this.#files;
-    const asked = await requests.ask({ run, adapter, action: { operations } });
-    await this.discard();
-    return answerOf(asked);
+    const held = this.#held;
+    this.#held = undefined;
+    try {
+      await held?.upstream.close();
+      const operations = held?.tree.operations() ?? [];
+      const { adapter } = this.#files;
+      const asked = await requests.ask({ run, adapter, action: { operations } });
+      await this.#drop(held);
+      return answerOf(asked);
+    } catch (error) {
+      // It may be submitted again, unless another copy has taken its place.
+      if (this.#held === undefined) this.#held = held;
+      else await this.#drop(held);
+      throw error;
+    }
   }
+}
+
+interface HeldCopy {
+  readonly tree: PrivateTree;
+  readonly upstream: Upstream;
 }
 
 interface Listed {

@@ -32,6 +32,23 @@ export interface ChangeRecord {
   readonly after: Row | null;
 }
 
+/**
+ * Records in the order in which they were written. They can be read any number of times; a list of
+ * very many need not have them all in memory at once.
+ */
+export interface ChangeRecords extends Iterable<ChangeRecord> {
+  readonly length: number;
+  /** How many there are of each kind, if that is known without reading them. */
+  readonly counts?: readonly TargetCount[];
+}
+
+/** How many rows of one target one operation wrote. */
+export interface TargetCount {
+  readonly target: string;
+  readonly op: Op;
+  readonly count: number;
+}
+
 /** What the approver says about one column: an exact value or a constraint on the result. */
 export type Cell =
   | { readonly is: Value }

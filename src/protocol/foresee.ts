@@ -8,35 +8,30 @@ import { renderEffect } from './render.ts';
 import { renderColumn, renderValue } from './render-text.ts';
 import type { Row, Value } from './value.ts';
 
-/** An effect whose row, as it is now, says whether the effect can come about. */
-export interface Foreseen {
-  readonly effect: ApprovedEffect;
-  readonly read: StateRead;
-}
-
 /**
- * The effects that can be checked against the rows as they are, each with the read that it takes:
- * those that name a row exactly and are the only ones that can reach it. Counts of writes and fields
+ * The effects that can be checked against the rows as they are: those that name a row exactly and are the only ones that can reach it. Counts of writes and fields
  * that are read back afterwards say nothing about the state before.
  */
-export function foreseeable({ registration, effects }: Approved): readonly Foreseen[] {
+export function foreseeable({ registration, effects }: Approved): readonly ApprovedEffect[] {
   const { profile, targets } = registration;
   if (profile !== 'net-state' && profile !== 'row-event') return [];
   const open = profile === 'net-state' ? new Set() : movedTargets(registration, effects);
   const keyed = new Set(targets.filter(({ key }) => key.length > 0).map(({ name }) => name));
-  const rows = new Map<string, Foreseen[]>();
+  // An effect by the row that it names; null if others name the row too.
+  const rows = new Map<string, ApprovedEffect | null>();
   for (const effect of effects) {
-    const { target } = effect;
+    const { target, count } = effect;
     const key = exactKey(effect);
     if (key === undefined || !keyed.has(target) || open.has(target)) continue;
     const name = `${target.length}:${target}${rowText(key)}`;
-    const known = rows.get(name) ?? [];
-    rows.set(name, known);
-    known.push({ effect, read: readOf(effect, key) });
+    rows.set(name, rows.has(name) || count !== 1 ? null : effect);
   }
-  const isSingle = (named: readonly Foreseen[]) =>
-    named.length === 1 && named[0]?.effect.count === 1;
-  return [...rows.values()].filter(isSingle).flat();
+  return [...rows.values()].filter((effect) => effect !== null);
+}
+
+/** The read that says whether an effect of {@link foreseeable} can come about. */
+export function foreseeingRead(effect: ApprovedEffect): StateRead {
+  return readOf(effect, exactKey(effect) ?? {});
 }
 
 /** Targets in which a row may get to a key that is not stated: then the key does not tell. */
@@ -82,11 +77,12 @@ export function findContradictions({ registration, effects }: Approved): readonl
     const name = `${effect.target.length}:${effect.target}${rowText(key)}`;
     const other = seen.get(name);
     seen.set(name, effect);
-    const line = renderEffect(effect);
     if (effect.count > 1)
-      return [`${line}: only the net change of a row is compared, so it happens once`];
+      return [
+        `${renderEffect(effect)}: only the net change of a row is compared, so it happens once`,
+      ];
     if (other === undefined) return [];
-    const both = `${renderEffect(other)} and ${line}`;
+    const both = `${renderEffect(other)} and ${renderEffect(effect)}`;
     return [`${both}: only the net change of a row is compared; state it as one change`];
   });
 }
@@ -100,11 +96,11 @@ const STEPS_MAX = 1_000_000;
  */
 export function findImpossible(
   { registration }: Approved,
-  foreseen: readonly Foreseen[],
+  foreseen: readonly ApprovedEffect[],
   readings: readonly StateReading[],
 ): readonly string[] {
   const budget = new Budget(STEPS_MAX);
-  return foreseen.flatMap(({ effect }, index) => {
+  return foreseen.flatMap((effect, index) => {
     const why = whyImpossible(effect, readings[index]?.row, registration, budget);
     return why === undefined ? [] : [`${renderEffect(effect)}: ${why}`];
   });

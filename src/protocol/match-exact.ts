@@ -1,4 +1,4 @@
-import { comparisonKey, sameValue, scalarOf } from './bag.ts';
+import { comparisonKey, rowText, sameValue, scalarOf } from './bag.ts';
 import { isExact } from './constraint.ts';
 import type { ApprovedEffect, CellRow, Effect, Op } from './effect.ts';
 import type { Prepared } from './match-prepare.ts';
@@ -8,10 +8,9 @@ import { splitTouches } from './volatile.ts';
 type Skip = ReadonlySet<string> | undefined;
 
 /**
- * Finds exact effects of A by what an observed effect says. Most rows have one number or string as
- * their key and one effect: these are found by that and compared column by column, which is several
- * times faster than making a text of the whole effect. Everything else is found by its comparison
- * key.
+ * Finds exact effects of A by what an observed effect says. Most rows have a key and one effect:
+ * these are found by the key and compared column by column, which is several times faster than
+ * making a text of the whole effect. Everything else is found by its comparison key.
  */
 export class ExactIndex {
   readonly #exact: readonly ApprovedEffect[];
@@ -25,7 +24,7 @@ export class ExactIndex {
 
   /** Enters an effect that is not yet there, as it would be observed. */
   add(effect: Effect, skip: Skip, position: number): void {
-    const id = scalarOf(effect.key);
+    const id = rowId(effect.key);
     if (id !== undefined) {
       let rows = this.#rows.get(effect.target);
       if (rows === undefined) {
@@ -41,15 +40,36 @@ export class ExactIndex {
     this.#texts.set(comparisonKey(effect, skip), position);
   }
 
+  /** Whether no two of the effects are about the same row, as far as keys say. */
+  hasOneOfEachRow(): boolean {
+    if (this.#texts.size > 0) return false;
+    for (const byOp of this.#rows.values()) {
+      const [first, ...others] = Object.values(byOp);
+      if (others.length === 0) continue;
+      const seen = new Set(first?.keys());
+      for (const ids of others)
+        for (const id of ids.keys()) {
+          if (seen.has(id)) return false;
+          seen.add(id);
+        }
+    }
+    return true;
+  }
+
   /** The position of the exact effect that this one equals, volatile columns aside. */
   find(effect: Effect, skip: Skip): number | undefined {
-    const id = scalarOf(effect.key);
+    const id = rowId(effect.key);
     const position =
       id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op]?.get(id);
     const wanted = position === undefined ? undefined : this.#exact[position];
     if (wanted !== undefined && isMet(wanted, effect, skip)) return position;
     return this.#texts.size === 0 ? undefined : this.#texts.get(comparisonKey(effect, skip));
   }
+}
+
+/** What a row is found by. Two keys may share one; whoever finds a row by it compares the key. */
+function rowId(key: Row | undefined): number | string | undefined {
+  return scalarOf(key) ?? (key && rowText(key));
 }
 
 function isMet(wanted: ApprovedEffect, effect: Effect, skip: Skip): boolean {

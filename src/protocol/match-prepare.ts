@@ -19,6 +19,8 @@ export interface Prepared {
   /** The shapes of effects with constraints, by their text. */
   readonly shapes: ReadonlyMap<string, Shape>;
   readonly constrained: readonly Wanted[];
+  /** Whether A is one exact change each of different rows, known by their keys. */
+  readonly isSingle: boolean;
 }
 
 /** The part of A that is compared. */
@@ -54,7 +56,24 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
       counts[position] = (counts[position] ?? 0) + effect.count;
     }
   }
-  return { volatile, index, exact, counts, shapes, constrained };
+  const isSingle =
+    volatile.size === 0 &&
+    constrained.length === 0 &&
+    counts.every((count) => count === 1) &&
+    exact.every(isRegular) &&
+    index.hasOneOfEachRow();
+  return { volatile, index, exact, counts, shapes, constrained, isSingle };
+}
+
+/** Whether it has the images that a change of its kind is observed with. */
+function isRegular({ op, key, before, after }: ApprovedEffect): boolean {
+  const [hasBefore, hasAfter] = [before !== undefined, after !== undefined];
+  return key !== undefined && hasBefore === (op !== 'insert') && hasAfter === (op !== 'delete');
+}
+
+/** The exact effects of A as they would be observed, each once. */
+export function* exactEffects({ exact }: Prepared): Generator<Effect> {
+  for (const effect of exact) yield exactEffect(effect);
 }
 
 function isExactEffect({ key, before, after }: ApprovedEffect, skip: Skip): boolean {

@@ -13,7 +13,7 @@ import { layOutObserved, type ObservedGroup, shapeText } from './match-shape.ts'
 import type { Value } from './value.ts';
 import { isVolatileOnly, rowIdentity } from './volatile.ts';
 
-export { type Prepared, prepareApproved } from './match-prepare.ts';
+export { exactEffects, type Prepared, prepareApproved } from './match-prepare.ts';
 
 /**
  * What comparison may rely on beside the two bags. `budget` bounds the steps that constraints may
@@ -76,6 +76,25 @@ export function matchBags(
     default:
       return unreachable(match);
   }
+}
+
+/**
+ * Whether A is exact and these writes, one by one, are all that it says. If so, E equals A: the
+ * effects of A are about different rows, so no two writes are about the same. Otherwise nothing is
+ * known, and the bags have to be compared.
+ */
+export function matchWrites(prepared: Prepared, writes: Iterable<Effect | undefined>): boolean {
+  const { isSingle, index, exact } = prepared;
+  if (!isSingle) return false;
+  const isTaken = new Uint8Array(exact.length);
+  let taken = 0;
+  for (const effect of writes) {
+    const position = effect && index.find(effect, undefined);
+    if (position === undefined || isTaken[position] === 1) return false;
+    isTaken[position] = 1;
+    taken += 1;
+  }
+  return taken === exact.length;
 }
 
 /** The value of every label, if there are labels. */

@@ -1,5 +1,5 @@
 import { numberOf, rowText, sameValue } from './bag.ts';
-import type { ChangeRecord, Effect } from './effect.ts';
+import type { ChangeRecord, ChangeRecords, Effect } from './effect.ts';
 import { findChanges, type ReadChange, type RelationReader } from './relation.ts';
 import type { Row } from './value.ts';
 
@@ -28,7 +28,7 @@ export class NetState {
   }
 
   /** `records`: all that were added, and perhaps those of other relations. */
-  effects(records: readonly ChangeRecord[]): readonly Effect[] {
+  effects(records: ChangeRecords): readonly Effect[] {
     const effects: Effect[] = [];
     for (const row of this.#isWhole ? this.#cancelled() : this.#followed(records)) {
       const effect = effectOf(this.#target, row);
@@ -44,12 +44,11 @@ export class NetState {
     }
   }
 
-  #followed(records: readonly ChangeRecord[]): readonly NetRow[] {
-    const own = records.filter(({ target }) => target === this.#target);
-    return followRows(
-      this.#relation,
-      own.map((record) => this.#relation.read(record)),
-    );
+  #followed(records: ChangeRecords): readonly NetRow[] {
+    const changes: ReadChange[] = [];
+    for (const record of records)
+      if (record.target === this.#target) changes.push(this.#relation.read(record));
+    return followRows(this.#relation, changes);
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Drawn, findSetBack, findUnused } from './drawn.ts';
-import type { ChangeRecord, Effect, Op } from './effect.ts';
-import { canonObserved } from './profile.ts';
+import type { ChangeRecords, Effect, Op, TargetCount } from './effect.ts';
+import { canonObserved, singleWrites } from './profile.ts';
 import type { Registration } from './registration.ts';
 import type { Residue } from './residue.ts';
 import type { Value } from './value.ts';
@@ -14,7 +14,7 @@ export interface CandidateFacts {
 
 /** What an execution left, as reported at the backend boundary. */
 export interface Evidence extends CandidateFacts {
-  readonly records: readonly ChangeRecord[];
+  readonly records: ChangeRecords;
   readonly channels: readonly ChannelReport[];
   /**
    * How many records could not be attributed to this execution; any makes the observation
@@ -84,13 +84,6 @@ export type ChannelReport =
       readonly after: string;
     };
 
-/** The number of rows of one target that a second, independent source saw one operation write. */
-export interface TargetCount {
-  readonly target: string;
-  readonly op: Op;
-  readonly count: number;
-}
-
 /**
  * Values of one column that the backend itself may have assigned during this execution: above <
  * value <= upTo, or the values that are new.
@@ -111,7 +104,15 @@ export interface ReferringColumns {
 
 /** E, or why it could not be established. */
 export type Observation =
-  | { readonly kind: 'complete'; readonly effects: readonly Effect[] }
+  | {
+      readonly kind: 'complete';
+      readonly effects: readonly Effect[];
+      /**
+       * E one effect at a time, if no row was written twice: see `singleWrites`. Absent if more than
+       * the records counts.
+       */
+      readonly writes?: () => Iterable<Effect | undefined>;
+    }
   | { readonly kind: 'incomplete'; readonly gaps: readonly string[] };
 
 const GAPS_MAX = 64;
@@ -143,16 +144,31 @@ export function establish(
     findSetBack(drawn),
   );
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
-  const effects = canonObserved(registration, evidence.records);
+  const list = () => {
+    const effects = canonObserved(registration, evidence.records);
+    return effects.concat(findUnused(drawn, evidence.assigned, effects));
+  };
+  if (evidence.records.length <= FEW) return { kind: 'complete', effects: list() };
+  let listed: readonly Effect[] | undefined;
   return {
     kind: 'complete',
-    effects: effects.concat(findUnused(drawn, evidence.assigned, effects)),
+    get effects() {
+      listed ??= list();
+      return listed;
+    },
+    ...(drawn.every(({ times }) => times === 0) && {
+      writes: () => singleWrites(registration, evidence.records),
+    }),
   };
 }
 
+/** Of more records E is put together only when it is asked for: it may be very large. */
+const FEW = 1000;
+
 type Tally = ReadonlyMap<string, Record<Op, number>>;
 
-function tallyRecords(records: readonly ChangeRecord[]): Tally {
+function tallyRecords(records: ChangeRecords): Tally {
+  if (records.counts !== undefined) return tallyCounts(records.counts);
   const tally = new Map<string, Record<Op, number>>();
   for (const { target, op } of records) {
     let counts = tally.get(target);

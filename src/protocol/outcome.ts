@@ -3,7 +3,7 @@ import { effectKey } from './bag.ts';
 import type { Diff } from './diff.ts';
 import type { Effect } from './effect.ts';
 import type { GeneratedValues } from './generated.ts';
-import { type MatchContext, matchBags, type Prepared } from './match.ts';
+import { type MatchContext, matchBags, matchWrites, type Prepared } from './match.ts';
 import type { Observation } from './observation.ts';
 
 /** Whether E matched A. It classifies; what became of the execution is the terminal's to say. */
@@ -27,6 +27,13 @@ export function classify(
   context: MatchContext,
 ): Outcome {
   if (observation.kind === 'incomplete') return { kind: 'INDETERMINATE', gaps: observation.gaps };
+  if (observation.writes !== undefined && matchWrites(prepared, observation.writes()))
+    return {
+      kind: 'EXACT',
+      get effects() {
+        return observation.effects;
+      },
+    };
   const { effects } = observation;
   const match = matchBags(prepared, effects, context);
   switch (match.kind) {
@@ -57,8 +64,8 @@ export function classify(
  * self-delimiting. Returned line by line, because the whole text may exceed the maximum length of a
  * string.
  */
-export function* observedLines(effects: readonly Effect[]): Generator<string> {
-  const keys = effects.map(effectKey).sort();
+export function* observedLines(effects: Iterable<Effect>): Generator<string> {
+  const keys = Array.from(effects, effectKey).sort();
   for (let start = 0, end = 0; start < keys.length; start = end) {
     while (keys[end] === keys[start]) end += 1;
     const line = `${end - start}x${keys[start]}\n`;

@@ -1,5 +1,5 @@
 import { unreachable } from '../errors.ts';
-import type { ChangeRecord, Effect } from './effect.ts';
+import type { ChangeRecord, ChangeRecords, Effect } from './effect.ts';
 import { NetState } from './net-state.ts';
 import type { Registration } from './registration.ts';
 import { type Changes, findChanges, type ReadChange, RelationReader } from './relation.ts';
@@ -13,11 +13,11 @@ import type { Row } from './value.ts';
  */
 export function canonObserved(
   registration: Registration,
-  records: readonly ChangeRecord[],
+  records: ChangeRecords,
 ): readonly Effect[] {
   switch (registration.profile) {
     case 'relation-write':
-      return records.map(({ op, target }) => ({ op, target }));
+      return Array.from(records, ({ op, target }) => ({ op, target }));
     case 'row-event':
       return listEvents(relationsOf(registration), records);
     case 'net-state':
@@ -57,8 +57,33 @@ function prepareRelation(
   return relation;
 }
 
-function listEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
-  return records.map((record) => {
+/**
+ * The net effect of every record alone, none of them kept; undefined in place of one that says
+ * nothing without others, such as a write that changed nothing. Together they are E if no two are
+ * about the same row, which is for the reader to make sure of.
+ */
+export function* singleWrites(
+  registration: Registration,
+  records: ChangeRecords,
+): Generator<Effect | undefined> {
+  const relations = relationsOf(registration);
+  const isNet = registration.profile === 'net-state';
+  for (const record of records) {
+    const relation = isNet ? relations(record.target) : undefined;
+    yield relation && singleWrite(relation, relation.read(record));
+  }
+}
+
+function singleWrite(relation: RelationReader, change: ReadChange): Effect | undefined {
+  if (change.key === undefined || !relation.isWhole(change)) return undefined;
+  if (change.op !== 'update') return eventOf(change);
+  const { op, target, key, newKey } = change;
+  const changes = newKey === undefined ? findChanges(change.before, change.after) : undefined;
+  return changes && { op, target, key, before: changes.before, after: changes.after };
+}
+
+function listEvents(relations: Relations, records: ChangeRecords): readonly Effect[] {
+  return Array.from(records, (record) => {
     const relation = relations(record.target);
     return relation === undefined ? asReported(record) : eventOf(relation.read(record));
   });
@@ -67,8 +92,8 @@ function listEvents(relations: Relations, records: readonly ChangeRecord[]): rea
 /**
  * Fields as they were read back, whole, whatever they were before: who changed them is not known.
  */
-function listFields(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
-  return records.map((record) => {
+function listFields(relations: Relations, records: ChangeRecords): readonly Effect[] {
+  return Array.from(records, (record) => {
     const relation = relations(record.target);
     if (relation === undefined) return asReported(record);
     if (record.op === 'delete') return eventOf(relation.read(record));
@@ -78,7 +103,7 @@ function listFields(relations: Relations, records: readonly ChangeRecord[]): rea
   });
 }
 
-function foldEvents(relations: Relations, records: readonly ChangeRecord[]): readonly Effect[] {
+function foldEvents(relations: Relations, records: ChangeRecords): readonly Effect[] {
   const unregistered: Effect[] = [];
   const states = new Map<string, NetState>();
   for (const record of records) {

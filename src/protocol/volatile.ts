@@ -75,11 +75,11 @@ export function rowIdentity({ target, key }: Effect): string | undefined {
  */
 export function comparedEffects(
   registration: Registration,
-  effects: readonly Effect[],
-): readonly Effect[] {
+  effects: Iterable<Effect>,
+): Iterable<Effect> {
   const volatile = volatileColumns(registration);
   if (volatile.size === 0) return effects;
-  return splitTouches(effects, volatile).required.map((effect) =>
+  return splitTouches([...effects], volatile).required.map((effect) =>
     withoutVolatile(effect, volatile),
   );
 }

@@ -194,7 +194,7 @@ async function probeCandidate(
       'a held write was already durable',
     );
     const evidence = await stage.observe();
-    const seen = evidence.records.some((record) => record.target === probe.target);
+    const seen = Iterator.from(evidence.records).some((record) => record.target === probe.target);
     demand(
       context,
       'observes-own-write',

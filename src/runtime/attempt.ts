@@ -48,7 +48,7 @@ export interface Attempt extends AttemptFacts {
 export function observedDigest(
   deployment: Deployment,
   admitted: Admitted,
-  effects: readonly Effect[],
+  effects: Iterable<Effect>,
 ): Digest {
   const lines = observedLines(comparedEffects(admitted.registration, effects));
   return admitted.registration.values === 'digest'

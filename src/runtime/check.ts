@@ -1,6 +1,6 @@
 import { parseProposal } from '../crypto/proposal.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
-import { findImpossible, foreseeable } from '../protocol/foresee.ts';
+import { findImpossible, foreseeable, foreseeingRead } from '../protocol/foresee.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { stateReads } from '../protocol/state.ts';
 import { type Refusal, readAction } from './attempt.ts';
@@ -71,7 +71,7 @@ async function findOutdated(
   approved: Approved,
 ): Promise<Refusal | undefined> {
   const foreseen = adapter.readsMany === true ? foreseeable(approved) : [];
-  const reads = foreseen.map(({ read }) => read);
+  const reads = foreseen.map(foreseeingRead);
   // A registered table may be one whose rows nothing outside an execution may read.
   const found = await readAll(adapter, reads).catch(() => []);
   const [impossible] = findImpossible(approved, foreseen, found);

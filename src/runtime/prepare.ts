@@ -5,7 +5,12 @@ import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
 import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
-import { findContradictions, findImpossible, foreseeable } from '../protocol/foresee.ts';
+import {
+  findContradictions,
+  findImpossible,
+  foreseeable,
+  foreseeingRead,
+} from '../protocol/foresee.ts';
 import type { Source } from '../protocol/frame.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { findOversized } from '../protocol/limits.ts';
@@ -150,7 +155,8 @@ async function readState(
   const unread = reads.slice(0, reads.length - known.length);
   const isChecked = adapter.readsMany === true && source !== 'rehearsed';
   const foreseen = isChecked ? foreseeable(approved) : [];
-  const rows = foreseen.map(({ read }) => read);
+  const first = foreseen.slice(0, ROWS_AT_ONCE);
+  const rows = first.map(foreseeingRead);
   const found = await readAll(adapter, [...unread, ...rows]).catch(async (error: unknown) => {
     // A registered table may be one whose rows nothing outside an execution may read.
     if (rows.length === 0 || !isInvalid(error)) throw error;
@@ -160,7 +166,17 @@ async function readState(
   const broken = brokenRequirements(approved, readings)[0];
   if (broken !== undefined)
     throw invalid(`a requirement does not hold now: ${describeBroken(broken)}`);
-  const ruledOut = findImpossible(approved, foreseen, found.slice(unread.length));
+  const ruledOut = [...findImpossible(approved, first, found.slice(unread.length))];
+  const isReadable = found.length === unread.length + rows.length;
+  for (let at = ROWS_AT_ONCE; isReadable && at < foreseen.length; at += ROWS_AT_ONCE) {
+    const part = foreseen.slice(at, at + ROWS_AT_ONCE);
+    const read = adapter.read(part.map(foreseeingRead));
+    const now = await read.catch((error: unknown) => {
+      if (!isInvalid(error)) throw error;
+      return [];
+    });
+    for (const why of findImpossible(approved, part, now)) ruledOut.push(why);
+  }
   if (ruledOut.length > 0) throw impossible(ruledOut);
   return readings;
 }

@@ -1,10 +1,10 @@
 import type { Stage, Staged, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
 import { invariant, isFault } from '../errors.ts';
-import type { Effect, StateRead } from '../protocol/effect.ts';
+import type { StateRead } from '../protocol/effect.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
 import type { Approved } from '../protocol/manifest.ts';
-import { type Prepared, prepareApproved } from '../protocol/match.ts';
+import { exactEffects, type Prepared, prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
@@ -111,7 +111,7 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   deployment.reached('path:observed');
   if (outcome.kind !== 'EXACT') return { kind: 'refused', refusal: explain(outcome) };
 
-  const observed = digestExact(run, known, outcome.effects);
+  const observed = digestExact(run, known, outcome);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
   const permit = bindStagePermit(established, bound);
   deployment.reached('path:permit-bound');
@@ -164,15 +164,17 @@ function knownOf(approved: Approved): KnownApproval {
   return known;
 }
 
-/** Digest of an outcome that is EXACT. Without constraints every such outcome has the same one. */
-function digestExact(run: Run, known: KnownApproval, effects: readonly Effect[]): Digest {
+/**
+ * Digest of an outcome that is EXACT. If A has one exact change for each of its rows, it says itself
+ * what every such outcome is, and E need not be put together.
+ */
+function digestExact(run: Run, known: KnownApproval, outcome: Exact): Digest {
   const { deployment, admitted } = run;
-  const { constrained, volatile } = known.prepared;
   const isKeyed = admitted.registration.values === 'digest';
   const isOurs = deployment.classify === classify;
-  if (isKeyed || !isOurs || constrained.length > 0 || volatile.size > 0)
-    return observedDigest(deployment, admitted, effects);
-  known.observed ??= observedDigest(deployment, admitted, effects);
+  if (isKeyed || !isOurs || !known.prepared.isSingle)
+    return observedDigest(deployment, admitted, outcome.effects);
+  known.observed ??= observedDigest(deployment, admitted, exactEffects(known.prepared));
   return known.observed;
 }
 
@@ -181,7 +183,9 @@ function withResults(terminal: Terminal, { results }: Stage): Executed {
   return terminal.kind === 'committed' && results ? { ...terminal, results } : terminal;
 }
 
-function explain(outcome: Exclude<Outcome, { kind: 'EXACT' }>): Refusal {
+type Exact = Extract<Outcome, { kind: 'EXACT' }>;
+
+function explain(outcome: Exclude<Outcome, Exact>): Refusal {
   if (outcome.kind === 'DIVERGED') {
     const detail = 'the observed outcome is not the approved one; the candidate was discarded';
     return { reason: 'diverged', detail };

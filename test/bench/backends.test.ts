@@ -15,6 +15,7 @@ import { backendsStudy } from '../../bench/studies/backends.ts';
 import { backendsMariadbStudy } from '../../bench/studies/backends-mariadb.ts';
 import { NotRun } from '../../bench/study.ts';
 import { skipWithoutMariadb } from '../mysql/binaries.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 const data = whereData();
 const skip = data instanceof NotRun ? `no public task data: ${data.message}` : false;
@@ -51,6 +52,7 @@ test('every scenario ends as the paper says', { skip }, async () => {
     cells.map(({ value }) => value),
     [4, 4, 4, 4, 4, 4, 4, 8, 8, 8, 8],
   );
+  demandRecomputed('backends', cells);
 });
 
 test('on GitHub, only fields that can be read back and match release what depends on them', async () => {
@@ -75,4 +77,5 @@ test('on MariaDB, only the clean operations are committed under a license', {
     cells.map(({ value }) => value),
     [8, 8, 8, 8, 8, 8],
   );
+  demandRecomputed('backends-mariadb', cells);
 });

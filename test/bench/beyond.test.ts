@@ -24,6 +24,7 @@ import { Pool } from '../crash/pool.ts';
 import { ESCAPES } from '../escapes/cases/postgres.ts';
 import { runEscapes } from '../escapes/runner.ts';
 import { startServer } from '../postgres/server.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 for (const study of [
   traceStudy,
@@ -37,6 +38,7 @@ for (const study of [
     const cells = await study.run({ quick: true, progress: () => {} });
     assert.ok(cells.length >= 3);
     assert.deepEqual(missed(cells), []);
+    demandRecomputed(study.name, cells);
   });
 
 function missed(cells: readonly Cell[]): readonly string[] {

@@ -10,6 +10,7 @@ import { runTrial } from '../../bench/studies/boundary/trial.ts';
 import { boundaryStudy } from '../../bench/studies/boundary.ts';
 import { integratedStudy } from '../../bench/studies/integrated.ts';
 import type { Study } from '../../bench/study.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 async function runQuickly(study: Study) {
   const said: string[] = [];
@@ -19,6 +20,7 @@ async function runQuickly(study: Study) {
     [],
     said.filter((line) => line.startsWith('NOT')).join('\n'),
   );
+  demandRecomputed(study.name, cells);
   return new Map(cells.map(({ name, value }) => [name, value]));
 }
 

@@ -10,6 +10,7 @@ import { loadStateTasks, STATE_FILES } from '../../bench/data/state-bench.ts';
 import { findDeciders, RULES } from '../../bench/studies/information/deciders.ts';
 import { choosePairs, informationStudy } from '../../bench/studies/information.ts';
 import { whyAbsent } from './absent.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 const skip = whyAbsent(STATE_FILES);
 
@@ -18,6 +19,7 @@ test('comparison tells every pair apart; a decider says the same to both members
 }, async () => {
   const cells = await informationStudy.run({ quick: true, progress: () => {} });
   const figureOf = (name: string) => cells.find((cell) => cell.name === name)?.value;
+  demandRecomputed('information', cells);
   assert.equal(figureOf('EffectMatch: clean committed, right state'), 6);
   assert.equal(figureOf('EffectMatch: hidden prevented, initial state kept'), 6);
   const said = ['admit', 'deny', 'escalate'].map((word) => figureOf(`rule set: ${word}`) ?? -1);

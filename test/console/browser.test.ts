@@ -1,6 +1,7 @@
 // Goal: a person with a browser and a key file approves what agents ask for, from the command that
 // serves the inbox to the verdict. Method: `effectmatch serve --demo` as a real process, Chromium,
-// and `effectmatch approve` as the person would run it.
+// and `effectmatch approve` as the person would run it. EFFECTMATCH_PICTURES=folder keeps the pictures
+// of the approver's guide, which are made on the way.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -46,9 +47,23 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
     await served?.ended;
   });
 
+  /** Keeps what the browser shows, for the guide. */
+  async function picture(name: string, width = 1100): Promise<void> {
+    const folder = process.env.EFFECTMATCH_PICTURES;
+    if (folder === undefined) return;
+    const size = page.viewportSize();
+    await page.setViewportSize({ width, height: width < 500 ? 720 : 760 });
+    await page.screenshot({ path: join(folder, `${name}.png`) });
+    if (size !== null) await page.setViewportSize(size);
+  }
+
   test('a proposal is downloaded, signed with the command line, sent back, and committed', async () => {
     assert.equal(await page.locator('.list li').count(), 8);
+    await picture('inbox');
+    await picture('phone', 360);
     await page.getByText('Invoice 4711 is due today').click();
+    await page.getByRole('button', { name: 'Register a passkey' }).waitFor();
+    await picture('request');
     await page.getByText('Sign with a key file').click();
     const downloading = page.waitForEvent('download');
     await page.getByRole('link', { name: 'Download the proposal' }).click();
@@ -70,6 +85,11 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
     await page.getByText('committed: what became durable').waitFor();
     await page.getByRole('link', { name: 'Timeline and receipt' }).click();
     assert.equal(await page.locator('.timeline li').count(), 2);
+    await picture('verdict');
+    await page.goto(new URL('/history', served.link).href);
+    await page.getByText('Nothing changed: ').click();
+    await page.getByText('1 extra').waitFor();
+    await picture('rejected');
   });
 
   test('declining with the keyboard alone closes the request, and the inbox follows', async () => {
@@ -94,12 +114,15 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
     const { pathname } = new URL(page.url());
     await page.getByRole('button', { name: 'Create a browser key' }).click();
     await page.getByRole('button', { name: 'Read and sign as ap-team' }).click();
+    await page.locator('dialog').waitFor();
+    await picture('signing');
     assert.equal(new URL(page.url()).pathname, pathname);
     await page.getByRole('button', { name: 'Sign', exact: true }).click();
     await page.getByText('committed: what became durable').waitFor();
     await page.goto(new URL('/', served.link).href);
     await page.getByRole('link', { name: 'Answer 3 × pay-invoice together' }).click();
     assert.match(await page.locator('.bulk li').first().innerText(), /unusual[\s\S]*9400/);
+    await picture('several');
   });
 
   test('no page is wider than a phone, in light and dark', async () => {

@@ -3,7 +3,6 @@
 // Method: Chromium with a browser key on a real host, and axe on every page.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -14,7 +13,8 @@ import { parseSignedLicense, verifyLicense, verifySecond } from '../../src/crypt
 import { defineOperation, generateApprover, insert } from '../../src/index.ts';
 import { policyOf } from '../../src/runtime/policy.ts';
 import { openChromium, skipWithoutChromium } from '../chromium.ts';
-import { integration, skipWithout } from '../integration.ts';
+import { skipWithout } from '../integration.ts';
+import { findBarriers } from './axe.ts';
 import { buildSigner, Site } from './site.ts';
 
 const payVendor = defineOperation({
@@ -178,33 +178,24 @@ describe('deciding in the console', {
   });
 
   test('every page passes axe, at 360 pixels, in light and dark, and is used with the keyboard', async () => {
-    const axe = readFileSync(
-      createRequire(join(integration('console'), 'x.js')).resolve('axe-core/axe.min.js'),
-      'utf8',
-    );
-    const [pending] = await site.host.requests.list({ state: 'pending', limit: 1 });
-    const [done] = await site.host.requests.list({ state: 'committed', limit: 1 });
+    const { requests } = site.host;
+    const idOf = async (state: 'pending' | 'committed' | 'declined' | 'withdrawn') =>
+      (await requests.list({ state, limit: 1 }))[0]?.id;
+    const [done] = await requests.list({ state: 'committed', limit: 1 });
+    const ids = [await idOf('pending'), done?.id, await idOf('declined'), await idOf('withdrawn')];
     const paths = [
-      ...['/', '/?state=all', `/requests/${pending?.id}`, `/requests/${done?.id}`],
-      ...['/bulk/payVendor', '/history', `/history/${done?.occurrence}`, '/operations'],
+      ...['/', '/?state=all', '/bulk/payVendor', '/history', `/history/${done?.occurrence}`],
+      ...['/operations', '/operations/workflows', '/nothing'],
+      ...ids.map((id) => `/requests/${id}`),
     ];
-    await page.setViewportSize({ width: 360, height: 740 });
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      for (const path of paths) {
-        await page.goto(`${site.origin}${path}`);
-        const width = await page.evaluate('document.documentElement.scrollWidth');
-        assert.equal(width, 360, `${colorScheme} ${path}`);
-        await page.evaluate(axe);
-        const found = (await page.evaluate(`axe.run(document, {
-          resultTypes: ['violations'],
-          runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'],
-        }).then(({ violations }) => violations.map(({ id, impact, nodes }) =>
-          [id, impact, nodes[0].html.slice(0, 200)].join(' | ')))`)) as readonly string[];
-        const serious = found.filter((line) => / \| (?:serious|critical) \| /.test(line));
-        assert.deepEqual(serious, [], `${colorScheme} ${path}`);
-      }
+    for (const path of paths) {
+      await page.goto(`${site.origin}${path}`);
+      assert.deepEqual(await findBarriers(page), [], path);
     }
+    await page.goto(`${site.origin}/requests/${ids[0]}`);
+    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    await page.locator('dialog').waitFor();
+    assert.deepEqual(await findBarriers(page), [], 'the text to sign');
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.goto(`${site.origin}/`);
     await page.keyboard.press('Tab');
@@ -233,6 +224,7 @@ describe('deciding in the console', {
     await saved.getByRole('button', { name: 'Verify' }).click();
     await saved.getByText('receipt.json: verified, signed by').waitFor();
     await saved.getByText('committed: what became durable is what was approved').waitFor();
+    assert.deepEqual(await findBarriers(saved), []);
     const text = readFileSync(join(folder, 'receipt.json'), 'utf8');
     const envelope = JSON.parse(text);
     const payload = Buffer.from(envelope.payload, 'base64').toString();
@@ -268,6 +260,7 @@ describe('deciding in the console', {
     const offline = await browser.newContext({ offline: true });
     const saved = await offline.newPage();
     await saved.goto(pathToFileURL(join(folder, 'signer.html')).href);
+    assert.deepEqual(await findBarriers(saved), []);
     const sign = async (key: object, file: string) => {
       await saved.setInputFiles('#key', write('key.json', key));
       await saved.setInputFiles('#files', file);
@@ -323,5 +316,17 @@ describe('deciding in the console', {
         ['committed', 'alice'],
       ],
     );
+  });
+
+  test('what no one answered in time is expired, not refused, and can be proposed again', async () => {
+    const { id } = await ask(7001, 'late', 10);
+    await page.goto(`${site.origin}/requests/${id}`);
+    site.office.clock.advance(25 * 3_600_000);
+    await page.evaluate(`fetch('/requests/${id}/check')`);
+    await page.locator('h1 + .badge', { hasText: 'expired' }).waitFor();
+    const about = await page.locator('.title, .detail, .narrow').allInnerTexts();
+    assert.doesNotMatch(about.join('\n'), /declined|refused|rejected/i);
+    await page.getByRole('button', { name: 'Propose again' }).click();
+    await page.locator('h1 + .badge', { hasText: 'waiting' }).waitFor();
   });
 });

@@ -11,7 +11,9 @@ import type { SignedLicense } from '../../src/index.ts';
 import { openRequests } from '../../src/requests/index.ts';
 import { openRig } from '../adapters/http/rig.ts';
 import { openChromium, skipWithoutChromium } from '../chromium.ts';
+import { skipWithout } from '../integration.ts';
 import { pay } from '../requests/office.ts';
+import { findBarriers } from './axe.ts';
 import { addAuthenticator, buildSigner, Site } from './site.ts';
 
 /** What a server could say about an occurrence that is to be resolved. */
@@ -20,7 +22,9 @@ const FALSE_CLAIMS: readonly (readonly [from: RegExp, to: string])[] = [
   [/"acme"/, '"evil"'],
 ];
 
-describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
+describe('passkeys in the console', {
+  skip: skipWithoutChromium() || skipWithout('console'),
+}, () => {
   let browser: Browser;
   let page: Page;
   let site: Site;
@@ -187,7 +191,10 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     site.app = app;
     await site.enter(page);
     await page.goto(`${site.origin}/operations`);
+    assert.deepEqual(await findBarriers(page), []);
     await page.getByRole('link', { name: 'Resolve' }).click();
+    await page.getByRole('button', { name: 'Read and sign as omar' }).waitFor();
+    assert.deepEqual(await findBarriers(page), []);
     await page.getByLabel('What did you find?').selectOption('did-not-happen');
     await page.getByRole('button', { name: 'Read and sign as omar' }).click();
     await page.getByText('Not signed: describe your evidence').waitFor();
@@ -247,6 +254,7 @@ describe('passkeys in the console', { skip: skipWithoutChromium() }, () => {
     );
     await visitor.goto(`${site.origin}/history`);
     assert.equal(new URL(visitor.url()).pathname, '/login');
+    assert.deepEqual(await findBarriers(visitor), []);
     const sending = visitor.waitForRequest('**/login/passkey');
     await visitor.getByRole('button', { name: 'Sign in with a passkey' }).click();
     const sent = await sending;

@@ -47,6 +47,16 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     return id;
   }
 
+  /** With the keyboard alone. */
+  async function pressButton(label: string): Promise<void> {
+    for (let keys = 0; keys < 40; keys += 1) {
+      await page.keyboard.press('Tab');
+      if ((await page.evaluate('document.activeElement.textContent')) === label)
+        return await page.keyboard.press('Enter');
+    }
+    assert.fail(`the keyboard does not reach "${label}"`);
+  }
+
   before(async () => {
     const built = spawnSync(process.execPath, ['scripts/build-signer.mjs'], { encoding: 'utf8' });
     assert.equal(built.status, 0, built.stderr);
@@ -84,13 +94,14 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     assert.equal(taken, 'refused');
   });
 
-  test('what the person reads is rendered in the browser, signed there, and executed', async () => {
+  test('what the person reads is rendered in the browser, signed there with the keyboard, and executed', async () => {
     await restart(publicKey);
     const id = await open('globex');
-    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    await page.getByRole('button', { name: 'Read and sign as bob' }).waitFor();
+    await pressButton('Read and sign as bob');
     const shown = await page.locator('dialog pre').first().innerText();
     assert.equal(shown, (await host.requests.get(id)).rendering);
-    await page.getByRole('button', { name: 'Sign', exact: true }).click();
+    await pressButton('Sign');
     await page.getByText('committed: what became durable').waitFor();
     assert.deepEqual(office.payments(), [{ payee: 'globex', amount: 10 }]);
     assert.equal((await host.requests.get(id)).answeredBy, 'bob');

@@ -20,7 +20,7 @@ for (let done = 0, tries = 0; done < Number(rounds); tries += 1) {
   assert.ok(staged.kind === 'held');
   const evidence = await staged.stage.observe();
   // What was read outside the stage may be old already; what the stage changed it from is not.
-  const stale = evidence.records[0]?.before?.value !== before;
+  const stale = [...evidence.records][0]?.before?.value !== before;
   if (stale) await staged.stage.discard();
   else if ((await staged.stage.promote(proofs.permit(evidence))).kind === 'confirmed') done += 1;
 }

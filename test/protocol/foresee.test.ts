@@ -27,7 +27,12 @@ import type {
   Profile,
   StateReading,
 } from '../../src/protocol/effect.ts';
-import { findContradictions, findImpossible, foreseeable } from '../../src/protocol/foresee.ts';
+import {
+  findContradictions,
+  findImpossible,
+  foreseeable,
+  foreseeingRead,
+} from '../../src/protocol/foresee.ts';
 import type { Approved } from '../../src/protocol/manifest.ts';
 import { canonObserved } from '../../src/protocol/profile.ts';
 import type { Row, Value } from '../../src/protocol/value.ts';
@@ -54,7 +59,7 @@ function refusals(
 ): readonly string[] {
   const approved = approvedOf([...effects], profile, values);
   const foreseen = foreseeable(approved);
-  const readings = foreseen.map(({ read }): StateReading => {
+  const readings = foreseen.map(foreseeingRead).map((read): StateReading => {
     const row = rows.get(Number(read.key.id));
     const chosen = read.columns?.map((column) => [column, row?.[column] ?? null] as const);
     return { ...read, row: row === undefined ? null : Object.fromEntries(chosen ?? []) };

@@ -7,8 +7,17 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { EffectBag } from '../../src/protocol/bag.ts';
 import { canonical } from '../../src/protocol/canon.ts';
-import type { ChangeRecord, Effect, Profile } from '../../src/protocol/effect.ts';
-import { canonObserved } from '../../src/protocol/profile.ts';
+import type {
+  CellRow,
+  ChangeRecord,
+  ChangeRecords,
+  Effect,
+  Profile,
+} from '../../src/protocol/effect.ts';
+import { exactEffects, matchWrites, prepareApproved } from '../../src/protocol/match.ts';
+import { establish } from '../../src/protocol/observation.ts';
+import { classify, observedLines } from '../../src/protocol/outcome.ts';
+import { canonObserved, singleWrites } from '../../src/protocol/profile.ts';
 import type { Registration, Target } from '../../src/protocol/registration.ts';
 import type { Row, Value } from '../../src/protocol/value.ts';
 
@@ -123,6 +132,88 @@ test('property: net-state is the difference between the state before and the sta
     { numRuns: 3000 },
   );
   assert.ok(rewritten > 500, 'long sequences were common');
+});
+
+const cellsOf = (row: Row | undefined) =>
+  row && Object.fromEntries(Object.entries(row).map(([column, is]) => [column, { is }]));
+
+/** An approval of exactly these effects. */
+function approving(effects: readonly Effect[]) {
+  const approved = effects.map(({ op, target, key, before, after }) => ({
+    ...{ op, target, count: 1 },
+    ...(key && { key: cellsOf(key) as CellRow }),
+    ...(before && { before: cellsOf(before) as CellRow }),
+    ...(after && { after: cellsOf(after) as CellRow }),
+  }));
+  return prepareApproved({ registration: under('net-state'), effects: approved });
+}
+
+test('property: writes that match one by one are the difference, whatever else was approved', () => {
+  const start = fc.uniqueArray(fc.integer({ min: 0, max: 3 }));
+  const seen = { matched: 0, rewritten: 0 };
+  fc.assert(
+    fc.property(start, fc.array(write, { maxLength: 5 }), fc.boolean(), (ids, writes, naive) => {
+      const table: Table = new Map(ids.map((id) => [id, { a: id % 2, b: null }]));
+      const before = structuredClone(table);
+      const records = writes.flatMap((one) => record(one, table) ?? []);
+      const difference = differenceOf(before, table);
+      const singly = [...singleWrites(under('net-state'), records)];
+      // Approving each write by itself is wrong as soon as one row is written twice.
+      const all = singly.every((effect) => effect !== undefined);
+      const prepared = approving(naive && all ? singly : difference);
+      const isMatched = matchWrites(prepared, singly);
+      const rows = new Set(singly.map((effect) => effect?.key?.id));
+      if (all && rows.size === singly.length) assert.equal(isMatched, true);
+      if (all && rows.size < singly.length) seen.rewritten += 1;
+      if (!isMatched) return;
+      seen.matched += 1;
+      assertSameBag([...exactEffects(prepared)], difference);
+      assert.deepEqual([...observedLines(exactEffects(prepared))], [...observedLines(difference)]);
+    }),
+    { numRuns: 3000 },
+  );
+  assert.ok(seen.matched > 300 && seen.rewritten > 100, JSON.stringify(seen));
+});
+
+test('of many records E is put together only when it is asked for', () => {
+  const ids = Array.from({ length: 1500 }, (_, id) => id);
+  const rows = ids.map((id) => ({
+    op: 'insert' as const,
+    target: 't',
+    key: { id },
+    after: { a: 1, b: id },
+  }));
+  let read = 0;
+  const records: ChangeRecords = {
+    length: rows.length,
+    counts: [{ target: 't', op: 'insert', count: rows.length }],
+    *[Symbol.iterator]() {
+      read += 1;
+      for (const { op, target, key, after } of rows)
+        yield { op, target, key: null, before: null, after: { ...key, ...after } };
+    },
+  };
+  const evidence = {
+    ...{ candidate: 'c', evidence: 'e', records, unattributed: 0, assigned: [] },
+    channels: [{ channel: 'r', kind: 'records' as const, count: rows.length }],
+    window: { fromMs: 0, toMs: 0 },
+  };
+  const observation = establish(evidence, under('net-state'), ['r']);
+  assert.equal(read, 0);
+  const outcome = classify(approving(rows), observation, evidence);
+  assert.deepEqual([outcome.kind, read], ['EXACT', 1]);
+  assert.ok(outcome.kind === 'EXACT');
+  assertSameBag(outcome.effects, rows);
+  const other = classify(approving(rows.slice(1)), observation, evidence);
+  assert.ok(other.kind === 'DIVERGED' && other.diff.extra.length === 1);
+  const miscounted = { ...evidence, records: { ...records, counts: [] } };
+  const gross = { channel: 'w', kind: 'counts' as const, counts: records.counts ?? [] };
+  const gaps = establish(
+    { ...miscounted, channels: [...evidence.channels, gross] },
+    under('net-state'),
+    ['r'],
+  );
+  assert.equal(gaps.kind, 'incomplete');
 });
 
 test('property: rows without a key compare as the difference of two multisets', () => {

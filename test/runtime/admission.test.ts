@@ -89,7 +89,7 @@ const LIARS: Readonly<Record<Probe, readonly ((world: World) => AdapterFactory)[
     (world) =>
       alterEvidence(memoryAdapter(world.books), (evidence) => ({
         ...evidence,
-        records: evidence.records.map((record) => ({ ...record, target: 'invoice' })),
+        records: [...evidence.records].map((record) => ({ ...record, target: 'invoice' })),
       })),
   ],
   'channels-answer': MEMORY_CHANNELS.flatMap((channel) => [

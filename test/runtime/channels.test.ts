@@ -166,11 +166,11 @@ test('an adapter that no longer declares a channel after it was admitted still o
 const CONTRADICTIONS: Readonly<Record<string, (evidence: Evidence) => Evidence>> = {
   'the observer drops a record': (evidence) => ({
     ...evidence,
-    records: evidence.records.slice(1),
+    records: [...evidence.records].slice(1),
   }),
   'the observer reports a record twice': (evidence) => ({
     ...evidence,
-    records: evidence.records.flatMap((record) => [record, record]),
+    records: [...evidence.records].flatMap((record) => [record, record]),
   }),
   'a record cannot be attributed': (evidence) => ({ ...evidence, unattributed: 1 }),
   'the second witness counts more': (evidence) => ({

@@ -391,7 +391,7 @@ test('remote: what was approved for other registered targets is not compared by 
       },
     })),
     (evidence) => {
-      const records = evidence.records.filter(({ target }) => target !== 'audit');
+      const records = [...evidence.records].filter(({ target }) => target !== 'audit');
       const channels = evidence.channels.map((report) => {
         if (report.kind === 'records') return { ...report, count: records.length };
         if (report.kind !== 'counts') return report;

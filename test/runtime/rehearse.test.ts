@@ -68,7 +68,7 @@ function numbering(): { readonly logic: Logic; readonly alter: (evidence: Eviden
       ];
     },
     alter(evidence) {
-      const ids = evidence.records
+      const ids = [...evidence.records]
         .filter((record) => record.target === 'invoice')
         .map(({ key }) => Number(key?.id));
       const above = String(Math.min(last, ...ids) - 1);

@@ -52,7 +52,7 @@ async function performJobs({ runtime, workflows }: DbosSite, run: string): Promi
 /** Waits until nothing more happens without a person. */
 async function untilEnded(site: DbosSite, run: string): Promise<HandoffReport> {
   const { workflows } = site;
-  const until = performance.now() + 90_000;
+  const until = performance.now() + 240_000;
   for (;;) {
     const report = await workflows.wait(run, { waitMs: 10_000 });
     const isHalted = report.waiting.every(({ state }) => state === 'waiting');

@@ -27,16 +27,18 @@ const LOCAL_PLANS: readonly KillPlan[] = EXECUTION_STEPS.map((execute, index) =>
   return { kind, execute, recover: index === 0 ? RECOVERY_STEPS : [], release };
 });
 
-export async function openLocal(backend: Backend): Promise<CrashSite> {
+/** `steps` leaves out the kills at all others. */
+export async function openLocal(backend: Backend, steps?: readonly string[]): Promise<CrashSite> {
+  const plans = LOCAL_PLANS.filter(({ execute = '' }) => steps?.includes(execute) ?? true);
   const template = await createTemplate(
     backend,
-    LOCAL_PLANS.map(({ kind }) => kind),
+    plans.map(({ kind }) => kind),
   );
   return {
     name: backend.name,
     async round(pool) {
       await using installation = await template.copy();
-      const { died, violations } = await runKillCases(pool, installation, LOCAL_PLANS);
+      const { died, violations } = await runKillCases(pool, installation, plans);
       return {
         backend: backend.name,
         died,

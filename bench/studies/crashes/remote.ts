@@ -20,16 +20,22 @@ const STEPS: readonly Step[] = [
   'path:terminal-recorded',
 ];
 
-export async function openRemote(backend: Backend, service: PaymentService): Promise<CrashSite> {
+/** `chosen` leaves out the kills at all other steps. */
+export async function openRemote(
+  backend: Backend,
+  service: PaymentService,
+  chosen?: readonly string[],
+): Promise<CrashSite> {
+  const steps = STEPS.filter((step) => chosen?.includes(step) ?? true);
   const template = await createTemplate(
     backend,
-    STEPS.map(() => 'append'),
+    steps.map(() => 'append'),
   );
   return {
     name: backend.name,
     async round(pool) {
       await using installation = await template.copy();
-      return await killAtEveryStep(service, pool, installation);
+      return await killAtEveryStep(service, pool, installation, steps);
     },
     [Symbol.asyncDispose]: () => template[Symbol.asyncDispose](),
   };
@@ -40,10 +46,11 @@ async function killAtEveryStep(
   service: PaymentService,
   pool: Pool,
   installation: Installation,
+  steps: readonly Step[],
 ): Promise<CrashRound> {
   await using scene = new Scene(pool, installation);
   const { operations } = installation;
-  for (const [index, step] of STEPS.entries())
+  for (const [index, step] of steps.entries())
     await scene.dieAt(step, 'execute', { operation: operations[index] as Operation });
   const [one, two] = await scene.openPair();
   await Promise.all([one.ask('recover', {}), two.ask('recover', {})]);
@@ -51,7 +58,7 @@ async function killAtEveryStep(
     scene.complain('the journal does not verify');
   const left: { step: string; why: string }[] = [];
   for (const [index, operation] of operations.entries()) {
-    const step = STEPS[index] ?? '';
+    const step = steps[index] ?? '';
     const verdict = await settledAs(scene, service, operation);
     if (verdict === 'indeterminate') left.push({ step, why: 'no answer, and nothing to find' });
     const again = await one.ask('execute', { operation });

@@ -48,6 +48,8 @@ const server = createServer(async (request, response) => {
     send(400, { error: { message: error instanceof Error ? error.message : String(error) } });
   }
 });
+// Otherwise it could close a connection that an agent on a busy machine is about to use again.
+server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => {
   console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`);
 });

@@ -16,7 +16,7 @@ const HIDDEN = 'notice';
 
 /** The look-up does not mention the notice; without the second witness, its counts do not either. */
 function forgetNotice(evidence: Evidence, removed: boolean): Evidence {
-  const records = evidence.records.filter(({ target }) => target !== HIDDEN);
+  const records = [...evidence.records].filter(({ target }) => target !== HIDDEN);
   const channels = evidence.channels.map((report) => {
     if (report.kind === 'records') return { ...report, count: records.length };
     if (report.kind !== 'counts' || !removed) return report;

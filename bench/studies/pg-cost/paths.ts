@@ -84,7 +84,8 @@ export async function openRuntime(
   }: HeldOptions & Partial<PostgresOptions>,
 ): Promise<BenchRuntime> {
   const factory = adapt(postgres({ ...site.options, ...changes }));
-  const certifying = stranger === undefined ? factory : disturbed(factory, stranger);
+  const surveyed = certified ? factory : surveyedOnce(factory);
+  const books = stranger === undefined ? surveyed : disturbed(surveyed, stranger);
   const key = generateApprover('bench');
   const file = join(site.folder, `ledger-${key.publicKey.slice(-12).replace(/\W/g, '_')}`);
   const runtime = await createRuntime(
@@ -92,7 +93,7 @@ export async function openRuntime(
       store: ledger === 'SQLite' ? `${file}.db` : await site.createLedger(),
       keyring: `${file}.json`,
       issuers: { bench: { key: key.publicKey, may: ['books'] } },
-      adapters: { books: certified ? certifying : surveyedOnce(factory) },
+      adapters: { books },
     },
     reached === undefined ? {} : { reached },
   );

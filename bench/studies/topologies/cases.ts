@@ -118,7 +118,7 @@ async function sign(one: Case, clock?: { now(): number }): Promise<readonly Sign
 }
 
 async function finish(one: Case): Promise<HandoffReport> {
-  return await one.site.workflows.wait(one.run, { waitMs: 20_000 });
+  return await one.site.workflows.wait(one.run, { waitMs: 120_000 });
 }
 
 /** Whether a call fails with this code. */

@@ -4,8 +4,7 @@ import type { ReadBackResult } from '../../http/findings.ts';
 import type { ServiceOptions } from '../../http/gateway.ts';
 import type { Plan, PlannedEffect } from '../../http/plan.ts';
 import type { TargetColumns } from '../../http/registered.ts';
-import type { ChangeRecord, Profile } from '../../protocol/effect.ts';
-import type { TargetCount } from '../../protocol/observation.ts';
+import type { ChangeRecord, Profile, TargetCount } from '../../protocol/effect.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 

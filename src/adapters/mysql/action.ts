@@ -113,7 +113,7 @@ function readValue(value: unknown, where: string): BoundValue {
 function readObjectValue(value: unknown, where: string): BoundValue {
   const bytes = readBoundBytes(value, where, MAX_VALUE_BYTES);
   if (bytes !== undefined) return Buffer.from(bytes.buffer);
-  const tagged = typeof value === 'object' ? readTag(value as Value) : undefined;
+  const tagged = readTag(value as Value);
   switch (tagged?.tag) {
     case '$int':
       return readValue(BigInt(tagged.text), where);

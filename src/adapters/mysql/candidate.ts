@@ -310,6 +310,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const { session, sessions } = this.#tools;
     if (this.#isOpen) this.#session.close();
     else sessions.giveBack(session);
+    if (how === 'discarded') await this.#demandNothingDurable();
     const isUnseen = how === 'discarded' && this.#seen === undefined;
     if (!isUnseen || this.#positions.size === 0) return undefined;
     // The candidate is over, whether or not its residue can be told.
@@ -339,6 +340,12 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       await new Promise((resolve) => setTimeout(resolve, GONE_WAIT_MS));
     }
     throw new Error('the session of a discarded candidate does not end');
+  }
+
+  /** What was committed past us is not discarded: without a verdict, recovery reports it. */
+  async #demandNothingDurable(): Promise<void> {
+    if (await this.#isDurable(await this.#tools.control.connection()))
+      throw new Error('the candidate was committed without a marker');
   }
 
   async #isDurable(control: MysqlConnection): Promise<boolean> {

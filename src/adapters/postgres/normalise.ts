@@ -1,8 +1,14 @@
 import { invalid } from '../../backend/manifest-schema.ts';
-import { normaliseRead, normaliseManifest as normaliseStated } from '../../backend/normalise.ts';
+import {
+  checkLabels,
+  normaliseEffects,
+  normaliseRead,
+  normaliseState,
+  normaliseManifest as normaliseStated,
+} from '../../backend/normalise.ts';
 import type { Connection } from '../../postgres/connection.ts';
 import type { QualifiedName } from '../../postgres/identifier.ts';
-import type { StateRead, StateReading } from '../../protocol/effect.ts';
+import type { ApprovedEffect, StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { CastBatch } from './cast.ts';
@@ -29,8 +35,26 @@ export async function normaliseManifest(
   manifest: Manifest,
 ): Promise<Manifest> {
   if (tools.isolation === 'read committed') refuseRequiredAbsence(manifest);
-  const normalised = await castTwice(tools, (schema) => normaliseStated(schema, manifest));
-  return await refuseUnlockable(tools, normalised);
+  return await refuseUnlockable(tools, await normaliseInParts(tools, manifest));
+}
+
+/** So many effects are cast at once: what is known about each cast takes more memory than it. */
+const EFFECTS_AT_ONCE = 5000;
+
+async function normaliseInParts(tools: NormaliseTools, manifest: Manifest): Promise<Manifest> {
+  const { effects } = manifest;
+  if (effects.length <= EFFECTS_AT_ONCE)
+    return await castTwice(tools, (schema) => normaliseStated(schema, manifest));
+  const all: ApprovedEffect[] = [];
+  for (let at = 0; at < effects.length; at += EFFECTS_AT_ONCE) {
+    const part = effects.slice(at, at + EFFECTS_AT_ONCE);
+    const normalised = await castTwice(tools, (schema) => normaliseEffects(schema, part, at));
+    for (const effect of normalised) all.push(effect);
+  }
+  return await castTwice(tools, (schema) => {
+    checkLabels(schema, all);
+    return normaliseState(schema, { ...manifest, effects: all });
+  });
 }
 
 /** Reads with keys as the key columns store them, for reads that no manifest went before. */

@@ -4,7 +4,7 @@ import { declaredReferences } from '../../backend/foreign-keys.ts';
 import type { Assigned, ChannelReport, TargetCount } from '../../contract/adapter.ts';
 import { EffectMatchError, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
-import type { ChangeRecord, Op } from '../../protocol/effect.ts';
+import type { ChangeRecord, ChangeRecords, Op } from '../../protocol/effect.ts';
 import type { Row } from '../../protocol/value.ts';
 import { type PostgresBoundary, readRecorders, type Watched } from './boundary.ts';
 import type { Control } from './control.ts';
@@ -182,44 +182,75 @@ function reportTouched(
 
 const OP_OF: Readonly<Record<string, Op>> = { I: 'insert', U: 'update', D: 'delete' };
 
+/** The images of more writes are read again whenever they are needed, and not kept. */
+const KEPT_MAX = 1000;
+
 function readRecords(
   written: WrittenRelations,
   rows: readonly TextRow[],
-): { readonly records: readonly ChangeRecord[]; readonly report: ChannelReport } {
+): { readonly records: ChangeRecords; readonly report: ChannelReport } {
   const channel = 'recorder';
-  const shapes = new Map<string, Shape>();
+  const length = rows.reduce((sum, row) => sum + Number(row[2]), 0);
+  const read = () => readEach(written, rows);
   try {
-    const records = rows.flatMap((row) => readRecord(written, shapes, row));
-    return { records, report: { channel, kind: 'records', count: records.length } };
+    const isLong = length > KEPT_MAX;
+    const records = isLong
+      ? { length, counts: countRows(written, rows), [Symbol.iterator]: read }
+      : [...read()];
+    return { records, report: { channel, kind: 'records', count: length } };
   } catch (error) {
     return { records: [], report: { channel, kind: 'silent', why: String(error) } };
   }
 }
 
-/** Statement recorders list old and new rows in the order in which the statement wrote them. */
-function readRecord(
-  { leaves, relations }: WrittenRelations,
-  shapes: Map<string, Shape>,
-  [oid, code, images, was, became]: TextRow,
-): readonly ChangeRecord[] {
+/** What the rows say that they have the images of; whoever reads these compares. */
+function countRows(written: WrittenRelations, rows: readonly TextRow[]): readonly TargetCount[] {
+  return rows.map((row) => {
+    const { op, relation } = findWritten(written, row);
+    return { op, target: relation.target, count: Number(row[2]) };
+  });
+}
+
+function findWritten({ leaves, relations }: WrittenRelations, [oid, code]: TextRow) {
   const id = String(oid);
   const relation = leaves.get(id) ?? relations.find((known) => String(known.oid) === id);
   const op = OP_OF[String(code)];
   if (relation === undefined || op === undefined)
     throw unclear(`a record names relation ${id}, which is not registered`);
-  const shape = shapes.get(id) ?? shapeOf(relation, id);
-  shapes.set(id, shape);
+  return { id, op, relation };
+}
+
+function* readEach(written: WrittenRelations, rows: readonly TextRow[]): Generator<ChangeRecord> {
+  const shapes = new Map<string, Shape>();
+  for (const row of rows) {
+    const { id, relation } = findWritten(written, row);
+    const shape = shapes.get(id) ?? shapeOf(relation, id);
+    shapes.set(id, shape);
+    yield* readRecord(written, shape, row);
+  }
+}
+
+/** Statement recorders list old and new rows in the order in which the statement wrote them. */
+function* readRecord(
+  written: WrittenRelations,
+  shape: Shape,
+  row: TextRow,
+): Generator<ChangeRecord> {
+  const { op, relation } = findWritten(written, row);
   const { target } = relation;
+  const [, , images, was, became] = row;
   const count = Number(images);
-  const before = readRows(was, shape);
-  const after = readRows(became, shape);
-  const expected = [op === 'insert' ? 0 : count, op === 'delete' ? 0 : count];
-  if (before.length !== expected[0] || after.length !== expected[1])
-    throw unclear(`a record of "${target}" lacks images`);
-  return Array.from({ length: count }, (_, index) => {
-    const [old, now] = [before[index] ?? null, after[index] ?? null];
-    return { op, target, key: null, before: old, after: now };
-  });
+  const old = op === 'insert' ? undefined : readRows(was, shape);
+  const now = op === 'delete' ? undefined : readRows(became, shape);
+  if ((op === 'insert' && was != null) || (op === 'delete' && became != null))
+    throw unclear(`a record of "${target}" has images that it cannot have`);
+  for (let index = 0; index < count; index += 1) {
+    const [before, after] = [old?.next().value, now?.next().value];
+    if (!before !== !old || !after !== !now) throw unclear(`a record of "${target}" lacks images`);
+    yield { op, target, key: null, before: before ?? null, after: after ?? null };
+  }
+  if (old?.next().done === false || now?.next().done === false)
+    throw unclear(`a record of "${target}" has more images than it says`);
 }
 
 /** How the images of one physical table read, in its own column order. */
@@ -235,12 +266,8 @@ function shapeOf(relation: PostgresRelation, oid: string): Shape {
   });
 }
 
-function readRows(text: string | null | undefined, shape: Shape): readonly Row[] {
-  const rows: Row[] = [];
-  if (text == null) return rows;
-  const read = rowReader(shape);
-  readImages(text, shape.length, (image) => rows.push(read(image)));
-  return rows;
+function readRows(text: string | null | undefined, shape: Shape): Iterator<Row, undefined> {
+  return text == null ? [].values() : readImages(text, shape.length, rowReader(shape));
 }
 
 function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {

@@ -179,7 +179,7 @@ test('permission bits are compared and kept, and no other version sees a change 
     write('run', '#!/bin/sh\n', '0755'),
     { mkdir: { path: 'private', mode: '0700' } },
   );
-  assert.deepEqual(records.map(({ op, key, after }) => [op, key?.path, after?.mode]).sort(), [
+  assert.deepEqual([...records].map(({ op, key, after }) => [op, key?.path, after?.mode]).sort(), [
     ['insert', 'private', '0700'],
     ['insert', 'run', '0755'],
     ['update', 'a', '0640'],
@@ -197,7 +197,7 @@ test('a rename is a removal and a new file, without a copy', async () => {
   const adapter = await site.open();
   const { ino } = statSync(join(site.root, 'd/x'));
   const { records, channels } = await site.change(adapter, { rename: { path: 'd', to: 'e' } });
-  assert.deepEqual(records.map(({ op, key }) => `${op} ${key?.path}`).sort(), [
+  assert.deepEqual([...records].map(({ op, key }) => `${op} ${key?.path}`).sort(), [
     'delete d',
     'delete d/x',
     'insert e',
@@ -221,7 +221,7 @@ test('small text is shown as text, everything else as digest and size', async ()
   );
   // Digests from sha256sum.
   assert.deepEqual(
-    Object.fromEntries(records.map(({ key, after }) => [key?.path, after?.content])),
+    Object.fromEntries([...records].map(({ key, after }) => [key?.path, after?.content])),
     {
       empty: '',
       large: { sha256: sha256sum(join(site.root, 'large')), size: 4097 },

@@ -37,22 +37,6 @@ const UNSUITABLE: Readonly<Record<string, RegExp>> = {
   'create table t2 (a int primary key)': /there is no such table.*t2/,
 };
 
-/** Options that are wrong by themselves. */
-const WRONG_OPTIONS: readonly (readonly [changes: object, why: RegExp])[] = [
-  [{ relation: ['t'] }, /unknown option "relation"/],
-  [{ relations: [] }, /no relations/],
-  [{ relations: ['t', 't'] }, /registered twice/],
-  [{ relations: ['db.t'] }, /without it/],
-  [{ relations: [{ name: 't', volatiles: [] }] }, /unknown option "volatiles"/],
-  [{ profile: 'registered-fields' }, /profile/],
-  [{ isolation: 'read committed' }, /isolation/],
-  [{ control: 'postgres://x/y' }, /must be a URL such as mysql:/],
-  [{ execution: 'mysql://u@host/' }, /must be a URL such as mysql:/],
-  [{ owner: 'a@b' }, /use letters/],
-  [{ stageTimeoutMs: -1 }, /from 0 on/],
-  [{ values: 'secret' }, /neither plain nor digest/],
-];
-
 describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
   test('tables that cannot be observed are refused by provisioning, which changes nothing', async () => {
     await using db = await freshDatabase();
@@ -74,17 +58,13 @@ describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(made, []);
   });
 
-  test('options that are wrong by themselves are refused without a server', async () => {
-    const right = { control: 'mysql://c@127.0.0.1:1/d', execution: 'mysql://e@127.0.0.1:1/d' };
-    for (const [changes, why] of WRONG_OPTIONS) {
-      const options = { ...right, relations: ['t'], ...changes } as MysqlOptions;
-      await assert.rejects(mysql(options).open(CONTEXT), (error: Error) => {
-        assert.match(error.message, why);
-        return (error as { code?: string }).code === 'ERR_EM_ADAPTER_REFUSED';
-      });
-    }
-    await assert.rejects(mysql({ ...right, relations: ['t'] }).open(CONTEXT), {
+  test('a server that cannot be reached is unavailable', async () => {
+    const options = { control: 'mysql://c@127.0.0.1:1/d', execution: 'mysql://e@127.0.0.1:1/d' };
+    await assert.rejects(mysql({ ...options, relations: ['t'] }).open(CONTEXT), {
       code: 'ERR_EM_ADAPTER_UNAVAILABLE',
+    });
+    await assert.rejects(mysql({ ...options, relations: [] }).open(CONTEXT), {
+      code: 'ERR_EM_ADAPTER_REFUSED',
     });
   });
 

@@ -125,7 +125,7 @@ test('what one operation leaves is there within it', async () => {
     await port.hold({ statements: [{ call: 'leave' }, { call: 'look', values: ['same'] }] }),
   );
   const found = new Map(
-    held.evidence.records.flatMap(({ target, after }) =>
+    [...held.evidence.records].flatMap(({ target, after }) =>
       target === 'seen' ? [[after?.what, after?.found]] : [],
     ),
   );

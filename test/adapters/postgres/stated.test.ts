@@ -104,6 +104,30 @@ test('values are cast in one round trip, and where there are none the server is 
   assert.deepEqual(asked, ['cast']);
 });
 
+test('very many effects are cast in parts, with the same result and the same places in messages', async () => {
+  const asked: string[] = [];
+  const effects = Array.from({ length: 5002 }, (_, id) =>
+    update('invoice', { id: String(id) }, { amount: ['5', '6'] }),
+  );
+  const requires = [row('invoice', { id: '7' }, { amount: '5' })];
+  const many = await normaliseManifest(
+    toolsOf('read committed', asked),
+    stated({ effects, requires }),
+  );
+  assert.deepEqual(asked, ['cast', 'cast', 'cast']);
+  assert.equal(many.effects.length, effects.length);
+  many.effects.forEach(({ key, before, after }, id) => {
+    assert.deepEqual(
+      [key, before, after],
+      [{ id: { is: id } }, { amount: { is: 5 } }, { amount: { is: 6 } }],
+    );
+  });
+  assert.deepEqual(many.requires, [{ target: 'invoice', key: { id: 7 }, row: { amount: 5 } }]);
+  const wrong = [...effects.slice(0, 5001), update('invoice', { id: '1' }, { sum: [1, 2] })];
+  const refused = normaliseManifest(toolsOf('read committed'), stated({ effects: wrong }));
+  await assert.rejects(refused, { message: /effects\[5001\] \(update invoice\)/ });
+});
+
 test('a relation is registered with its columns and key, unless it cannot be observed as it is stated', () => {
   const settings = { profile: 'net-state', values: 'plain' } as Parameters<
     typeof admitRegistration

@@ -24,7 +24,7 @@ test('the window begins with the transaction, however late the stage was opened 
     await admin.query('select pg_sleep(0.02); rollback');
     const { evidence, stage } = demandHeld(await holding);
     await stage.discard();
-    const { at, read_at: readAt, second } = evidence.records[0]?.after ?? {};
+    const { at, read_at: readAt, second } = [...evidence.records][0]?.after ?? {};
     const [first, last] = [at, readAt].map(
       (text) => readInstant(String(text))?.earliestMs ?? Number.NaN,
     );

@@ -128,7 +128,7 @@ test('a rejected promise is a failed call, and one that stays open ends the acti
   await hold(adapter, 'recovered', { calls: [call('refuse', {}, { mayFail: true })] });
   const { stage } = await hold(adapter, 'in time', { calls: [call('slowly')] });
   assert.deepEqual(
-    (await stage.observe()).records.map(({ key }) => key),
+    [...(await stage.observe()).records].map(({ key }) => key),
     [{ path: '/count' }],
   );
   const impatient = await open({ ...options(freshPath()), toolTimeoutMs: 20 });
@@ -238,7 +238,7 @@ test('a generated identifier matches wherever it is referenced; one that the age
   assert.equal((await judge(adapter, await chosen.stage.observe(), effects)).kind, 'DIVERGED');
   const crossed = await hold(adapter, 'crossed', { calls: [call('place', { total: 3 })] });
   const evidence = await crossed.stage.observe();
-  const records = evidence.records.map((record) =>
+  const records = [...evidence.records].map((record) =>
     record.target === 'payments' ? { ...record, after: { ...record.after, order: 'o1' } } : record,
   );
   assert.equal((await judge(adapter, { ...evidence, records }, effects)).kind, 'DIVERGED');

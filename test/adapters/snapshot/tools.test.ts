@@ -181,7 +181,7 @@ test('no object that names lead to from JSON data can be changed in a worker', a
   const adapter = await open(options());
   const { stage } = await hold(adapter, 'attack', { calls: [call('attack')] });
   const { records } = await stage.observe();
-  const found = Object.fromEntries(records.map(({ key, after }) => [key?.path, after?.value]));
+  const found = Object.fromEntries([...records].map(({ key, after }) => [key?.path, after?.value]));
   assert.deepEqual(found['/changed'], []);
   assert.ok(Number(found['/met']) > 150, 'it has met the functions of every prototype');
 });

@@ -184,7 +184,7 @@ test('values are stored as written: whole numbers as INTEGER, other numbers as R
   ];
   const action = { sql: `insert into t (v) values ${values.map(() => '(?)')}`, values };
   const { records } = await observe(adapter, action);
-  const stored = new Map(records.map((record) => [record.key?.id, record.after?.v]));
+  const stored = new Map([...records].map((record) => [record.key?.id, record.after?.v]));
   assert.deepEqual(
     values.map((_, index) => stored.get(index + 1)),
     [
@@ -208,12 +208,12 @@ test('values are stored as written: whole numbers as INTEGER, other numbers as R
     sql: 'insert into t (id, v) values ($id, :v)',
     values: { id: 9, ':v': 'named' },
   });
-  assert.deepEqual(named.records[0]?.after, { v: 'named' });
+  assert.deepEqual([...named.records][0]?.after, { v: 'named' });
   const numbered = await observe(adapter, {
     sql: 'insert into t (id, v) values (?2, ?1)',
     values: ['numbered', 10],
   });
-  assert.deepEqual(numbered.records[0], {
+  assert.deepEqual([...numbered.records][0], {
     ...{ op: 'insert', target: 't', key: { id: 10 }, before: null, after: { v: 'numbered' } },
   });
 });

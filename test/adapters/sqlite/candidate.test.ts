@@ -212,7 +212,7 @@ test('a schema that was edited without its counter is what runs only after all o
       update sqlite_schema set sql = replace(sql, '''new''', '''neu''') where name = 'noted'`);
   }
   assert.equal(await adapter.survey(), certified, 'no open connection runs the edited schema');
-  const records = (await observe(adapter, INSERT)).records.map(({ after }) => after?.what);
+  const records = [...(await observe(adapter, INSERT)).records].map(({ after }) => after?.what);
   assert.ok(records.includes('new') && !records.includes('neu'));
 
   assert.equal((await stage(adapter, { sql: 'selec' })).kind, 'failed');
@@ -227,7 +227,7 @@ test('a schema that was edited without its counter is what runs only after all o
     certified.configuration,
     'and the next survey says so',
   );
-  const now = (await observe(adapter, INSERT)).records.map(({ after }) => after?.what);
+  const now = [...(await observe(adapter, INSERT)).records].map(({ after }) => after?.what);
   assert.ok(now.includes('neu'));
 });
 

@@ -138,7 +138,7 @@ test('property: a complete observation is the difference between before and afte
       if (gaps.length === 0) {
         counts.complete += 1;
         counts.records += evidence.records.length;
-        assert.deepEqual(describe(TABLES, evidence.records), expected);
+        assert.deepEqual(describe(TABLES, [...evidence.records]), expected);
         assert.equal((await promote(candidate, occurrence)).kind, 'confirmed');
         assert.equal(
           businessDump(file),

@@ -80,7 +80,7 @@ test('a script is the same action as the list of its statements, and runs in ord
   await using adapter = await open({ file, relations: ['t'] });
   const { records } = await observe(adapter, { script });
   assert.deepEqual(
-    records.map(({ after }) => after),
+    [...records].map(({ after }) => after),
     [{ a: 'first; second!' }],
   );
 });

@@ -454,6 +454,19 @@ const controls: readonly MariadbEscape[] = [
     ends: { committed: "insert into line (id, invoice, text) values ({new}, 2, 'x')" },
   },
   {
+    name: 'control: the same statement twice, with other values',
+    sql: [['one'], ['two']].map((values) => ({
+      ...{ sql: 'insert into line (invoice, text) values (2, ?)', values },
+    })),
+    approved: ['one', 'two'].map((text) =>
+      insert('line', { id: generated(text), invoice: 2, text }),
+    ),
+    ends: {
+      committed:
+        "insert into line (id, invoice, text) values ({new} - 1, 2, 'one'), ({new}, 2, 'two')",
+    },
+  },
+  {
     name: 'control: upsert',
     sql: [
       "insert into line (id, invoice, text) values (1, 3, 'x') on duplicate key update text = 'new'",

@@ -129,7 +129,7 @@ describe('MariaDB escapes', { skip: skipWithoutMariadb() }, () => {
           assert.equal(ending, 'committed');
           const [last] = await place.db.run('select max(id) as n from line');
           await place.db.run(STATE);
-          await place.db.run(attack.ends.committed.replace('{new}', String(last?.n)));
+          await place.db.run(attack.ends.committed.replaceAll('{new}', String(last?.n)));
           assert.deepEqual(found, await dump(place));
         } else {
           assert.deepEqual(found, held, `nothing may change: ${ending}`);

@@ -281,7 +281,7 @@ function compareProfiles(
     const seen = establish(evidence, { ...adapter.registration, profile }, adapter.channels);
     assert.ok(seen.kind === 'complete', told);
     const writes = seen.effects.filter(({ target }) => targets.has(target));
-    assert.deepEqual(kinds(writes), kinds(evidence.records), `${profile}\n${told}`);
+    assert.deepEqual(kinds(writes), kinds([...evidence.records]), `${profile}\n${told}`);
   }
 }
 
@@ -306,7 +306,7 @@ function compareEffects(
   tally.effects += truth.length;
   tally.unused += unused.length;
   for (const { target } of tables) {
-    const events = evidence.records.filter((record) => record.target === target);
+    const events = [...evidence.records].filter((record) => record.target === target);
     const images = (side: 'before' | 'after') =>
       events.flatMap((record) => (record[side] === null ? [] : [textOf(record[side])]));
     const rows = (state: Dump) => (state.get(target) ?? []).map(textOf);
