@@ -135,7 +135,7 @@ function namesIn(
 ): readonly string[] {
   const used = words.map((word) => lookUp(object, word));
   // A quoted name has its quotes doubled.
-  const text = object.text.toLowerCase().replace(/(["`])\1/g, '$1');
+  const text = object.text.toLowerCase().replace(/([\x22\x60])\1/g, '$1');
   const odd = [...names.keys()].filter((key) => {
     const parts = key.split('.');
     return !parts.every((part) => PLAIN_NAME.test(part)) && text.includes(parts.at(-1) ?? key);

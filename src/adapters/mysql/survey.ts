@@ -79,7 +79,7 @@ export function surveyDatabase(
 }
 
 /** An outlet, with the statement that closes it if there is one. */
-type Finding = Outlet & { readonly fix?: string };
+type Finding = Outlet & { readonly fix?: string | undefined };
 
 function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
   if (fix === undefined) return [];
@@ -91,7 +91,7 @@ function surveyServer({ settings }: ServerState): readonly Finding[] {
   const open = demands.flatMap(([name, { must, remedy, fix }]) => {
     const value = settings.get(name) ?? '';
     if (must.test(value)) return [];
-    return [{ ...openOutlet(`${name} = ${value}`, remedy), ...(fix && { fix }) }];
+    return [{ ...openOutlet(`${name} = ${value}`, remedy), fix }];
   });
   const flushes = settings.get('sync_binlog');
   if (settings.get('log_bin') === '0' || flushes === '1') return open;
