@@ -70,7 +70,10 @@ test('provision prints and applies, doctor names what is open and closes it, rem
     assert.match(asked.stdout, /app_owner.* loses temporary tables/);
     const tried = await run('provision', '--dry-run');
     assert.equal(tried.code, 0, tried.stderr);
-    assert.match(tried.stdout, /^loses {2}\S*app_owner\S* {2}EXECUTE ON FUNCTION pg_notify\(text,text\)$/m);
+    assert.match(
+      tried.stdout,
+      /^loses {2}\S*app_owner\S* {2}EXECUTE ON FUNCTION pg_notify\(text,text\)$/m,
+    );
     assert.match(tried.stdout, /roles would have the same rights; everything was rolled back/);
     assert.match(asked.stderr, /pass --yes/);
     for (const _ of [1, 2])
