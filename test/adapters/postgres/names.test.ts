@@ -119,7 +119,7 @@ test('every name is provisioned, written, observed, read and taken back', async 
 
   await t.test('removal', async () => {
     await port.adapter.close();
-    await (await planProvisioning(port.db.url(), port.options, 'remove')).apply();
+    await (await planProvisioning(port.db.url(), port.options, 'remove-markers')).apply();
     assert.deepEqual(
       await port.db.run(
         "select from pg_trigger where tgname like 'effectmatch%' union all select from pg_namespace where nspname = 'effectmatch'",

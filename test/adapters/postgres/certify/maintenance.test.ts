@@ -84,6 +84,7 @@ describe('stored expressions', () => {
         `write (INSERT) (or have it read and declare its digest ${await digestOf()})`,
       fix: ['DROP INDEX app.i'],
       needs: '"Owner" or a superuser',
+      behind: 'relation app.t',
     });
   });
 

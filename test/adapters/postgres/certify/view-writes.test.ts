@@ -89,6 +89,7 @@ test('a view over another table is open, with what to do', () => {
       why: 'Writes through it go to app.hidden, which is not registered; name it in relations, or leave the view out',
       fix: ['REVOKE INSERT, UPDATE, DELETE ON TABLE app.v FROM PUBLIC, "exec"'],
       needs: '"Owner" or a superuser',
+      behind: 'relation app.v',
     },
   ]);
   assert.ok(!surveyOf(IN_HIDDEN).listed.some(({ disposition }) => disposition === 'observed'));
