@@ -166,10 +166,10 @@ test('a view over a table that is not registered is refused with what to do', as
   const noted = [insert('note', { id: 1, body: null })];
   const action = { sql: 'insert into cellar values (1)' };
   const advice = /Writes through it go to public\.hidden.*name it in relations/s;
-  const message = await run(place, noted, action).catch((error: Error) => error.message);
-  assert.match(message, advice);
-  await assert.rejects(run(place, noted, action), openBoundary(advice));
-  await place.db.run(/REVOKE [^;]*/.exec(message)?.[0] ?? '');
+  const refused = await run(place, noted, action);
+  assert.match(refused, /^rejected at boundary /);
+  assert.match(refused, advice);
+  await place.db.run(/REVOKE [^;]*/.exec(refused)?.[0] ?? '');
   const grant = () => place.db.run(`grant insert on cellar to "${place.db.role('em_exec')}"`);
   const end = await run(place, noted, action, grant);
   assert.match(end, /^rejected at boundary /);
@@ -183,13 +183,14 @@ test('a view that comes to write elsewhere after it was registered is refused, w
     place.db.run(
       'create or replace view pending_ids as select h.id, 0::numeric(10, 2) as amount from hidden h',
     );
-  const action = { sql: 'update invoice set amount = 30 where id = 1' };
+  const action = { sql: 'update pending_ids set amount = 30 where id = 1' };
   const end = await run(place, [CHEAPER], action, redirect);
   assert.match(end, /^rejected at boundary .*view public\.pending_ids.*public\.hidden/s);
   assert.deepEqual(await place.db.run('select amount::int from invoice where id = 1'), [
     { amount: 35 },
   ]);
-  await assert.rejects(run(place, [CHEAPER], action), openBoundary(/view public\.pending_ids/));
   await place.db.run(/REVOKE [^;]*/.exec(end)?.[0] ?? '');
-  assert.equal(await run(place, [CHEAPER], action), 'committed');
+  assert.doesNotMatch(await run(place, [CHEAPER], action), /committed/);
+  const direct = { sql: 'update invoice set amount = 30 where id = 1' };
+  assert.equal(await run(place, [CHEAPER], direct), 'committed');
 });
