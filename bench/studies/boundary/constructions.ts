@@ -62,6 +62,8 @@ const COPY = { sql: `copy (select 1) to '/nowhere/at/all'` };
 const DENIED = '42501';
 const PASSES = { kind: 'committed' } as const;
 const CALL = (id: number) => ({ call: 'app.pay', values: [id] });
+/** The approved statement, and one that reaches what is open. */
+const payAnd = (sql: string) => (id: number) => ({ statements: [payment(id), { sql }] });
 
 /** The constructions that concern the database; those of continuations are elsewhere. */
 export const CONSTRUCTIONS: readonly Construction[] = [
@@ -79,6 +81,7 @@ export const CONSTRUCTIONS: readonly Construction[] = [
     name: 'foreign table that the agent may write',
     open: `${FOREIGN} grant insert on app.far to ${EXEC}`,
     close: DROP_FOREIGN,
+    action: payAnd('insert into app.far values (1)'),
     // Past the privilege: only a login on the other server is missing.
     reach: { sql: 'insert into app.far values (1)', ends: '42704' },
     expected: { kind: 'refused', at: 'boundary', open: /\bapp\.far\b/ },
@@ -86,10 +89,12 @@ export const CONSTRUCTIONS: readonly Construction[] = [
   {
     group: 'base/foreign database',
     name: 'callable path to another database',
-    open: 'create extension dblink schema public',
-    close: 'drop extension dblink',
-    reach: { sql: 'select public.dblink_get_connections()', ends: 'works' },
-    expected: { kind: 'refused', at: 'boundary', open: /\bdblink/ },
+    open: `create extension dblink schema public; create function app.elsewhere() returns text[]
+      language sql as 'select public.dblink_get_connections()'`,
+    close: 'drop function app.elsewhere; drop extension dblink',
+    action: payAnd('select app.elsewhere()'),
+    reach: { sql: 'select app.elsewhere()', ends: 'works' },
+    expected: { kind: 'refused', at: 'boundary', open: /\bdblink|\bapp\.elsewhere/ },
   },
   {
     group: 'host/network',
@@ -135,7 +140,7 @@ export const CONSTRUCTIONS: readonly Construction[] = [
   {
     group: 'asynchronous signals',
     name: 'NOTIFY beside the statement',
-    action: (id) => ({ statements: [payment(id), { sql: `notify ${CHANNEL}` }] }),
+    action: payAnd(`notify ${CHANNEL}`),
     reach: { sql: `notify ${CHANNEL}_tried`, ends: 'works' },
     expected: { kind: 'refused', at: 'admission', because: /notify/i },
   },
