@@ -15,7 +15,7 @@ export const windowSchema = checked(
     to: timeSchema,
     /**
      * A name from the time zone database, such as `Europe/Berlin`. There is no default, because
-     * servers disagree on it.
+     * servers differ.
      */
     zone: form(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, 'a time zone such as Europe/Berlin'),
     /** Every day if absent. */

@@ -20,8 +20,8 @@ export interface Pattern {
 /**
  * Compiles a pattern in the small language that approvers may use: literals, `.`, classes, `\d \w
  * \s` and their negations, groups, `|`, `* + ?` and counted repetition, over code points. Anything
- * else is refused with its position, because a pattern that does not mean what its author reads
- * approves the wrong thing.
+ * else is refused with its position, because a pattern that its author misreads approves the wrong
+ * thing.
  */
 export function compilePattern(source: string): Pattern {
   const states: State[] = [];
@@ -108,7 +108,7 @@ function emit(node: PatternNode, states: State[], source: string): void {
     }
     case 'repeat': {
       for (let count = 0; count < node.min; count += 1) {
-        states[reserve()] = { kind: 'fork', to: [states.length] }; // so that a part without states counts too
+        states[reserve()] = { kind: 'fork', to: [states.length] }; // empty parts count too
         emit(node.part, states, source);
       }
       if (node.max === Number.POSITIVE_INFINITY) {

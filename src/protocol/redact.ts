@@ -19,8 +19,8 @@ export function redactApproved(approved: Approved, digestValue: DigestValue): Ap
   return {
     ...approved,
     ...(settings && { settings: redactSettings(settings, digest) }),
-    // The digests of A and of the task state stay in the journal. With the salt beside them, values
-    // could be found by trial.
+    // The digests of A and of the task state stay in the journal. With the salt next to them,
+    // values could be guessed.
     salt: '0'.repeat(approved.salt.length),
     effects: approved.effects.map((effect) => mapApproved(effect, digest)),
     requires: approved.requires.map(({ target, key, row }) => ({
