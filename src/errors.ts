@@ -1,6 +1,6 @@
 /**
- * Every code this package throws. Codes are public API: `docs/errors.md` lists cause and remedy of
- * each, and a test compares both lists.
+ * Every code that this package throws. Codes are public API: `docs/errors.md` lists the cause and
+ * remedy of each, and a test compares both lists.
  */
 export const ERROR_CODES = [
   'ERR_EM_ACCESS_REFUSED',
@@ -50,10 +50,10 @@ export const ERROR_CODES = [
   'ERR_EM_WORKFLOW_INVALID',
 ] as const;
 
-/** One of the codes that docs/errors.md explains, each with what to do about it. */
+/** One of the codes that docs/errors.md explains, with what to do about each. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** A fault with a stable code. Refusals and verdicts are values, never this. */
+/** An error with a stable code. Verdicts are returned as values, never thrown. */
 export class EffectMatchError<C extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'EffectMatchError';
   readonly code: C;
@@ -64,12 +64,14 @@ export class EffectMatchError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** Whether it was thrown by us, with this code: what another program throws decides nothing. */
+/**
+ * Whether this package threw the error, with this code. Errors of other programs decide nothing.
+ */
 export function isFault(error: unknown, code: ErrorCode): boolean {
   return error instanceof EffectMatchError && error.code === code;
 }
 
-/** Whether an error has this code, of the system or of ours. */
+/** Whether an error has this code, a system error or one of ours. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,7 +1,6 @@
 /**
- * EffectMatch: approve an outcome, hold the change, compare, then commit. This is what an
- * application imports; adapters, ledgers and the parts for authors of adapters have entry points of
- * their own.
+ * EffectMatch: approve an outcome, hold the change, compare, then commit. Applications import this
+ * module. Adapters, ledgers and the parts for adapter authors have separate entry points.
  *
  * @module
  */
@@ -14,7 +13,8 @@ import {
 } from './runtime/runtime.ts';
 
 /**
- * Opens store, keys and adapters, admits every adapter, and settles what an earlier process left.
+ * Opens the store, keys and adapters, admits every adapter, and settles what an earlier process
+ * left.
  */
 export function createRuntime(config: RuntimeConfig): Promise<Runtime> {
   return openRuntime(config);

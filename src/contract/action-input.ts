@@ -1,13 +1,10 @@
 import { EffectMatchError } from '../errors.ts';
 import { describeRounded, findRounded } from '../protocol/value.ts';
 
-/** Names and values of an object that was taken apart once. */
+/** Names and values of an object that was read once. */
 export type Fields = { readonly [name: string]: unknown };
 
-/**
- * The own fields of untrusted input, read once: nothing that it still holds can change or answer
- * for them later.
- */
+/** The own fields of untrusted input, read once, so that the input cannot change them later. */
 export function readFields(input: unknown, where: string): Fields {
   const prototype: unknown =
     typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
@@ -22,7 +19,7 @@ export function readFields(input: unknown, where: string): Fields {
   );
 }
 
-/** Closed: an unknown field is refused by name. */
+/** Refuses unknown fields by name. */
 export function refuseUnknown(object: object, known: readonly string[], where: string): void {
   const unknown = Object.keys(object).find((name) => !known.includes(name));
   if (unknown === undefined) return;
@@ -39,7 +36,7 @@ export function refuseRounded(value: unknown, where: string, instead: string): v
     throw refuseAction(`${where}: there is ${describeRounded(rounded, instead)}`);
 }
 
-/** A statement or call that was given more or fewer values than it takes. */
+/** The error for a statement or call with too many or too few values. */
 export function refuseValueCount(
   what: string,
   takes: number,
@@ -51,7 +48,7 @@ export function refuseValueCount(
   );
 }
 
-/** An action that is not one, in words that say what to change. */
+/** The error for an invalid action. `what` says what to change. */
 export function refuseAction(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
   return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
 }

@@ -13,15 +13,15 @@ export interface Clock {
 export type WallClock = Pick<Clock, 'now'>;
 
 /**
- * A moment on both clocks. It is over as soon as either clock has passed it: the wall clock can be
- * set back, and the monotonic one may stop while the machine is suspended.
+ * A moment on both clocks. It has passed as soon as either clock reaches it: the wall clock can be
+ * set back, and the monotonic clock may stop while the machine is suspended.
  */
 export interface Deadline {
   readonly atMs: number;
   readonly monotonicMs: number;
 }
 
-/** The deadline that is `ms` from now. */
+/** The deadline `ms` from now. */
 export function deadlineIn(clock: Clock, ms: number): Deadline {
   return { atMs: clock.now() + ms, monotonicMs: clock.monotonic() + ms };
 }
@@ -40,7 +40,7 @@ export interface IdSource {
 /** The machine's clock. */
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
-/** The only form in which records carry time. */
+/** The only format for times in records. */
 export function instant(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -11,30 +11,30 @@ import type { Terminal } from '../protocol/terminal.ts';
 import type { CommitLog, Provisioning, ProvisioningKind } from './adapter.ts';
 import type { Sealed, Sealer } from './seal.ts';
 
-/** What a ledger needs to check what it stores: seals before insert and after select. */
+/** What a ledger needs to check its records: seals before insert and after select. */
 export interface LedgerContext {
   readonly sealer: Sealer;
   /** Content address of a record's canonical text under its domain. */
   digest(domain: string, text: string): Digest;
 }
 
-/** A ledger that is not open yet; {@link LedgerContext} opens it. */
+/** A ledger that is not open yet. A {@link LedgerContext} opens it. */
 export interface LedgersFactory {
   /**
    * The ledger's file, if it is stored in one. Read-only callers check first that it exists,
    * because opening it would create it.
    */
   readonly file?: string;
-  /** What has to be prepared in a database by an administrator before the ledger opens. */
+  /** What an administrator must prepare in a database before the ledger opens. */
   readonly provisioning?: (admin: string, what: ProvisioningKind) => Promise<Provisioning>;
   /**
-   * Takes over a SQLite ledger, whole, into this one, which is empty. Verifies both; refuses while
+   * Copies a whole SQLite ledger into this one, which must be empty. Verifies both; refuses while
    * attempts are open. The file cannot be used afterwards.
    */
   readonly copyFrom?: (context: LedgerContext, file: string) => Promise<{ readonly rows: number }>;
   /**
-   * Moves rows that a checkpoint covered before a moment to an archive. They are read and verified
-   * as before, and what they spent stays spent.
+   * Moves rows that a checkpoint covered before this date to an archive. They are still read and
+   * verified, and what they spent stays spent.
    */
   readonly archive?: (admin: string, before: Date) => Promise<{ readonly rows: number }>;
   open(context: LedgerContext): Promise<Ledgers>;
@@ -42,42 +42,41 @@ export interface LedgersFactory {
 
 /**
  * The durable memory of a deployment. Claims, permit consumption and acknowledgements are single
- * atomic steps decided by unique keys; a result is returned only once it is as durable as its
+ * atomic steps decided by unique keys. A result is returned only once it is as durable as its
  * comment says.
  */
 export interface Ledgers {
-  /** What the conformance suite may test: survives a process kill, shared by several processes. */
+  /** Whether the ledger survives a process kill, and whether several processes can share it. */
   readonly durable: boolean;
   readonly shared: boolean;
 
   /**
-   * Announces a plan revision for a task, flushed. Licenses of lower revisions no longer claim.
-   * Returns the highest that was announced: a lower one changes nothing.
+   * Announces a plan revision for a task, flushed. Licenses of lower revisions can no longer claim.
+   * Returns the highest announced revision: a lower one changes nothing.
    */
   announcePlan(task: string, planRevision: number): Promise<number>;
   /**
-   * Records the binding if absent (the same content is agreement) and spends the first of its
-   * occurrences that is unspent, in one transaction. `claim(occurrence)` makes the claim to store
-   * for the occurrence chosen. Flushed, unless the ledger writes to the log that the request names.
+   * Records the binding if absent (the same content is agreement) and spends its first unspent
+   * occurrence, in one transaction. `claim(occurrence)` makes the claim to store for the chosen
+   * occurrence. Flushed, unless the ledger writes to the log that the request names.
    */
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /**
-   * Extends the lease of a live attempt on the store's clock; false when the claim is not this
-   * execution's.
+   * Extends the lease of a live attempt, by the store's clock. Returns false if this execution does
+   * not hold the claim.
    */
   renew(occurrence: OccurrenceId, execution: ExecutionId, leaseMs: number): Promise<boolean>;
   /**
-   * Ends the lease of an attempt that this execution has given up, so that recovery need not wait
-   * for it.
+   * Ends the lease of an attempt that this execution gave up, so that recovery need not wait for
+   * it.
    */
   abandon(occurrence: OccurrenceId, execution: ExecutionId): Promise<void>;
-  /** What the final gate asks, with one look; `holder` says more about the claim and costs more. */
+  /** What the final gate asks, in one read. `holder` says more about the claim and costs more. */
   standing(task: string, attempt: AttemptName): Promise<Standing>;
-  /** Who holds the occurrence, whatever became of it. */
+  /** Who holds the occurrence, whatever its verdict. */
   holder(occurrence: OccurrenceId): Promise<ClaimEntry | undefined>;
   /**
-   * Claims without a conclusive terminal (none, or `indeterminate`) or a resolution, oldest
-   * first.
+   * Claims whose terminal is missing or `indeterminate` and that have no resolution, oldest first.
    */
   unsettled(options?: { readonly includeLeased?: boolean }): Promise<readonly ClaimEntry[]>;
 
@@ -85,16 +84,16 @@ export interface Ledgers {
   consumePermit(
     permit: Sealed<PermitRecord>,
   ): Promise<{ readonly kind: 'consumed' } | { readonly kind: 'void' | 'spent' }>;
-  /** `consumed` returns the permit that won. */
+  /** Returns the winning permit if it is already consumed. */
   voidPermit(occurrence: OccurrenceId, execution: ExecutionId): Promise<PermitState>;
   permit(occurrence: OccurrenceId): Promise<PermitState | undefined>;
 
   /**
    * Inserts a terminal if absent. The same verdict from a second writer is agreement and returns
-   * what is stored; another verdict throws `ERR_EM_TERMINAL_CONFLICT`, except that a conclusive
-   * terminal may settle an `indeterminate` one, once. `durability: 'relaxed'` is only for what
-   * recovery would rebuild. Throws `ERR_EM_CLAIM_LOST` where the terminal names a claim that its
-   * execution does not hold. `log` is told of the transaction, if the ledger writes to it.
+   * the stored terminal. A different verdict throws `ERR_EM_TERMINAL_CONFLICT`, except that a
+   * conclusive terminal may settle an `indeterminate` one, once. `durability: 'relaxed'` is only
+   * for what recovery would rebuild. Throws `ERR_EM_CLAIM_LOST` if the terminal names a claim that
+   * its execution does not hold. `log` is told of the transaction, if the ledger writes to it.
    */
   record(
     terminal: Sealed<Terminal>,
@@ -102,55 +101,55 @@ export interface Ledgers {
     log?: CommitLog,
   ): Promise<Terminal>;
   /**
-   * The terminal of the attempt that holds the claim; the settlement, where an indeterminate one
-   * was settled.
+   * The terminal of the attempt that holds the claim, or the settlement if an indeterminate one was
+   * settled.
    */
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
-  /** Every attempt's terminal for an occurrence, in order of recording. */
+  /** Every attempt's terminal for an occurrence, in the order recorded. */
   attempts(occurrence: OccurrenceId): Promise<readonly Terminal[]>;
 
   /**
-   * Records an operator's decision if absent, flushed; the same again is agreement. Throws
-   * `ERR_EM_RESOLUTION_REFUSED` where another was recorded, or where the attempt that holds the
-   * claim has a conclusive terminal or no consumed permit.
+   * Records an operator's decision if absent, flushed. The same decision again is agreement. Throws
+   * `ERR_EM_RESOLUTION_REFUSED` if another was recorded, or if the attempt that holds the claim has
+   * a conclusive terminal or no consumed permit.
    */
   resolve(resolution: Sealed<Resolution>): Promise<Resolution>;
   resolution(occurrence: OccurrenceId): Promise<Resolution | undefined>;
 
   /**
-   * Keeps what would have been decided, under an occurrence that nothing else is recorded under. It
-   * decides nothing, so it need not be flushed; it is read from the journal and by no other method.
+   * Stores what would have been decided, under an occurrence that no other record uses. It decides
+   * nothing, so it need not be flushed. Only the journal returns it.
    */
   recordShadow(shadow: Sealed<Shadow>): Promise<void>;
 
-  /** One release per (occurrence, continuation), flushed; `false` when another worker was first. */
+  /**
+   * One release per (occurrence, continuation), flushed. Returns `false` if another worker was
+   * first.
+   */
   acknowledge(acknowledgement: Sealed<Acknowledgement>): Promise<boolean>;
   /**
-   * Records a release together with what `work` writes through the transaction that it is given:
-   * both or neither. Only a ledger in PostgreSQL has it, because the queue must be in the same
-   * database. `released: false` when another worker was first; then `work` left nothing.
+   * Records a release together with what `work` writes through the given transaction: both or
+   * neither. Only a ledger in PostgreSQL has this method, because the queue must be in the same
+   * database. `released: false` means that another worker was first; then `work` left nothing.
    */
   handOver?<T>(
     acknowledgement: Sealed<Acknowledgement>,
     work: (transaction: LedgerTransaction) => T | Promise<T>,
   ): Promise<{ readonly released: true; readonly value: T } | { readonly released: false }>;
   acknowledgements(occurrence: OccurrenceId): Promise<readonly Acknowledgement[]>;
-  /**
-   * Releases that no completion followed, oldest first: the work is under way, or it was
-   * interrupted.
-   */
+  /** Releases without a completion, oldest first: the work is under way, or it was interrupted. */
   uncompleted(): Promise<readonly Acknowledgement[]>;
 
   /**
-   * Waits until a verdict or decision may have been recorded about the occurrence, at most `ms`; a
-   * ledger that hears of nothing waits that long. Callers look again after it, and later.
+   * Waits, at most `ms`, until a verdict or decision about the occurrence may have been recorded. A
+   * ledger without notifications waits that long. Callers must look again afterwards, and later.
    */
   changed?(occurrence: OccurrenceId, ms: number, signal?: AbortSignal): Promise<void>;
 
   /**
    * Journal rows after `afterSeq` (or, with `last`, the newest), in order, each checked.
-   * `occurrence` narrows them; a ledger that cannot do that quickly may leave it out of account, so
-   * callers filter as well.
+   * `occurrence` narrows them. A ledger that cannot do that quickly may ignore it, so callers must
+   * filter as well.
    */
   journal(options?: {
     readonly afterSeq?: number;
@@ -158,35 +157,35 @@ export interface Ledgers {
     readonly last?: boolean;
     readonly occurrence?: OccurrenceId;
   }): Promise<readonly JournalEntry[]>;
-  /** Finds occurrences by a prefix of their id, at most 10. */
+  /** Finds at most 10 occurrences by a prefix of their id. */
   search(prefix: string): Promise<readonly OccurrenceId[]>;
   /**
-   * Seals the rows since the last checkpoint. Returns the newest checkpoint, undefined for an empty
-   * journal.
+   * Seals the rows since the last checkpoint. Returns the newest checkpoint, or undefined if the
+   * journal is empty.
    */
   checkpoint(): Promise<Sealed<Checkpoint> | undefined>;
   /**
-   * Recomputes every row and checkpoint; reports the first thing that is wrong. `exported`: one
+   * Recomputes every row and checkpoint, and reports the first problem. `exported` is a checkpoint
    * kept elsewhere.
    */
   verify(exported?: Sealed<Checkpoint>): Promise<JournalVerdict>;
 
-  /** Keeps a document under its digest (a certificate's outlets, a frame), once. */
+  /** Stores a document (a certificate's outlets, a frame) under its digest, once. */
   keep(digest: Digest, text: string): Promise<void>;
   document(digest: Digest): Promise<string | undefined>;
   /**
-   * Keeps a text under a name that is made from something else than the text, unless there is one;
-   * returns the text that is there, flushed.
+   * Stores a text under a name that is not its digest, unless one is stored already. Returns the
+   * stored text, flushed.
    */
   keepFirst(name: Digest, text: string): Promise<string>;
   close(): Promise<void>;
 }
 
-/** A transaction of the ledger's login, for what has to be written together with a release. */
+/** A transaction of the ledger's login, for writes that must commit together with a release. */
 export interface LedgerTransaction {
   /**
-   * Runs one statement. Names need their schema, because the login has no search path. Values are
-   * sent as text, and rows come back as text by column name.
+   * Runs one statement. Names must include their schema, because the login has no search path.
+   * Values are sent as text, and rows come back as text by column name.
    */
   query(
     text: string,
@@ -195,16 +194,16 @@ export interface LedgerTransaction {
 }
 
 /**
- * What a claim needs: the license, its binding, and how to make the record once an occurrence was
+ * What a claim needs: the license, its binding, and how to make the record once an occurrence is
  * chosen.
  */
 export interface ClaimRequest {
   readonly license: License;
-  /** The claim, which is sealed, names its digest. */
+  /** The sealed claim names its digest. */
   readonly binding: Binding;
   /**
-   * The only occurrence that may be spent. `spent` where it was, `out-of-turn` where one before it
-   * was not.
+   * The only occurrence that may be spent. Refused as `spent` if it is, and as `out-of-turn` if an
+   * earlier one is not.
    */
   readonly only?: OccurrenceId;
   readonly leaseMs: number;
@@ -214,25 +213,28 @@ export interface ClaimRequest {
    * later.
    */
   readonly approvedText: string;
-  /** Where the effects of this claim, and nothing else that depends on it, will be committed. */
+  /**
+   * The log in which the effects of this claim, and nothing else that depends on it, will be
+   * committed.
+   */
   readonly log?: CommitLog | undefined;
 }
 
-/** One try at one occurrence. */
+/** One attempt at one occurrence. */
 export interface AttemptName {
   readonly occurrence: OccurrenceId;
   readonly execution: ExecutionId;
 }
 
-/** How an attempt at a task stands at this moment. */
+/** The current standing of an attempt at a task. */
 export interface Standing {
-  /** The highest plan revision announced for the task, undefined when none was. */
+  /** The highest plan revision announced for the task, or undefined if none was. */
   readonly announced: number | undefined;
-  /** Whether the execution holds the occurrence, and no operator has decided about it. */
+  /** Whether the execution holds the occurrence and no operator has decided about it. */
   readonly holds: boolean;
 }
 
-/** An occurrence is spent by this claim, or there was none to spend. */
+/** Either the claim spent an occurrence, or it was refused. */
 export type ClaimResult =
   | { readonly kind: 'claimed'; readonly claim: Sealed<ClaimRecord> }
   | {
@@ -241,7 +243,7 @@ export type ClaimResult =
       readonly detail: string;
     };
 
-/** A claim as the ledger keeps it, with its lease. */
+/** A claim as the ledger stores it, with its lease. */
 export interface ClaimEntry {
   readonly claim: Sealed<ClaimRecord>;
   readonly license: License;
@@ -254,8 +256,8 @@ export interface ClaimEntry {
 }
 
 /**
- * Who won the permit of a remote path: the execution that consumed it, or recovery, which made it
- * void.
+ * Who won the permit of a remote path: the execution, which consumed it, or recovery, which voided
+ * it.
  */
 export type PermitState =
   | { readonly kind: 'consumed'; readonly permit: Sealed<PermitRecord> }
@@ -264,7 +266,7 @@ export type PermitState =
 /** One row of the journal. */
 export type JournalEntry = { readonly seq: number } & (
   | { readonly kind: 'claim'; readonly record: ClaimRecord }
-  /** Remote fence: a permit was consumed, or voided by recovery; one of the two per occurrence. */
+  /** Remote fence: a permit was consumed, or voided by recovery. One of the two per occurrence. */
   | { readonly kind: 'permit'; readonly record: PermitRecord }
   | { readonly kind: 'void'; readonly record: VoidMarker }
   | { readonly kind: 'terminal'; readonly record: Terminal }
@@ -273,7 +275,7 @@ export type JournalEntry = { readonly seq: number } & (
   | { readonly kind: 'shadow'; readonly record: Shadow }
 );
 
-/** Whether the journal is as it was written, and if not, where it first is not. */
+/** Whether the journal is as it was written, and if not, where it first differs. */
 export type JournalVerdict =
   | { readonly kind: 'intact'; readonly rows: number; readonly checkpointed: number }
   | { readonly kind: 'tampered'; readonly seq: number; readonly what: string };

@@ -1,14 +1,12 @@
 import { suggest } from '../protocol/nearest.ts';
 
-/**
- * The names that options may have, each once; typed, so that a new option cannot be forgotten here.
- */
+/** The names of all options. Typed, so that a new option cannot be forgotten here. */
 export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>>;
 
 /**
- * What is wrong with the names in options; undefined if nothing is. Unknown options are rejected: a
- * misspelt restriction would be ignored silently. So would an inherited one, when options are
- * copied.
+ * What is wrong with the names in options, or undefined if nothing is. Unknown options are
+ * rejected, because a misspelt restriction would be ignored silently. So would an inherited one,
+ * when options are copied.
  */
 export function misnamedOption(
   options: unknown,
@@ -23,7 +21,7 @@ export function misnamedOption(
   return `unknown option "${unknown}"${suggest(unknown, names)}; there are ${names.join(', ')}`;
 }
 
-/** The same for a list of relations, each a name or an object of options. */
+/** Like {@link misnamedOption}, for a list of relations, each a name or an object of options. */
 export function misnamedRelation(
   relations: unknown,
   known: Readonly<Record<string, true>>,

@@ -12,11 +12,11 @@ export interface Sealed<T> {
  * select.
  */
 export interface Sealer {
-  /** Seals a frozen copy of the record, which is what the result carries. */
+  /** Seals a frozen copy of the record. The result carries that copy. */
   seal<T>(kind: RecordKind<T>, record: T): Sealed<T>;
   /**
-   * Throws `ERR_EM_SEAL_INVALID` or `ERR_EM_KEY_UNKNOWN`; returns the parsed record only when the
-   * seal holds.
+   * Returns the parsed record only if the seal is valid. Otherwise throws `ERR_EM_SEAL_INVALID` or
+   * `ERR_EM_KEY_UNKNOWN`.
    */
   open<T>(
     kind: RecordKind<T>,
@@ -24,15 +24,15 @@ export interface Sealer {
     seal: { readonly key: string; readonly mac: string },
   ): Sealed<T>;
   /**
-   * The same for a sealed record in hand, as ledgers check it before an insert. Text and seal
-   * decide what the record is: what this sealer sealed lately comes back as it was sealed,
-   * everything else is parsed again.
+   * Like `open`, for a sealed record in memory, as ledgers check it before an insert. Only text and
+   * seal count: a record that this sealer sealed recently comes back as it was sealed, and any
+   * other is parsed again.
    */
   check<T>(kind: RecordKind<T>, sealed: Sealed<T>): Sealed<T>;
   /**
-   * A keyed digest of a text that is not a record, such as the place of a row in a journal, under the
-   * key generation named. Throws `ERR_EM_KEY_UNKNOWN`. Compare it with what is stored in constant
-   * time where an attacker can try.
+   * A keyed digest of a text that is not a record, such as the place of a row in a journal, under
+   * the named key generation. Throws `ERR_EM_KEY_UNKNOWN`. Compare it in constant time if an
+   * attacker can try values.
    */
   mac(key: string, domain: string, text: string): Digest;
 }

@@ -37,10 +37,10 @@ export const STEPS = [
 export type Step = (typeof STEPS)[number];
 
 /**
- * Called when a step has been completed. Production uses {@link unobserved}; crash tests kill the
- * process in it.
+ * Called when a step is complete. Production uses {@link unobserved}; crash tests kill the process
+ * in it.
  */
 export type Reached = (step: Step) => void;
 
-/** Does nothing: what runs outside of tests. */
+/** Does nothing. Used outside of tests. */
 export const unobserved: Reached = () => {};

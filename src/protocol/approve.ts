@@ -7,9 +7,8 @@ import { approvedRecord } from './manifest.ts';
 import type { Registration } from './registration.ts';
 
 /**
- * A = canon_p(M) for a manifest that the backend has normalised: equal effects are merged with
- * their counts, and the order is that of their canonical text, so that the same approval always has
- * the same bytes.
+ * A = canon_p(M) for a manifest that the backend has normalised. Merges equal effects, adds up
+ * their counts and sorts by canonical text, so that the same approval always has the same bytes.
  */
 export function approvedOutcome(
   manifest: Manifest,
@@ -44,7 +43,7 @@ export function approvedOutcome(
   });
 }
 
-/** Only where every write is an effect is one that changes nothing an effect too. */
+/** Only `row-event` reports an update that changes no column. */
 function refuseUnchanged(
   { profile }: Registration,
   { op, target, before, after }: ApprovedEffect,
@@ -58,9 +57,9 @@ function refuseUnchanged(
 }
 
 /**
- * Refuses constraints that no comparison could evaluate. Checked after normalisation, which may
- * change the kind of a range's ends, and again on everything handed over, which may never have been
- * normalised: found only when the candidate is compared, it would have cost the occurrence.
+ * Refuses constraints that cannot be evaluated. Runs after normalisation, which may change the type
+ * of a range's bounds, and again on every outcome passed in, which may never have been normalised.
+ * An error found only at comparison would cost the occurrence.
  */
 export function checkCells(effects: readonly ApprovedEffect[]): void {
   const patterns = new Set<string>();

@@ -4,9 +4,9 @@ import type { Effect } from './effect.ts';
 import type { Row, Value } from './value.ts';
 
 /**
- * An injective text of a value, far cheaper than canonical JSON: lengths instead of escapes. For
- * keys in memory and for the text of E; never stored on its own. Whatever is not plain data is a
- * bug of the caller.
+ * Encodes a value as an injective text, with lengths instead of escapes: far cheaper than canonical
+ * JSON. For keys in memory and for the text of E; never stored on its own. Passing anything but
+ * plain data is a bug in the caller.
  */
 export function valueText(value: Value | undefined): string {
   switch (typeof value) {
@@ -24,28 +24,25 @@ export function valueText(value: Value | undefined): string {
   }
 }
 
-/** Same value: the stored representation decides, not a notion of equality. */
+/** Whether two values have the same stored representation. */
 export function sameValue(a: Value | undefined, b: Value | undefined): boolean {
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null)
     return Object.is(a, b);
   return valueText(a) === valueText(b);
 }
 
-/** An injective text of a row. The order of the columns does not matter. */
+/** Encodes a row as an injective text that does not depend on the column order. */
 export function rowText(row: Row): string {
   return columnsText(row);
 }
 
-/**
- * The number that is the whole key; undefined where the key is something else. Cheaper to look up
- * than a text.
- */
+/** The value of a key that is a single number, else undefined. Faster to look up than a text. */
 export function numberOf(key: Row | undefined): number | undefined {
   const found = scalarOf(key);
   return typeof found === 'number' ? found : undefined;
 }
 
-/** The number or string that is the whole key; undefined where the key is something else. */
+/** The value of a key that is a single number or string, else undefined. */
 export function scalarOf(key: Row | undefined): number | string | undefined {
   let found: unknown;
   let count = 0;
@@ -59,20 +56,22 @@ export function scalarOf(key: Row | undefined): number | string | undefined {
     : undefined;
 }
 
-/** Column names in the order of their UTF-16 code units, whatever order they were added in. */
+/** Column names sorted by UTF-16 code units. */
 export function sortedColumns(row: object): readonly string[] {
   return isSorted(row) ? Object.keys(row) : Object.keys(row).sort();
 }
 
-/** The key of an effect in a bag: two different effects never share one, column order aside. */
+/**
+ * The key of an effect in a bag. Different effects have different keys; column order is ignored.
+ */
 export function effectKey(effect: Effect): string {
   const { op, target, key, before, after } = effect;
   return `${op[0]}${target.length}:${target}${imageText(key)}${imageText(before)}${imageText(after)}`;
 }
 
 /**
- * The key under which effects are compared: `skip` leaves out volatile columns, and an absent image
- * counts as one without columns, because the operation already says which images there are.
+ * The key for comparing effects. `skip` leaves out volatile columns. An absent image counts as one
+ * without columns, because the operation already determines which images exist.
  */
 export function comparisonKey(effect: Effect, skip: ReadonlySet<string> | undefined): string {
   const { op, target, key, before, after } = effect;
@@ -96,8 +95,8 @@ function columnsText(columns: Row | undefined, skip?: ReadonlySet<string>): stri
 }
 
 /**
- * Whether the columns are in the order of their UTF-16 code units; in rows made by this package
- * they usually are.
+ * Whether the columns are sorted by UTF-16 code units. In rows made by this package they usually
+ * are.
  */
 function isSorted(columns: object): boolean {
   let last = '';
@@ -112,7 +111,7 @@ function isList(value: object): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** A multiset of effects. Multiplicity counts: two equal writes are not one write. */
+/** A multiset of effects: two equal writes count as two. */
 export class EffectBag {
   readonly #counted = new Map<string, CountedEffect>();
   #size = 0;
@@ -123,7 +122,7 @@ export class EffectBag {
     return bag;
   }
 
-  /** Number of effects with multiplicity. */
+  /** Number of effects, including duplicates. */
   get size(): number {
     return this.#size;
   }
@@ -138,7 +137,7 @@ export class EffectBag {
     return this.#counted.get(effectKey(effect))?.count ?? 0;
   }
 
-  /** The multiset sum: multiplicities add up. */
+  /** The multiset sum: counts are added. */
   union(other: EffectBag): EffectBag {
     const sum = new EffectBag();
     for (const [key, effect] of this.#counted) sum.#set(key, effect, effect.count);
@@ -146,10 +145,7 @@ export class EffectBag {
     return sum;
   }
 
-  /**
-   * What remains of this bag when the other's effects are taken out, as many times as they occur
-   * there.
-   */
+  /** This bag without the other's effects: counts are subtracted, down to zero. */
   subtract(other: EffectBag): EffectBag {
     const rest = new EffectBag();
     for (const [key, effect] of this.#counted) {
@@ -167,7 +163,7 @@ export class EffectBag {
     return true;
   }
 
-  /** Each different effect once with its multiplicity, in the order of the keys. */
+  /** Each distinct effect once with its count, sorted by key. */
   *entries(): IterableIterator<readonly [key: string, effect: CountedEffect]> {
     for (const key of [...this.#counted.keys()].sort())
       yield [key, this.#counted.get(key) as CountedEffect];

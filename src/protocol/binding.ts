@@ -10,10 +10,7 @@ import {
 } from './record.ts';
 import { choice, closed, list, text } from './schema.ts';
 
-/**
- * B_A: one per (issuer, nonce). The occurrence ids are derived, so every store arrives at the same
- * ones.
- */
+/** B_A: one per (issuer, nonce). Every store derives the same occurrence ids. */
 export const bindingRecord = defineRecord(
   'binding',
   1,
@@ -26,10 +23,10 @@ export const bindingRecord = defineRecord(
     occurrences: list(occurrenceSchema, 1, 1000),
   }),
 );
-/** B_A: the occurrences that one signed license buys. */
+/** B_A: the occurrences that one signed license grants. */
 export type Binding = ReturnType<typeof bindingRecord.parse>;
 
-/** The occurrence is spent by this execution, at t_c. Final even if the process dies next. */
+/** This execution spends the occurrence, at t_c. Final even if the process dies next. */
 export const claimRecord = defineRecord(
   'claim',
   1,
@@ -52,5 +49,5 @@ export const claimRecord = defineRecord(
     claimedAt: instantSchema,
   }),
 );
-/** That an occurrence is spent by one execution, and under what. */
+/** States which execution spent an occurrence, and on what basis. */
 export type ClaimRecord = ReturnType<typeof claimRecord.parse>;

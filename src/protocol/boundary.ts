@@ -1,43 +1,40 @@
 import { defineRecord, digestSchema, occurrenceSchema } from './record.ts';
 import { choice, closed, text } from './schema.ts';
 
-/** One reachable route by which an execution could persist or send something. */
+/** One route through which an execution could persist or send something. */
 export interface Outlet {
   readonly outlet: string;
   readonly disposition: 'observed' | 'denied' | 'unclassified';
   /**
-   * What observes or denies it; for an unclassified outlet why it is reachable and what would close
-   * it.
+   * What observes or denies the outlet. For an unclassified outlet: why it is reachable and how to
+   * close it.
    */
   readonly by: string;
   /**
-   * Of an unclassified outlet: what an operation must reach before it gets there. Absent if every
-   * operation gets there, or if that cannot be told.
+   * For an unclassified outlet: what an operation must reach first to get there. Absent if every
+   * operation can get there, or if that is unknown.
    */
   readonly behind?: string;
 }
 
-/** What a survey found: the outlets and the three things a certificate binds by digest. */
+/** What a survey found: the outlets and three fingerprints that a certificate binds by digest. */
 export interface Survey {
   readonly backend: string;
   /** The credential or connection that runs the agent's operation. */
   readonly executor: string;
   readonly outlets: readonly Outlet[];
   /**
-   * Fingerprints of live configuration, credential provisioning, and declared host and network
-   * restrictions.
+   * Fingerprints of the live configuration, the provisioned credentials, and the declared host and
+   * network restrictions.
    */
   readonly configuration: string;
   readonly credentials: string;
   readonly enforcement: string;
-  /**
-   * What would close the outlets that are open, where the adapter knows. For people; not part of a
-   * certificate.
-   */
+  /** How to close the open outlets, if the adapter knows. For people; not part of a certificate. */
   readonly remedies?: readonly Remedy[];
   /**
-   * Restrictions that the deployment declares and the backend cannot confirm; their digest is in
-   * `enforcement`.
+   * Restrictions that the deployment declares and the backend cannot confirm. `enforcement` covers
+   * their digest.
    */
   readonly declared?: readonly string[];
 }
@@ -45,19 +42,19 @@ export interface Survey {
 /** An open outlet with everything an administrator needs to close it. */
 export interface Remedy {
   readonly outlet: string;
-  /** The object as the backend names it. */
+  /** The backend's name for the object. */
   readonly object: string;
-  /** Why the execution gets there. */
+  /** Why the execution can reach the object. */
   readonly why: string;
-  /** What keeps the object as it is and still closes the outlet, if there is such a way. */
+  /** How to close the outlet without changing the object, if possible. */
   readonly keep?: string;
-  /** Statements that close it, in order; after them a survey no longer finds it. */
+  /** Statements that close the outlet, in order. After them, a survey no longer finds it. */
   readonly fix: readonly string[];
-  /** Whose rights the statements need. */
+  /** The rights that the statements need. */
   readonly needs: string;
 }
 
-/** A boundary whose every outlet is observed or denied, for one occurrence. */
+/** States that every outlet of a boundary is observed or denied, for one occurrence. */
 export const certificateRecord = defineRecord(
   'certificate',
   1,
@@ -74,18 +71,18 @@ export const certificateRecord = defineRecord(
     enforcement: digestSchema,
   }),
 );
-/** What was certified about a backend: every outlet, and the configuration it was found in. */
+/** What was certified about a backend: its outlets and its configuration at that time. */
 export type CertificateRecord = ReturnType<typeof certificateRecord.parse>;
 
-/** The outlets that prevent certification; empty means that the boundary can be certified. */
+/** The outlets that prevent certification. If there are none, the boundary can be certified. */
 export function unclassified(survey: Survey): readonly Outlet[] {
   return survey.outlets.filter((outlet) => outlet.disposition === 'unclassified');
 }
 
 /**
- * The outlets as they are for one operation: an open one behind something that the operation does
- * not reach is denied to it. `reached` is everything that it can reach; undefined if that cannot be
- * told, and then every open outlet stays open.
+ * The outlets as they apply to one operation. An open outlet behind something that the operation
+ * does not reach is denied. `reached` is everything the operation can reach. If it is undefined
+ * (unknown), every open outlet stays open.
  */
 export function outletsFor(
   { outlets }: Pick<Survey, 'outlets'>,

@@ -1,7 +1,7 @@
 /**
- * Counts the steps of a search. Once it is exhausted every loop ends at once and whatever was
- * computed so far means nothing: the caller asks {@link Budget.exhausted} first and reads a result
- * only when it is false.
+ * Counts the steps of a search. Once the budget is exhausted, every loop ends at once and the
+ * result so far is meaningless: callers must check {@link Budget.exhausted} before they use a
+ * result.
  */
 export class Budget {
   readonly #limit: number;
@@ -15,7 +15,7 @@ export class Budget {
     return this.#spent;
   }
 
-  /** How many steps may still be spent. */
+  /** How many steps are left. */
   get left(): number {
     return Math.max(0, this.#limit - this.#spent);
   }
@@ -24,7 +24,7 @@ export class Budget {
     return this.#spent > this.#limit;
   }
 
-  /** Counts steps; false when they were more than allowed. */
+  /** Counts steps. Returns false once the limit is exceeded. */
   spend(steps = 1): boolean {
     this.#spent += steps;
     return this.#spent <= this.#limit;

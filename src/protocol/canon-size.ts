@@ -2,12 +2,12 @@ import { writeText } from './canon.ts';
 import { utf8Length } from './utf8.ts';
 import type { Value } from './value.ts';
 
-/** Shorter texts are written out to be measured, which the engine does faster than a loop. */
+/** Texts up to this length are written out and measured, which is faster than a loop. */
 const WRITTEN_MAX = 1024;
 
 /**
- * How many bytes the canonical text of a value has, found without making it: an agent chooses the
- * values that it writes, and a control character takes six bytes there.
+ * The size of a value's canonical text in bytes, without building that text: an agent chooses the
+ * values it writes, and a control character takes six bytes.
  */
 export function canonicalBytes(value: Value): number {
   if (typeof value === 'string') return textBytes(value);
@@ -38,7 +38,7 @@ function textBytes(text: string): number {
   return bytes;
 }
 
-/** `\b \t \n \f \r` have a short form; so have the quote and the backslash. */
+/** `\b \t \n \f \r`, the quote and the backslash have short escapes. */
 function asciiBytes(unit: number): number {
   if (unit >= 0x20) return unit === 0x22 || unit === 0x5c ? 2 : 1;
   return (unit >= 0x08 && unit <= 0x0a) || unit === 0x0c || unit === 0x0d ? 2 : 6;

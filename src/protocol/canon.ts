@@ -5,28 +5,28 @@ import { utf8Length } from './utf8.ts';
 export const MAX_DEPTH = 64;
 
 /**
- * Printable ASCII without quote and backslash: its JSON form is itself, and most names and many
- * values are this.
+ * Printable ASCII without quote and backslash, which JSON leaves unchanged. Most names and many
+ * values match.
  */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
-/** More characters than any record may have bytes. */
+/** The longest canonical text in characters: as many as the largest record may have bytes. */
 export const MAX_LENGTH = 2 ** 28;
 
 /**
- * In memory one object can stand in many places, and a small graph of such objects has a text that
- * doubles with every level. From this many objects on their texts are kept, so that each is written
- * once per level and the length of the whole is known before it exists. Almost nothing is that
- * large, and keeping costs time.
+ * One object can occur in many places, so the text of a small object graph can double with every
+ * level. After this many objects, their texts are cached: each object is written once per level,
+ * and the total length is known before the text exists. Few values are that large, and caching
+ * costs time.
  */
 export const KEPT_AFTER = 2 ** 20;
 
-/** An array of more items is long enough for the texts of its items to be settled one by one. */
+/** Longer arrays have the text of each item flattened; see {@link settleItem}. */
 const LONG_ARRAY = 1000;
 
 type Step = string | number;
 
-/** The way to the value that is being written, and what the call has met so far. */
+/** The path to the value being written, and what this call has seen so far. */
 interface Walk {
   readonly path: Step[];
   objects: number;
@@ -34,10 +34,10 @@ interface Walk {
 }
 
 /**
- * The one text of a plain value (RFC 8785: keys by UTF-16 code units, ECMAScript numbers and
- * strings). Two different plain values never share a text, and whatever JSON cannot carry without
- * loss is refused with its path, because these texts are digested, sealed and used as keys of
- * multisets. Accessors are never called.
+ * The canonical text of a plain value (RFC 8785: keys sorted by UTF-16 code units, ECMAScript
+ * numbers and strings). Two different plain values never share a text. Data that JSON cannot carry
+ * without loss is refused with its path, because these texts are digested, sealed and used as
+ * multiset keys. Accessors are never called.
  */
 export function canonical(value: unknown): string {
   return write(value, { path: [], objects: 0, kept: undefined }, 0);
@@ -76,7 +76,7 @@ function writeNested(value: object, walk: Walk, depth: number): string {
   return Array.isArray(value) ? writeArray(value, walk, depth) : writeObject(value, walk, depth);
 }
 
-/** By level, because how deep a text may be nested depends on where it stands. */
+/** Caches by level, because the depth limit depends on where the object occurs. */
 function writeOnce(value: object, walk: Walk, depth: number): string {
   walk.kept ??= Array.from({ length: MAX_DEPTH }, () => new Map());
   const kept = walk.kept[depth] as Map<object, string>;
@@ -87,7 +87,7 @@ function writeOnce(value: object, walk: Walk, depth: number): string {
   return text;
 }
 
-/** Refused before it is made: an engine has its own limit and error for long strings. */
+/** Checks the length first: engines have their own limit and error for long strings. */
 function join(text: string, more: string, walk: Walk, depth: number): string {
   if (text.length + more.length > MAX_LENGTH)
     return refuse(walk, depth, `more than ${MAX_LENGTH} characters`);
@@ -98,7 +98,7 @@ function writeString(value: string, walk: Walk, depth: number): string {
   return writeText(value) ?? refuse(walk, depth, 'a string with a lone surrogate');
 }
 
-/** The canonical text of a string; undefined for one with a lone surrogate, which has none. */
+/** The canonical text of a string, or undefined if it contains a lone surrogate. */
 export function writeText(value: string): string | undefined {
   if (PLAIN.test(value)) return `"${value}"`;
   return value.isWellFormed() ? JSON.stringify(value) : undefined;
@@ -109,8 +109,8 @@ const KEPT_KEY_MAX = 64;
 const keyTexts = new Map<string, string>();
 
 /**
- * The same for a key, with the colon behind it. Kept for short ones, because the same columns and
- * fields come again.
+ * The canonical text of a key, with the colon. Short keys are cached, because the same columns and
+ * fields recur.
  */
 export function writeKey(key: string): string | undefined {
   const known = keyTexts.get(key);
@@ -132,7 +132,7 @@ function writeNumber(value: number, walk: Walk, depth: number): string {
 function writeArray(value: readonly unknown[], walk: Walk, depth: number): string {
   if (Object.getPrototypeOf(value) !== Array.prototype)
     return refuse(walk, depth, 'an array of another class');
-  // Holes and named properties both make these differ, or leave an index without a descriptor.
+  // A hole or a named property changes the count. One of each leaves an index without a descriptor.
   const length = value.length;
   if (Object.keys(value).length !== length)
     return refuse(walk, depth, 'a sparse array, or one with named properties');
@@ -148,9 +148,9 @@ function writeArray(value: readonly unknown[], walk: Walk, depth: number): strin
 }
 
 /**
- * A text that was joined holds on to all its parts until it is needed as one. The items of a long
- * array would leave millions of parts to the garbage collector, which copies them again and again;
- * measuring an item makes it one piece.
+ * A concatenated string holds on to its parts until it is flattened. The items of a long array
+ * would leave millions of parts to the garbage collector, which copies them repeatedly. Measuring
+ * an item flattens it.
  */
 function settleItem(item: string, items: number): string {
   if (items > LONG_ARRAY) utf8Length(item);
@@ -185,9 +185,7 @@ function writeObject(value: object, walk: Walk, depth: number): string {
   return `${text}}`;
 }
 
-/**
- * Reads a property once and without running code: a getter could answer differently the next time.
- */
+/** Reads a property once, without running code: a getter could return something else next time. */
 function readProperty(owner: object, key: string | number, walk: Walk, depth: number): unknown {
   const property = Object.getOwnPropertyDescriptor(owner, key);
   if (property?.enumerable !== true) return refuse(walk, depth, 'a hole');
@@ -196,10 +194,7 @@ function readProperty(owner: object, key: string | number, walk: Walk, depth: nu
   return property.value;
 }
 
-/**
- * Insertion sort up to the usual width of a row, in place; `<` on strings compares UTF-16 code
- * units.
- */
+/** Sorts in place by UTF-16 code units, with an insertion sort up to the usual width of a row. */
 export function sortKeys(keys: string[]): string[] {
   if (keys.length > 24) return keys.sort();
   for (let end = 1; end < keys.length; end += 1) {

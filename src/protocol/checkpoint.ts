@@ -2,8 +2,8 @@ import { defineRecord, digestSchema, instantSchema } from './record.ts';
 import { choice, closed, integer } from './schema.ts';
 
 /**
- * Covers journal rows 1..throughSeq: a chain over their digests, in order, continued from the one
- * before.
+ * Covers journal rows 1..throughSeq: a chain over their digests, in order, that continues the
+ * previous checkpoint's.
  */
 export const checkpointRecord = defineRecord(
   'checkpoint',
@@ -17,5 +17,5 @@ export const checkpointRecord = defineRecord(
     at: instantSchema,
   }),
 );
-/** The chain over all journal rows up to one of them. */
+/** The digest chain over the journal up to one row. */
 export type Checkpoint = ReturnType<typeof checkpointRecord.parse>;

@@ -6,29 +6,27 @@ import { compilePattern, type Pattern, runPattern } from './pattern.ts';
 import { type Instant, readInstant } from './time-text.ts';
 import { orderValues, readTag, type Value } from './value.ts';
 
-/** What a constraint may refer to beside the value itself. */
+/** What a constraint may depend on besides the value. */
 export interface ConstraintContext {
   /** When the operation ran, on the backend's clock, in milliseconds since the epoch. */
   readonly window: { readonly fromMs: number; readonly toMs: number };
-  /** What evaluation may cost. Once it is exhausted no answer means anything. */
+  /** Limits the cost of evaluation. Once it is exhausted, answers are meaningless. */
   readonly budget?: Budget;
 }
 
-/**
- * Backend evidence about the values it assigned in one column: a range, or the values themselves.
- */
+/** The backend's evidence about the values it assigned in one column: a range or the values. */
 type AssignedValues =
   | { readonly above: string; readonly upTo: string }
   | { readonly fresh: readonly Value[] };
 
-/** Whether a cell asks for exactly one value, so that it compares by canonical text. */
+/** Whether a cell approves exactly one value, so that values compare by canonical text. */
 export function isExact(cell: Cell): cell is { readonly is: Value } {
   return 'is' in cell;
 }
 
 /**
- * Whether an observed value is what the cell approves. `generated` is not decided here: it relates
- * several cells of an outcome to each other, which only the matcher can see.
+ * Whether the cell approves an observed value. The matcher decides `generated` cells, because they
+ * relate several cells of an outcome to each other.
  */
 export function satisfies(cell: Cell, value: Value, context: ConstraintContext): boolean {
   if ('is' in cell) return sameValue(cell.is, value);
@@ -42,18 +40,15 @@ export function satisfies(cell: Cell, value: Value, context: ConstraintContext):
   return unreachable(cell);
 }
 
-/** An integer that a double holds exactly, as text. */
+/** The text of an integer that a double represents exactly. */
 const SMALL_INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
 
-/**
- * Whether the backend may have assigned this value itself, by the evidence it gives about the
- * column.
- */
+/** Whether the backend may have assigned this value, by its evidence about the column. */
 export function withinAssigned(assigned: AssignedValues, value: Value): boolean {
   if ('fresh' in assigned) return freshTexts(assigned.fresh).has(canonical(value));
   if (!isInteger(value)) return false;
   const { above, upTo } = assigned;
-  // Asked of every row that a statement inserts, and nearly all numbers are small.
+  // This runs for every inserted row, and nearly all numbers are small.
   if (typeof value === 'number' && SMALL_INTEGER.test(above) && SMALL_INTEGER.test(upTo))
     return Number(above) < value && value <= Number(upTo);
   const low = orderValues({ $int: assigned.above }, value);
@@ -62,8 +57,8 @@ export function withinAssigned(assigned: AssignedValues, value: Value): boolean 
 }
 
 /**
- * Refuses a cell that no value could satisfy or that cannot be evaluated, with what to change.
- * Belongs before signing: after staging it would be too late to tell the approver.
+ * Refuses a cell that no value can satisfy or that cannot be evaluated, and says what to change.
+ * Call it before signing: after staging it is too late to tell the approver.
  */
 export function checkCell(cell: Cell, where: string): void {
   if ('matches' in cell) patternOf(cell.matches);
@@ -83,12 +78,12 @@ export function checkCell(cell: Cell, where: string): void {
   }
 }
 
-/** Longer texts match no pattern: the agent chooses the text, and with it the cost. */
+/** Longer texts match no pattern: the agent chooses the text, and so the cost. */
 const MATCHED_LENGTH_MAX = 4096;
 
 /**
- * A state of a pattern is visited so much faster than a pair is looked at that so many count as one
- * step.
+ * Visiting a pattern state is so much faster than examining a pair that this many visits count as
+ * one step.
  */
 const STATES_PER_STEP = 16;
 
@@ -101,8 +96,8 @@ function matchesWhole(source: string, text: string, { budget }: ConstraintContex
 }
 
 /**
- * The text of an object or list is made once: the list can be long, and the agent chooses
- * the value.
+ * Builds the text of an object or list only once: the list of allowed values can be long, and the
+ * agent chooses the value.
  */
 function isOneOf(allowed: readonly Value[], value: Value, { budget }: ConstraintContext): boolean {
   budget?.spend(Math.floor(allowed.length / STATES_PER_STEP));
@@ -111,12 +106,10 @@ function isOneOf(allowed: readonly Value[], value: Value, { budget }: Constraint
   return allowed.some((one) => typeof one === 'object' && one !== null && canonical(one) === text);
 }
 
-/** How many states the patterns of one outcome may need together; equal patterns count once. */
+/** How many states the patterns of one outcome may need in total; equal patterns count once. */
 const STATES_TOGETHER_MAX = 65_536;
 
-/**
- * Refuses patterns that need too many states together, so that compiling them takes bounded time.
- */
+/** Refuses patterns that need too many states in total, so that compiling takes bounded time. */
 export function checkPatterns(sources: ReadonlySet<string>): void {
   let states = 0;
   for (const source of sources) {
@@ -135,10 +128,7 @@ function sameValue(a: Value, b: Value): boolean {
   return !scalar && canonical(a) === canonical(b);
 }
 
-/**
- * Dates with four digits for the year have the order of their texts; those beyond and before Christ
- * have not.
- */
+/** Dates with a four-digit year sort like their texts. Later dates and dates BC do not. */
 const DATE = /^\d{4}-\d\d-\d\d(?:[ T][\d:.]+(?:Z|[-+][\d:]+)?)?$/;
 const FAR_DATE = /^\d{5,}-\d\d-\d\d|^\d{4,}-\d\d-\d\d.* BC$/;
 const ENDLESS = /^-?infinity$/;
@@ -150,7 +140,7 @@ function isBetween([low, high]: readonly [Value, Value], value: Value): boolean 
   return fromLow !== undefined && toHigh !== undefined && fromLow <= 0 && toHigh <= 0;
 }
 
-/** Whether two bounds mean dates, so that no other text lies between them. */
+/** Whether the bounds are dates or infinite, so that only dates can lie between them. */
 function boundsDates(low: Value, high: Value): boolean {
   const isEnd = (bound: Value) =>
     isDateText(bound) || (typeof bound === 'string' && ENDLESS.test(bound));
@@ -173,8 +163,7 @@ function isNow(now: Now, value: Value, { window }: ConstraintContext): boolean {
   const instant = instantOf(now.unit, value);
   if (instant === undefined) return false;
   const { earliestMs, latestMs } = instant;
-  // A text or number without milliseconds was cut off, or rounded up by at most half of what it
-  // leaves out.
+  // A value without milliseconds was truncated, or rounded up by at most half of what it omits.
   const roundedMs = Math.floor((latestMs + 1 - earliestMs) / 2);
   return (
     latestMs >= window.fromMs - now.withinMs && earliestMs - roundedMs <= window.toMs + now.withinMs
@@ -196,7 +185,7 @@ function instantOf(unit: Now['unit'], value: Value): Instant | undefined {
   }
 }
 
-/** A whole number of seconds may have been cut off, so it stands for its whole second. */
+/** A whole number of seconds may have been truncated, so it covers the whole second. */
 function secondsOf(value: Value): Instant | undefined {
   const tagged = readTag(value);
   const seconds = tagged?.tag === '$real' ? Number(tagged.text) : value;
@@ -210,8 +199,8 @@ function secondsOf(value: Value): Instant | undefined {
 const freshKnown = new WeakMap<readonly Value[], ReadonlySet<string>>();
 
 /**
- * The texts of fresh values, made once per list: every generated row asks, and lists can be as long
- * as the rows.
+ * The texts of fresh values, built once per list: every generated row is checked, and a list can be
+ * as long as there are rows.
  */
 function freshTexts(fresh: readonly Value[]): ReadonlySet<string> {
   const known = freshKnown.get(fresh);
@@ -225,8 +214,8 @@ const PATTERNS_KEPT = 64;
 const patterns = new Map<string, Pattern>();
 
 /**
- * Compiled patterns, kept because one pattern is usually tried on many rows. Compiling costs like
- * running.
+ * Caches compiled patterns, because one pattern is usually tried on many rows. Compiling spends
+ * budget, as running does.
  */
 function patternOf(source: string, budget?: Budget): Pattern {
   const known = patterns.get(source);

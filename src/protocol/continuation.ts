@@ -9,13 +9,13 @@ import {
 import { checked, choice, closed, form, integer, optional } from './schema.ts';
 import type { Terminal, TerminalOf } from './terminal.ts';
 
-/** How often work may be released again, each time by a signed decision. */
+/** The highest `turn`. Each release after the first needs a signed decision. */
 export const MAX_TURNS = 1000;
 
 /**
  * One release per (occurrence, continuation): `released` before the dependent work runs,
- * `completed` after it. `reopened` is an operator's decision that work which never completed may be
- * released once more; that release has the same `turn`.
+ * `completed` after it. `reopened` is an operator's decision that work that never completed may be
+ * released again; that release has the same `turn`.
  */
 export const acknowledgementRecord = defineRecord(
   'acknowledgement',
@@ -28,15 +28,15 @@ export const acknowledgementRecord = defineRecord(
       continuation: nameSchema,
       lineage: digestSchema,
       state: choice('released', 'completed', 'reopened'),
-      /** Which release, from 2; absent for the first one and for the completion. */
+      /** The number of the release, from 2. Absent for the first one and for the completion. */
       turn: optional(integer(2, MAX_TURNS)),
-      /** Who decided that the work is released again, and on what evidence. */
+      /** Who decided to release the work again, and on what evidence. */
       decision: optional(
         closed({
           operator: nameSchema,
           /** Digest of the operator's public key. */
           key: digestSchema,
-          /** Digest of what the operator relies on. */
+          /** Digest of the evidence that the operator relies on. */
           evidence: digestSchema,
           signature: form(/^[A-Za-z0-9_-]{86}$/, 'a signature of 86 base64url characters'),
         }),
@@ -49,7 +49,7 @@ export const acknowledgementRecord = defineRecord(
     'must have a turn and a decision exactly where work is released again',
   ),
 );
-/** That a continuation was released, or that its work is done. */
+/** States that a continuation was released, completed or reopened. */
 export type Acknowledgement = ReturnType<typeof acknowledgementRecord.parse>;
 
 /** Why dependent work may not run. */
@@ -63,23 +63,23 @@ export type Halt =
   | 'lineage'
   | 'state-missing'
   | 'already-released'
-  /** Delayed work: it was not handed over. */
+  /** Delayed work that was not handed over. */
   | 'not-released'
-  /** Delayed work: its receipt is recorded. */
+  /** Delayed work whose receipt is already recorded. */
   | 'already-completed'
-  /** Work of the same occurrence that this depends on has no receipt yet. */
+  /** This work depends on other work of the same occurrence that has no receipt yet. */
   | 'not-completed';
 
-/** What a worker may do, and on the strength of which commit. */
+/** Whether a worker may run, and the commit that allows it. */
 export type Continuation =
   | { readonly kind: 'release'; readonly terminal: TerminalOf<'committed'> }
   | { readonly kind: 'halt'; readonly why: Halt };
 
 /**
- * Whether dependent work may run, from what is durable. A missing terminal halts: absence of a
- * decision is never permission. `registered` are the continuations the license names, `fieldMatch`
- * those of them that a match of registered fields is enough for; `lineage` is what the asking
- * worker presents.
+ * Decides from durable records whether dependent work may run. A missing terminal halts: absence of
+ * a decision is never permission. `registered` lists the continuations that the license names,
+ * `fieldMatch` those that a match of registered fields is enough for. The worker presents
+ * `lineage`.
  */
 export function continuationOf(
   terminal: Terminal | undefined,

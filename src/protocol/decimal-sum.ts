@@ -1,9 +1,9 @@
 import { readTag, type Value } from './value.ts';
 
-/** Exponents beyond this would need more digits than anybody reads. */
+/** Larger exponents would need more digits than anyone reads. */
 const EXPONENT_MAX = 40;
 
-/** The decimal text of a finite number of any kind; undefined for every other value. */
+/** The decimal text of a finite number of any type, else undefined. */
 export function numberText(value: Value): string | undefined {
   if (typeof value === 'number') return String(value);
   if (typeof value !== 'object' || value === null) return undefined;
@@ -12,11 +12,11 @@ export function numberText(value: Value): string | undefined {
   return tagged.text.endsWith('Infinity') ? undefined : tagged.text;
 }
 
-/** Adds up numbers without rounding: 0.1 and 0.2 are 0.3. */
+/** Adds numbers without rounding: 0.1 + 0.2 is 0.3. */
 export class DecimalSum {
-  /** Sums by the number of digits behind the point. */
+  /** Sums by number of decimal places. */
   readonly #sums = new Map<number, bigint>();
-  /** What fits into doubles exactly: most numbers are small integers. */
+  /** The part that a double holds exactly: most numbers are small integers. */
   #small = 0;
   #isExact = true;
 
@@ -45,7 +45,7 @@ export class DecimalSum {
     this.#sums.set(digits, (this.#sums.get(digits) ?? 0n) + scaled * BigInt(times));
   }
 
-  /** The sum; undefined if a number was too large or too small to be added exactly. */
+  /** The sum, or undefined if a value could not be added exactly. */
   get text(): string | undefined {
     if (!this.#isExact) return undefined;
     const digits = Math.max(0, ...this.#sums.keys());

@@ -8,12 +8,12 @@ import {
 } from './record.ts';
 import { checked, choice, closed, form, integer, text } from './schema.ts';
 
-/** The name of a request. */
+/** The id of a request. */
 export const requestIdSchema = form(/^req_[0-9a-f]{40}$/, 'a request id: req_ and 40 hex digits');
 
 /**
- * An approver's signed "no" to one request, as it was proposed. It closes the request and forbids
- * nothing else: the agent may ask for something different.
+ * An approver's signed "no" to one request as proposed. It closes the request and forbids nothing
+ * else: the agent may ask for something different.
  */
 export const declineRecord = defineRecord(
   'decline',
@@ -22,11 +22,11 @@ export const declineRecord = defineRecord(
   closed({
     version: choice(1),
     request: requestIdSchema,
-    /** How often the request was proposed. A decline of an earlier proposal does not count. */
+    /** How often the request was proposed. Declining an earlier proposal has no effect. */
     generation: integer(1),
     /** Digest of the outcome that was proposed. */
     approved: digestSchema,
-    /** Why; the agent is told. */
+    /** The reason, which the agent sees. */
     reason: checked(
       text(1, MAX_REASON),
       (reason) => !reason.includes('\0'),
@@ -37,8 +37,8 @@ export const declineRecord = defineRecord(
     key: digestSchema,
     at: instantSchema,
     /**
-     * Over the domain label and the canonical text of everything else: Ed25519 in base64url, or the
-     * assertion of a passkey whose challenge is their digest.
+     * Covers the domain label and the canonical text of all other fields: Ed25519 in base64url, or
+     * a passkey assertion whose challenge is their digest.
      */
     signature: signatureSchema,
   }),

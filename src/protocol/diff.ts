@@ -3,14 +3,14 @@ import { isExact } from './constraint.ts';
 import type { ApprovedEffect, Cell, Effect } from './effect.ts';
 import type { Value } from './value.ts';
 
-/** An observed effect with its multiplicity. */
+/** An observed effect with its count. */
 export interface CountedEffect extends Effect {
   readonly count: number;
 }
 
 /**
- * How E differs from A. `altered` pairs what was approved with what was observed for the same
- * target and key.
+ * How E differs from A. `altered` pairs approved and observed effects that have the same target and
+ * key.
  */
 export interface Diff {
   readonly extra: readonly CountedEffect[];
@@ -24,9 +24,9 @@ export interface Diff {
 }
 
 /**
- * The difference as people read it: what is missing and what is extra about one row is one altered
- * row, first where the operation is the same, then where it differs. The order does not
- * depend on that of the arguments.
+ * The difference as people read it. A missing and an extra effect on the same row become one
+ * altered row. Effects with the same operation are paired first. The result does not depend on the
+ * order of the arguments.
  */
 export function diffOf(missing: readonly ApprovedEffect[], extra: readonly CountedEffect[]): Diff {
   const start = { missing: sortByText(missing, approvedText), extra: sortByText(extra, effectKey) };
@@ -85,7 +85,7 @@ function rowName(target: string, keyText: string): string {
   return `${target.length}:${target}${keyText}`;
 }
 
-/** Only a key that is approved exactly says which row is meant. */
+/** Only an exactly approved key identifies a row. */
 function exactRowName({ target, key }: ApprovedEffect): string | undefined {
   const cells = Object.entries(key ?? {});
   if (cells.length === 0) return undefined;

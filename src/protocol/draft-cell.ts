@@ -4,7 +4,7 @@ import type { Cell } from './effect.ts';
 import { encodeReal, fromJs } from './value.ts';
 
 /**
- * Registered globally, so that a configuration file and the command line may load their own copies
+ * Registered globally, because a configuration file and the command line may load separate copies
  * of this package.
  */
 const constraintBrand: unique symbol = Symbol.for('effectmatch/constraint');
@@ -22,19 +22,19 @@ export type Plain =
   | { readonly [key: string]: Plain };
 
 /**
- * A constraint on one column. Branded by a symbol, so that data such as `{ any: true }` is never
- * read as one.
+ * A constraint on one column. A symbol brands it, so that data such as `{ any: true }` is never
+ * read as a constraint.
  */
 export interface Constraint {
   readonly [constraintBrand]: Cell;
 }
 
-/** A change of one column whose two sides are stated explicitly, by `to` or `from`. */
+/** A change of one column that states both sides, made by `to` or `from`. */
 export interface Change {
   readonly [changeBrand]: { readonly before: Cell; readonly after: Cell };
 }
 
-/** The backend assigns the value; the same label stands for the same value everywhere. */
+/** The backend assigns the value. Equal labels mean equal values. */
 export function generated(label: string): Constraint {
   if (typeof label !== 'string' || label === '' || label.length > 128) {
     throw refuse('generated needs a label of 1 to 128 characters');
@@ -43,8 +43,8 @@ export function generated(label: string): Constraint {
 }
 
 /**
- * A floating-point number as such, also beyond 2^53, where a plain number is refused: it may be a
- * rounded integer.
+ * A floating-point number. Accepts numbers beyond 2^53, which are refused as plain numbers because
+ * they may be rounded integers.
  */
 export function real(value: number): Constraint {
   if (typeof value !== 'number') throw refuse('real needs a number');
@@ -67,8 +67,7 @@ export function between(low: Plain, high: Plain): Constraint {
 }
 
 /**
- * Text of at most 4,096 characters that matches as a whole, in the small language of
- * `compilePattern`.
+ * Text of at most 4,096 characters that matches as a whole. `compilePattern` defines the syntax.
  */
 export function matches(pattern: string): Constraint {
   if (typeof pattern !== 'string' || pattern === '')
@@ -78,14 +77,14 @@ export function matches(pattern: string): Constraint {
   return constrain(cell);
 }
 
-/** Whatever value: the approver does not care. */
+/** Any value: the approver does not care. */
 export function any(): Constraint {
   return constrain({ any: true });
 }
 
 /**
- * The time at which the operation runs, give or take `within`: UTC text, or seconds or milliseconds
- * since 1970.
+ * The time at which the operation runs, plus or minus `within`: UTC text, or seconds or
+ * milliseconds since 1970.
  */
 export function now(options: {
   readonly within: number | string;
@@ -98,8 +97,8 @@ export function now(options: {
 }
 
 /**
- * Sets a column to a value that would otherwise be read as [from, to], or to a constraint, whatever
- * it was before.
+ * Sets a column to a constraint, or to a value that would otherwise be read as [from, to], whatever
+ * the column held before.
  */
 export function to(after: Plain | Constraint): Change {
   return { [changeBrand]: { before: { any: true }, after: readCell(after, 'to') } };
@@ -112,7 +111,7 @@ export function from(before: Plain | Constraint, after: Plain | Constraint): Cha
   return { [changeBrand]: { before: readCell(before, 'from'), after: readCell(after, 'from') } };
 }
 
-/** The cell that was written: a constraint's own, else the exact value. */
+/** The constraint's cell, or the exact value if the input is not a constraint. */
 export function readCell(input: unknown, where: string): Cell {
   if (isBranded(input, changeBrand))
     throw refuse(`${where}: to() and from() belong directly in the changes of update()`);
@@ -122,8 +121,7 @@ export function readCell(input: unknown, where: string): Cell {
 }
 
 /**
- * Both sides of a change: [from, to], `to`, `from`, or a plain value or constraint for the new side
- * alone.
+ * Both sides of a change, given as [from, to], `to`, `from`, or only the new value or constraint.
  */
 export function readChange(
   input: unknown,
@@ -142,7 +140,7 @@ export function readChange(
   };
 }
 
-/** Whether something was made by a function of this file, so that it is not mistaken for a row. */
+/** Whether a function of this file made the input, so that it is not mistaken for a row. */
 export function isMarked(input: unknown): boolean {
   return isBranded(input, constraintBrand) || isBranded(input, changeBrand);
 }

@@ -29,10 +29,10 @@ export {
   to,
 } from './draft-cell.ts';
 
-/** Column to value or constraint. */
+/** Maps columns to values or constraints. */
 export type DraftRow = { readonly [column: string]: Plain | Constraint };
 
-/** Column to what becomes of it: [from, to], the new value alone, or `to`/`from`. */
+/** Maps columns to changes: [from, to], the new value alone, `to` or `from`. */
 export type DraftChanges = {
   readonly [column: string]:
     | Plain
@@ -41,7 +41,7 @@ export type DraftChanges = {
     | readonly [Plain | Constraint, Plain | Constraint];
 };
 
-/** What an application states before the backend has normalised it. */
+/** The manifest as the application states it, before the backend normalises it. */
 export interface ManifestDraft {
   readonly adapter: string;
   readonly task: string;
@@ -50,23 +50,23 @@ export interface ManifestDraft {
   readonly requires?: readonly Requirement[] | undefined;
   readonly watch?: readonly StateRead[] | undefined;
   /**
-   * Settings of the session, such as `{ 'app.actor': 'alice' }`, that the runtime applies before the
-   * action runs and that the approver signs. Only for adapters that have settings: PostgreSQL.
+   * Session settings, such as `{ 'app.actor': 'alice' }`. The approver signs them, and the runtime
+   * applies them before the action runs. Only for adapters that have settings: PostgreSQL.
    */
   readonly set?: SessionSettings | undefined;
 }
 
 /**
- * A new row. Columns left out get their constant default when the backend normalises the manifest.
+ * A new row. When the backend normalises the manifest, omitted columns get their constant default.
  */
 export function insert(target: string, row: DraftRow): ApprovedEffect {
   return { op: 'insert', target, after: readCells(row, `insert ${target}`), count: 1 };
 }
 
 /**
- * A changed row: only the columns that change, everything else of it must stay as it is. No column
- * at all is a write that changes nothing, such as an upsert of equal values: an effect under the
- * profile `row-event` alone.
+ * A changed row. List only the columns that change; all others must stay the same. An update
+ * without columns is a write that changes nothing, such as an upsert of equal values. It is an
+ * effect only under the `row-event` profile.
  */
 export function update(target: string, key: DraftRow, changes: DraftChanges): ApprovedEffect {
   const where = `update ${target}`;
@@ -84,8 +84,8 @@ export function update(target: string, key: DraftRow, changes: DraftChanges): Ap
 }
 
 /**
- * A removed row. `before` states what the row held, as far as it matters; `key` is null where the
- * target has none.
+ * A removed row. `before` states what the row held, as far as it matters. `key` is null if the
+ * target has no key.
  */
 export function remove(target: string, key: DraftRow | null, before?: DraftRow): ApprovedEffect {
   const where = `remove ${target}`;
@@ -108,8 +108,8 @@ export function count(effect: ApprovedEffect, times: number): ApprovedEffect {
 }
 
 /**
- * Numbers that the operation takes from a sequence and that no row has in the end: those of rows
- * that a conflict kept out (`on conflict do nothing`), that were rolled back, or that were removed
+ * Numbers that the operation draws from a sequence and that no row has in the end, because a
+ * conflict kept the row out (`on conflict do nothing`), or the row was rolled back or removed
  * again.
  */
 export function unused(sequence: string, numbers: Plain | Constraint): ApprovedEffect {
@@ -124,15 +124,15 @@ export function unused(sequence: string, numbers: Plain | Constraint): ApprovedE
 }
 
 /**
- * So many writes of one kind to a relation, for the `relation-write` profile, which does not look
- * at rows.
+ * A number of writes of one kind to a relation, for the `relation-write` profile, which does not
+ * look at rows.
  */
 export function writes(op: Op, target: string, times: number): ApprovedEffect {
   return count({ op, target, count: 1 }, times);
 }
 
 /**
- * A row that must exist with these values when the operation runs; without columns it must merely
+ * A row that must exist with these values when the operation runs. Without columns, it only has to
  * exist.
  */
 export function row(
@@ -153,7 +153,8 @@ export function absent(target: string, key: { readonly [column: string]: Plain }
 }
 
 /**
- * A row the approval depends on: when it changes before the operation runs, the approval is stale.
+ * A row that the approval depends on. If it changes before the operation runs, the approval is
+ * stale.
  */
 export function read(
   target: string,
@@ -170,7 +171,8 @@ export function read(
 const FIELDS = ['adapter', 'task', 'planRevision', 'effects', 'requires', 'watch', 'set'];
 
 /**
- * Manifest M from what an application wrote, checked completely; messages say which part to change.
+ * Builds manifest M from the application's draft and checks it. Error messages say which part to
+ * change.
  */
 export function draftManifest(input: ManifestDraft): Manifest {
   const unknown = Object.keys(readPlain(input, 'the manifest')).find(

@@ -4,30 +4,30 @@ import type { Assigned } from './observation.ts';
 import type { Value } from './value.ts';
 
 /**
- * What this execution itself took from a sequence, rolled-back parts of it included. A sequence
- * hands out numbers once and takes none back, so a number that no row has is a lasting change.
+ * What this execution drew from a sequence, including in parts that were rolled back. A sequence
+ * never takes a number back, so a number that no row has is a lasting change.
  */
 export interface Drawn {
-  /** The registered target that stands for the sequence. */
+  /** The registered target that represents the sequence. */
   readonly sequence: string;
-  /** How often the execution turned to the sequence, and how many numbers that takes each time. */
+  /** How often the execution called the sequence, and how many numbers each call takes. */
   readonly times: number;
   readonly each: number;
   /**
-   * How many numbers the sequence went on meanwhile, for this execution and for others; below zero
-   * where it went back.
+   * How far the sequence advanced meanwhile, for this execution and for others. Negative if it went
+   * back.
    */
   readonly moved: bigint;
-  /** The columns that its numbers are for. */
+  /** The columns that get its numbers. */
   readonly columns: readonly { readonly target: string; readonly column: string }[];
 }
 
-/** The column in which an effect on a sequence says how many numbers no row has. */
+/** In an effect on a sequence, the column with the count of numbers that no row has. */
 export const UNUSED = 'unused';
 
 /**
- * Others can only move a sequence on: one that went on by less than was drawn from it was set back,
- * or started over.
+ * Others can only advance a sequence. If it advanced by less than was drawn from it, it was set
+ * back or restarted.
  */
 export function findSetBack(drawn: readonly Drawn[]): string[] {
   return drawn
@@ -42,9 +42,9 @@ export function findSetBack(drawn: readonly Drawn[]): string[] {
 }
 
 /**
- * Numbers that were drawn and that E does not account for, as effects on their sequences. An
- * inserted row accounts for the number it has, an updated row for one, because an upsert draws a
- * number before it finds the row.
+ * Drawn numbers that E does not account for, as effects on their sequences. An inserted row
+ * accounts for its own number. An updated row accounts for one, because an upsert draws a number
+ * before it finds the row.
  */
 export function findUnused(
   drawn: readonly Drawn[],
@@ -72,8 +72,8 @@ export function findUnused(
 }
 
 /**
- * Where the profile sees no values, or no evidence says which numbers are the sequence's, a row is
- * a row.
+ * If the profile sees no values, or no evidence shows which numbers came from the sequence, every
+ * inserted row counts.
  */
 function accountsFor(
   { op, key, after }: Effect,

@@ -7,8 +7,8 @@ export type Op = 'insert' | 'update' | 'delete';
 export type Profile = 'relation-write' | 'row-event' | 'net-state' | 'registered-fields';
 
 /**
- * One observed change. `key` holds the key columns (absent where the target has none, and under
- * `relation-write`); `after` of an insert and `before` of a delete hold every other column; an
+ * One observed change. `key` holds the key columns; it is absent if the target has no key, and
+ * under `relation-write`. `after` of an insert and `before` of a delete hold every other column. An
  * update holds the changed columns on both sides.
  */
 export interface Effect {
@@ -20,9 +20,9 @@ export interface Effect {
 }
 
 /**
- * One change as an adapter reports it, before the profile is applied. Images may be whole rows
- * (with or without the key columns) or, for an update, only the columns that changed; `key` is the
- * key before the change.
+ * One change as an adapter reports it, before the profile is applied. Images may be whole rows,
+ * with or without the key columns. For an update they may hold only the changed columns. `key` is
+ * the key before the change.
  */
 export interface ChangeRecord {
   readonly op: Op;
@@ -33,23 +33,23 @@ export interface ChangeRecord {
 }
 
 /**
- * Records in the order in which they were written. They can be read any number of times; a list of
- * very many need not have them all in memory at once.
+ * Records in the order in which they were written. They can be read any number of times and need
+ * not all be in memory at once.
  */
 export interface ChangeRecords extends Iterable<ChangeRecord> {
   readonly length: number;
-  /** How many there are of each kind, if that is known without reading them. */
+  /** How many records there are of each kind, if known without reading them. */
   readonly counts?: readonly TargetCount[];
 }
 
-/** How many rows of one target one operation wrote. */
+/** How many rows of one target were inserted, updated or deleted. */
 export interface TargetCount {
   readonly target: string;
   readonly op: Op;
   readonly count: number;
 }
 
-/** What the approver says about one column: an exact value or a constraint on the result. */
+/** What the approver states about one column: an exact value or a constraint. */
 export type Cell =
   | { readonly is: Value }
   | { readonly generated: string }
@@ -61,7 +61,7 @@ export type Cell =
 
 export type CellRow = { readonly [column: string]: Cell };
 
-/** One approved change with its multiplicity; same columns as the {@link Effect} it must match. */
+/** One approved change with its count. Has the same columns as the {@link Effect} it must match. */
 export interface ApprovedEffect {
   readonly op: Op;
   readonly target: string;
@@ -71,10 +71,7 @@ export interface ApprovedEffect {
   readonly count: number;
 }
 
-/**
- * A row or its absence that must hold when the operation runs. `row: null` says that no such row
- * exists.
- */
+/** A row that must exist, or must not exist (`row: null`), when the operation runs. */
 export interface Requirement {
   readonly target: string;
   readonly key: Row;
@@ -89,7 +86,7 @@ export interface StateRead {
   readonly columns?: readonly string[];
 }
 
-/** What a state read found: the requested columns, or null where no such row exists. */
+/** What a state read found: the requested columns, or null if the row does not exist. */
 export interface StateReading {
   readonly target: string;
   readonly key: Row;

@@ -9,15 +9,16 @@ import { renderColumn, renderValue } from './render-text.ts';
 import type { Row, Value } from './value.ts';
 
 /**
- * The effects that can be checked against the rows as they are: those that name a row exactly and are the only ones that can reach it. Counts of writes and fields
- * that are read back afterwards say nothing about the state before.
+ * The effects that can be checked against the current rows: those that name a row exactly and are
+ * the only ones that can reach it. Write counts and fields that are read back afterwards say
+ * nothing about the state before.
  */
 export function foreseeable({ registration, effects }: Approved): readonly ApprovedEffect[] {
   const { profile, targets } = registration;
   if (profile !== 'net-state' && profile !== 'row-event') return [];
   const open = profile === 'net-state' ? new Set() : movedTargets(registration, effects);
   const keyed = new Set(targets.filter(({ key }) => key.length > 0).map(({ name }) => name));
-  // An effect by the row that it names; null if others name the row too.
+  // The effect on each row; null if more than one change of the row is approved.
   const rows = new Map<string, ApprovedEffect | null>();
   for (const effect of effects) {
     const { target, count } = effect;
@@ -29,12 +30,15 @@ export function foreseeable({ registration, effects }: Approved): readonly Appro
   return [...rows.values()].filter((effect) => effect !== null);
 }
 
-/** The read that says whether an effect of {@link foreseeable} can come about. */
+/** The read that shows whether an effect of {@link foreseeable} is possible. */
 export function foreseeingRead(effect: ApprovedEffect): StateRead {
   return readOf(effect, exactKey(effect) ?? {});
 }
 
-/** Targets in which a row may get to a key that is not stated: then the key does not tell. */
+/**
+ * Targets with effects that have no exact key or that change the key. There, a key does not show
+ * which effects reach the row.
+ */
 function movedTargets(
   { targets }: Registration,
   effects: readonly ApprovedEffect[],
@@ -65,8 +69,8 @@ function readOf({ op, target, before = {} }: ApprovedEffect, key: Row): StateRea
 }
 
 /**
- * Rows of which more than one change is approved although only their net change is compared, so
- * that no execution could show both. One text per row.
+ * Rows with more than one approved change although only the net change is compared, so that no
+ * execution could show all of them. One text per conflict.
  */
 export function findContradictions({ registration, effects }: Approved): readonly string[] {
   if (registration.profile !== 'net-state') return [];
@@ -87,12 +91,12 @@ export function findContradictions({ registration, effects }: Approved): readonl
   });
 }
 
-/** Patterns and lists in `before` are looked at as long as this many steps are not used up. */
+/** Patterns and lists in `before` are evaluated until this many steps are used up. */
 const STEPS_MAX = 1_000_000;
 
 /**
- * The effects that cannot come about as the rows are now, one text for each. `readings` answer the
- * reads of `foreseen`, in the same order.
+ * The effects that are impossible with the rows as they are now, one text each. `readings` answer
+ * the reads of `foreseen`, in the same order.
  */
 export function findImpossible(
   { registration }: Approved,
@@ -127,14 +131,14 @@ function whyImpossible(
   return undefined;
 }
 
-/** Whether a cell of `before` is certain not to hold. Times and labels are known only later. */
+/** Whether a cell of `before` certainly does not hold. Times and labels are known only later. */
 function isFalse(cell: Cell, value: Value, budget: Budget): boolean {
   if ('now' in cell || 'generated' in cell) return false;
   const holds = satisfies(cell, value, { window: { fromMs: 0, toMs: 0 }, budget });
   return !holds && !budget.exhausted;
 }
 
-/** Only columns that change are reported, so the new value must be different. */
+/** Only changed columns are reported, so the new value must differ. */
 function isSame(after: CellRow, column: string, value: Value): boolean {
   const cell = Object.hasOwn(after, column) ? after[column] : undefined;
   return cell !== undefined && 'is' in cell && sameValue(cell.is, value);

@@ -4,7 +4,8 @@ import { choice, closed, dictionary, type Infer, list, optional } from './schema
 
 const capabilitySchema = choice('PROMOTABLE', 'MEDIATED', 'OPAQUE');
 /**
- * What a backend lets us control: hold before durability, own the only request path, or neither.
+ * What a backend lets us control: we can hold a change before it is durable, own the only request
+ * path, or neither.
  */
 export type Capability = Infer<typeof capabilitySchema>;
 
@@ -12,7 +13,7 @@ export const sourceSchema = choice('manifest', 'contract', 'rehearsed');
 /** Where an approval came from. A frame says which sources an issuer may use. */
 export type Source = Infer<typeof sourceSchema>;
 
-/** Who may approve what. Part of the frame through its digest. */
+/** Who may approve what. The frame includes its digest. */
 export const policyRecord = defineRecord(
   'policy',
   1,
@@ -26,7 +27,7 @@ export const policyRecord = defineRecord(
         may: list(nameSchema, 0, 1000),
         sources: list(sourceSchema, 1, Number.POSITIVE_INFINITY),
         limits: optional(limitsSchema),
-        /** Issuers of whom one must sign too; absent where one signature is enough. */
+        /** Issuers, one of whom must sign too. Absent if one signature is enough. */
         second: optional(list(nameSchema, 1, 64)),
       }),
     ),
@@ -36,8 +37,8 @@ export const policyRecord = defineRecord(
 export type Policy = ReturnType<typeof policyRecord.parse>;
 
 /**
- * Frame F of one adapter in one deployment: what a license presupposes. Any change makes old
- * licenses refuse.
+ * Frame F of one adapter in one deployment: what a license presupposes. Any change makes older
+ * licenses invalid.
  */
 export const frameRecord = defineRecord(
   'frame',
@@ -49,15 +50,15 @@ export const frameRecord = defineRecord(
     capability: capabilitySchema,
     /** Digest of the registration: profile, stored values, targets. */
     registration: digestSchema,
-    /** Digest of adapter kind, backend instance and adapter code. */
+    /** Digest of the adapter's kind, backend instance and code. */
     identity: digestSchema,
     channels: list(nameSchema, 0, 64),
     policy: digestSchema,
     /** Digest of the protocol and runtime code. */
     contract: digestSchema,
-    /** Digest of the code of the operations for this adapter, where there are any. */
+    /** Digest of the code of this adapter's operations, if it has any. */
     operations: optional(digestSchema),
   }),
 );
-/** F: what a license presupposes of the deployment that executes it. */
+/** F: what a license presupposes about the deployment that executes it. */
 export type Frame = ReturnType<typeof frameRecord.parse>;

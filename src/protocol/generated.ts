@@ -3,27 +3,27 @@ import { renderColumn, renderValue } from './render-text.ts';
 import { dictionary, integer, optional, plain, text } from './schema.ts';
 import type { Value } from './value.ts';
 
-/** What the backend assigned where the approval says `generated`, by label. */
+/** The values that the backend assigned to `generated` cells, by label. */
 export type GeneratedValues = ReadonlyMap<string, Value>;
 
-/** The fields in which records keep them. */
+/** The record fields that hold generated values. */
 export const generatedFields = {
   generated: optional(dictionary(text(1, 128), plain)),
-  /** How many did not fit. */
+  /** How many values did not fit. */
   generatedOmitted: optional(integer(1)),
 };
 
-/** Generated values in the form in which records keep them. */
+/** Generated values as records store them. */
 export interface StoredGenerated {
   readonly generated?: { readonly [label: string]: Value };
   readonly generatedOmitted?: number;
 }
 
-/** What they may take of a record. */
+/** How much of a record generated values may take up. */
 const MAX_LABELS = 1000;
 const MAX_BYTES = 32 * 1024;
 
-/** As many as fit; none where the deployment does not store values. */
+/** Keeps as many values as fit, or none if the deployment does not store values. */
 export function storableGenerated(
   values: GeneratedValues | undefined,
   stored: 'plain' | 'digest',
@@ -32,7 +32,7 @@ export function storableGenerated(
   const kept: [string, Value][] = [];
   let bytes = 0;
   for (const [label, value] of values) {
-    // Records have no such key.
+    // Records refuse this key.
     if (label === '__proto__') continue;
     bytes += canonicalBytes([label, value]);
     if (kept.length === MAX_LABELS || bytes > MAX_BYTES) break;
@@ -47,7 +47,7 @@ export function storableGenerated(
 
 const MAX_SHOWN = 20;
 
-/** One line for each value, in the order of the numbers in their labels, and how many are left out. */
+/** One line per value, sorted by label, and how many are left out. */
 export function renderGenerated(stored: StoredGenerated, full = false): string[] {
   const { generated = {}, generatedOmitted = 0 } = stored;
   const entries = Object.entries(generated).sort(([a], [b]) => compareLabels(a, b));
@@ -62,7 +62,7 @@ export function renderGenerated(stored: StoredGenerated, full = false): string[]
   return lines;
 }
 
-/** By the text before the final number, then by that number: 2 comes before 10. */
+/** Compares the text before the final number, then the number: 2 comes before 10. */
 function compareLabels(a: string, b: string): number {
   const [textA, numberA] = splitLabel(a);
   const [textB, numberB] = splitLabel(b);

@@ -6,19 +6,19 @@ export type Day = (typeof DAYS)[number];
 const timeSchema = form(/^(?:(?:[01]\d|2[0-3]):[0-5]\d|24:00)$/, 'a time from 00:00 to 24:00');
 
 /**
- * A daily window on the clocks of one place, `from` included, `to` not. One that ends before it
- * begins goes over midnight and belongs to the day on which it begins.
+ * A daily window in local time, including `from` but not `to`. A window that ends before it begins
+ * spans midnight and belongs to the day on which it begins.
  */
 export const windowSchema = checked(
   closed({
     from: timeSchema,
     to: timeSchema,
     /**
-     * A name of the time zone database, such as `Europe/Berlin`; without a default, because
-     * servers disagree on it.
+     * A name from the time zone database, such as `Europe/Berlin`. There is no default, because
+     * servers differ.
      */
     zone: form(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, 'a time zone such as Europe/Berlin'),
-    /** Every day when absent. */
+    /** Every day if absent. */
     days: optional(list(choice(...DAYS), 1, 7)),
   }),
   ({ from, to }) => from !== to,
@@ -26,7 +26,7 @@ export const windowSchema = checked(
 );
 export type Window = Infer<typeof windowSchema>;
 
-/** Day and minute on the clocks of a zone. */
+/** Day and minute in the local time of a zone. */
 interface LocalTime {
   readonly day: Day;
   readonly minute: number;
@@ -36,8 +36,8 @@ interface LocalTime {
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /**
- * What the clocks of a zone show at an instant, summer time included. Throws a RangeError for a
- * zone that is not known.
+ * The local time of a zone at an instant, including daylight saving time. Throws a RangeError for
+ * an unknown zone.
  */
 export function localTime(zone: string, atMs: number): LocalTime {
   const options = {

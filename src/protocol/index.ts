@@ -1,6 +1,6 @@
 /**
- * Records, effects, comparison and rendering, without any I/O: what a verifier, an approval tool or
- * another implementation needs.
+ * Records, effects, comparison and rendering, without any I/O, for verifiers, approval tools and
+ * other implementations.
  *
  * @module
  */

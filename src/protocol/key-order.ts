@@ -4,8 +4,8 @@ import type { ApprovedEffect, Cell } from './effect.ts';
 import type { Value } from './value.ts';
 
 /**
- * Effects as people look for them: together by table and operation, and within these in the order
- * of their keys, in which 9 comes before 10. Otherwise the order stays as it was.
+ * Effects in the order in which people look for them: grouped by table and operation, then sorted
+ * by key, so that 9 comes before 10. Otherwise the order is unchanged.
  */
 export function inKeyOrder(effects: readonly ApprovedEffect[]): readonly ApprovedEffect[] {
   const groups = new Map<string, number>();
@@ -50,7 +50,7 @@ function comparePart(a: Part, b: Part): number {
   return a === b ? 0 : compareNumbered(a, b);
 }
 
-/** Texts that differ in the number at their end compare by it: `T9` comes before `T10`. */
+/** Compares texts that differ only in their final number by that number: `T9` before `T10`. */
 function compareNumbered(a: string, b: string): number {
   const [headA, digitsA] = splitNumber(a);
   const [headB, digitsB] = splitNumber(b);

@@ -12,10 +12,7 @@ import {
 } from './record.ts';
 import { choice, closed, integer, list, optional, text } from './schema.ts';
 
-/**
- * License L: what an approver signs. It names A, the state it was read in, and the frame it
- * presupposes.
- */
+/** License L: what an approver signs. It names A, the task state, and the frame it presupposes. */
 export const licenseRecord = defineRecord(
   'license',
   1,
@@ -27,7 +24,7 @@ export const licenseRecord = defineRecord(
     key: digestSchema,
     nonce: nonceSchema,
     source: sourceSchema,
-    /** The operation whose contract computed A; present exactly where the source is `contract`. */
+    /** The operation whose contract computed A. Present if and only if the source is `contract`. */
     operation: optional(nameSchema),
     task: labelSchema,
     taskState: digestSchema,
@@ -41,8 +38,8 @@ export const licenseRecord = defineRecord(
     policy: digestSchema,
     frame: digestSchema,
     /**
-     * Digest of the only action or request this license is for; absent: any action with this
-     * outcome.
+     * Digest of the only action or request that this license allows. If absent, any action with
+     * this outcome is allowed.
      */
     action: optional(digestSchema),
     notBefore: instantSchema,
@@ -50,30 +47,28 @@ export const licenseRecord = defineRecord(
     occurrences: integer(1, 1000),
     continuations: list(nameSchema, 0, 64),
     /**
-     * Those of them that a mere match of registered fields releases too; absent where none does.
+     * The continuations that a match of registered fields also releases. Absent if there are none.
      */
     fieldMatch: optional(list(nameSchema, 1, 64)),
   }),
 );
-/** What an approver signs: which outcome, for which task and deployment, how often, until when. */
+/** What an approver signs: the outcome, the task and deployment, how often, and until when. */
 export type License = ReturnType<typeof licenseRecord.parse>;
 
-/**
- * What is handed from the approver to the runtime: the signed license and the outcome it approves.
- */
+/** What the approver passes to the runtime: the signed license and the outcome it approves. */
 export interface SignedLicense {
   readonly license: License;
   readonly approved: ReturnType<typeof approvedRecord.parse>;
   /**
-   * Ed25519 over the license's domain label and canonical text, base64url; or the assertion of a
-   * passkey whose challenge is the license's digest.
+   * Ed25519 over the license's domain label and canonical text, in base64url; or a passkey
+   * assertion whose challenge is the license's digest.
    */
   readonly signature: string;
-  /** Another person's signature over the same license, where one is required. */
+  /** Another person's signature over the same license, if one is required. */
   readonly second?: SecondSignature;
 }
 
-/** Who else signed a license, with which key. */
+/** Who else signed a license, and with which key. */
 export interface SecondSignature {
   readonly issuer: string;
   /** Digest of the public key. */
@@ -83,8 +78,8 @@ export interface SecondSignature {
 
 /**
  * Everything an approver needs to sign: the license without issuer, key, nonce and dates, plus A
- * and its rendering. Signing renders A again from the same bytes and refuses when the two texts
- * differ. `note` is for the person who reads it and is not signed.
+ * and its rendering. Signing renders A again from the same bytes and refuses if the texts differ.
+ * `note` is for the reader and is not signed.
  */
 export interface Proposal {
   readonly draft: Omit<License, 'issuer' | 'key' | 'nonce' | 'notBefore' | 'expiresAt'>;

@@ -28,7 +28,7 @@ const decimalSchema = form(
 /** Limits on what an issuer may approve. An absent field means no limit. */
 export const limitsSchema = closed({
   /**
-   * The only operations whose contracts this issuer may sign; an approval without an operation is
+   * The only operations whose contracts this issuer may sign. An approval without an operation is
    * then refused.
    */
   operations: optional(list(nameSchema, 0, 1000)),
@@ -43,9 +43,9 @@ export const limitsSchema = closed({
       10_000,
     ),
   ),
-  /** How many changes one license may buy, over all its occurrences. */
+  /** How many changes one license may allow, over all its occurrences. */
   maxEffects: optional(integer(0)),
-  /** The same by relation; relations that are not named here are limited by `maxEffects` alone. */
+  /** The same per relation. Only `maxEffects` limits relations that are not named here. */
   maxRows: optional(dictionary(targetSchema, integer(0))),
   /** The largest number that may be written to a column, as decimal text. */
   amounts: optional(
@@ -59,15 +59,15 @@ export const limitsSchema = closed({
       1000,
     ),
   ),
-  /** When this issuer's approvals may be executed: in any of these windows. */
+  /** The windows in which this issuer's approvals may be executed. */
   hours: optional(list(windowSchema, 1, 64)),
-  /** For how long a license of this issuer may be valid. */
+  /** How long a license of this issuer may be valid. */
   maxLifetimeMs: optional(integer(1)),
 });
-/** How far an issuer's approvals may go, every limit spelt out. */
+/** What an issuer may approve, with every limit spelled out. */
 export type Limits = Infer<typeof limitsSchema>;
 
-/** The reasons by which a terminal names the limit that was exceeded. */
+/** The reasons with which a terminal names the limit that was exceeded. */
 export const LIMIT_REASONS = [
   'limit-operation',
   'limit-relations',
@@ -81,8 +81,8 @@ export const LIMIT_REASONS = [
 export type LimitReason = (typeof LIMIT_REASONS)[number];
 
 /**
- * The first limit that an approval goes beyond: a stable reason, and a sentence with the limit and,
- * where values may be stored, the value.
+ * The first limit that an approval exceeds: a stable reason, and a sentence with the limit and, if
+ * values may be stored, the value.
  */
 export interface Exceeded {
   readonly reason: LimitReason;
@@ -90,9 +90,8 @@ export interface Exceeded {
 }
 
 /**
- * Whether an approval stays within its issuer's limits; undefined when it does. It looks at
- * everything that A would let happen: a constraint counts with the largest value it admits, and
- * several occurrences count together.
+ * The first of the issuer's limits that an approval exceeds, if any. Considers everything that A
+ * would allow: a constraint counts as the largest value it admits, and occurrences are added up.
  */
 export function findExceeded(
   limits: Limits,
@@ -108,9 +107,8 @@ export function findExceeded(
 }
 
 /**
- * Whether an approval of this issuer may be executed at this moment. It is about the execution, on
- * the clock of the executing machine: when something was signed is only what the approver's own
- * machine says.
+ * Checks whether an approval of this issuer may be executed now, by the clock of the executing
+ * machine. The time of signing does not count: only the approver's machine vouches for it.
  */
 export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefined {
   if (hours === undefined || hours.some((window) => isInWindow(window, atMs))) return undefined;
@@ -125,12 +123,12 @@ export function findUntimely({ hours }: Limits, atMs: number): Exceeded | undefi
 }
 
 /**
- * What one request may change: an adapter looks at every single effect, however short the text that
- * counts them.
+ * How many changes one request may make: an adapter looks at every single effect, however short the
+ * text that counts them.
  */
 const REMOTE_EFFECTS_MAX = 10_000;
 
-/** Whether one request is to change more than any request may; undefined where it is not. */
+/** A message if one request would make more changes than any request may, else undefined. */
 export function findOversized(
   effects: readonly Pick<ApprovedEffect, 'count'>[],
 ): string | undefined {
@@ -140,21 +138,21 @@ export function findOversized(
 }
 
 /**
- * Licenses begin a minute before they are signed, because clocks differ; that minute does not
+ * A license becomes valid a minute before it is signed, because clocks differ. That minute does not
  * count.
  */
 const EARLY_MS = 60_000;
 
 /**
- * Whether a license is valid for no longer than its issuer's licenses may be. It is refused,
- * whenever it is presented.
+ * Checks that a license is not valid for longer than its issuer allows. A longer one is always
+ * refused.
  */
 export function findOverlong(
   { maxLifetimeMs }: Limits,
   { notBefore, expiresAt }: Pick<License, 'notBefore' | 'expiresAt'>,
 ): Exceeded | undefined {
   if (maxLifetimeMs === undefined) return undefined;
-  // A time that cannot be read is not within the limit.
+  // An unreadable time fails this comparison and is refused.
   if (Date.parse(expiresAt) - Date.parse(notBefore) - EARLY_MS <= maxLifetimeMs) return undefined;
   return {
     reason: 'limit-lifetime',
@@ -249,7 +247,7 @@ function checkAmounts(
 }
 
 /**
- * What the cell admits beyond the limit; undefined when its upper bound is within. NULL is no
+ * What the cell admits beyond the limit, or undefined if its upper bound is within. NULL is not an
  * amount.
  */
 function findBeyond(cell: Cell, max: string): string | undefined {

@@ -57,7 +57,7 @@ const effectsSchema = list(approvedEffectSchema, 0, 1_000_000);
 const requiresSchema = list(requirementSchema, 0, 10_000);
 const watchSchema = list(stateReadSchema, 0, 10_000);
 
-/** Manifest M: what the application or approver states, before the backend has normalised it. */
+/** Manifest M: what the application or approver states, before the backend normalises it. */
 export const manifestRecord = defineRecord(
   'manifest',
   1,
@@ -73,7 +73,7 @@ export const manifestRecord = defineRecord(
     settings: optional(settingsSchema),
   }),
 );
-/** M: what an application states should come out. */
+/** M: the outcome that an application states. */
 export type Manifest = ReturnType<typeof manifestRecord.parse>;
 
 const registrationSchema: Schema<Registration> = closed({
@@ -94,8 +94,8 @@ const registrationSchema: Schema<Registration> = closed({
 });
 
 /**
- * Approved outcome A = canon_p(M). Carries the registration so that it renders and compares without
- * the backend, and a salt, so that its digest does not betray its values.
+ * Approved outcome A = canon_p(M). Carries the registration, so that it can be rendered and
+ * compared without the backend, and a salt, so that its digest does not reveal its values.
  */
 export const approvedRecord = defineRecord(
   'approved',

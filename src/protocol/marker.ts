@@ -9,9 +9,8 @@ import {
 import { choice, variants } from './schema.ts';
 
 /**
- * What decides an occurrence inside the backend. `committed` travels in the business transaction
- * and consumes the permit; `void` is written by recovery and means that the attempt can never
- * commit.
+ * Decides an occurrence inside the backend. `committed` is written in the business transaction and
+ * consumes the permit. `void` is written by recovery: the attempt can never commit.
  */
 export const markerRecord = defineRecord(
   'marker',
@@ -28,7 +27,7 @@ export const markerRecord = defineRecord(
       claim: digestSchema,
       permit: digestSchema,
       consumedAt: instantSchema,
-      /** So that recovery still knows them. */
+      /** Kept here for recovery. */
       ...generatedFields,
     },
     void: {

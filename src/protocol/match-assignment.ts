@@ -7,7 +7,7 @@ import type { LabelValues } from './match-labels.ts';
 import type { ObservedGroup, Wanted } from './match-shape.ts';
 import type { Value } from './value.ts';
 
-/** What matching works with. */
+/** The input of matching. */
 export interface Sides {
   readonly wanted: readonly Wanted[];
   readonly observed: readonly ObservedGroup[];
@@ -15,24 +15,24 @@ export interface Sides {
   readonly budget: Budget;
 }
 
-/** Approved effects that ask for the same, so that they are counted together. */
+/** Approved effects with the same requirements, counted together. */
 export interface WantedGroup {
   readonly members: Wanted[];
-  /** The first member stands for all. */
+  /** The first member represents all of them. */
   readonly sample: Wanted;
   count: number;
 }
 
-/** Some units of an approved effect, and the observed effects that they are matched with. */
+/** Some units of an approved effect and the observed effects they are matched with. */
 export interface Pairing {
   readonly wanted: Wanted;
   readonly observed: ObservedGroup;
   readonly units: number;
 }
 
-/** Approved effects matched with observed ones, and what is left of them. */
+/** Approved effects matched with observed ones, and the approved effects that are left over. */
 export interface Assignment {
-  /** Whether nothing is left over on either side that must not be. */
+  /** Whether every approved effect and every required observed effect is matched. */
   readonly complete: boolean;
   readonly pairings: readonly Pairing[];
   readonly missing: readonly ApprovedEffect[];
@@ -42,7 +42,7 @@ interface Place extends Supply {
   readonly observed: ObservedGroup;
 }
 
-/** Matches as many effects as can be matched, given the values of labels that are known. */
+/** Matches as many effects as possible, given the label values that are known. */
 export function assign(sides: Sides, labels: LabelValues): Assignment {
   const required = placesOf(sides.observed, ({ required }) => required);
   const optional = placesOf(sides.observed, ({ effects, required }) => effects.length - required);
@@ -91,8 +91,8 @@ export function findCandidates(
 }
 
 /**
- * How many observed effects must be left over. A demand for exactly as many makes both sides
- * equally large, so that they either match or show a difference.
+ * How many observed effects must be left over. A demand for exactly this many makes both sides
+ * equally large, so that they either match or differ visibly.
  */
 function countLeftOver({ wanted, observed }: Sides): number {
   let units = 0;
@@ -101,7 +101,7 @@ function countLeftOver({ wanted, observed }: Sides): number {
   return Math.max(0, units);
 }
 
-/** Deals the units of a group out to its members, in their order. */
+/** Distributes the units of a group to its members, in order. */
 function dealOut(
   { members }: WantedGroup,
   used: ReadonlyMap<Place, number>,
@@ -125,7 +125,7 @@ function dealOut(
   return { pairings, missing };
 }
 
-/** Groups approved effects that every observed effect satisfies alike. */
+/** Groups approved effects that the same observed effects satisfy. */
 export function groupWanted(
   { wanted, candidates }: Sides,
   labels: LabelValues,

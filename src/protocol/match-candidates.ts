@@ -20,15 +20,15 @@ export interface MatchEvidence extends Pick<ConstraintContext, 'window'> {
 
 type Check = (value: Value, text: string) => boolean;
 
-/** A look-up makes texts, which takes as long as looking at some pairs. */
+/** A lookup builds texts, which takes as long as examining several pairs. */
 const STEPS_PER_LOOK_UP = 4;
 
 const NONE: readonly ObservedGroup[] = [];
 
 /**
- * Finds the observed effects that can be what was approved, other effects aside. They are looked up
- * by the exact part of the approved one: each combination of exact columns that occurs has an
- * index, built once, so that usual approvals look at few candidates each.
+ * Finds the observed effects that can match an approved one, ignoring other effects. Each
+ * combination of exact columns that occurs has an index, built once, through which candidates are
+ * looked up. Typical approvals therefore examine few candidates each.
  */
 export class Candidates {
   readonly #context: ConstraintContext & { readonly budget: Budget };
@@ -60,16 +60,12 @@ export class Candidates {
     return this.#assigned.has(place);
   }
 
-  /**
-   * A label that no cell ties to backend evidence could be anybody's choice, so nothing matches it.
-   */
+  /** A label that no cell ties to backend evidence could have any value, so nothing matches it. */
   isAnchored(wanted: Wanted): boolean {
     return !this.#unanchored.has(wanted);
   }
 
-  /**
-   * Observed effects with the exact values of an approved one, those of its known labels included.
-   */
+  /** Observed effects with the exact values of an approved one, including its known labels. */
   lookUp(wanted: Wanted, labels: LabelValues): readonly ObservedGroup[] {
     const members = this.#byShape.get(wanted.shape);
     if (members === undefined || !this.isAnchored(wanted)) return NONE;
@@ -102,7 +98,7 @@ export class Candidates {
     return index;
   }
 
-  /** Checks everything but the exact values, by which the observed effect was looked up. */
+  /** Checks everything except the exact values, which the lookup already compared. */
   admits(wanted: Wanted, observed: ObservedGroup, labels: LabelValues): boolean {
     return (
       wanted.cells.every((cell, slot) => {
@@ -120,7 +116,7 @@ export class Candidates {
   }
 }
 
-/** Fresh values are looked up, not searched: there may be as many as there are rows. */
+/** Uses a set, because there may be as many fresh values as rows. */
 function checkOf(assigned: Assigned): Check {
   if (!('fresh' in assigned)) return (value) => withinAssigned(assigned, value);
   const fresh = new Set(assigned.fresh.map(valueText));

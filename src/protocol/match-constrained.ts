@@ -6,7 +6,7 @@ import { LabelSearch } from './match-search.ts';
 import type { ObservedGroup } from './match-shape.ts';
 
 /**
- * What became of the approved effects with constraints. `matched` says how many of each observed
+ * The result for approved effects with constraints. `matched` counts how many of each observed
  * effect are used.
  */
 type ConstrainedMatch =
@@ -20,9 +20,9 @@ type ConstrainedMatch =
     };
 
 /**
- * Matches approved effects that have constraints with the observed effects that exact ones left
- * over. First without labels: if that leaves something over, the bags differ whatever the labels
- * say. Then with them. `differs` when counting exact effects has already found a difference.
+ * Matches approved effects that have constraints with the observed effects left over by exact ones.
+ * Labels are ignored first: if effects are left over then, the bags differ for any label values.
+ * `differs` means that counting exact effects has already found a difference.
  */
 export function matchConstrained(sides: Sides, differs: boolean): ConstrainedMatch {
   const { wanted, observed, budget } = sides;
@@ -58,8 +58,8 @@ function partOf({ missing, pairings }: Assignment, reason: 'effects' | 'labels')
 }
 
 /**
- * Every effect has its counterpart, but no choice of them respects the labels: shows the pairs that
- * break one choice.
+ * Every effect has a counterpart, but no assignment respects the labels. Shows the pairs that break
+ * one assignment.
  */
 function contradictionIn(sides: Sides, pairings: readonly Pairing[]): ConstrainedMatch {
   const { agreed, against } = splitByLabels(sides, pairings);
@@ -75,10 +75,9 @@ function tally(pairings: readonly Pairing[]): ReadonlyMap<ObservedGroup, number>
 }
 
 /**
- * Takes pairs as long as they agree with those taken before: equal labels have equal values,
- * different labels of one place have different ones. Rows in which values originate come before
- * rows that refer to them, so that of two rows that contradict each other the reference is the
- * wrong one.
+ * Accepts pairs that agree with those accepted before: equal labels have equal values, and
+ * different labels of one place have different values. Rows in which values originate come before
+ * rows that refer to them, so that the reference is blamed for a contradiction.
  */
 function splitByLabels({ candidates }: Sides, pairings: readonly Pairing[]) {
   const values = new Map<string, string>();

@@ -8,21 +8,21 @@ import { splitTouches } from './volatile.ts';
 type Skip = ReadonlySet<string> | undefined;
 
 /**
- * Finds exact effects of A by what an observed effect says. Most rows have a key and one effect:
- * these are found by the key and compared column by column, which is several times faster than
- * making a text of the whole effect. Everything else is found by its comparison key.
+ * Finds the exact effect of A that an observed effect equals. Most rows have a key and one effect:
+ * these are found by key and compared column by column, which is several times faster than encoding
+ * the whole effect. All others are found by comparison key.
  */
 export class ExactIndex {
   readonly #exact: readonly ApprovedEffect[];
   readonly #rows = new Map<string, { [op in Op]?: Map<number | string, number> }>();
   readonly #texts = new Map<string, number>();
 
-  /** `exact`: the effects by their positions. */
+  /** `exact` holds the effects by position. */
   constructor(exact: readonly ApprovedEffect[]) {
     this.#exact = exact;
   }
 
-  /** Enters an effect that is not yet there, as it would be observed. */
+  /** Adds an effect that is not in the index yet, as it would be observed. */
   add(effect: Effect, skip: Skip, position: number): void {
     const id = rowId(effect.key);
     if (id !== undefined) {
@@ -40,7 +40,7 @@ export class ExactIndex {
     this.#texts.set(comparisonKey(effect, skip), position);
   }
 
-  /** Whether no two of the effects are about the same row, as far as keys say. */
+  /** Whether no two effects have the same row key. */
   hasOneOfEachRow(): boolean {
     if (this.#texts.size > 0) return false;
     for (const byOp of this.#rows.values()) {
@@ -56,7 +56,7 @@ export class ExactIndex {
     return true;
   }
 
-  /** The position of the exact effect that this one equals, volatile columns aside. */
+  /** The position of the exact effect that equals this one, ignoring volatile columns. */
   find(effect: Effect, skip: Skip): number | undefined {
     const id = rowId(effect.key);
     const position =
@@ -67,7 +67,7 @@ export class ExactIndex {
   }
 }
 
-/** What a row is found by. Two keys may share one; whoever finds a row by it compares the key. */
+/** The id for finding a row. Two keys may share an id, so the caller must compare the key. */
 function rowId(key: Row | undefined): number | string | undefined {
   return scalarOf(key) ?? (key && rowText(key));
 }
@@ -80,7 +80,7 @@ function isMet(wanted: ApprovedEffect, effect: Effect, skip: Skip): boolean {
   );
 }
 
-/** Cells that are not exact are volatile here, and not compared. */
+/** Cells that are not exact are in volatile columns here, which are not compared. */
 function areCells(cells: CellRow | undefined, row: Row | undefined, skip: Skip): boolean {
   let surplus = 0;
   for (const column in cells) {
@@ -97,7 +97,7 @@ function areCells(cells: CellRow | undefined, row: Row | undefined, skip: Skip):
 
 /** Equal observed effects that no exact effect of A accounts for. */
 export interface Remainder {
-  /** Those that must be accounted for come first; the others may be left over. */
+  /** Required effects come first. The others may be left over. */
   readonly effects: Effect[];
   required: number;
 }
@@ -105,7 +105,7 @@ export interface Remainder {
 /** The result of counting observed effects against the exact effects of A. */
 export class ExactCount {
   readonly remainders = new Map<string, Remainder>();
-  /** Observed effects on targets with volatile columns that an exact effect accounts for. */
+  /** Observed effects that an exact effect accounts for, on targets with volatile columns. */
   readonly taken: Effect[] = [];
   readonly #prepared: Prepared;
   readonly #left: number[];
@@ -118,7 +118,7 @@ export class ExactCount {
     for (const effect of optional) this.#take(effect, 0);
   }
 
-  /** The exact effects of A that were not observed, with how many of each. */
+  /** The exact effects of A that were not observed, with their counts. */
   missing(): readonly ApprovedEffect[] {
     const missing: ApprovedEffect[] = [];
     this.#left.forEach((count, position) => {

@@ -3,27 +3,27 @@ import type { Budget } from './budget.ts';
 /** A number of identical units, all of which must be assigned. */
 export interface Supply {
   free: number;
-  /** The demands that use some of them. */
+  /** The demands that use some of these units. */
   readonly users: Set<Demand<Supply>>;
 }
 
-/** Needs units, of any of some supplies. */
+/** A demand for units from any of several supplies. */
 export interface Demand<S extends Supply> {
   open: number;
   readonly supplies: readonly S[];
-  /** How many units it uses of each. */
+  /** How many units of each supply it uses. */
   readonly used: Map<S, number>;
 }
 
 /**
- * Meets as many demands as can be met together; true when nothing stays open. Equal effects are one
+ * Meets as many demands as possible and returns true if none stays open. Equal effects form one
  * demand or supply with a count, so a count of a million costs no more than one.
  */
 export function meetDemands<S extends Supply>(
   demands: readonly Demand<S>[],
   budget: Budget,
 ): boolean {
-  // From supplies that a failed search reached no path leads to free units, whatever is used later
+  // No path leads from supplies that a failed search reached to free units, whatever is used later
   // in this call: a later path that entered them would have to leave them again.
   const exhausted = new Set<Supply>();
   let met = true;
@@ -38,7 +38,7 @@ export function meetDemands<S extends Supply>(
   return met && !budget.exhausted;
 }
 
-/** All that most demands need, and linear for one with a large count. */
+/** Enough for most demands, and linear for a demand with a large count. */
 function useDirectly(demand: Demand<Supply>, budget: Budget): void {
   for (const supply of demand.supplies) {
     if (demand.open === 0 || !budget.spend()) return;
@@ -47,7 +47,7 @@ function useDirectly(demand: Demand<Supply>, budget: Budget): void {
   }
 }
 
-/** Lets other demands change over to other supplies, along the shortest path to free units. */
+/** Moves other demands to other supplies, along the shortest path to free units. */
 function makeRoom(source: Demand<Supply>, exhausted: Set<Supply>, budget: Budget): boolean {
   const reachedBy = new Map<Supply, Demand<Supply>>();
   const givesUp = new Map<Demand<Supply>, Supply>();
@@ -73,7 +73,7 @@ function makeRoom(source: Demand<Supply>, exhausted: Set<Supply>, budget: Budget
   return false;
 }
 
-/** Moves as many units as fit along the path that was found. */
+/** Moves as many units as possible along the path. */
 function changeOver(
   source: Demand<Supply>,
   free: Supply,

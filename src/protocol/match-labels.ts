@@ -1,22 +1,22 @@
 import type { ObservedGroup, Shape, Wanted } from './match-shape.ts';
 
-/** Stands for the value of a label that can have none; the text of no value. */
+/** The text of a label that can have no value. No value has this text. */
 const IMPOSSIBLE = '';
 
 /**
- * The values of generated labels, as far as they are known. Equal labels have equal values, and no
- * two labels of one place have the same value.
+ * The known values of generated labels. Equal labels have equal values, and no two labels of one
+ * place have the same value.
  */
 export class LabelValues {
   readonly #related: ReadonlySet<string>;
   readonly #places = new Map<string, Set<string>>();
   readonly #values = new Map<string, string>();
-  /** Which label has a value of a place. */
+  /** The label that has a value in a place. */
   readonly #owners = new Map<string, string>();
-  /** Labels with a value, in the order in which they got it. */
+  /** Labels with a value, in the order in which they were bound. */
   readonly #bound: string[] = [];
 
-  /** Labels outside `related` are anonymous: each of their cells stands for itself. */
+  /** Labels outside `related` are anonymous: their cells are independent of each other. */
   constructor(wanted: readonly Wanted[], related: ReadonlySet<string>) {
     this.#related = related;
     for (const { label, place } of wanted.flatMap(({ labels }) => labels)) {
@@ -43,7 +43,7 @@ export class LabelValues {
     return this.#bound.length === this.#places.size;
   }
 
-  /** Whether an observed effect gives equal labels equal values, and open ones a free value. */
+  /** Whether an observed effect gives equal labels equal values, and open labels a free value. */
   permit({ labels }: Wanted, { texts }: ObservedGroup): boolean {
     return labels.every(({ label, slot, place }) => {
       const text = texts[slot] as string;
@@ -53,7 +53,10 @@ export class LabelValues {
     });
   }
 
-  /** Gives an open label its value; false when another label of one of its places has that value. */
+  /**
+   * Binds an open label to a value. Returns false if another label of the same place has that
+   * value.
+   */
   bind(label: string, text: string): boolean {
     const places = [...(this.#places.get(label) ?? [])];
     const isFree = places.every((place) => this.#isFree(label, place, text));
@@ -63,17 +66,17 @@ export class LabelValues {
     return isFree;
   }
 
-  /** How many labels have a value: where to return to by {@link takeBack}. */
+  /** How many labels have a value. Pass it to {@link takeBack} to return to this state. */
   get mark(): number {
     return this.#bound.length;
   }
 
-  /** The labels that got their value since the mark. */
+  /** The labels bound since the mark. */
   boundSince(mark: number): readonly string[] {
     return this.#bound.slice(mark);
   }
 
-  /** Forgets the values of all labels that got theirs since the mark. */
+  /** Unbinds all labels bound since the mark. */
   takeBack(mark: number): void {
     for (const label of this.#bound.splice(mark)) {
       const text = this.#values.get(label) as string;
@@ -89,15 +92,15 @@ export class LabelValues {
   }
 }
 
-/** One text per value of a place. */
+/** A unique text for a value of a place. */
 export function tokenText(place: string, text: string): string {
   return `${place.length}:${place}${text}`;
 }
 
 /**
- * The labels whose value relates several cells. A label that occurs once is left out where the
- * observed values that could be meant all differ: then any choice for it differs from every other
- * label's by itself. That is the usual new row whose identifier nothing refers to.
+ * The labels whose value relates several cells. A label that occurs once is left out if its
+ * possible observed values all differ, because any choice then differs from every other label's.
+ * This is the usual new row whose identifier nothing refers to.
  */
 export function relatedLabels(
   wanted: readonly Wanted[],
@@ -120,7 +123,7 @@ export function relatedLabels(
   return related;
 }
 
-/** The places in which a value was observed more than once where a label asks for one. */
+/** The places with a label in which the same value was observed more than once. */
 function findRepeated(
   slotsOf: ReadonlyMap<Shape, ReadonlySet<number>>,
   observed: readonly ObservedGroup[],

@@ -9,17 +9,17 @@ import { type VolatileColumns, volatileColumns } from './volatile.ts';
 
 type Skip = ReadonlySet<string> | undefined;
 
-/** A, made ready to be compared: once per A, as often as needed. */
+/** A, prepared once for any number of comparisons. */
 export interface Prepared {
   readonly volatile: VolatileColumns;
-  /** Finds exact effects: position in `exact` and `counts`. */
+  /** Finds the position of an exact effect in `exact` and `counts`. */
   readonly index: Pick<ExactIndex, 'find'>;
   readonly exact: readonly ApprovedEffect[];
   readonly counts: readonly number[];
-  /** The shapes of effects with constraints, by their text. */
+  /** The shapes of effects with constraints, by text. */
   readonly shapes: ReadonlyMap<string, Shape>;
   readonly constrained: readonly Wanted[];
-  /** Whether A is one exact change each of different rows, known by their keys. */
+  /** Whether A consists of one exact change each of different rows that have keys. */
   readonly isSingle: boolean;
 }
 
@@ -29,7 +29,7 @@ interface ApprovedEffects {
   readonly effects: readonly ApprovedEffect[];
 }
 
-/** Strips volatile columns from A and sorts its effects by how they can be compared. */
+/** Strips volatile columns from A and separates exact effects from those with constraints. */
 export function prepareApproved(approved: ApprovedEffects): Prepared {
   const volatile = volatileColumns(approved.registration);
   const exact: ApprovedEffect[] = [];
@@ -65,13 +65,13 @@ export function prepareApproved(approved: ApprovedEffects): Prepared {
   return { volatile, index, exact, counts, shapes, constrained, isSingle };
 }
 
-/** Whether it has the images that a change of its kind is observed with. */
+/** Whether an effect has the images with which its operation is observed. */
 function isRegular({ op, key, before, after }: ApprovedEffect): boolean {
   const [hasBefore, hasAfter] = [before !== undefined, after !== undefined];
   return key !== undefined && hasBefore === (op !== 'insert') && hasAfter === (op !== 'delete');
 }
 
-/** The exact effects of A as they would be observed, each once. */
+/** The distinct exact effects of A as they would be observed. */
 export function* exactEffects({ exact }: Prepared): Generator<Effect> {
   for (const effect of exact) yield exactEffect(effect);
 }
@@ -99,7 +99,7 @@ function exactEffect({ op, target, key, before, after }: ApprovedEffect): Effect
   };
 }
 
-/** Columns that are not exact are volatile here, and not compared. */
+/** Columns that are not exact are volatile here, and are not compared. */
 function exactRow(cells: CellRow): Row {
   const row: { [column: string]: Value } = {};
   for (const column of sortedColumns(cells)) {

@@ -11,12 +11,12 @@ import {
 import type { LabelValues } from './match-labels.ts';
 import type { LabelledCell, ObservedGroup, Wanted } from './match-shape.ts';
 
-/** A label whose value is guessed: what is still to be tried, the next value last. */
+/** A label whose value is guessed, and the values left to try, the next one last. */
 interface Guess {
   readonly label: string;
   readonly texts: string[];
   readonly mark: number;
-  /** Groups with open labels that mention a known one: they have the fewest candidates. */
+  /** Groups with both open and known labels: they have the fewest candidates. */
   readonly frontier: readonly WantedGroup[];
 }
 
@@ -24,8 +24,8 @@ const FEW = 2;
 const isAnyCell = () => true;
 
 /**
- * Looks for values of generated labels under which everything matches. Only label values are
- * guessed: once all are known the rest is a plain assignment.
+ * Searches for values of generated labels under which everything matches. Only label values are
+ * guessed: once all are known, the rest is a plain assignment.
  */
 export class LabelSearch {
   readonly #sides: Sides;
@@ -47,10 +47,10 @@ export class LabelSearch {
   }
 
   /**
-   * Works out label values that hold in every match there can be, which decides usual approvals in
-   * time linear in their size. Cells with backend evidence speak first: where things contradict
-   * each other, the origin of a value is right. A contradiction does not stop it: it leaves the
-   * effects concerned without candidates.
+   * Deduces the label values that hold in every possible match. This decides typical approvals in
+   * linear time. Cells with backend evidence come first: in a contradiction, the origin of a value
+   * is right. A contradiction does not stop the deduction; it leaves the affected effects without
+   * candidates.
    */
   deduce(): void {
     const isOrigin = (cell: LabelledCell) => this.#sides.candidates.hasEvidence(cell);
@@ -64,8 +64,8 @@ export class LabelSearch {
   }
 
   /**
-   * Guesses the labels that are still open, one after the other, and takes back what leads to a
-   * contradiction. Undefined when nothing is left to try, or when the budget is spent.
+   * Guesses the labels that are still open, one at a time, and undoes guesses that lead to a
+   * contradiction. Returns undefined if nothing is left to try or the budget is exhausted.
    */
   guess(pairings: readonly Pairing[]): Assignment | undefined {
     const likely = likelyValues(pairings);
@@ -100,8 +100,9 @@ export class LabelSearch {
   }
 
   /**
-   * Binds the labels on whose value all candidates of a group agree, and queues the groups that
-   * mention them. False when the group has too few candidates or a label cannot have that value.
+   * Binds the labels for which all candidates of a group have the same value, and queues the groups
+   * that mention them. Returns false if the group has too few candidates or a label cannot have
+   * that value.
    */
   #examine(
     { sample, count }: WantedGroup,
@@ -130,7 +131,7 @@ export class LabelSearch {
     return isPossible;
   }
 
-  /** Guesses an open label of a group with few candidates; its likely value is tried first. */
+  /** Picks an open label of a group with few candidates. Its likely value is tried first. */
   #nextGuess(last: Guess | undefined, likely: ReadonlyMap<string, string>): Guess {
     const { mark } = this.#labels;
     const isOpen = ({ sample }: WantedGroup) => this.#findOpen(sample) !== undefined;
@@ -147,7 +148,7 @@ export class LabelSearch {
     return { label: cell.label, texts: ordered, mark, frontier };
   }
 
-  /** The first group with hardly any candidates, or else the one with the fewest. */
+  /** The first group with at most FEW candidates, or else the one with the fewest. */
   #narrowest(groups: readonly WantedGroup[]): WantedGroup | undefined {
     let narrowest: WantedGroup | undefined;
     let fewest = Number.POSITIVE_INFINITY;
@@ -160,7 +161,7 @@ export class LabelSearch {
   }
 }
 
-/** The values that labels would have if effects were matched like this. */
+/** The label values that these pairings imply. */
 function likelyValues(pairings: readonly Pairing[]): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   for (const { wanted, observed } of pairings)

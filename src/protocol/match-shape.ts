@@ -6,7 +6,7 @@ import type { Value } from './value.ts';
 
 const SECTIONS = ['key', 'before', 'after'] as const;
 
-/** One column of one image. Labels are compared per place: the same column of the same target. */
+/** One column of one image. Labels are compared per place, which is a column of a target. */
 interface Slot {
   readonly section: (typeof SECTIONS)[number];
   readonly column: string;
@@ -14,8 +14,7 @@ interface Slot {
 }
 
 /**
- * What two effects must share to be comparable at all: operation, target and the columns of every
- * image.
+ * What two effects must share to be comparable: operation, target and the columns of every image.
  */
 export interface Shape {
   readonly text: string;
@@ -23,28 +22,28 @@ export interface Shape {
 }
 
 /**
- * An approved effect with at least one constraint, cell by cell in the order of its shape's slots.
+ * An approved effect with at least one constraint. Its cells are in the order of the shape's slots.
  */
 export interface Wanted {
   readonly effect: ApprovedEffect;
   readonly shape: Shape;
   readonly cells: readonly Cell[];
-  /** Per slot the text of the one value that is approved; undefined where a constraint decides. */
+  /** The text of the approved value per slot, or undefined if the cell is a constraint. */
   readonly fixed: readonly (string | undefined)[];
   readonly labels: readonly LabelledCell[];
 }
 
-/** A cell that asks for a generated value. */
+/** A cell for a generated value. */
 export interface LabelledCell {
   readonly label: string;
   readonly slot: number;
   readonly place: string;
 }
 
-/** Equal observed effects that may be what an approved one with constraints asks for. */
+/** Equal observed effects that may match an approved effect with constraints. */
 export interface ObservedGroup extends Remainder {
   readonly shape: Shape;
-  /** In the order of the shape's slots, and the texts under which they are compared. */
+  /** The values in the order of the shape's slots, and the texts used to compare them. */
   readonly values: readonly Value[];
   readonly texts: readonly string[];
 }
@@ -73,12 +72,12 @@ export function shapeOf(effect: ApprovedEffect, skip: ReadonlySet<string> | unde
   return { text: shapeText(effect, skip), slots };
 }
 
-/** One text per column of a target. */
+/** A unique text for a column of a target. */
 export function placeText(target: string, column: string): string {
   return `${target.length}:${target}${column}`;
 }
 
-/** Lays an approved effect out along its shape. */
+/** Arranges an approved effect in the order of its shape. */
 export function layOutWanted(effect: ApprovedEffect, shape: Shape): Wanted {
   const cells = shape.slots.map(({ section, column }) => effect[section]?.[column] as Cell);
   const fixed = cells.map((cell) => (isExact(cell) ? valueText(cell.is) : undefined));
@@ -90,7 +89,7 @@ export function layOutWanted(effect: ApprovedEffect, shape: Shape): Wanted {
   return { effect, shape, cells, fixed, labels };
 }
 
-/** Lays equal observed effects out along their shape. */
+/** Arranges equal observed effects in the order of their shape. */
 export function layOutObserved(remainder: Remainder, shape: Shape): ObservedGroup {
   const [effect] = remainder.effects;
   const values = shape.slots.map(({ section, column }) => effect?.[section]?.[column] as Value);

@@ -15,17 +15,14 @@ import { isVolatileOnly, rowIdentity } from './volatile.ts';
 
 export { exactEffects, type Prepared, prepareApproved } from './match-prepare.ts';
 
-/**
- * What comparison may rely on beside the two bags. `budget` bounds the steps that constraints may
- * cost.
- */
+/** What comparison may use besides the two bags. `budget` limits the steps spent on constraints. */
 export interface MatchContext extends MatchEvidence {
   readonly budget?: number;
 }
 
 /**
- * Whether two bags are equal. Reason `labels`: every effect is there, but generated identifiers
- * contradict.
+ * Whether two bags are equal. Reason `labels` means that every effect is present, but generated
+ * identifiers contradict each other.
  */
 export type MatchResult =
   | { readonly kind: 'equal'; readonly generated?: GeneratedValues }
@@ -33,14 +30,14 @@ export type MatchResult =
   | { readonly kind: 'budget'; readonly steps: number };
 
 const BUDGET_BASE = 500_000;
-/** Large bags get an allowance per effect: the bound is on difficulty, not on size. */
+/** Large bags get an allowance per effect: the budget limits difficulty, not size. */
 const BUDGET_PER_EFFECT = 32;
 
 /**
- * Compares A with E as multisets. Exact effects are counted first, which takes nothing away from
- * the others: an exact effect can only be matched by observed effects with its key, and these are
- * all alike, so whichever of them it takes, equally many are left. Only what remains is matched
- * with the effects that have constraints.
+ * Compares A with E as multisets. Exact effects are counted first, at no cost to the others: only
+ * observed effects with the same comparison key can match an exact effect, and these are all alike,
+ * so it does not matter which are taken. The rest is matched with the effects that have
+ * constraints.
  */
 export function matchBags(
   prepared: Prepared,
@@ -79,9 +76,9 @@ export function matchBags(
 }
 
 /**
- * Whether A is exact and these writes, one by one, are all that it says. If so, E equals A: the
- * effects of A are about different rows, so no two writes are about the same. Otherwise nothing is
- * known, and the bags have to be compared.
+ * Whether A is exact and these writes, one by one, are all of A. If so, E equals A: the effects of
+ * A are on different rows, so no two writes are on the same row. If not, nothing is known yet, and
+ * the bags must be compared.
  */
 export function matchWrites(prepared: Prepared, writes: Iterable<Effect | undefined>): boolean {
   const { isSingle, index, exact } = prepared;
@@ -107,7 +104,7 @@ function generatedBy(pairings: readonly Pairing[]): { readonly generated?: Gener
 }
 
 interface SortedRemainders {
-  /** Observed effects of a shape that an effect with constraints has. */
+  /** Observed effects with the shape of an effect that has constraints. */
   readonly comparable: readonly ObservedGroup[];
   readonly strange: readonly Remainder[];
 }
@@ -124,7 +121,9 @@ function sortRemainders(prepared: Prepared, count: ExactCount): SortedRemainders
   return { comparable, strange };
 }
 
-/** What nothing in A accounts for, without updates of volatile columns on rows that A names. */
+/**
+ * Effects that nothing in A accounts for, except updates of volatile columns on rows that A names.
+ */
 function extraEffects(
   { volatile }: Prepared,
   taken: readonly Effect[],

@@ -1,4 +1,4 @@
-/** " (did you mean …?)" for an unknown name, or nothing where no known name is close. */
+/** " (did you mean …?)" for an unknown name, or an empty text if no known name is close. */
 export function suggest(name: string, known: readonly string[]): string {
   const near = known
     .map((candidate) => ({
@@ -12,9 +12,7 @@ export function suggest(name: string, known: readonly string[]): string {
   return near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
 }
 
-/**
- * Fewest single-character insertions, removals and replacements that turn one text into the other.
- */
+/** The fewest single-character insertions, removals and replacements between two texts. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {

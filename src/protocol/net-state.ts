@@ -4,15 +4,15 @@ import { findChanges, type ReadChange, type RelationReader } from './relation.ts
 import type { Row } from './value.ts';
 
 /**
- * The difference that writes make to one relation, between the first and the last state. Whole rows
- * cancel out in whatever order they are reported; what is known only by its changed columns is
- * followed in the order in which it happened.
+ * The net difference that writes make to one relation, between its first and last state. Whole rows
+ * cancel out in any order. If only changed columns are known, writes are followed in the order in
+ * which they happened.
  */
 export class NetState {
   readonly #target: string;
   readonly #relation: RelationReader;
   readonly #rows: NetRows = new Map();
-  /** Whether all writes so far are known by whole rows. */
+  /** Whether all writes so far report whole rows. */
   #isWhole = true;
 
   constructor(target: string, relation: RelationReader) {
@@ -20,14 +20,14 @@ export class NetState {
     this.#relation = relation;
   }
 
-  /** Takes the next write. What was read of it is not kept: there may be a million. */
+  /** Adds the next write. The record is not kept: there may be a million. */
   add(record: ChangeRecord): void {
     const change = this.#relation.read(record);
     this.#isWhole &&= this.#relation.isWhole(change);
     if (this.#isWhole) cancelWrite(this.#rows, change);
   }
 
-  /** `records`: all that were added, and perhaps those of other relations. */
+  /** `records` must include all that were added, and may include those of other relations. */
   effects(records: ChangeRecords): readonly Effect[] {
     const effects: Effect[] = [];
     for (const row of this.#isWhole ? this.#cancelled() : this.#followed(records)) {
@@ -52,7 +52,7 @@ export class NetState {
   }
 }
 
-/** What stands under a key at first and at last; undefined where the row does not exist. */
+/** The first and the last row under a key; undefined if the row does not exist. */
 interface NetRow {
   /** Absent in relations without a key. */
   readonly key: Row | undefined;
@@ -68,10 +68,10 @@ function effectOf(target: string, { key, before, after }: NetRow): Effect | unde
   return changes && { op: 'update', target, ...named, ...changes };
 }
 
-/** What was written so far, by key. */
+/** The writes so far, by key. */
 type NetRows = Map<string | number, NetRow | Images>;
 
-/** The images that writes under one key found and left. */
+/** The images that writes under one key replaced and left. */
 interface Images {
   readonly key: Row | undefined;
   readonly removed: Row[];
@@ -79,9 +79,9 @@ interface Images {
 }
 
 /**
- * Triggers record a nested write before the outer one, so order means nothing here. Every image
- * that one write left and another one found cancels out; per key at most one row from before and
- * one from after remain. Without a key every row that remains was inserted or deleted.
+ * Triggers record a nested write before the outer one, so order is meaningless here. An image that
+ * one write left and another replaced cancels out. Per key, at most one row before and one row
+ * after remain. Without a key, every remaining row was inserted or deleted.
  */
 function cancelWrite(rows: NetRows, change: ReadChange): void {
   const { op, key } = change;
@@ -135,7 +135,7 @@ function netImages(relation: RelationReader, images: Images): readonly NetRow[] 
   }
   if (removed.length > 1 || added.length > 1)
     throw relation.fault('series of writes', 'they do not follow from each other');
-  // Not by index: what is on the prototype of lists would stand in for the element of an empty one.
+  // Not by index: on an empty list, `[0]` could read a property of Array.prototype.
   return [{ key, before: removed.at(0), after: added.at(0) }];
 }
 
@@ -156,13 +156,14 @@ function withoutCommon({ removed, added }: Images): Pick<Images, 'removed' | 'ad
   return { removed: left(-1), added: left(1) };
 }
 
-/** One key's row as it was at first and as it is now. */
+/** The row under one key, at first and now. */
 interface KeyedRow {
   readonly key: Row;
   before: Row | undefined;
   after: Row | undefined;
   /**
-   * Whether several records were folded into it; a single one has the same columns on both sides.
+   * Whether several records were merged into this row. A single one has the same columns on both
+   * sides.
    */
   folded: boolean;
 }
@@ -178,7 +179,7 @@ function followRows(relation: RelationReader, changes: readonly ReadChange[]): r
       rewrite(relation, rows, { key, before, after });
       continue;
     }
-    // A row that changes its key disappears under one key and appears under another, whole.
+    // A row whose key changes disappears under one key and appears whole under another.
     const whole = { ...rows.get(rowText(key))?.after, ...before };
     relation.demandWhole('update of a key', whole);
     rewrite(relation, rows, { key, before: whole, after: undefined });
@@ -206,8 +207,8 @@ function rewrite(
 }
 
 /**
- * The row as it is, completed by the columns of `before`; they must continue from what is known. A
- * column seen for the first time has not changed so far, so the row also had that value at first.
+ * The current row, completed by the columns of `before`, which must agree with what is known. A
+ * column seen for the first time has not changed yet, so the first row also had that value.
  */
 function continueFrom(
   relation: RelationReader,

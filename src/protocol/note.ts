@@ -4,21 +4,21 @@ import { closed, list, optional, plain, readOnce, type Schema, text } from './sc
 import { isObject, type Value } from './value.ts';
 
 /**
- * What comes with a proposal and is not signed: warnings of the runtime, and what the agent says.
- * None of it decides anything.
+ * The unsigned part of a proposal: warnings from the runtime and statements from the agent. It
+ * affects no decision.
  */
 export interface Note {
-  /** What would keep an execution from committing as things are now. */
+  /** What would currently keep an execution from committing. */
   readonly warnings?: readonly string[] | undefined;
-  /** Who asks, as the agent states it. */
+  /** Who asks, according to the agent. */
   readonly by?: string | undefined;
-  /** Why, as the agent states it. */
+  /** Why, according to the agent. */
   readonly reason?: string | undefined;
   /** The action that the license is bound to, as the adapter describes it. */
   readonly action?: Value | undefined;
 }
 
-/** How long the texts of an agent may be. */
+/** Length limits for the agent's texts. */
 export const MAX_BY = 256;
 export const MAX_REASON = 4000;
 
@@ -29,7 +29,7 @@ const noteSchema: Schema<Note> = closed({
   action: optional(plain),
 });
 
-/** Checks a note; what it says stays unverified. */
+/** Checks the form of a note. Its content stays unverified. */
 export function parseNote(input: unknown): Note {
   const found = readOnce(noteSchema, input, Number.POSITIVE_INFINITY);
   if ('copy' in found) return found.copy;
@@ -37,7 +37,7 @@ export function parseNote(input: unknown): Note {
   throw new EffectMatchError('ERR_EM_RECORD_INVALID', `proposal at ${where}: ${found.why}`);
 }
 
-/** A note with the parts that there are; undefined if there is none. */
+/** A note with the parts that are present, or undefined if there are none. */
 export function noteOf(parts: Note): Note | undefined {
   const { warnings = [], by, reason, action } = parts;
   const note = {
@@ -53,13 +53,13 @@ const PROGRAM = 'Said by the program that proposed it; the signature does not co
 const NOT_SIGNED = 'Unverified text from the agent; the signature does not cover it:';
 const ONLY_ACTION = 'Unverified text from the agent; of it, the license binds only the action:';
 
-/** So many lines of each part are shown, so that no part can push another off the screen. */
+/** How many lines of each part are shown, so that no part can push another off the screen. */
 const LINES_MAX = { warnings: 10, action: 20, by: 2, reason: 10 } as const;
 const LINE_MAX = 400;
 
 /**
- * The note as text, to be shown after what is signed. Every line of it begins with a bar, so that
- * none can pass for a line of the approval, and control characters are spelt out. Empty if there is
+ * The note as text, shown after the signed text. Every line of its content begins with a bar, so
+ * that none can pass for a line of the approval. Control characters are escaped. Empty if there is
  * nothing to show.
  */
 export function renderNote(note: Note = {}, { full = false }: RenderOptions = {}): string {
@@ -77,7 +77,7 @@ export function renderNote(note: Note = {}, { full = false }: RenderOptions = {}
   ].join('\n');
 }
 
-/** Whether {@link renderNote} leaves anything out unless it is asked for the full text. */
+/** Whether {@link renderNote} leaves anything out unless `full` is set. */
 export function isNoteShortened(note: Note | undefined): boolean {
   return renderNote(note) !== renderNote(note, { full: true });
 }
@@ -92,13 +92,13 @@ function cutLines(lines: readonly string[], max: number): readonly string[] {
   return left === 0 ? shown : [...shown, `<${left} more lines, not shown>`];
 }
 
-/** One line, and the other lines of the text indented below it. */
+/** The label and the first line, with the other lines indented below. */
 function labelled(label: string, content: string): readonly string[] {
   const [first = '', ...rest] = content.trimEnd().split('\n');
   return [`${showText(label)}: ${showText(first)}`, ...rest.map((line) => `  ${showText(line)}`)];
 }
 
-/** SQL as it is written, everything else as values. */
+/** SQL and other text as written, everything else as values. */
 function actionLines(action: Value): readonly string[] {
   if (!isObject(action)) return labelled('action', valueLine(action));
   return Object.entries(action).flatMap(([name, value]) => {

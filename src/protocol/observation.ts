@@ -5,34 +5,33 @@ import type { Registration } from './registration.ts';
 import type { Residue } from './residue.ts';
 import type { Value } from './value.ts';
 
-/** What identifies a held candidate and the evidence taken from it: the permit binds both. */
+/** Identifies a held candidate and the evidence about it. The permit binds both. */
 export interface CandidateFacts {
   readonly candidate: string;
   /** Fingerprint of the raw evidence; at most 256 characters. */
   readonly evidence: string;
 }
 
-/** What an execution left, as reported at the backend boundary. */
+/** What an execution did, as reported at the backend boundary. */
 export interface Evidence extends CandidateFacts {
   readonly records: ChangeRecords;
   readonly channels: readonly ChannelReport[];
   /**
-   * How many records could not be attributed to this execution; any makes the observation
-   * incomplete.
+   * How many records could not be attributed to this execution. Any such record makes the
+   * observation incomplete.
    */
   readonly unattributed: number;
-  /** Backend evidence about identifiers it assigned, for `generated`. */
+  /** Evidence about identifiers that the backend assigned, for `generated`. */
   readonly assigned: readonly Assigned[];
-  /** What the execution drew from registered sequences; absent where the backend has none. */
+  /** What the execution drew from registered sequences. Absent if the backend has none. */
   readonly drawn?: readonly Drawn[];
   /**
-   * Remote backends: the service says, about this very request, that it refused it for good and
-   * will never carry it out. Together with complete evidence of no effect this is proof that
-   * nothing became durable.
+   * Remote backends: the service states that it refused this request for good and will never carry
+   * it out. With complete evidence of no effect, this proves that nothing became durable.
    */
   readonly refused?: string;
   /**
-   * What no rollback takes back, whose ever it was. It is reported, and nothing is concluded from
+   * What rollback does not undo, whoever caused it. It is only reported; nothing is concluded from
    * it.
    */
   readonly residue?: readonly Residue[];
@@ -41,33 +40,33 @@ export interface Evidence extends CandidateFacts {
 }
 
 /**
- * One evidence channel's answer. A required channel that is absent or `silent` leaves the outcome
- * INDETERMINATE. What it says is stored as it is, so it quotes no values.
+ * One evidence channel's answer. If a required channel is absent or `silent`, the outcome is
+ * INDETERMINATE. `why` is stored unchanged, so it must not quote values.
  */
 export type ChannelReport =
   | { readonly channel: string; readonly kind: 'silent'; readonly why: string }
-  /** Where the records came from: must have produced exactly the records handed over. */
+  /** The source of the records. It must have produced exactly the records handed over. */
   | { readonly channel: string; readonly kind: 'records'; readonly count: number }
   /**
-   * Targets that may have been written. Every record's target is among them, and all of them are
-   * registered.
+   * Targets that may have been written. They must include the target of every record, and all of
+   * them must be registered.
    */
   | {
       readonly channel: string;
       readonly kind: 'touched';
       readonly targets: readonly string[];
-      /** How an operation gets to a target that it does not name, for people. */
+      /** How an operation can reach a target that it does not name, for people. */
       readonly routes?: ReadonlyMap<string, string>;
     }
-  /** Gross writes per target and operation from a second witness; must equal the records'. */
+  /** Gross writes per target and operation, counted by a second witness. Must equal the records. */
   | { readonly channel: string; readonly kind: 'counts'; readonly counts: readonly TargetCount[] }
   /**
-   * Gross writes from a second witness that still counts what a rolled-back subtransaction wrote,
-   * and how many writes the recorders recorded by the same count. Where both are equal in all,
-   * every write was recorded, and the records that are left are those of the writes that are left.
-   * A statement that failed before its recorders ran, and was rolled back, is counted and not
-   * recorded. `intact` says that the recorders were shown to be in place, unchanged, from before
-   * the first write until after the last: then only such writes can be missing.
+   * Gross writes from a second witness that also counts writes of rolled-back subtransactions, and
+   * how many writes the recorders recorded by the same count. If the totals are equal, every write
+   * was recorded, and the remaining records are those of the remaining writes. A statement that
+   * failed before its recorders ran, and was rolled back, is counted but not recorded. `intact`
+   * means that the recorders were shown to be in place and unchanged from before the first write
+   * until after the last. Then only such writes can be missing.
    */
   | {
       readonly channel: string;
@@ -85,20 +84,20 @@ export type ChannelReport =
     };
 
 /**
- * Values of one column that the backend itself may have assigned during this execution: above <
- * value <= upTo, or the values that are new.
+ * Values of one column that the backend may have assigned during this execution: above < value <=
+ * upTo, or the new values.
  */
 export type Assigned = {
   readonly target: string;
   readonly column: string;
-  /** What the schema declares about references to the column; absent where it declares none. */
+  /** References to the column that the schema declares. Absent if it declares none. */
   readonly referredBy?: readonly ReferringColumns[];
 } & ({ readonly above: string; readonly upTo: string } | { readonly fresh: readonly Value[] });
 
-/** A target that declares foreign keys, and its columns that lead to one assigned column. */
+/** A target with foreign keys, and its columns that refer to one assigned column. */
 export interface ReferringColumns {
   readonly target: string;
-  /** Empty where its foreign keys lead elsewhere. */
+  /** Empty if its foreign keys refer to other columns. */
   readonly columns: readonly string[];
 }
 
@@ -108,8 +107,8 @@ export type Observation =
       readonly kind: 'complete';
       readonly effects: readonly Effect[];
       /**
-       * E one effect at a time, if no row was written twice: see `singleWrites`. Absent if more than
-       * the records counts.
+       * The effects of E one at a time, if no row was written twice; see `singleWrites`. Absent if
+       * E depends on more than the records.
        */
       readonly writes?: () => Iterable<Effect | undefined>;
     }
@@ -120,8 +119,8 @@ const GAP_CHARACTERS_MAX = 1000;
 
 /**
  * Decides whether the evidence is complete and, if so, what E is (Definition 2). Adapters only
- * report: every required channel must answer once, and everything any channel says must agree with
- * the records. What cannot be established is a gap, never an empty outcome.
+ * report. Every required channel must answer once, and everything that any channel says must agree
+ * with the records. What cannot be established is a gap, never an empty outcome.
  */
 export function establish(
   evidence: Evidence,
@@ -131,9 +130,9 @@ export function establish(
   const tally = tallyRecords(evidence.records);
   const registered = new Set(registration.targets.map((target) => target.name));
   const { channels, drawn = [] } = evidence;
-  // Gaps are stored, and what a channel saw may hold values or a digest of them.
+  // Gaps are stored, and a channel's report may hold values or their digests.
   const quotesValues = registration.values === 'plain';
-  // Never as arguments of one call: there may be more gaps than the stack holds.
+  // Not spread into arguments: there may be more gaps than the stack holds.
   const gaps = findAbsentChannels(channels, requiredChannels).concat(
     findSilentChannels(channels),
     channels.flatMap((report) =>
@@ -162,7 +161,7 @@ export function establish(
   };
 }
 
-/** Of more records E is put together only when it is asked for: it may be very large. */
+/** With more records, E is built only when asked for: it may be very large. */
 const FEW = 1000;
 
 type Tally = ReadonlyMap<string, Record<Op, number>>;
@@ -197,7 +196,7 @@ function findAbsentChannels(
   return gaps;
 }
 
-/** One sentence for each reason: channels that depend on the same answer are silent together. */
+/** One sentence per reason, because channels that depend on the same answer are silent together. */
 function findSilentChannels(reports: readonly ChannelReport[]): string[] {
   const silent = reports.filter((report) => report.kind === 'silent');
   return [...Map.groupBy(silent, ({ why }) => why)].map(([why, group]) => {
@@ -220,7 +219,7 @@ function findDisagreements(
   const { channel } = report;
   switch (report.kind) {
     case 'silent':
-      return []; // said by findSilentChannels
+      return []; // reported by findSilentChannels
     case 'records':
       if (report.count === evidence.records.length) return [];
       return [
@@ -251,17 +250,14 @@ function findDisagreements(
         `${nameOf(channel)} changed while the operation ran${quotesValues ? `: ${quote(report.before)} became ${quote(report.after)}` : ''}.`,
       ];
     default:
-      // The types rule this out; an adapter of another version does not.
+      // The types rule this out, but an adapter of another version may still send it.
       return [
         `${nameOf(channel)} gave a kind of report that is not known here, so it cannot be checked.`,
       ];
   }
 }
 
-/**
- * Counts are added up, so one that is below zero or in parts could make up for another that is too
- * high.
- */
+/** Counts are added up, so a negative or fractional count could offset one that is too high. */
 function findOddCount(channel: string, counts: readonly TargetCount[]): string[] | undefined {
   const odd = counts.find(({ count }) => !Number.isSafeInteger(count) || count < 0);
   return odd && [`${nameOf(channel)} reported an invalid write count for ${quote(odd.target)}.`];
@@ -330,13 +326,13 @@ function findUnattributed(unattributed: number): string[] {
   return [`Records that could not be attributed to this execution: ${unattributed}.`];
 }
 
-/** Only for sentences: almost always there is nothing to say. */
+/** Called only to build a message, which is rarely needed. */
 function nameOf(channel: string): string {
   return `Channel ${quote(channel)}`;
 }
 
 /**
- * Quoted so that a name cannot pass for a part of the sentence; JSON escapes also keep the text
+ * Quotes a name, so that it cannot pass for part of the sentence. JSON escapes also keep the text
  * well-formed.
  */
 function quote(name: string): string {

@@ -6,7 +6,7 @@ import type { GeneratedValues } from './generated.ts';
 import { type MatchContext, matchBags, matchWrites, type Prepared } from './match.ts';
 import type { Observation } from './observation.ts';
 
-/** Whether E matched A. It classifies; what became of the execution is the terminal's to say. */
+/** Whether E matched A. The terminal says how the execution ended. */
 export type Outcome =
   | {
       readonly kind: 'EXACT';
@@ -18,8 +18,8 @@ export type Outcome =
   | { readonly kind: 'INDETERMINATE'; readonly gaps: readonly string[] };
 
 /**
- * The only place where A meets E (Definition 3). EXACT needs a complete observation and equal
- * multisets; whatever could not be decided is INDETERMINATE, never a guess.
+ * The only place where A is compared with E (Definition 3). EXACT requires a complete observation
+ * and equal multisets. Whatever could not be decided is INDETERMINATE, never a guess.
  */
 export function classify(
   prepared: Prepared,
@@ -59,17 +59,16 @@ export function classify(
 }
 
 /**
- * E as text, for digesting: equal multisets give the same text in any order, different ones give
- * different texts. One line per distinct effect, `<multiplicity>x<key>`, sorted by key; keys are
- * self-delimiting. Returned line by line, because the whole text may exceed the maximum length of a
- * string.
+ * E as text, for digesting: equal multisets give the same text in any order, and different ones
+ * give different texts. One line per distinct effect, `<count>x<key>`, sorted by key; keys are
+ * self-delimiting. Yields lines, because the whole text may exceed the maximum string length.
  */
 export function* observedLines(effects: Iterable<Effect>): Generator<string> {
   const keys = Array.from(effects, effectKey).sort();
   for (let start = 0, end = 0; start < keys.length; start = end) {
     while (keys[end] === keys[start]) end += 1;
     const line = `${end - start}x${keys[start]}\n`;
-    // Digests are taken of UTF-8, in which lone surrogates would all look alike.
+    // Digests cover UTF-8, in which all lone surrogates look alike.
     invariant(line.isWellFormed(), 'observed values are well-formed text');
     yield line;
   }

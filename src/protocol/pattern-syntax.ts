@@ -46,9 +46,7 @@ const CLASSES: Readonly<Record<string, readonly Range[]>> = {
   S: complement(SPACE),
 };
 
-/**
- * Reads a pattern's source; `compilePattern` says what it may contain. Refusals name the position.
- */
+/** Parses a pattern; see `compilePattern` for the syntax. Errors name the position. */
 export function parsePattern(source: string): PatternNode {
   return new Parser(source).parse();
 }
@@ -219,7 +217,7 @@ class Parser {
     return character;
   }
 
-  /** Characters count from 1; the one just taken unless told otherwise. */
+  /** Positions count from 1. The default is the character just taken. */
   #refuse(why: string, position = this.#at): EffectMatchError {
     return new EffectMatchError(
       'ERR_EM_MANIFEST_INVALID',

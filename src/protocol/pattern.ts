@@ -4,23 +4,24 @@ import { type PatternNode, parsePattern, type Range } from './pattern-syntax.ts'
 const MAX_STATES = 4096;
 
 /**
- * A state consumes one code point of its set, or forks without consuming; the last state accepts.
+ * A state consumes one code point of its set, or forks without consuming any. The last state
+ * accepts.
  */
 type State =
   | { readonly kind: 'set'; readonly ranges: readonly Range[] }
   | { readonly kind: 'fork'; readonly to: readonly number[] };
 
-/** A compiled `matches` pattern. It always speaks about the whole text. */
+/** A compiled `matches` pattern. It always applies to the whole text. */
 export interface Pattern {
   readonly source: string;
   readonly states: readonly State[];
 }
 
 /**
- * Compiles a pattern of the small language that approvers may use: literals, `.`, classes, `\d \w
+ * Compiles a pattern in the small language that approvers may use: literals, `.`, classes, `\d \w
  * \s` and their negations, groups, `|`, `* + ?` and counted repetition, over code points. Anything
- * else is refused with its position, because a pattern that means something other than what its
- * author reads approves the wrong thing.
+ * else is refused with its position, because a pattern that its author misreads approves the wrong
+ * thing.
  */
 export function compilePattern(source: string): Pattern {
   const states: State[] = [];
@@ -28,14 +29,14 @@ export function compilePattern(source: string): Pattern {
   return { source, states };
 }
 
-/** So many ranges of a class are compared for one step. */
+/** How many ranges of a class are compared in one step. */
 const RANGES_PER_STEP = 8;
 
 /**
  * Whether the whole text matches, and how many states were visited. All alternatives advance
- * together, one code point at a time, so the work is at most text length × states whatever the
- * pattern: the agent chooses the text, and must not be able to choose the cost. After `maxSteps` it
- * is given up, and `matched` means nothing.
+ * together, one code point at a time, so the work is at most text length × states for any pattern:
+ * the agent chooses the text and must not control the cost. The run stops after `maxSteps`, and
+ * `matched` is then meaningless.
  */
 export function runPattern(
   pattern: Pattern,
@@ -82,7 +83,7 @@ function contains(ranges: readonly Range[], codePoint: number): boolean {
   return false;
 }
 
-/** Appends the states of a node; a node ends by falling through to the state after its last. */
+/** Appends the states of a node. A node ends by falling through to the state after its last one. */
 function emit(node: PatternNode, states: State[], source: string): void {
   const reserve = (): number => push(states, { kind: 'fork', to: [] }, source);
   switch (node.kind) {
@@ -107,7 +108,7 @@ function emit(node: PatternNode, states: State[], source: string): void {
     }
     case 'repeat': {
       for (let count = 0; count < node.min; count += 1) {
-        states[reserve()] = { kind: 'fork', to: [states.length] }; // a part without states must cost something too
+        states[reserve()] = { kind: 'fork', to: [states.length] }; // empty parts count too
         emit(node.part, states, source);
       }
       if (node.max === Number.POSITIVE_INFINITY) {

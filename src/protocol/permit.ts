@@ -7,9 +7,7 @@ import {
 } from './record.ts';
 import { choice, closed, either, text } from './schema.ts';
 
-/**
- * B_G: this candidate or request, this A, this E, this certificate, this claim. One use, at t_g.
- */
+/** B_G: binds one candidate or request to A, E, a certificate and a claim. Used once, at t_g. */
 export const permitRecord = defineRecord(
   'permit',
   1,
@@ -24,7 +22,7 @@ export const permitRecord = defineRecord(
     bound: either(
       /**
        * PROMOTABLE: the held candidate, what was observed in it, and the adapter's fingerprint of
-       * its evidence.
+       * the evidence.
        */
       closed({
         candidate: text(1, 256),

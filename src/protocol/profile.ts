@@ -6,10 +6,10 @@ import { type Changes, findChanges, type ReadChange, RelationReader } from './re
 import type { Row } from './value.ts';
 
 /**
- * Canon_p for the adapter's records: the profile fixes the unit of change and the columns that are
- * compared. Records of a target that is not registered stay effects as they are; whether there may
- * be any is not decided here. Records that contradict each other or the registration are a fault of
- * the adapter and throw.
+ * Canon_p for an adapter's records: the profile determines the unit of change and the compared
+ * columns. Records of an unregistered target become effects unchanged; whether they are allowed is
+ * not decided here. Records that contradict each other or the registration are the adapter's fault
+ * and throw.
  */
 export function canonObserved(
   registration: Registration,
@@ -29,15 +29,15 @@ export function canonObserved(
   }
 }
 
-/** The registered relation of a name. */
+/** Finds a registered relation by name. */
 type Relations = (name: string) => RelationReader | undefined;
 
 const kept = new WeakMap<Registration, Map<string, RelationReader>>();
 
 /**
- * Each is prepared when a record first names it: the cost grows with what was written, not with
- * what is registered. Where the registration is frozen, as an admitted one is, that is once for all
- * observations.
+ * Prepares each relation when a record first names it: the cost grows with what was written, not
+ * with what is registered. For a frozen registration, such as an admitted one, this happens once
+ * for all observations.
  */
 function relationsOf(registration: Registration): Relations {
   const known = kept.get(registration) ?? new Map<string, RelationReader>();
@@ -58,9 +58,9 @@ function prepareRelation(
 }
 
 /**
- * The net effect of every record alone, none of them kept; undefined in place of one that says
- * nothing without others, such as a write that changed nothing. Together they are E if no two are
- * about the same row, which is for the reader to make sure of.
+ * The net effect of each record on its own; none is kept. Yields undefined for a record that means
+ * nothing on its own, such as a write that changed nothing. Together the effects are E if no two
+ * are on the same row, which the caller must check.
  */
 export function* singleWrites(
   registration: Registration,
@@ -89,15 +89,13 @@ function listEvents(relations: Relations, records: ChangeRecords): readonly Effe
   });
 }
 
-/**
- * Fields as they were read back, whole, whatever they were before: who changed them is not known.
- */
+/** Fields exactly as read back, whatever they were before: who changed them is unknown. */
 function listFields(relations: Relations, records: ChangeRecords): readonly Effect[] {
   return Array.from(records, (record) => {
     const relation = relations(record.target);
     if (relation === undefined) return asReported(record);
     if (record.op === 'delete') return eventOf(relation.read(record));
-    // Read as a row that appeared: all of it must be there, and nothing is said about what it was.
+    // Read as an insert: every column must be present, and nothing is said about the row before.
     const seen = eventOf(relation.read({ ...record, op: 'insert', before: null }));
     return { ...seen, op: record.op };
   });
@@ -128,7 +126,7 @@ function asReported({ op, target, key, before, after }: ChangeRecord): Effect {
   return { op, target, ...(key && { key }), ...(before && { before }), ...(after && { after }) };
 }
 
-/** One write as one effect, even an update that changes nothing: it did happen. */
+/** One effect per write, even for an update that changes nothing: it did happen. */
 function eventOf(change: ReadChange): Effect {
   const { op, target, key } = change;
   const named = key === undefined ? { op, target } : { op, target, key };

@@ -5,25 +5,25 @@ import { choice, closed, form, integer, list, type Schema, variants } from './sc
 import { shadowRecord } from './shadow.ts';
 import { terminalRecord } from './terminal.ts';
 
-/** What an envelope carries: an in-toto statement. */
+/** The payload type of an envelope: an in-toto statement. */
 export const STATEMENT_PAYLOAD_TYPE = 'application/vnd.in-toto+json';
-/** The type that in-toto gives to every statement of its first version. */
+/** The in-toto type of every version 1 statement. */
 export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
 export const RECEIPT_TYPE = 'urn:effectmatch:receipt:v1';
 export const CHECKPOINT_TYPE = 'urn:effectmatch:checkpoint:v1';
-/** A separate type, so that a shadow is never taken for a receipt. */
+/** A separate type, so that a shadow is never mistaken for a receipt. */
 export const SHADOW_TYPE = 'urn:effectmatch:shadow:v1';
 
-/** Dependent work of an occurrence has completed. */
+/** States that dependent work of an occurrence has completed. */
 export const COMPLETION_TYPE = 'urn:effectmatch:completion:v1';
 
-/** Room for the fields around a terminal, so that whatever could be recorded can be receipted. */
+/** Room for the fields around a terminal, so that every recorded terminal fits in a receipt. */
 const AROUND_BYTES = 4096;
 
 /**
- * What a receipt says: how one attempt ended, exactly as it is stored (values that a deployment
- * does not store are digests here too), the terminal's content address, the license under which it
- * ran, and its place in the journal.
+ * What a receipt states: how one attempt ended, exactly as stored (values that a deployment does
+ * not store are digests here too), the terminal's digest, the license under which it ran, and its
+ * place in the journal.
  */
 export const receiptRecord = defineRecord(
   'receipt',
@@ -32,7 +32,7 @@ export const receiptRecord = defineRecord(
   closed({
     version: choice(1),
     terminal: terminalRecord.schema,
-    /** Digest of the terminal, by which other records refer to it. */
+    /** Digest of the terminal, which other records use to refer to it. */
     digest: digestSchema,
     /** Digest of the license. */
     lineage: digestSchema,
@@ -40,16 +40,16 @@ export const receiptRecord = defineRecord(
     position: integer(1),
   }),
 );
-/** A terminal with its digest, its lineage and its place in the journal, as a receipt states it. */
+/** The content of a receipt: a terminal with its digest, lineage and place in the journal. */
 export type Receipt = ReturnType<typeof receiptRecord.parse>;
 
 const subjectOf = <T extends string>(name: Schema<T>) =>
   list(closed({ name, digest: closed({ sha256: digestSchema }) }), 1, 1);
 
 /**
- * An in-toto statement about one terminal, checkpoint, shadow or completion. The subject is named so
- * that tools that know in-toto and not EffectMatch can find it: its digest is the plain SHA-256 of
- * the canonical text, without a label.
+ * An in-toto statement about one terminal, checkpoint, shadow or completion. Tools that know
+ * in-toto but not EffectMatch can find the subject: its digest is the plain SHA-256 of the
+ * canonical text, without a domain label.
  */
 export const statementRecord = defineRecord(
   'statement',
@@ -78,10 +78,10 @@ export const statementRecord = defineRecord(
     },
   }),
 );
-/** An in-toto statement about a terminal or a checkpoint: what an envelope carries. */
+/** An in-toto statement, which an envelope carries. */
 export type Statement = ReturnType<typeof statementRecord.parse>;
 
-/** The name under which a checkpoint is the subject of a statement. */
+/** The name of a checkpoint as the subject of a statement. */
 export function checkpointName(throughSeq: number): string {
   return `checkpoint-${throughSeq}`;
 }

@@ -12,11 +12,11 @@ import {
 } from './schema.ts';
 import { utf8Length } from './utf8.ts';
 
-/** Lower-case hex SHA-256 over a domain label and canonical text. */
+/** SHA-256 over a domain label and canonical text, in lower-case hex. */
 export type Digest = string & { readonly __digest: never };
 /**
- * The one-use right that a license buys, named by a digest of the license: every store finds the
- * same name.
+ * The right to one execution, which a license grants. The id is derived from the license, so every
+ * store computes the same one.
  */
 export type OccurrenceId = string & { readonly __occurrence: never };
 /** One attempt at an occurrence. */
@@ -53,15 +53,12 @@ export const nonceSchema = form(
   /^[A-Za-z0-9_-]{16,64}$/,
   'a nonce of 16 to 64 letters, digits, - and _',
 );
-/** A person's signature, in either form. Says nothing about who made it. */
+/** A person's signature, in either form. It does not say who signed. */
 export const signatureSchema = form(
   /^(?:[A-Za-z0-9_-]{86}|passkey(?:\.[A-Za-z0-9_-]{1,4096}){3})$/,
   'a signature of 86 base64url characters, or the assertion of a passkey',
 );
-/**
- * ISO 8601 in UTC with milliseconds, the only form records carry; compares as text in order of
- * time.
- */
+/** ISO 8601 in UTC with milliseconds, the only form in records. Texts sort in order of time. */
 export const instantSchema = form(
   /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/,
   'a time in UTC such as 2026-01-31T10:00:00.000Z',
@@ -76,36 +73,36 @@ export interface RecordKind<T> {
   readonly maxBytes: number;
   readonly domain: string;
   /**
-   * For records that carry one of this kind inside. Text and size are then checked with the outer
+   * For records that contain a record of this kind. Text and size are then checked with the outer
    * record.
    */
   readonly schema: Schema<T>;
   /**
-   * Checks unknown input completely; unknown fields, wrong types and oversize are refused. What it
-   * returns is a frozen copy.
+   * Checks unknown input completely and refuses unknown fields, wrong types and oversize. Returns a
+   * frozen copy.
    */
   parse(input: unknown): T;
-  /** The same, with the canonical text, for callers that keep both together. */
+  /** Like `parse`, but also returns the canonical text. */
   read(input: unknown): { readonly record: T; readonly text: string };
-  /** Parses canonical text; text that is not its own canonical form is refused. */
+  /** Parses canonical text. Refuses text that is not in canonical form. */
   parseText(text: string): T;
   /** The canonical text, checked against the schema and the size limit. */
   text(record: T): string;
 }
 
-/** Longer texts are not kept with their record, because of the memory; they are written again. */
+/** Longer texts are not cached with their record, to save memory. They are written again. */
 const KEPT_CHARACTERS_MAX = 1 << 25;
 
-/** Defines a record kind and how it is read. */
+/** Defines a record kind. */
 export function defineRecord<T extends object>(
   kind: string,
   version: number,
   maxBytes: number,
   schema: Schema<T>,
 ): RecordKind<T> {
-  // Records that were checked here and cannot have changed since, with their texts: each is frozen
-  // through and through and shares nothing with what it was made from. So a record is checked once,
-  // however often it is digested.
+  // Records that were checked here, with their texts. They are deeply frozen and share nothing with
+  // their input, so they cannot have changed. A record is therefore checked once, however often it
+  // is digested.
   const known = new WeakMap<object, string | undefined>();
   const keep = ({ copy, text }: Read<T>): T => {
     known.set(copy, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
@@ -117,7 +114,7 @@ export function defineRecord<T extends object>(
     if (isKnown(input)) return { copy: input, text: known.get(input) ?? canonical(input) };
     const found = readOnce(schema, input, KEPT_AFTER);
     if ('text' in found && fits(found.text, maxBytes)) return found;
-    // The text says what is wrong with data that is not plain, and how large it is.
+    // Building the text reports data that is not plain, and shows how large it is.
     const text = canonical(input);
     demandFits(kind, text, maxBytes);
     return accept(kind, readOnce(schema, JSON.parse(text), Number.POSITIVE_INFINITY));
@@ -160,14 +157,14 @@ function demandFits(kind: string, text: string, maxBytes: number): void {
 }
 
 /**
- * Measuring also makes the text one piece. One that is kept would else keep every part that it was
- * joined from.
+ * Measuring also flattens the text. A cached text would otherwise keep every part it was joined
+ * from.
  */
 function fits(text: string, maxBytes: number): boolean {
   return utf8Length(text) <= maxBytes;
 }
 
-/** Freezes plain data through and through, in place. */
+/** Freezes plain data deeply, in place. */
 export function freezeDeep<V>(value: V): V {
   if (typeof value !== 'object' || value === null) return value;
   for (const inner of Object.values(value)) freezeDeep(inner);

@@ -10,7 +10,7 @@ export type DigestValue = (target: string, column: string, value: Value) => stri
 
 /**
  * A without its values, for journals that must not keep them. Shape, columns, labels and counts
- * stay, and equal values of one column keep equal digests, so people can still see what was
+ * stay, and equal values of one column have equal digests, so people can still see what was
  * approved and whether two approvals agree.
  */
 export function redactApproved(approved: Approved, digestValue: DigestValue): Approved {
@@ -19,8 +19,8 @@ export function redactApproved(approved: Approved, digestValue: DigestValue): Ap
   return {
     ...approved,
     ...(settings && { settings: redactSettings(settings, digest) }),
-    // The digests of A and of the task state stay in the journal; with the salt next to them they
-    // could be tried out.
+    // The digests of A and of the task state stay in the journal. With the salt next to them,
+    // values could be guessed.
     salt: '0'.repeat(approved.salt.length),
     effects: approved.effects.map((effect) => mapApproved(effect, digest)),
     requires: approved.requires.map(({ target, key, row }) => ({
@@ -38,12 +38,12 @@ function redactSettings(settings: SessionSettings, map: MapValue): SessionSettin
   );
 }
 
-/** A diff without its values, on the same terms as {@link redactApproved}. */
+/** A diff without its values, redacted like {@link redactApproved}. */
 export function redactDiff(diff: Diff, digestValue: DigestValue): Diff {
   return mapDiff(diff, digesting(digestValue));
 }
 
-/** A diff in which values of more than `maxBytes` are replaced by how many bytes they have. */
+/** A diff in which values larger than `maxBytes` are replaced by their size in bytes. */
 export function cutDiff(diff: Diff, maxBytes: number): Diff {
   return mapDiff(diff, (value) => {
     const bytes = canonicalBytes(value);
@@ -64,8 +64,8 @@ function mapDiff(diff: Diff, map: MapValue): Diff {
 }
 
 /**
- * Keeps at most `maxEntries` entries and counts the changes of the rest in `omitted`. Each kind gets
- * a third first, so that ten thousand extra effects do not hide the one that is missing.
+ * Keeps at most `maxEntries` entries and counts the changes of the rest in `omitted`. Each kind
+ * gets a third first, so that ten thousand extra effects do not hide one missing effect.
  */
 export function boundDiff(diff: Diff, maxEntries: number): Diff {
   const third = Math.floor(maxEntries / 3);
@@ -89,10 +89,10 @@ export function boundDiff(diff: Diff, maxEntries: number): Diff {
   };
 }
 
-/** What becomes of one value of one column. */
+/** Replaces one value of one column. */
 type MapValue = (value: Value, target: string, column: string) => Value;
 
-/** An omitted value tells nothing, and its digest would say nothing either. */
+/** Keeps omitted values: their digest would say nothing. */
 function digesting(digestValue: DigestValue): MapValue {
   return (value, target, column) =>
     readTag(value)?.tag === '$omitted' ? value : { $digest: digestValue(target, column, value) };
@@ -133,8 +133,8 @@ function mapCell(cell: Cell, map: (value: Value) => Value): Cell {
 }
 
 /**
- * A pattern may spell out what it matches. Like a setting it is text, so that only the text of a
- * digest can stand for it.
+ * A pattern may spell out what it matches. Like a setting it is text, so only the text of a digest
+ * can replace it.
  */
 function mapText(text: string, map: (value: Value) => Value): string {
   const stands = readTag(map(text));

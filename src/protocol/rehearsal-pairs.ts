@@ -11,7 +11,7 @@ import {
   withoutVolatile,
 } from './volatile.ts';
 
-/** What one rehearsal left, and what the backend said about it. */
+/** What one rehearsal did, and the backend's evidence about it. */
 export interface Rehearsal {
   readonly effects: readonly Effect[];
   readonly assigned: readonly Assigned[];
@@ -22,7 +22,7 @@ export type Side = 'key' | 'before' | 'after';
 const IMAGES: readonly Side[] = ['before', 'after'];
 export const SIDES: readonly Side[] = ['key', ...IMAGES];
 
-/** The same change as two rehearsals show it. Both have the same operation, target and columns. */
+/** The same change in two rehearsals, with the same operation, target and columns. */
 export interface Pair {
   readonly first: Effect;
   readonly second: Effect;
@@ -30,7 +30,7 @@ export interface Pair {
 
 type RehearsalPairing =
   | { readonly kind: 'paired'; readonly pairs: readonly Pair[] }
-  /** Changes of one shape that one rehearsal has more of than the other. */
+  /** Changes of one shape, if one rehearsal has more of them than the other. */
   | {
       readonly kind: 'unequal';
       readonly first: readonly Effect[];
@@ -38,11 +38,10 @@ type RehearsalPairing =
     };
 
 /**
- * Finds for every change of the first rehearsal the one of the second that it corresponds to: rows
- * that existed before by their keys, rows with numbers that the backend assigned in the order of
- * these numbers, all others by what they hold apart from assigned values and times. A wrong pair
- * costs nothing but a refusal, because the outcome made of the pairs is compared with both
- * rehearsals.
+ * Finds, for every change of the first rehearsal, its counterpart in the second. Existing rows are
+ * paired by key, rows with numbers that the backend assigned by the order of those numbers, and all
+ * others by content apart from assigned values and times. A wrong pair can only cause a refusal,
+ * because the resulting outcome is compared with both rehearsals.
  */
 export function pairRehearsals(
   first: Rehearsal,
@@ -90,8 +89,9 @@ function groupByShape(
 }
 
 /**
- * Volatile columns are not approved. An update of nothing else is a write of no column where every
- * write is an effect; elsewhere it is left to the comparison, which refuses unexpected effects.
+ * Removes volatile columns, which are not approved. Under `row-event`, an update of nothing else
+ * stays as a write without columns. Elsewhere it is left to the comparison, which refuses
+ * unexpected effects.
  */
 function withoutUnapproved(
   { profile }: Registration,
@@ -106,7 +106,7 @@ interface Ranked {
   readonly effect: Effect;
   /** The key of a row that existed before; empty for other rows. */
   readonly oldKey: string;
-  /** Numbers that the backend assigned, in order of columns. */
+  /** Numbers that the backend assigned, in column order. */
   readonly numbers: readonly Value[];
   readonly skeleton: string;
 }
@@ -139,11 +139,11 @@ function orderRanked(a: Ranked, b: Ranked): number {
   return a.skeleton === b.skeleton ? 0 : a.skeleton < b.skeleton ? -1 : 1;
 }
 
-/** Which values of a rehearsal the backend itself assigned, by its evidence. */
+/** Finds the values of a rehearsal that the backend assigned, by its evidence. */
 export class Origins {
   readonly #assigned = new Map<string, Assigned[]>();
   readonly #values = new Map<string, Set<Assigned>>();
-  /** The keys that rows got in this rehearsal. */
+  /** Keys that rows received in this rehearsal. */
   readonly #newKeys = new Set<string>();
 
   constructor({ effects, assigned }: Rehearsal) {
@@ -163,7 +163,7 @@ export class Origins {
     }
   }
 
-  /** An update that changes the key, as `row-event` has it, says so in `after`. */
+  /** Under `row-event`, an update that changes the key has the new key in `after`. */
   #noteKey({ op, target, key, after = {} }: Effect): void {
     if (key === undefined) return;
     const moved = Object.keys(key).filter((column) => Object.hasOwn(after, column));
@@ -174,21 +174,21 @@ export class Origins {
 
   /**
    * Whether the change names a row by a key that the row had before. Such a key is never assigned,
-   * and refers to nothing that is.
+   * and never refers to an assigned value.
    */
   isOldRow({ op, target, key }: Effect): boolean {
     if (op === 'insert' || key === undefined) return false;
     return !this.#newKeys.has(canonical([target, key]));
   }
 
-  /** How the backend accounts for this value in this column, if it does. */
+  /** The evidence that the backend assigned this value in this column, if any. */
   find(target: string, column: string, value: Value): Assigned | undefined {
     return this.#assigned
       .get(canonical([target, column]))
       ?.find((one) => withinAssigned(one, value));
   }
 
-  /** Whether the backend assigned this value where the column may refer to it. */
+  /** Whether the backend assigned this value in a column that the place may refer to. */
   mayRefer(place: Place, value: Value): boolean {
     const known = [...(this.#values.get(canonical(value)) ?? [])];
     return known.some((evidence) => declaresReference(evidence, place) !== false);
@@ -201,8 +201,8 @@ interface Place {
 }
 
 /**
- * Whether the schema says that the column refers to these identifiers. It says nothing where
- * neither the column's table declares foreign keys, nor any table one to them.
+ * Whether the schema says that the column refers to these identifiers. Undefined if the column's
+ * table declares no foreign keys and no table declares one to them.
  */
 export function declaresReference(
   assigned: Assigned | undefined,
@@ -217,7 +217,7 @@ export function declaresReference(
 type TimeUnit = Extract<Cell, { readonly now: unknown }>['now']['unit'];
 const UNITS: readonly TimeUnit[] = ['iso', 'ms', 's'];
 
-/** The form in which a value tells a time within the window; undefined when it does not. */
+/** The unit in which a value is a time within the window, or undefined if it is not. */
 export function timeUnit(value: Value, window: Rehearsal['window']): TimeUnit | undefined {
   return UNITS.find((unit) => satisfies({ now: { withinMs: 0, unit } }, value, { window }));
 }

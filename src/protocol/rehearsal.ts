@@ -18,26 +18,22 @@ import type { Value } from './value.ts';
 
 export type { Rehearsal } from './rehearsal-pairs.ts';
 
-/**
- * What two rehearsals agree on, as effects to approve, or what they differ in without an
- * explanation.
- */
+/** What two rehearsals agree on, as effects to approve, or their unexplained differences. */
 export type Explained =
   | { readonly kind: 'explained'; readonly effects: readonly ApprovedEffect[] }
   | { readonly kind: 'unexplained'; readonly differences: readonly string[] };
 
 /**
- * A clock is read a moment before or after the window in which the backend says that the action
- * ran.
+ * A clock may be read a moment before or after the window in which the backend says the action ran.
  */
 const NOW_WITHIN_MS = 1000;
 const DIFFERENCES_MAX = 10;
 
 /**
- * Turns two rehearsals of one action into what may be approved. A value that the backend assigned
- * becomes `generated`, also where both rehearsals agree on it, because a rolled-back sequence
- * repeats itself; values that refer to it follow. A time at which the action ran becomes `now`.
- * Everything else must be equal in both, and is approved as it is.
+ * Turns two rehearsals of one action into effects to approve. A value that the backend assigned
+ * becomes `generated`, even if both rehearsals agree on it, because a rolled-back sequence repeats
+ * itself. Values that refer to it become `generated` too. A time at which the action ran becomes
+ * `now`. Everything else must be equal in both, and is approved as it is.
  */
 export function explainRehearsals(
   first: Rehearsal,
@@ -76,19 +72,19 @@ function describeUnequal(
 interface Label {
   readonly name: string;
   readonly values: string;
-  /** Whose cells the backend assigned it in: a row hardly refers to its own identifier. */
+  /** The pairs in which the backend assigned it: a row rarely refers to its own identifier. */
   readonly pairs: Set<Pair>;
   readonly assigned: Assigned | undefined;
 }
 
-/** One reading of two rehearsals: which identifiers correspond, and what remains unexplained. */
+/** One interpretation of two rehearsals: which identifiers correspond, and what is unexplained. */
 class Explanation {
   readonly differences: string[] = [];
   readonly #runs: readonly [Rehearsal, Rehearsal];
   readonly #origins: readonly [Origins, Origins];
   readonly #shows: boolean;
   /**
-   * By place and value, per rehearsal: the same identifier in the first has to be the same in the
+   * By place and value, per rehearsal: the same identifier in the first must be the same in the
    * second.
    */
   readonly #labels: readonly [Map<string, Label>, Map<string, Label>] = [new Map(), new Map()];
@@ -180,7 +176,7 @@ class Explanation {
     const label = this.#labels[0].get(canonical([target, column, values[0]]));
     if (label !== undefined && this.#isOrigin(target, column, values))
       return { generated: label.name };
-    // It was there before the action, so where both agree on it, it is what it is.
+    // The value existed before the action, so if both rehearsals agree, it is exact.
     if (agree && (side === 'before' || (side === 'key' && op !== 'insert'))) return undefined;
     const reference = this.#referenceOf(pair, cell);
     if (reference !== undefined) return { generated: reference.name };
@@ -190,10 +186,10 @@ class Explanation {
   }
 
   /**
-   * The identifier that this value repeats: one that the schema says the column refers to. Else,
-   * where the rehearsals agree, equality may be chance, so only an identifier counts that the schema
-   * says nothing about, of another row, and only if it is a single one; the exact value is at least
-   * as strict. Values that differ, and equal an identifier in both, are hardly chance.
+   * The identifier that this value repeats. If the schema declares that the column refers to one,
+   * that one is taken. Otherwise, if the rehearsals agree, equality may be chance: the identifier
+   * must be the only one of another row about which the schema says nothing. The exact value is at
+   * least as strict. Values that differ, and equal an identifier in both, are hardly chance.
    */
   #referenceOf(pair: Pair, { column, values, agree }: ComparedCell): Label | undefined {
     const labels = [...(this.#byValues.get(canonical(values)) ?? [])];

@@ -4,12 +4,12 @@ import type { ChangeRecord } from './effect.ts';
 import type { Target } from './registration.ts';
 import type { Row, Value } from './value.ts';
 
-/** A record that agrees with the registration, with the key columns taken out of its images. */
+/** A record that agrees with the registration, with the key columns removed from its images. */
 export type ReadChange = { readonly target: string; readonly key: Row | undefined } & (
   | { readonly op: 'insert'; readonly after: Row }
   | { readonly op: 'delete'; readonly before: Row }
   /**
-   * Both images have the same columns, unchanged ones included. `newKey` only where the update
+   * Both images have the same columns, including unchanged ones. `newKey` is set only if the update
    * changed the key.
    */
   | {
@@ -23,18 +23,18 @@ export type ReadChange = { readonly target: string; readonly key: Row | undefine
 type MutableRow = { [column: string]: Value };
 
 /**
- * Reads the records of one registered target and refuses what the registration does not explain.
+ * Reads the records of one registered target and refuses those that contradict the registration.
  */
 export class RelationReader {
   readonly #name: string;
   readonly #key: readonly string[];
   /**
-   * Compared and volatile columns without the key. Sorted, so that the rows made here have sorted
+   * Compared and volatile columns without the key. Sorted, so that rows built here have sorted
    * columns.
    */
   readonly #columns: readonly string[];
   readonly #volatile: ReadonlySet<string>;
-  /** Whether a column is named like something that every object inherits, such as `constructor`. */
+  /** Whether a column has the name of an inherited property, such as `constructor`. */
   readonly #inherits: boolean;
 
   constructor(target: Target) {
@@ -50,7 +50,7 @@ export class RelationReader {
     this.#inherits = [...known].some((column) => column in {});
   }
 
-  /** Checks a record completely. A row that was inserted or deleted must be there whole. */
+  /** Checks a record completely. Inserted and deleted rows must be whole. */
   read(record: ChangeRecord): ReadChange {
     const { target, op } = record;
     switch (op) {
@@ -85,7 +85,7 @@ export class RelationReader {
     }
   }
 
-  /** Rows that appear or disappear are compared whole; only volatile columns may be unknown. */
+  /** Rows that appear or disappear are compared whole: only volatile columns may be missing. */
   demandWhole(op: string, row: Row): void {
     for (const column of this.#columns) {
       if (Object.hasOwn(row, column) || this.#volatile.has(column)) continue;
@@ -94,8 +94,8 @@ export class RelationReader {
   }
 
   /**
-   * Whether a change is known by whole rows, so that it can be folded in any order. Rows without a
-   * key must be: nothing else says which row is meant, and a volatile column may then be unknown.
+   * Whether a change has whole rows, so that it can be folded in any order. Rows without a key must
+   * be whole, because nothing else identifies them; volatile columns may then be missing.
    */
   isWhole(change: ReadChange): boolean {
     const { op, key } = change;
@@ -115,7 +115,7 @@ export class RelationReader {
     return true;
   }
 
-  /** A report that cannot be true is the adapter's bug, not an outcome. */
+  /** An impossible report is the adapter's bug, not an outcome. */
   fault(op: string, why: string): EffectMatchError {
     const what = `${op} on ${JSON.stringify(this.#name)}`;
     return new EffectMatchError(
@@ -149,7 +149,7 @@ export class RelationReader {
     }
   }
 
-  /** Own columns only: a column may be named like something that every object inherits. */
+  /** Own columns only: a column may have the name of an inherited property. */
   #readColumn(row: Row | null, column: string): Value | undefined {
     if (row === null || (this.#inherits && !Object.hasOwn(row, column))) return undefined;
     return row[column];
@@ -165,8 +165,7 @@ export class RelationReader {
   }
 
   /**
-   * The key that the record names or, where it names none, the one in its image. Where both exist
-   * they agree.
+   * The key that the record names, or else the one in its image. If both exist, they must agree.
    */
   #readKey(record: ChangeRecord, image: Row | null): Row | undefined {
     const named = record.key === null ? 0 : Object.keys(record.key).length;
@@ -191,7 +190,7 @@ export class RelationReader {
     return key;
   }
 
-  /** Key columns that the image does not have are unchanged. */
+  /** Key columns missing from the image are unchanged. */
   #readNewKey(key: Row, after: Row | null): Row | undefined {
     let newKey: MutableRow | undefined;
     for (const column of this.#key) {
@@ -210,7 +209,7 @@ export interface Changes {
 }
 
 /**
- * The columns in which two rows with the same columns differ, on both sides; undefined where there
+ * The columns in which two rows with the same columns differ, on both sides, or undefined if there
  * are none.
  */
 export function findChanges(before: Row, after: Row): Changes | undefined {

@@ -4,7 +4,7 @@ import type { Approved } from './manifest.ts';
 import { renderOutcome } from './render.ts';
 import { openRendering, quoteName, type Rendering, type RenderOptions } from './render-text.ts';
 
-/** What a license says in addition to A and is decided by the proposal. */
+/** What a license states besides A, as decided by the proposal. */
 export type Terms = Pick<
   License,
   | 'task'
@@ -19,8 +19,8 @@ export type Terms = Pick<
 >;
 
 /**
- * Everything that an approver signs, as text: the outcome, and what the license does with it. A
- * license binds this text, so nothing between the proposal and the signature can add executions or
+ * Everything that an approver signs, as text: the outcome and the terms of the license. A license
+ * binds this text, so nothing between the proposal and the signature can add executions or
  * dependent work without showing it.
  */
 export function renderLicense(
@@ -47,11 +47,11 @@ export function renderLicense(
       ? []
       : [`Releases even if only the fields match: ${fieldMatch.join(', ')}`]),
   ];
-  // Last, because it says whether anything was shortened, also in the lines above.
+  // Rendered last, because it says whether anything was shortened, including the lines above.
   return [renderOutcome('Proposed', approved, rendering), ...lines].join('\n');
 }
 
-/** What must be as it was when this was proposed, in addition to the old values of the changes. */
+/** What must still be as it was when proposed, besides the old values of the changes. */
 function renderState(
   { revision }: Terms,
   { requires, watch }: Approved,

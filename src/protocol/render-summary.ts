@@ -4,13 +4,13 @@ import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
 import { type Rendering, renderCell, renderColumn, renderValue } from './render-text.ts';
 import { orderValues, readTag, type Value } from './value.ts';
 
-/** So many different values or changes of a column are listed; of more, the extremes are shown. */
+/** Up to this many different values or changes of a column are all listed. */
 const FEW = 6;
 
 /**
- * What many changes of one kind do, column by column: how many different changes there are, the
- * smallest and the largest value, the sum, and the rows that stand out: extremes, constraints, null
- * and values unlike the others, and rare changes.
+ * Summarises many changes of one kind, column by column: how many different changes there are, the
+ * smallest and the largest value, the sum, and the rows that stand out: extremes, constraints,
+ * null, values unlike the others, and rare changes.
  */
 export function summariseColumns(
   effects: readonly ApprovedEffect[],
@@ -45,7 +45,7 @@ function ownCell(cells: CellRow, column: string): Cell | undefined {
   return Object.hasOwn(cells, column) ? cells[column] : undefined;
 }
 
-/** What one effect does to one column: both cells of an update, otherwise the one there is. */
+/** What one effect does to one column: both cells of an update, otherwise the only cell. */
 interface Change {
   readonly from: Cell | undefined;
   readonly to: Cell | undefined;
@@ -58,14 +58,14 @@ interface Counted {
   count: number;
 }
 
-/** A change that is shown, and what for; the key of its row follows where it names one row. */
+/** A change to show, and why. `showsRow` adds the key of its row. */
 interface Labelled {
   readonly label: string;
   readonly change: Change;
   readonly showsRow: boolean;
 }
 
-/** All that happens to one column. */
+/** All changes of one column. */
 class ColumnChanges {
   readonly #different = new Map<string | number, Counted>();
   readonly #from = new Side();
@@ -125,7 +125,7 @@ class ColumnChanges {
     }));
   }
 
-  /** Each change that stands out once, with everything that it stands out for. */
+  /** Each change that stands out, once, with every reason why. */
   #outstanding(column: string, rendering: Rendering): readonly Labelled[] {
     const found = [
       ...this.#extremes(column, rendering),
@@ -150,13 +150,13 @@ class ColumnChanges {
     ] as const;
     return found.flatMap(([label, change]) => {
       if (change === undefined) return [];
-      // Without a row that they lead to, the extremes are in the range already.
+      // Without a row to point to, the extremes are already in the range.
       if (!this.#isUpdate && renderRow(change, column, rendering) === '') return [];
       return [{ label, change, showsRow: true }];
     });
   }
 
-  /** The changes that occur least often, in a column where most occur several times. */
+  /** The rarest changes, in a column where changes occur at least twice on average. */
   #rarest(): readonly Labelled[] {
     if (this.#effects < 2 * this.#different.size) return [];
     const counted = [...this.#different.values()].sort((a, b) => a.count - b.count);
@@ -172,15 +172,15 @@ function timesOf(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }
 
-/** The smallest or the largest value so far, and where it occurs. */
+/** The smallest or largest value so far, and where it occurs. */
 interface Extreme {
   readonly value: Value;
-  /** About how large a number is; NaN for text. */
+  /** The approximate size of a number; NaN for text. */
   readonly size: number;
   readonly change: Change;
 }
 
-/** The smallest and the largest of values that compare with each other: all numbers or all texts. */
+/** The smallest and largest of comparable values: all numbers or all texts. */
 class Range {
   smallest: Extreme | undefined;
   largest: Extreme | undefined;
@@ -199,7 +199,7 @@ class Range {
   }
 }
 
-/** About how large the numbers are that a cell admits; NaN if it admits none or any. */
+/** The approximate bounds of the numbers that a cell admits; NaN if it admits none or any. */
 interface Size {
   readonly low: number;
   readonly high: number;
@@ -207,15 +207,15 @@ interface Size {
 
 const NO_SIZE: Size = { low: Number.NaN, high: Number.NaN };
 
-/** What is on one side of the changes of a column. */
+/** One side of the changes of a column. */
 class Side {
   readonly numbers = new Range();
   readonly #texts = new Range();
   readonly #sum = new DecimalSum();
-  /** How many cells of each kind there are, and the first of them. */
+  /** How many cells of each kind there are, and the first one. */
   readonly #kinds = new Map<string, Counted>();
 
-  /** Takes in a cell. Returns about how large its numbers are. */
+  /** Adds a cell. Returns the approximate size of its numbers. */
   add(cell: Cell | undefined, change: Change): Size {
     const { count } = change.effect;
     const size = cell === undefined || !('is' in cell) ? Number.NaN : sizeOf(cell.is);
@@ -229,7 +229,7 @@ class Side {
       this.#addValue(cell.is, size, change);
       return { low: size, high: size };
     }
-    // A constraint counts with the smallest and with the largest value that it admits.
+    // A constraint counts as each bound or value that it lists.
     const ends = 'between' in cell ? cell.between : 'oneOf' in cell ? cell.oneOf : [];
     for (const value of ends) this.#addValue(value, sizeOf(value), change);
     const sizes = ends.map(sizeOf).filter((end) => !Number.isNaN(end));
@@ -246,8 +246,8 @@ class Side {
   }
 
   /**
-   * One example of each kind of cell that the ranges do not speak for: constraints, null, and
-   * everything that is unlike most of the column.
+   * One example of each kind of cell that the ranges do not cover: constraints, null, and
+   * everything unlike most of the column.
    */
   exceptions(side: string): readonly Labelled[] {
     const kinds = [...this.#kinds].sort(([, a], [, b]) => b.count - a.count);
@@ -262,8 +262,8 @@ class Side {
   }
 
   /**
-   * The range and, if all are numbers, the sum. Empty if there is nothing to say, as about texts
-   * that are all listed.
+   * The range and, if all are numbers, the sum. Empty if there is nothing to add, as for texts that
+   * are all listed.
    */
   render(isListed: boolean, rendering: Rendering): string {
     const numbers = this.numbers.render(rendering);
@@ -277,10 +277,10 @@ class Side {
   }
 }
 
-/** Kinds that need no mention where most of a column is of them. */
+/** Kinds that need no mention if most of a column has them. */
 const PLAIN_KINDS: readonly string[] = ['number', 'text', 'other value'];
 
-/** What kind of cell it is, except for numbers that are finite. */
+/** The kind of a cell, except for finite numbers. */
 function kindOf(cell: Cell | undefined): string {
   if (cell === undefined) return '<not stated>';
   if (!('is' in cell)) return CONSTRAINTS.find(([name]) => name in cell)?.[1] ?? '<constraint>';
@@ -303,12 +303,12 @@ function isNumeric(value: Value): boolean {
   return tag === '$int' || tag === '$dec' || tag === '$real';
 }
 
-/** About how large a number is; NaN for every other value. */
+/** The approximate size of a number; NaN for any other value. */
 function sizeOf(value: Value): number {
   return typeof value === 'number' ? value : Number(numberText(value) ?? Number.NaN);
 }
 
-/** Whether a value lies beyond the one so far. */
+/** Whether a value is more extreme than the known one. */
 function isBeyond(
   value: Value,
   size: number,
@@ -321,7 +321,7 @@ function isBeyond(
   return (orderValues(value, known.value) ?? 0) * direction > 0;
 }
 
-/** Equal for equal cells only. Generated labels differ in every row and count as one. */
+/** Equal only for equal cells. Generated labels differ in every row and count as one. */
 function cellId(cell: Cell | undefined): string | number {
   if (cell === undefined) return '-';
   if (!('is' in cell))

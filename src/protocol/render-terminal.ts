@@ -6,9 +6,8 @@ import { renderResidue } from './residue.ts';
 import type { FailedTry, RecordedOutcome, Terminal } from './terminal.ts';
 
 /**
- * How an attempt ended, as text: one line with the verdict and why, then the differences where
- * there are any. What a backend or an agent contributed to it cannot move or hide anything around
- * it.
+ * How an attempt ended, as text: one line with the verdict and the reason, then any differences.
+ * Text from a backend or an agent cannot move or hide anything around it.
  */
 export function renderTerminal(terminal: Terminal, options: RenderOptions = {}): string {
   switch (terminal.kind) {
@@ -55,7 +54,7 @@ function renderTries(tries: readonly FailedTry[] = []): string[] {
   return [`${times}, because other transactions were in the way (${reasons.join(', ')})`];
 }
 
-/** The gaps of an incomplete observation are in the reason already. */
+/** The reason already states the gaps of an incomplete observation. */
 function differences(outcome: RecordedOutcome | undefined, options: RenderOptions): string[] {
   return outcome?.kind === 'DIVERGED' ? [renderDiff(outcome.diff, options)] : [];
 }

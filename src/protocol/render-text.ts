@@ -2,13 +2,14 @@ import { unreachable } from '../errors.ts';
 import type { Cell } from './effect.ts';
 import { isObject, readTag, type Tagged, type Value } from './value.ts';
 
-/** How much to show. By default long values and large sets are shortened, and say so. */
+/** How much to show. By default, long values and large sets are shortened, and the text says so. */
 export interface RenderOptions {
   readonly full?: boolean;
 }
 
 /**
- * One rendering under way: whether everything is shown, and whether anything was left out so far.
+ * The state of one rendering: whether everything is shown, and whether anything was left out so
+ * far.
  */
 export interface Rendering {
   readonly full: boolean;
@@ -26,39 +27,39 @@ const HEAD = 120;
 const TAIL = 40;
 
 /**
- * Characters that do not show, move their neighbours, or surround it; blanks other than the
- * space included.
+ * Characters that are invisible, or that move or enclose their neighbours, including blanks other
+ * than the space.
  */
 const HIDDEN =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\p{Cn}\p{Me}\u2800\ufffc\u{16fe4}\u{1d159}]|(?! )\p{Zs}/u;
-/** So many blanks in a row are counted: they could push what follows into the next line. */
+/** Long runs of blanks are shown as a count: they could push what follows to the next line. */
 const BLANKS = / {8,}/g;
 const EIGHT_BLANKS = ' '.repeat(8);
-/** Text that shows as it is: printable ASCII without quote and backslash. Most is. */
+/** Text that is shown unchanged: printable ASCII without quote and backslash. Most text is. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const MARK = /\p{M}/u;
 const LETTER = /\p{L}/u;
-/** More accents than this on one letter would reach into the lines around. */
+/** More accents than this on one letter would reach into neighbouring lines. */
 const MARKS_SHOWN = 3;
 const RIGHT_TO_LEFT =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 /**
- * A table name: plain identifiers, also dotted, stand for themselves; everything else is quoted.
+ * A table name. Plain identifiers, including dotted ones, are shown unchanged; others are quoted.
  */
 export function renderTarget(name: string): string {
   return /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/.test(name) ? name : quote(name);
 }
 
-/** A column name: plain identifiers stand for themselves; everything else is quoted. */
+/** A column name. Plain identifiers are shown unchanged; others are quoted. */
 export function renderColumn(name: string): string {
   return /^[A-Za-z_]\w*$/.test(name) ? name : quote(name);
 }
 
 /**
- * A value in a form that cannot pass for another one. Text is always quoted and what does not show
- * is spelt out. Kinds of numbers look alike, except that floating-point numbers have a point or an
- * exponent: one column has one kind.
+ * A value in a form that cannot pass for another one. Text is always quoted, and invisible
+ * characters are escaped. Types of numbers look alike, except that floating-point numbers have a
+ * point or an exponent: one column has one type.
  */
 export function renderValue(value: Value, rendering: Rendering): string {
   if (typeof value === 'string') return quoteValue(value, rendering);
@@ -78,7 +79,8 @@ export function renderValue(value: Value, rendering: Rendering): string {
 }
 
 /**
- * What the approver says about one column. Constraints stand in angle brackets, values never do.
+ * What the approver states about one column. Constraints and placeholders are in angle brackets,
+ * values never are.
  */
 export function renderCell(cell: Cell, rendering: Rendering): string {
   if ('is' in cell) return renderValue(cell.is, rendering);
@@ -136,7 +138,7 @@ function shortenHex(hex: string, rendering: Rendering): string {
   return `0x${hex.slice(0, HEAD)} ... ${hex.slice(-TAIL)} (${hex.length / 2} bytes, shortened)`;
 }
 
-/** A field of data; keys are shown as the application wrote them, without the doubled `$`. */
+/** A field of data. Keys are shown as the application wrote them, without the doubled `$`. */
 function renderField(key: string, value: Value, rendering: Rendering): string {
   return `${quoteValue(key.startsWith('$$') ? key.slice(1) : key, rendering)}: ${renderValue(value, rendering)}`;
 }
@@ -168,10 +170,9 @@ function quoteValue(text: string, rendering: Rendering): string {
 
 /**
  * Quotes text so that what is seen is what is there: controls, invisible and bidirectional
- * characters, blanks other than the space, and accents without a letter are spelt \u{…}. Eight
- * spaces or more are counted: \u{20 ×40}. Text with
- * right-to-left letters is followed by Latin ones, so that a display which reorders text cannot
- * swap it with its neighbours.
+ * characters, blanks other than the space, and accents without a letter are written \u{…}. Eight or
+ * more spaces are counted: \u{20 ×40}. Text with right-to-left letters is followed by Latin ones,
+ * so that a display that reorders text cannot swap it with its neighbours.
  */
 export function quote(text: string): string {
   if (PLAIN.test(text) && !text.includes(EIGHT_BLANKS)) return `"${text}"`;
@@ -184,7 +185,7 @@ function countBlanks(blanks: string): string {
   return `\\u{20 ×${blanks.length}}`;
 }
 
-/** The name of a task or of a revision, quoted, and shortened if it is long. */
+/** The quoted name of a task or revision, shortened if it is long. */
 export function quoteName(name: string, rendering: Rendering): string {
   const characters = Array.from(name);
   if (rendering.full || characters.length <= NAME_LONG) return quote(name);
@@ -193,7 +194,7 @@ export function quoteName(name: string, rendering: Rendering): string {
   return `${head} ... (${characters.length} characters, shortened)`;
 }
 
-/** A sentence with its control and formatting characters spelt out, so that none has an effect. */
+/** A sentence with control and formatting characters escaped, so that none takes effect. */
 export function showControls(sentence: string): string {
   return sentence.replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -202,11 +203,11 @@ export function showControls(sentence: string): string {
 }
 
 /**
- * Text of others on one line, without quotes: what does not show or moves its neighbours is spelt
- * out as in {@link quote}.
+ * Text from others on one line, without quotes. Characters that are invisible or move their
+ * neighbours are escaped as in {@link quote}.
  */
 export function showText(text: string): string {
-  // Blanks at the start indent SQL.
+  // Leading blanks are kept: they indent SQL.
   const shown = spellOut(text, '').replace(/(?<=\S) {8,}/g, countBlanks);
   return RIGHT_TO_LEFT.test(shown) ? `${shown}(rtl)` : shown;
 }
@@ -229,7 +230,7 @@ function spellOut(text: string, escaped = '"\\'): string {
   return shown;
 }
 
-/** Marks that strike letters out, and those for symbols: they could make a value look withdrawn. */
+/** Marks that strike out letters, and marks for symbols: they could make a value look withdrawn. */
 function isOverlay(character: string): boolean {
   const codePoint = character.codePointAt(0) ?? 0;
   return (codePoint >= 0x334 && codePoint <= 0x338) || (codePoint >= 0x20d0 && codePoint <= 0x20ff);

@@ -20,21 +20,21 @@ export type { RenderOptions } from './render-text.ts';
 
 /** More changes than fit on a screen are summarised before they are listed. */
 const SCREEN = 40;
-/** So few changes of one kind need no summary. */
+/** Up to this many changes of one kind need no summary. */
 const FEW = 5;
 const LARGE = 200;
 const SAMPLES = 20;
 const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
 
-/** What was approved, as text, on the same terms as {@link renderOutcome}. */
+/** What was approved, as text; see {@link renderOutcome}. */
 export function renderApproved(approved: Approved, options: RenderOptions = {}): string {
   return renderOutcome('Approved', approved, openRendering(options));
 }
 
 /**
- * The text a person approves. The same bytes of A always give the same text, names and values
- * cannot imitate other parts of it, and it says explicitly what is not shown or not compared. A
- * license is bound to this text, as part of `renderLicense`.
+ * The text that a person approves. The same bytes of A always give the same text. Names and values
+ * cannot imitate other parts of it. It says what is not shown or not compared. A license is bound
+ * to this text, as part of `renderLicense`.
  */
 export function renderOutcome(
   heading: 'Proposed' | 'Approved',
@@ -110,8 +110,7 @@ export function renderObserved(effect: CountedEffect, options: RenderOptions = {
 }
 
 /**
- * How E differs from A, one difference on one line (two for a change that came out otherwise), each
- * with its kind.
+ * How E differs from A: one line per difference with its kind, or two lines for an altered change.
  */
 export function renderDiff(diff: Diff, options: RenderOptions = {}): string {
   const rendering = openRendering(options);
@@ -212,7 +211,7 @@ function renderColumns(
       return Object.keys(before).length === 0 ? '' : `was ${renderCells(before, rendering)}`;
     case 'update':
       if (Object.keys({ ...before, ...after }).length === 0) return 'written, no column changes';
-      // Fields that are compared as they are read back have no side before.
+      // Fields that are compared as read back have no `before`.
       if (Object.keys(before).length === 0) return renderCells(after, rendering);
       return sortedColumns({ ...before, ...after })
         .map(
@@ -274,7 +273,7 @@ function asCells(row: Row): CellRow {
   return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, { is: value }]));
 }
 
-/** How many there are; what has no count is there once. */
+/** The total count. An item without a count counts once. */
 function sumCounts(items: readonly object[]): number {
   return items.reduce((sum, item) => sum + ('count' in item ? Number(item.count) : 1), 0);
 }

@@ -5,10 +5,10 @@ import { choice, closed, form, type Infer, list, nullable, optional, text } from
 const positionSchema = form(/^-?\d{1,20}$/, 'a whole number as text');
 
 /**
- * What an attempt leaves even where it was rolled back. A sequence does not roll back: it stood at
- * `from` when the attempt began (null before its first value) and at `to` when it was observed or
- * had failed. Others may have drawn from it meanwhile, so it bounds what the attempt moved.
- * Positions are left out where values are not stored.
+ * What an attempt leaves behind even if it was rolled back. Sequences do not roll back: this one
+ * was at `from` when the attempt began (null before its first value) and at `to` when it was
+ * observed or had failed. Others may have drawn from it meanwhile, so this is an upper bound.
+ * Positions are left out if values are not stored.
  */
 const residueSchema = closed({
   kind: choice('sequence'),
@@ -16,13 +16,13 @@ const residueSchema = closed({
   from: optional(nullable(positionSchema)),
   to: optional(positionSchema),
 });
-/** One thing that no rollback takes back. */
+/** Something that a rollback does not undo. */
 export type Residue = Infer<typeof residueSchema>;
 
-/** The list as records keep it, beside what they claim. */
+/** The list of residue in a record. */
 export const residueListSchema = list(residueSchema, 1, 1000);
 
-/** One line for each thing that was left behind by a rollback, or moved with a commit. */
+/** One line for everything that a rollback left behind or that moved with a commit. */
 export function renderResidue(
   residue: readonly Residue[],
   how: 'Left behind' | 'Moved' = 'Left behind',
@@ -33,7 +33,7 @@ export function renderResidue(
   });
 }
 
-/** From where the first run found a sequence to where the last one left it. */
+/** Joins several runs: from where the first found a sequence to where the last left it. */
 export function joinResidue(
   ...runs: readonly (readonly Residue[] | undefined)[]
 ): readonly Residue[] {
@@ -45,12 +45,12 @@ export function joinResidue(
   return [...joined.values()];
 }
 
-/** What the list may take of a record, in bytes of canonical text. */
+/** How much of a record the list may take up, in bytes of canonical text. */
 export const RESIDUE_BYTES_MAX = 256 * 1024;
 
 /**
- * As it may be stored, as many as fit; where values may not be: which sequences, and not where they
- * stand.
+ * As many entries as fit, in the form in which they may be stored. If values may not be stored,
+ * only the names of the sequences.
  */
 export function storableResidue(
   residue: readonly Residue[],

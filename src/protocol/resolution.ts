@@ -11,12 +11,12 @@ import { choice, closed } from './schema.ts';
 
 /** What an operator found out about an effect that no evidence channel could establish. */
 export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as const;
-/** What an operator found out about an effect that no evidence established. */
+/** One of {@link FINDINGS}. */
 export type Finding = (typeof FINDINGS)[number];
 
 /**
- * An operator's signed decision about an occurrence that is `indeterminate`. It closes the question
- * for people: it is not a terminal, releases nothing and sends nothing. Whatever has to be done next
+ * An operator's signed decision about an `indeterminate` occurrence. It closes the question for
+ * people: it is not a terminal, releases nothing and sends nothing. Anything that must be done next
  * is a new effect under a new license.
  */
 export const resolutionRecord = defineRecord(
@@ -31,15 +31,15 @@ export const resolutionRecord = defineRecord(
     /** Digest of the license. */
     lineage: digestSchema,
     finding: choice(...FINDINGS),
-    /** Digest of what the operator relies on. */
+    /** Digest of the evidence that the operator relies on. */
     evidence: digestSchema,
     operator: nameSchema,
     /** Digest of the operator's public key. */
     key: digestSchema,
     at: instantSchema,
     /**
-     * Over the domain label and the canonical text of everything else: Ed25519 in base64url, or the
-     * assertion of a passkey whose challenge is their digest.
+     * Covers the domain label and the canonical text of all other fields: Ed25519 in base64url, or
+     * a passkey assertion whose challenge is their digest.
      */
     signature: signatureSchema,
   }),

@@ -2,8 +2,8 @@ import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys } from './canon.ts';
 import type { Value } from './value.ts';
 
 /**
- * Kept from before any tool has run, because a tool may overwrite them: what one is handed before
- * it is frozen, it keeps.
+ * Captured before any tool runs, because a tool may overwrite them and would then receive values
+ * before they are frozen.
  */
 const {
   freeze,
@@ -15,25 +15,25 @@ const {
 const { isArray } = Array;
 const { stringify } = JSON;
 
-/** One reading of one value: what it may still meet, and why and where it refused. */
+/** The state of reading one value: the limits that are left, and why and where it was refused. */
 interface Pass {
   objectsLeft: number;
   charactersLeft: number;
-  /** Whether the copy lists all its keys in canonical order. */
+  /** Whether all keys of the copy are in canonical order. */
   inOrder: boolean;
   refusal: string;
-  /** From the value to the part that was refused, innermost last. */
+  /** The path from the value to the refused part, innermost last. */
   readonly path: (string | number)[];
 }
 
 /**
- * Checks a value and returns a frozen copy that shares nothing with it; undefined when something
- * does not fit. Every property is read once and from its descriptor: check and copy are about the
- * same thing whatever stands behind the value, and no accessor runs.
+ * Checks a value and returns a frozen copy that shares nothing with it, or undefined if it does not
+ * fit. Every property is read once, from its descriptor, so the check and the copy see the same
+ * data even behind a proxy, and no accessor runs.
  */
 export type Schema<T> = (value: unknown, pass: Pass, depth: number) => T | undefined;
 
-/** What a schema accepts, in the words of JSON Schema. Checks that it has no words for are left out. */
+/** What a schema accepts, as JSON Schema. Checks that JSON Schema cannot express are left out. */
 export type SchemaDocument = { readonly [keyword: string]: unknown };
 type Describe = (inner: (schema: Schema<unknown>) => SchemaDocument) => SchemaDocument;
 const descriptions = new WeakMap<Schema<unknown>, Describe>();
@@ -43,7 +43,7 @@ function describe<T>(schema: Schema<T>, description: Describe): Schema<T> {
   return schema;
 }
 
-/** Describes a schema. One that has a name is referred to where it stands inside another. */
+/** Describes a schema. Parts that have a name are referred to by it. */
 export function jsonSchemaOf(
   schema: Schema<unknown>,
   refOf: (schema: Schema<unknown>) => string | undefined = () => undefined,
@@ -55,10 +55,10 @@ export function jsonSchemaOf(
   return descriptions.get(schema)?.(inner) ?? {};
 }
 
-/** What a schema reads. */
+/** The type that a schema reads. */
 export type Infer<S> = S extends Schema<infer T> ? T : never;
 
-/** A value that was checked: a frozen copy and its canonical text. */
+/** A checked value: a frozen copy and its canonical text. */
 export interface Read<T> {
   readonly copy: T;
   readonly text: string;
@@ -71,8 +71,8 @@ export interface SchemaRefusal {
 }
 
 /**
- * Reads, copies and writes a value in one pass. More objects than `maxObjects` are refused, because
- * an object that stands in many places is copied for each of them.
+ * Reads, copies and writes a value in one pass. Refuses more than `maxObjects` objects, because an
+ * object that occurs in many places is copied for each of them.
  */
 export function readOnce<T>(
   schema: Schema<T>,
@@ -95,9 +95,9 @@ export function readOnce<T>(
 const NOTHING = freeze([]);
 
 /**
- * The canonical text of a copy; undefined where it is too long. The engine's own writer gives the
- * same as `canonical`, in a fraction of the time, where keys are listed in canonical order and
- * nothing has given all objects a say in how they are written.
+ * The canonical text of a copy, or undefined if it is too long. If keys are in canonical order and
+ * no prototype has a `toJSON`, the engine's own writer gives the same text as `canonical` in a
+ * fraction of the time.
  */
 function writeCopy(copy: unknown, { inOrder }: Pass): string | undefined {
   if (!inOrder || 'toJSON' in NOTHING) return canonical(copy);
@@ -105,7 +105,7 @@ function writeCopy(copy: unknown, { inOrder }: Pass): string | undefined {
     const text = stringify(copy);
     return text.length > MAX_LENGTH ? undefined : text;
   } catch {
-    // An engine has its own limit for strings; `canonical` says what is too long.
+    // Engines have their own limit for strings; `canonical` says what is too long.
     return undefined;
   }
 }
@@ -121,7 +121,7 @@ function refuseAt(pass: Pass, key: string | number): undefined {
   return undefined;
 }
 
-/** Whether a value fits a schema; for values without objects inside. */
+/** Whether a value fits a schema. For values without nested objects. */
 export function accepts(schema: Schema<unknown>, value: unknown): boolean {
   return 'text' in readOnce(schema, value, 1);
 }
@@ -144,7 +144,7 @@ export const plain: Schema<Value> = (value, pass, depth) => {
 };
 const NOT_PLAIN = 'must be plain data';
 
-/** Whether a string has a canonical text, and room for it. */
+/** Whether a string has a canonical text and there is room for it. */
 function isText(value: string, pass: Pass): boolean {
   pass.charactersLeft -= value.length;
   if (pass.charactersLeft >= 0 && value.isWellFormed()) return true;
@@ -152,7 +152,7 @@ function isText(value: string, pass: Pass): boolean {
   return false;
 }
 
-/** Text with a number of characters in these bounds. */
+/** Text whose length is within these bounds. */
 export function text(min = 0, max = Number.POSITIVE_INFINITY): Schema<string> {
   const what = `must be text of ${range(min, max)} characters`;
   const schema: Schema<string> = (value, pass) => {
@@ -160,11 +160,11 @@ export function text(min = 0, max = Number.POSITIVE_INFINITY): Schema<string> {
       return refuse(pass, what);
     return isText(value, pass) ? value : undefined;
   };
-  // JSON Schema counts code points, of which there are never more than units.
+  // JSON Schema counts code points, of which there are never more than UTF-16 code units.
   return describe(schema, () => ({ type: 'string', ...bounds('Length', Math.min(min, 1), max) }));
 }
 
-/** Text of a certain form, which the message describes. */
+/** Text that matches a pattern. `what` describes it in messages. */
 export function form<T extends string = string>(pattern: RegExp, what: string): Schema<T> {
   const schema: Schema<T> = (value, pass) => {
     if (typeof value !== 'string' || !pattern.test(value)) return refuse(pass, `must be ${what}`);
@@ -173,7 +173,7 @@ export function form<T extends string = string>(pattern: RegExp, what: string): 
   return describe(schema, () => ({ type: 'string', pattern: pattern.source, description: what }));
 }
 
-/** A safe integer in these bounds, the only numbers that records have outside of values. */
+/** A safe integer within these bounds. Outside of values, records have no other numbers. */
 export function integer(min: number, max = Number.MAX_SAFE_INTEGER): Schema<number> {
   const schema: Schema<number> = (value, pass) => {
     const fits = Number.isSafeInteger(value) && !Object.is(value, -0);
@@ -184,7 +184,7 @@ export function integer(min: number, max = Number.MAX_SAFE_INTEGER): Schema<numb
   return describe(schema, () => ({ type: 'integer', minimum: min, maximum: max }));
 }
 
-/** One of some texts, truth values or positive integers. */
+/** One of several texts, booleans or positive integers. */
 export function choice<const T extends string | number | boolean>(
   ...choices: readonly T[]
 ): Schema<T> {
@@ -201,15 +201,16 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   return describe(orNull, (inner) => ({ anyOf: [inner(schema), { type: 'null' }] }));
 }
 
-/** A list with a number of items in these bounds. */
+/** A list whose length is within these bounds. */
 export function list<T>(item: Schema<T>, min = 0, max = Number.POSITIVE_INFINITY): Schema<T[]> {
   const schema: Schema<T[]> = (value, pass, depth) => {
     if (!isArray(value) || getPrototypeOf(value) !== Array.prototype)
       return refuse(pass, 'must be a list');
-    // Read once, like everything else: a proxy could give another answer the next time.
+    // Read once: a proxy could answer differently next time.
     const { length } = value;
     if (length < min || length > max) return refuse(pass, `must have ${range(min, max)} items`);
-    // Holes and named properties both make these differ, or leave an index without a descriptor.
+    // A hole or a named property changes the count. One of each leaves an index without a
+    // descriptor.
     if (!isWithin(value, pass, depth) || keysOf(value).length !== length)
       return refuse(pass, NOT_PLAIN);
     const copy: T[] = [];
@@ -261,11 +262,11 @@ export function optional<T>(schema: Schema<T>): Optional<T> {
   return { optional: schema };
 }
 
-/** The fields of an object whose keys are known. */
+/** The fields of an object with known keys. */
 type SchemaFields = { readonly [key: string]: Schema<unknown> | Optional<unknown> };
 
 type Flat<T> = { [K in keyof T]: T[K] };
-/** What an object with these fields is read as. */
+/** The type of an object with these fields. */
 export type Closed<F extends SchemaFields> = Flat<
   { [K in keyof F as F[K] extends Schema<unknown> ? K : never]: Infer<F[K]> } & {
     [K in keyof F as F[K] extends Schema<unknown> ? never : K]?: F[K] extends Optional<infer T>
@@ -315,12 +316,12 @@ function describeUnknown(keys: readonly string[], fields: SchemaFields): string 
   return `must not have the field ${stringify(unknown.slice(0, 100))}`;
 }
 
-/** What a union whose variants are told apart by one field is read as. */
+/** The type of a union whose variants differ in the value of one field. */
 type Variants<K extends string, V extends { readonly [tag: string]: SchemaFields }> = {
   [T in keyof V & string]: Flat<{ [key in K]: T } & Closed<V[T]>>;
 }[keyof V & string];
 
-/** An object with the fields that belong to the value of one of them. */
+/** An object whose fields depend on the value of one of them. */
 export function variants<
   const K extends string,
   const V extends { readonly [tag: string]: SchemaFields },
@@ -394,13 +395,13 @@ function range(min: number, max: number): string {
 const ZERO = 48;
 const NINE = 57;
 
-/** Objects list what reads as an index by its number and before everything else. */
+/** Objects list keys that look like an index first, in numeric order. */
 function mayBeIndex(key: string): boolean {
   const first = key.charCodeAt(0);
   return first >= ZERO && first <= NINE;
 }
 
-/** Found, listed, and no accessor. */
+/** Present, enumerable and not an accessor. */
 function isData(property: PropertyDescriptor | undefined): property is PropertyDescriptor {
   return property?.enumerable === true && property.get === undefined && property.set === undefined;
 }

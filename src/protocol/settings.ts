@@ -8,7 +8,7 @@ const nameSchema = form(
 );
 const valueSchema = form(/^[^\0]{0,1024}$/s, 'text of at most 1024 characters without NUL');
 
-/** Settings of the session that an action runs in, by name. */
+/** Session settings for an action, by name. */
 export const settingsSchema = checked(
   dictionary(nameSchema, valueSchema),
   (settings) => {
@@ -19,7 +19,7 @@ export const settingsSchema = checked(
 );
 
 /**
- * Settings of the session that an action runs in, by name: what row security and audit triggers
- * read to know for whom it runs. They are part of A, so an approver sees and signs them.
+ * Session settings for an action, by name. Row security and audit triggers read them to find out
+ * for whom it runs. They are part of A, so an approver sees and signs them.
  */
 export type SessionSettings = { readonly [name: string]: string };

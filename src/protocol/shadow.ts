@@ -15,8 +15,7 @@ import { choice, closed, form, integer, list, optional, text, variants } from '.
 import { gateSchema, outcomeSchema } from './terminal.ts';
 
 /**
- * What a shadow compared with: a signed license, an unsigned proposal or manifest, or nothing that
- * anybody approved.
+ * What a shadow was compared with: a signed license, an unsigned proposal or manifest, or nothing.
  */
 export const BASES = ['license', 'proposal', 'manifest', 'none'] as const;
 /** One of {@link BASES}. */
@@ -25,22 +24,22 @@ export type Basis = (typeof BASES)[number];
 const shadowed = {
   version: choice(1),
   /**
-   * Drawn for this shadow and derived from no license, so that nothing that asks about the
-   * occurrences of a license can ever find it.
+   * Random, not derived from a license, so that no query for the occurrences of a license can ever
+   * find it.
    */
   occurrence: occurrenceSchema,
   basis: choice(...BASES),
-  /** Digest of the license, where there was one. It stays unspent. */
+  /** Digest of the license, if there was one. It stays unspent. */
   license: optional(digestSchema),
   adapter: nameSchema,
   task: labelSchema,
-  /** Digest of the outcome that was compared with. */
+  /** Digest of the outcome that the shadow was compared with. */
   approved: optional(digestSchema),
   /** Digests of the runtime code (contract) and of the adapter with its observer. */
   contract: digestSchema,
   observer: digestSchema,
   recordedAt: instantSchema,
-  /** What the rollback of the rehearsal did not take back. */
+  /** What the rollback of the rehearsal did not undo. */
   residue: optional(residueListSchema),
 };
 
@@ -51,7 +50,7 @@ const seenSchema = closed({
 });
 
 /**
- * What would have been decided about an action that was rehearsed beside production. It is no
+ * What would have been decided about an action that was rehearsed alongside production. It is not a
  * terminal: nothing was claimed, nothing became durable, and nothing that settles or releases reads
  * this kind.
  */
@@ -60,7 +59,7 @@ export const shadowRecord = defineRecord(
   1,
   1024 * 1024,
   variants('would', {
-    /** The outcome is the one compared with, and no gate that was looked at would have refused. */
+    /** The outcome matched, and no gate that was checked would have refused. */
     commit: { ...shadowed, observed: digestSchema },
     reject: {
       ...shadowed,
@@ -69,13 +68,16 @@ export const shadowRecord = defineRecord(
       detail: text(0, 4000),
       outcome: optional(outcomeSchema),
     },
-    /** There was nothing to compare with: how many changes were seen, for a person to approve. */
+    /**
+     * There was nothing to compare with. Counts the changes that were seen, for a person to
+     * approve.
+     */
     propose: {
       ...shadowed,
       observed: digestSchema,
       seen: list(seenSchema, 0, 10_000),
     },
-    /** The rehearsal itself failed, so that nothing can be said. */
+    /** The rehearsal itself failed, so nothing is known. */
     unknown: {
       ...shadowed,
       code: form(/^ERR_EM_[A-Z_]{1,64}$/, 'an error code'),
@@ -83,7 +85,7 @@ export const shadowRecord = defineRecord(
     },
   }),
 );
-/** What would have been decided, as it is recorded. It is not a verdict. */
+/** What would have been decided, as recorded. It is not a verdict. */
 export type Shadow = ReturnType<typeof shadowRecord.parse>;
 export type ShadowOf<W extends Shadow['would']> = Extract<Shadow, { would: W }>;
 
@@ -94,10 +96,7 @@ const UNSIGNED: Readonly<Record<Basis, string>> = {
   none: '',
 };
 
-/**
- * What would have been decided, as text: one line that says so, then the differences where there
- * are any.
- */
+/** What would have been decided, as text: one line with the decision, then any differences. */
 export function renderShadow(shadow: Shadow, options: RenderOptions = {}): string {
   return [renderWould(shadow, options), ...renderResidue(shadow.residue ?? [])].join('\n');
 }
@@ -129,7 +128,10 @@ function renderWould(shadow: Shadow, options: RenderOptions): string {
 
 const SEEN_MAX = 200;
 
-/** Observed changes like a diff, one per line; the first of many unless all are asked for. */
+/**
+ * Observed changes, one per line, in the form of a diff. Only the first of many unless `full` is
+ * set.
+ */
 export function renderSeen(effects: readonly Effect[], options: RenderOptions = {}): string {
   const shown = options.full === true ? effects : effects.slice(0, SEEN_MAX);
   const lines = shown.map((effect) => `  ${renderObserved({ ...effect, count: 1 }, options)}`);

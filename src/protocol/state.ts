@@ -2,10 +2,7 @@ import { canonical } from './canon.ts';
 import type { Requirement, StateRead, StateReading } from './effect.ts';
 import type { Approved } from './manifest.ts';
 
-/**
- * The reads an approval depends on: its requirements, then its watched rows, in the order A lists
- * them.
- */
+/** The reads that an approval depends on: its requirements, then its watched rows, in A's order. */
 export function stateReads(approved: Pick<Approved, 'requires' | 'watch'>): readonly StateRead[] {
   return [...approved.requires.map(readOf), ...approved.watch];
 }
@@ -16,13 +13,13 @@ function readOf(requirement: Requirement): StateRead {
   return columns.length === 0 ? { target, key } : { target, key, columns };
 }
 
-/** A requirement, and what was found instead of it. */
+/** A requirement, and what was found instead. */
 export interface BrokenRequirement {
   readonly requirement: Requirement;
   readonly found: StateReading | undefined;
 }
 
-/** The requirements that the readings of {@link stateReads} contradict; empty when all hold. */
+/** The requirements that the readings of {@link stateReads} contradict; empty if all hold. */
 export function brokenRequirements(
   approved: Pick<Approved, 'requires'>,
   readings: readonly StateReading[],
@@ -44,7 +41,7 @@ function holds(requirement: Requirement, found: StateReading): boolean {
   });
 }
 
-/** What was required of a row, and what there is instead. */
+/** What was required of a row, and what was found instead. */
 export function describeBroken({
   requirement: { target, key, row },
   found,
@@ -54,7 +51,7 @@ export function describeBroken({
   return `${target} ${canonical(key)} ${wanted}, and ${now}`;
 }
 
-/** What a task-state digest covers: every reading, the application's own revision, and A's salt. */
+/** What a task-state digest covers: every reading, the application's revision, and A's salt. */
 export function taskStateText(
   approved: Approved,
   readings: readonly StateReading[],

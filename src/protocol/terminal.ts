@@ -61,7 +61,7 @@ const diffSchema = closed({
   omitted: integer(0),
 }) as Schema<unknown> as Schema<Diff>;
 
-/** An outcome in the form in which records keep it. */
+/** An outcome as records store it. */
 export const outcomeSchema = variants('kind', {
   EXACT: { observed: digestSchema },
   DIVERGED: { observed: digestSchema, diff: diffSchema },
@@ -69,15 +69,15 @@ export const outcomeSchema = variants('kind', {
     gaps: list(text(0, 1000), 1, 64),
   },
 });
-/** An outcome as it is stored: what E was is kept as a digest, what differed as a diff. */
+/** A stored outcome: E is kept as a digest, the differences as a diff. */
 export type RecordedOutcome = Infer<typeof outcomeSchema>;
 
 /** How often an execution may be staged. */
 export const MAX_TRIES = 64;
 
 /**
- * Earlier tries under the same claim that other transactions prevented, and when. Each of them left
- * nothing.
+ * Earlier tries under the same claim that other transactions prevented, and when. Each left nothing
+ * behind.
  */
 const tries = {
   tries: optional(list(closed({ at: instantSchema, reason: nameSchema }), 1, MAX_TRIES)),
@@ -86,13 +86,14 @@ const tries = {
 export type FailedTry = { readonly at: string; readonly reason: string };
 
 /**
- * Present where registered fields were compared as they were read back: who wrote them is then not
- * claimed.
+ * Present if registered fields were compared as read back. The terminal then does not claim who
+ * wrote them.
  */
 const fieldsOnly = { match: optional(choice('registered-fields')) };
 
 /**
- * How one attempt ended. An outcome says whether E matched A; a terminal says what became of it.
+ * How one attempt ended. An outcome says whether E matched A; a terminal says what became of the
+ * attempt.
  */
 export const terminalRecord = defineRecord(
   'terminal',
@@ -107,14 +108,14 @@ export const terminalRecord = defineRecord(
       permit: digestSchema,
       consumedAt: instantSchema,
       observed: digestSchema,
-      /** True when recovery rebuilt this verdict from the marker. */
+      /** True if recovery rebuilt this verdict from the marker. */
       reconciled: choice(true, false),
       /**
-       * Sequences that moved while it ran; not known to recovery, and beside the claim of this
-       * verdict.
+       * Sequences that moved while the action ran. Unknown to recovery, and not part of what this
+       * verdict claims.
        */
       residue: optional(residueListSchema),
-      /** What the backend assigned where the approval says `generated`, if values are stored. */
+      /** The values that the backend assigned to `generated` cells, if values are stored. */
       ...generatedFields,
       ...tries,
       ...fieldsOnly,
@@ -128,8 +129,8 @@ export const terminalRecord = defineRecord(
       certificate: optional(digestSchema),
       outcome: optional(outcomeSchema),
       /**
-       * What the rollback did not take back. Beside the claim of this verdict, which is about
-       * everything that is compared: two writers agree whatever they know of it.
+       * What the rollback did not undo. It is not part of what this verdict claims, so two writers
+       * agree whatever they know about it.
        */
       residue: optional(residueListSchema),
       ...tries,
@@ -148,7 +149,7 @@ export const terminalRecord = defineRecord(
       gap: text(1, 4000),
       claim: digestSchema,
       certificate: optional(digestSchema),
-      /** Both or none: without them nothing was promoted or sent under this claim. */
+      /** Both or neither: without them, nothing was promoted or sent under this claim. */
       permit: optional(digestSchema),
       consumedAt: optional(instantSchema),
     },
@@ -158,13 +159,13 @@ export const terminalRecord = defineRecord(
 export type Terminal = ReturnType<typeof terminalRecord.parse>;
 export type TerminalOf<K extends Terminal['kind']> = Extract<Terminal, { kind: K }>;
 
-/** How what was observed differs from what was approved, if the terminal keeps it. */
+/** How E differs from A, if the terminal stores it. */
 export function diffOfTerminal(terminal: Terminal): Diff | undefined {
   if (terminal.kind !== 'rejected' && terminal.kind !== 'diverged') return undefined;
   return terminal.outcome?.kind === 'DIVERGED' ? terminal.outcome.diff : undefined;
 }
 
-/** Same verdict from any writer: everything but the time of writing and how it was found out. */
+/** Whether two writers state the same verdict. Times of recording and details are not compared. */
 export function agrees(a: Terminal, b: Terminal): boolean {
   if (a.kind !== b.kind || a.occurrence !== b.occurrence || a.execution !== b.execution)
     return false;
@@ -184,7 +185,7 @@ function isSameCommit(a: TerminalOf<'committed'>, b: TerminalOf<'committed'>): b
 
 /**
  * The assurance condition: `committed` implies EXACT, a valid claim at t_c and a permit consumed at
- * t_g. The schema already demands the digests; this finds what a schema cannot: the rule that the
+ * t_g. The schema already requires the digests. This returns the rule beyond the schema that the
  * terminal breaks, if any.
  */
 export function findUnassured(terminal: Terminal): string | undefined {
@@ -207,8 +208,8 @@ export function findUnassured(terminal: Terminal): string | undefined {
 }
 
 /**
- * The same for terminals that this runtime writes, where a broken rule is a bug. Called before insert and after
- * select.
+ * Throws if a terminal that this runtime writes breaks such a rule, which is a bug. Called before
+ * insert and after select.
  */
 export function assertAssured(terminal: Terminal): void {
   const broken = findUnassured(terminal);

@@ -1,5 +1,5 @@
 /**
- * The instants that a timestamp may stand for: a text without milliseconds was cut off, so it is a
+ * The instants that a timestamp may mean. A text without milliseconds was truncated, so it means a
  * short interval.
  */
 export interface Instant {
@@ -12,8 +12,8 @@ const FORM =
 
 /**
  * Reads a UTC timestamp as databases write it: `2026-01-31T10:00:00.5Z` or `2026-01-31
- * 10:00:00.5+00`, zone and fraction optional. Undefined for every other text and for dates that do
- * not exist; `Date.parse` would accept local times and other spellings, and an approval must not
+ * 10:00:00.5+00`, with optional zone and fraction. Undefined for any other text and for dates that
+ * do not exist. `Date.parse` would accept local times and other formats, and an approval must not
  * depend on the time zone of a process.
  */
 export function readInstant(text: string): Instant | undefined {
@@ -40,8 +40,8 @@ function isLeap(year: number): boolean {
 }
 
 /**
- * Counts years from March, so that the leap day is the last day of its year; 719,468 days lead up
- * to 1970-01-01.
+ * Counts years from March, so that the leap day is the last day of its year. There are 719,468 days
+ * before 1970-01-01.
  */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year;

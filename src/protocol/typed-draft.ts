@@ -12,8 +12,8 @@ import {
 import type { ApprovedEffect, Requirement, StateRead } from './effect.ts';
 
 /**
- * The tables of one adapter by name, with the types of their key and of their other columns, as
- * `effectmatch types` writes.
+ * The tables of one adapter by name, with the types of their key and other columns, as `effectmatch
+ * types` writes them.
  */
 export type TableTypes = {
   readonly [table: string]: {
@@ -32,8 +32,8 @@ type Changed<C> = {
 };
 
 /**
- * The functions that state effects, for known tables: a wrong table, column or type is an error of
- * the compiler.
+ * The functions that state effects, typed for known tables: a wrong table, column or type is a
+ * compile error.
  */
 export interface TypedEffects<T extends TableTypes> {
   insert<N extends keyof T & string>(
@@ -63,10 +63,7 @@ export interface TypedEffects<T extends TableTypes> {
   ): StateRead;
 }
 
-/**
- * The same functions as without types, under the types of these tables. What they state is still
- * checked at run time.
- */
+/** The untyped functions with the types of these tables. Effects are still checked at run time. */
 export function effectsOf<T extends TableTypes>(): TypedEffects<T> {
   return { insert, update, remove, row, absent, read } as unknown as TypedEffects<T>;
 }

@@ -1,8 +1,8 @@
-/** Node's own bytes, which are faster; a browser has none, and the protocol runs there too. */
+/** Node's Buffer, which is faster. Browsers have none, and the protocol runs there too. */
 const native = globalThis.Buffer as typeof globalThis.Buffer | undefined;
 const encoder = new TextEncoder();
 
-/** How many bytes a text has in UTF-8. */
+/** The length of a text in UTF-8 bytes. */
 export function utf8Length(text: string): number {
   return native?.byteLength(text) ?? encoder.encode(text).length;
 }

@@ -11,11 +11,10 @@ import { hexOf } from './utf8.ts';
  * - `{ $dec: '35' }` an exact decimal without trailing zeros,
  * - `{ $bytes: 'c0ffee' }` binary data, lower-case hex,
  * - `{ $text: 'ff' }` text whose bytes are not valid UTF-8, lower-case hex,
- * - `{ $digest: '…' }` a keyed digest that stands for a value that must not be stored,
- * - `{ $omitted: '276000002' }` in a stored difference: a value of so many bytes that was too long
- *   to keep.
+ * - `{ $digest: '…' }` a keyed digest in place of a value that must not be stored,
+ * - `{ $omitted: '276000002' }` in a stored diff: the size in bytes of a value too long to keep.
  *
- * Application data whose own keys start with `$` has them doubled, so data never reads as a tag.
+ * In application data, a leading `$` of a key is doubled, so data never reads as a tag.
  */
 export type Value =
   | null
@@ -25,7 +24,7 @@ export type Value =
   | readonly Value[]
   | { readonly [key: string]: Value };
 
-/** Column (or field) name to value. */
+/** Maps column (or field) names to values. */
 export type Row = { readonly [column: string]: Value };
 
 const TAG_FORMS = {
@@ -41,7 +40,7 @@ const TAG_FORMS = {
 /** The tags of {@link Value}. */
 type Tag = keyof typeof TAG_FORMS;
 
-/** A tagged scalar, taken apart. */
+/** A tagged scalar, split into tag and text. */
 export interface Tagged {
   readonly tag: Tag;
   readonly text: string;
@@ -50,8 +49,8 @@ export interface Tagged {
 const MAX_DEPTH = 64;
 
 /**
- * Reads a tagged scalar; undefined for every other value, including data whose keys merely start
- * with `$`.
+ * Reads a tagged scalar. Undefined for any other value, including data whose keys merely start with
+ * `$`.
  */
 export function readTag(value: Value): Tagged | undefined {
   if (!isObject(value)) return undefined;
@@ -64,12 +63,12 @@ export function readTag(value: Value): Tagged | undefined {
   return { tag: tag as Tag, text };
 }
 
-/** A JSON object as opposed to a scalar, null or an array. */
+/** Whether a value is a JSON object, not a scalar, null or an array. */
 export function isObject(value: Value): value is { readonly [key: string]: Value } {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The same value, sharing nothing that can be changed. */
+/** A deep copy of a value. */
 export function copyValue(value: Value): Value {
   if (Array.isArray(value)) return value.map(copyValue);
   if (!isObject(value)) return value;
@@ -77,8 +76,8 @@ export function copyValue(value: Value): Value {
 }
 
 /**
- * Whether something is a {@link Value} through and through: plain JSON in which every single `$` is
- * a tag's.
+ * Whether something is a {@link Value} at every level: plain JSON in which only tags have keys with
+ * a single `$`.
  */
 export function isValue(value: unknown): value is Value {
   return holdsValue(value, 0);
@@ -107,8 +106,8 @@ function isPlain(value: object): boolean {
 }
 
 /**
- * A binary floating-point number as a value: shortest text that reads back as the same number. NaN
- * has none.
+ * A binary floating-point number as a value: the shortest text that reads back as the same number.
+ * NaN is refused.
  */
 export function encodeReal(real: number): Value {
   if (Number.isNaN(real))
@@ -128,8 +127,8 @@ export function encodeBytes(bytes: Uint8Array): Value {
 }
 
 /**
- * Application JSON as a value: keys that start with `$` get one more, so that data never reads as a
- * tag.
+ * Application JSON as a value. Keys that start with `$` get another `$`, so that data never reads
+ * as a tag.
  */
 export function encodeData(json: Value): Value {
   if (Array.isArray(json)) return json.map(encodeData);
@@ -144,10 +143,9 @@ function encodeKey(key: string): string {
 }
 
 /**
- * The value that someone means who writes plain JavaScript in a manifest. Numbers stay JSON
- * numbers, because only the backend's column type can say whether 35.5 is a decimal or a
- * floating-point number; what would need a guess is refused with a hint. `where` names the place in
- * messages.
+ * The value that plain JavaScript in a manifest means. Numbers stay JSON numbers, because only the
+ * backend's column type determines whether 35.5 is a decimal or a floating-point number. Ambiguous
+ * values are refused with a hint. `where` names the place in messages.
  */
 export function fromJs(value: unknown, where = 'value'): Value {
   return convert(value, where, 0);
@@ -202,14 +200,12 @@ function convertObject(value: object, where: string, depth: number): Value {
 const BIGINT_OR_REAL =
   'write a BigInt, such as 9007199254740993n, or real(…) for a floating-point number';
 
-/**
- * Whether a number is an integer beyond 2^53: it stands for all integers that are rounded to it.
- */
+/** Whether a number is an integer beyond 2^53, to which several integers are rounded. */
 export function isRounded(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
 }
 
-/** The first such number anywhere in plain data. */
+/** Finds a rounded integer anywhere in plain data. */
 export function findRounded(value: unknown): number | undefined {
   const seen = new Set<unknown>();
   const left = [value];
@@ -224,14 +220,13 @@ export function findRounded(value: unknown): number | undefined {
   return undefined;
 }
 
-/** What is wrong with such a number, and what to write. */
+/** What is wrong with a rounded integer, and what to write instead. */
 export function describeRounded(value: number, instead: string): string {
   return `${value}, which is beyond 2^53 and may have been rounded; ${instead}`;
 }
 
 /**
- * A finite number that was stated as a floating-point number, for backends that have one kind of
- * number.
+ * A finite number that was stated as a floating-point number, for backends with one type of number.
  */
 export function readReal(value: Value): number | undefined {
   const tagged = readTag(value);
@@ -244,10 +239,10 @@ function unusable(where: string, why: string): EffectMatchError {
 }
 
 /**
- * Order of two values: below zero, zero or above zero; undefined where they have none. Numbers of
- * every kind compare by exact value, never as doubles that would make 9007199254740993 and
- * 9007199254740992 equal; text compares by code points. Zero does not mean the same value: 1 and {
- * $real: '1' } have the same rank and are different values.
+ * The order of two values: negative, zero or positive, or undefined if they have none. Numbers of
+ * every type compare by exact value, never as doubles, which would make 9007199254740993 and
+ * 9007199254740992 equal. Text compares by code points. Zero does not mean the same value: 1 and `{
+ * $real: '1' }` rank equally but are different values.
  */
 export function orderValues(a: Value, b: Value): number | undefined {
   if (typeof a === 'string' && typeof b === 'string') return orderText(a, b);
@@ -264,12 +259,14 @@ function orderText(a: string, b: string): number {
   return rankUnit(a.charCodeAt(at)) < rankUnit(b.charCodeAt(at)) ? -1 : 1;
 }
 
-/** Surrogates stand for code points above U+FFFF, so they rank after every other unit. */
+/** Surrogates encode code points above U+FFFF, so they rank after every other unit. */
 function rankUnit(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }
 
-/** 0.digits × 10^scale with a sign; digits without zeros at either end, empty for zero. */
+/**
+ * 0.digits × 10^scale with a sign. The digits have no zeros at either end and are empty for zero.
+ */
 interface Numeric {
   readonly sign: -1 | 0 | 1;
   readonly digits: string;
@@ -291,9 +288,9 @@ function readNumeric(value: Value): Numeric | undefined {
 }
 
 /**
- * Below 2^53 a double stands for its shortest decimal text, which is what people wrote and read;
- * from there on it is an integer whose shortest text may be off, so its exact digits are taken.
- * Both parts keep the order of doubles.
+ * Below 2^53, a double means its shortest decimal text, which is what people write and read. From
+ * 2^53 on, it is an integer whose shortest text may be inexact, so its exact digits are used. Both
+ * parts keep the order of doubles.
  */
 function readDouble(double: number): Numeric {
   if (!Number.isFinite(double)) {
@@ -302,7 +299,7 @@ function readDouble(double: number): Numeric {
   return readDecimal(Math.abs(double) >= 2 ** 53 ? String(BigInt(double)) : String(double));
 }
 
-/** A decimal number as text, with or without an exponent, split into its parts. */
+/** Splits decimal text, with or without an exponent, into its parts. */
 export function readDecimal(text: string): Numeric {
   const negative = text.startsWith('-');
   const [mantissa = '', exponent = '0'] = text.slice(negative ? 1 : 0).split('e');

@@ -3,13 +3,10 @@ import type { Effect } from './effect.ts';
 import type { Registration } from './registration.ts';
 import type { Row } from './value.ts';
 
-/** Per target the columns that are not compared. */
+/** The columns that are not compared, per target. */
 export type VolatileColumns = ReadonlyMap<string, ReadonlySet<string>>;
 
-/**
- * Key columns identify the row that A names, so they are compared even where they are declared
- * volatile.
- */
+/** Key columns identify the row that A names, so they are compared even if declared volatile. */
 export function volatileColumns(registration: Registration): VolatileColumns {
   const volatile = new Map<string, ReadonlySet<string>>();
   for (const target of registration.targets) {
@@ -27,9 +24,9 @@ interface SplitEffects {
 }
 
 /**
- * An update that touched volatile columns only may be left over if another effect of E names its
- * row, which has to be matched for E to equal A. Without such an effect one touch of the row must be
- * accounted for itself, and the others may be left over.
+ * An update of only volatile columns may be left over if another effect of E names its row, because
+ * that effect must be matched for E to equal A. Without such an effect, one update of the row must
+ * be accounted for, and the others may be left over.
  */
 export function splitTouches(effects: readonly Effect[], volatile: VolatileColumns): SplitEffects {
   if (volatile.size === 0) return { required: effects, optional: [] };
@@ -55,7 +52,7 @@ export function splitTouches(effects: readonly Effect[], volatile: VolatileColum
   return { required, optional };
 }
 
-/** Whether an update touched volatile columns and nothing else. */
+/** Whether an update touched only volatile columns. */
 export function isVolatileOnly(effect: Effect, volatile: VolatileColumns): boolean {
   const skip = volatile.get(effect.target);
   if (skip === undefined || effect.op !== 'update') return false;
@@ -63,15 +60,14 @@ export function isVolatileOnly(effect: Effect, volatile: VolatileColumns): boole
   return columns.length > 0 && columns.every((column) => skip.has(column));
 }
 
-/** Identity of the row that an effect is about; undefined where its target has no key. */
+/** Identifies the row of an effect; undefined if the target has no key. */
 export function rowIdentity({ target, key }: Effect): string | undefined {
   return key === undefined ? undefined : `${target.length}:${target}${rowText(key)}`;
 }
 
 /**
- * The part of E that comparison looks at: without volatile columns, and without updates that
- * touched nothing else and may be left over. Two observations that differ in nothing but those have
- * the same.
+ * The part of E that is compared: without volatile columns, and without updates of only such
+ * columns that may be left over. Observations that differ only in those have the same part.
  */
 export function comparedEffects(
   registration: Registration,
