@@ -32,7 +32,7 @@ export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
   return digest.digest('hex') as Digest;
 }
 
-/** The digest by which other records and licenses refer to a record. Checks the record first. */
+/** The digest that other records and licenses use to refer to a record. Checks the record first. */
 export function digestRecord<T extends object>(kind: RecordKind<T>, record: T): Digest {
   const text = kind.text(record);
   if (text.length < COPY_LIMIT) return digestText(kind.domain, text);

@@ -76,8 +76,8 @@ function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
 }
 
 /**
- * A digest for values that must not be stored. Equal values of one column have equal digests, and
- * nobody can guess a value without the key. Target and column are included, so the digests do not
+ * A digest for values that must not be stored. Equal values of one column have equal digests, and a
+ * value cannot be guessed without the key. Target and column are included, so the digests do not
  * reveal equal values in different columns. Digests of different key generations cannot be
  * compared.
  */
