@@ -5,7 +5,7 @@ import { canonical } from '../protocol/canon.ts';
 import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 
-/** Longer text is hashed after its domain label, to avoid copying it. */
+/** Text longer than this is hashed separately from its domain label, to avoid a copy. */
 const COPY_LIMIT = 1 << 20;
 
 /**

@@ -39,7 +39,7 @@ export function readFields<F extends string>(
 
 /**
  * Rejects JSON with a repeated key: two readers could take different values from it, and a person
- * saw only one.
+ * was shown only one.
  */
 function parseJson(what: string, text: string): unknown {
   if (utf8Length(text) > MAX_BYTES) {

@@ -36,8 +36,8 @@ export class Keyring {
   readonly #reread: (() => readonly Generation[]) | undefined;
 
   /**
-   * `reread` is called for the generations again if an id is unknown. Generations found that way
-   * only verify.
+   * `reread` loads the generations again if an id is unknown. Generations found that way only
+   * verify.
    */
   constructor(generations: readonly Generation[], reread?: () => readonly Generation[]) {
     const first = generations[0];
@@ -131,8 +131,8 @@ export function loadKeyring(file: string): Keyring {
 }
 
 /**
- * Adds a new key in first place and keeps the old ones for reading. Processes seal with the new key
- * after a restart.
+ * Puts a new key first and keeps the old ones for reading. Processes seal with the new key after a
+ * restart.
  */
 export function rotateKeyring(file: string): Keyring {
   reviseSecretFile(file, (text) => {

@@ -6,7 +6,7 @@ import { decodeBase64url } from './base64url.ts';
 import { digestText } from './digest.ts';
 import { type PasskeyText, readPasskeyText } from './passkey-text.ts';
 
-/** A checked passkey: its public half. */
+/** The checked public half of a passkey. */
 export interface PasskeyKey extends Pick<PasskeyText, 'algorithm' | 'origin' | 'host'> {
   readonly text: string;
   readonly id: Digest;

@@ -8,7 +8,7 @@ import type { Keyring } from './keyring.ts';
 
 const MAC = /^[0-9a-f]{64}$/;
 
-/** Size of the cache of sealed records: more than one execution seals, but little memory. */
+/** Limits of the cache of sealed records: enough for one execution, and little memory. */
 const RECENT = 256;
 const RECENT_CHARACTERS_MAX = 16 * 1024;
 

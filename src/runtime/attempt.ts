@@ -43,8 +43,8 @@ export interface Attempt extends AttemptFacts {
 
 /**
  * Digest of the compared part of E: two correct observations of one outcome have the same digest.
- * It is keyed if the deployment does not store values, because few values can be guessed from a
- * plain digest.
+ * It is keyed if the deployment does not store values, because a plain digest of a few values can
+ * be found by guessing.
  */
 export function observedDigest(
   deployment: Deployment,
@@ -104,7 +104,7 @@ const GAP_CHARACTERS_MAX = 1000;
 
 /**
  * An outcome as the journal and receipts keep it: E as a digest, and the diff bounded and, if so
- * configured, redacted. What an agent wrote cannot make it too large: a record that is too large
+ * configured, redacted. Its size does not depend on what an agent wrote: a record over the limit
  * could not be kept at all.
  */
 export function recordedOutcome(

@@ -165,8 +165,8 @@ export async function claimAuthority(
   if (invalid !== undefined) return { kind: 'refused', refusal: invalid };
   deployment.reached('path:validated');
 
-  // The lease starts before the store is asked, which may take time, but after the slow checks,
-  // which may take longer than a lease.
+  // Computed before the store is asked, which may take time, but after checks that may take longer
+  // than a lease.
   const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const result = await deployment.ledgers.claim(
     claimRequest(deployment, attempt, request.occurrence),
@@ -264,8 +264,8 @@ export function checkLicense(
 }
 
 /**
- * Checks the terms of a license that a designated issuer signed. The issuer is in the policy,
- * because both have the same names.
+ * Checks the terms of a license that a designated issuer signed. Keys are registered for exactly
+ * the policy's issuers, so the policy has an entry.
  */
 function checkTerms(
   deployment: Deployment,

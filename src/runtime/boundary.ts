@@ -159,8 +159,8 @@ export function asOpenBoundary(error: unknown): Refusal {
 const CHANGES_MAX = 12;
 
 /**
- * Explains why the final gate found another boundary than the certified one: what changed, and what
- * is open because of it. The gate refuses even if no explanation is available.
+ * Explains to the final gate how the boundary differs from the certified one: what changed, and
+ * what is open because of it. The gate refuses even if no explanation is available.
  */
 export async function describeChange(
   adapter: Admitted['adapter'],

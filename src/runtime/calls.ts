@@ -9,7 +9,7 @@ import type { AdmittedPromotable, Deployment } from './deployment.ts';
 export interface TaskLimits {
   /**
    * The candidate is discarded after this time. The default is 60 s, the maximum 15 minutes or what
-   * the backend allows. Locks are held as long: on SQLite, the write lock of the whole file.
+   * the backend allows. Locks are held for as long: on SQLite, the write lock of the whole file.
    */
   readonly deadlineMs?: number;
   /** One more call than this discards the candidate. The default is 100, the maximum 10 000. */
@@ -80,12 +80,12 @@ export class Calls {
     this.#timer = setTimeout(() => this.giveUp(this.#late()), limits.deadlineMs);
   }
 
-  /** Runs one action after the calls before it. A failed action changes nothing. */
+  /** Runs one action, after any pending calls. A failed action changes nothing. */
   async call(action: unknown): Promise<CallAnswer> {
     return await this.#inTurn(() => this.#run(action));
   }
 
-  /** Ends the calls after the ones before it. Has no effect if they have already ended. */
+  /** Ends the calls once the pending ones have run. Has no effect if they have already ended. */
   async complete(): Promise<void> {
     await this.#inTurn(async () => {
       this.#endIfLate();

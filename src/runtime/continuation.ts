@@ -246,7 +246,8 @@ async function decide(
 }
 
 /**
- * The state of one continuation. `turn` is the number of the next release, absent for the first.
+ * The state of one continuation. `turn` is the number of the latest release allowed, absent for the
+ * first.
  */
 export function stateOf(recorded: readonly Acknowledgement[], continuation: string) {
   const own = recorded.filter((one) => one.continuation === continuation);
@@ -296,8 +297,8 @@ export async function openContinuations(ledgers: Ledgers): Promise<readonly Open
 }
 
 /**
- * Whether the durable state exists: the marker in the backend, or the consumed permit. A restored
- * database has neither.
+ * Whether the durable state exists: the marker in the backend, or the consumed permit. A database
+ * restored to an earlier time lacks it.
  */
 async function stateIsThere(
   deployment: Deployment,

@@ -73,7 +73,7 @@ export interface Deployment {
 
 /** A task that can be ended from outside. */
 export interface OpenTask {
-  /** Gives up the task, and waits until its end is recorded. */
+  /** Discards the task, and waits until that is done. */
   interrupt(why: string): Promise<unknown>;
 }
 

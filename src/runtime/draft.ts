@@ -27,7 +27,7 @@ export interface DraftProposal {
 export interface Draft extends AsyncDisposable {
   readonly adapter: string;
   readonly set?: SessionSettings;
-  /** When the candidate is discarded unless the draft ends before. */
+  /** When the candidate is discarded unless the draft ends first. */
   readonly expiresAt: string;
   /** Runs one action on the candidate and returns its rows. Records the action if it succeeds. */
   call(action: unknown): Promise<CallAnswer>;

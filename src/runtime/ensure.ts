@@ -109,7 +109,7 @@ const EXECUTING = {
 
 /**
  * The verdict of this execution, unless another process claimed the occurrence first. That process
- * may also have changed the state that this execution needs, which then refuses it.
+ * may also have changed the state that this execution needs, so that it was refused.
  */
 async function execute(
   deployment: Deployment,

@@ -16,9 +16,9 @@ import { type AttemptFacts, type Refusal, recordedOutcome } from './attempt.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 
 /**
- * Every return of the path goes through here: the terminal is recorded, then the caller may release
- * or halt. A verdict that recovery can rebuild from the marker need not be flushed; every other
- * verdict is flushed before it counts.
+ * Records the terminal of an execution; after that the caller may release or halt. A verdict that
+ * recovery can rebuild from the marker need not be flushed; every other verdict is flushed before
+ * it counts.
  */
 export async function finish(
   deployment: Deployment,

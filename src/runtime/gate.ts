@@ -29,7 +29,7 @@ export interface Established {
   /** The action to run; undefined for a task, whose calls are not known in advance. */
   readonly action: unknown;
   readonly revision: string | undefined;
-  /** Makes the calls of a task on the candidate. */
+  /** Runs the calls of a task on the candidate. */
   readonly host?: TaskHost | undefined;
 }
 

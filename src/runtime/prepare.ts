@@ -107,7 +107,7 @@ export async function prepare(
     ...(action !== undefined && { action: actionDigest(action, approved.salt) }),
   };
   const rendering = renderLicense(terms, approved);
-  // A rehearsal was certified just now.
+  // A rehearsal has just been certified.
   const warnings = source === 'rehearsed' ? [] : await warnOfBoundary(admitted);
   const note = noteOf({ warnings, by: asked.requestedBy, reason: asked.reason, action });
   const proposal = parseProposal({

@@ -194,7 +194,9 @@ function explain(outcome: Exclude<Outcome, Exact>): Refusal {
   return { reason: 'incomplete', detail };
 }
 
-/** From here on the candidate may be durable, so `rejected` needs proof that it is not. */
+/**
+ * From here on the candidate may be durable, so `rejected` needs proof that nothing became durable.
+ */
 async function promote(run: Run, passed: Passed): Promise<Terminal> {
   const { stage, permit } = passed;
   const promotion = await stage
@@ -326,8 +328,8 @@ function commit(run: Run, passed: Passed, reconciled: boolean): Promise<Terminal
 }
 
 /**
- * If the ledger's server lost the claim, it is running again and the backend may be too, so settle
- * again.
+ * If the ledger's server lost the claim in a crash, it is up again, and the backend with it, so
+ * settle again.
  */
 async function leaveOpen(
   run: Run,

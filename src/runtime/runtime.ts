@@ -186,7 +186,7 @@ export interface Runtime extends AsyncDisposable {
   draft(adapter: string, options?: DraftTaskOptions): Promise<Draft>;
   /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
-   * there is no reason. Records and spends nothing. Without an action, checks for a task.
+   * there is no reason. Records and spends nothing. Omit the action to check for a task.
    */
   check(
     approval: { readonly license: unknown } | { readonly proposal: unknown },
@@ -195,7 +195,7 @@ export interface Runtime extends AsyncDisposable {
   ): Promise<Refusal | undefined>;
   /**
    * Who may sign a proposal, by the designations and limits of the configuration. For an operation:
-   * who may sign some proposal of it.
+   * who may sign at least some of its proposals.
    */
   issuersFor(proposal: Proposal | { readonly operation: string }): readonly string[];
   /**
@@ -235,9 +235,9 @@ export interface Runtime extends AsyncDisposable {
    */
   survey(adapter: string): Promise<Survey>;
   /**
-   * Tries a live service, as the first execution would: whether it rejects requests without the
-   * credential, honours its idempotency key, and keeps drafts without effect. Sends samples unless
-   * the service was proven before with the same operations, credential and adapter code. The ledger
+   * Tests a live service, as the first execution would: it must reject requests without the
+   * credential, honour its idempotency key, and give drafts no effect. Sends samples unless the
+   * service was proven before with the same operations, credential and adapter code. The ledger
    * keeps the result.
    */
   prove(adapter: string): Promise<ServiceProof>;

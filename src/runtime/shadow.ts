@@ -286,7 +286,7 @@ function compare(
   return rejected('comparison', { reason: 'diverged', detail }, { outcome, approved });
 }
 
-/** Without an approval, the result is what was observed, as something to approve. */
+/** Without an approval, proposes what was observed. */
 function propose(
   deployment: Deployment,
   admitted: AdmittedPromotable,

@@ -19,7 +19,7 @@ export interface TaskOptions extends ExecuteOptions, TaskLimits {
 export interface Task extends AsyncDisposable {
   readonly kind: 'open';
   readonly occurrence: OccurrenceId;
-  /** When the task is discarded unless it ends before. */
+  /** When the task is discarded unless it ends first. */
   readonly expiresAt: string;
   /**
    * Runs one action on the candidate and returns its rows. A failed action changes nothing, and the
@@ -28,7 +28,7 @@ export interface Task extends AsyncDisposable {
   call(action: unknown): Promise<CallAnswer>;
   /** Compares the whole result with the approval, and makes it durable only if they match. */
   finish(): Promise<Executed>;
-  /** Gives up the candidate. Returns the recorded terminal, even if the task had already ended. */
+  /** Discards the candidate. Returns the recorded terminal, even if the task had already ended. */
   discard(why?: string): Promise<Executed>;
   /** How the task ended, once it has. */
   readonly ended: Promise<Executed>;

@@ -14,7 +14,7 @@ export interface Activity {
 /** The things a watcher finds waiting for a person: requests, signatures, resolutions, work. */
 export type WaitingKind = 'requests' | 'signatures' | 'resolutions' | 'continuations';
 
-/** How an activity ended, in words that this package chose. Omits reasons that an adapter words. */
+/** How an activity ended, in words that this package chose. Omits reasons worded by an adapter. */
 export type Ending =
   | {
       readonly kind: 'verdict';
@@ -53,8 +53,8 @@ export interface Trace {
 export interface Telemetry {
   begin(activity: Activity): Trace;
   /**
-   * Takes a function that counts attempts without a verdict whose process is gone. Returns a
-   * function that stops this.
+   * Receives a function that counts attempts without a verdict whose process is gone, to call until
+   * the returned function is called.
    */
   watchOrphans(count: () => Promise<number>): () => void;
 }
