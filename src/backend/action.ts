@@ -9,14 +9,14 @@ import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Value } from '../protocol/value.ts';
 
-/** What to write instead of a number that has been rounded. */
+/** What to write instead of a number that was rounded. */
 export const BIGINT_OR_REAL =
   'write a BigInt, such as 9007199254740993n, or { $real: "1e+20" } for a floating-point number';
 
 const MAX_STATEMENTS = 1000;
 const MAX_SQL_CHARACTERS = 1024 * 1024;
 
-/** Reads an untrusted action. A proxy may throw anything, so every other error is a refusal too. */
+/** Reads an untrusted action. Any error becomes a refusal, because a proxy may throw anything. */
 export function readUntrusted<Action>(read: () => Action): Action {
   try {
     return read();
@@ -30,7 +30,7 @@ function isRefusal(error: unknown): boolean {
   return error instanceof EffectMatchError && error.code === 'ERR_EM_ACTION_INVALID';
 }
 
-/** Untrusted input, copied as plain data: what the caller still holds cannot change it later. */
+/** Copies untrusted input as plain data, so that the caller cannot change it later. */
 export function copyAction(input: unknown, maxCharacters = Number.POSITIVE_INFINITY): Value {
   const copy = copyPlain(input, maxCharacters);
   refuseRounded(copy, 'the action', 'write it as text, since JSON has no BigInt');
@@ -38,8 +38,8 @@ export function copyAction(input: unknown, maxCharacters = Number.POSITIVE_INFIN
 }
 
 /**
- * What an application's own check lets through, copied. Whatever the check throws refuses the
- * action; `refusal` begins the sentence that says so.
+ * Runs an application's check and copies the value that it returns. If the check throws, the action
+ * is refused; `refusal` is the start of that message.
  */
 export function copyChecked(refusal: string, check: () => Value): Value {
   try {
@@ -56,13 +56,15 @@ function copyPlain(input: unknown, maxCharacters = Number.POSITIVE_INFINITY): Va
     const { length } = canonical(input);
     if (length > maxCharacters)
       throw refuseAction(`the action is longer than ${maxCharacters} characters`);
-    // Not parsed from that text: JSON.parse of V8 13.6 reads the key "\"" as "\\" if it has met that
-    // one before. A proxy, which could answer differently this time, cannot be cloned.
+    // Not parsed from that text: JSON.parse of V8 13.6 reads the key "\"" as "\\" if it has met
+    // that one before. Cloning rejects a proxy, which could answer differently this time.
     return structuredClone(input) as Value;
   });
 }
 
-/** A list of 1 to `max` items, each read with its place in words, such as "call 2". */
+/**
+ * Reads a list of 1 to `max` items. Each item is read with its position in words, such as "call 2".
+ */
 export function readItems<Item>(
   items: unknown,
   limit: { readonly name: string; readonly max: number },
@@ -75,8 +77,9 @@ export function readItems<Item>(
 }
 
 /**
- * One statement, `{ statements }` with several that run in order in one candidate, or `{ script }`
- * with the text of several. `split` throws what `refuseAction` makes if it cannot divide the text.
+ * Reads one statement, `{ statements }` with several that run in order in one candidate, or `{
+ * script }` with the text of several. `split` throws an error of {@link refuseAction} if it cannot
+ * divide the text.
  */
 export function readStatements<Statement>(
   input: unknown,
@@ -103,12 +106,12 @@ export function readStatements<Statement>(
   });
 }
 
-/** Actions that were accepted, whose items are all under this name, as one action. */
+/** Joins accepted actions, each with its items under this name, into one action. */
 export function joinItems(name: string, actions: readonly unknown[]): unknown {
   return { [name]: actions.flatMap((action) => (action as Record<string, unknown[]>)[name] ?? []) };
 }
 
-/** The same for actions of statements, in each of the forms that {@link readStatements} takes. */
+/** The same for actions of statements, in any form that {@link readStatements} accepts. */
 export function joinStatements(
   actions: readonly unknown[],
   split: (script: string) => readonly string[],
@@ -121,7 +124,7 @@ export function joinStatements(
   return joinItems('statements', lists);
 }
 
-/** The text of one SQL statement, or of a script. */
+/** Checks the text of one SQL statement, or of a script. */
 export function readSql(sql: unknown, where: string, what = 'one statement'): string {
   if (typeof sql !== 'string' || sql.trim() === '')
     throw refuseAction(`${where}: sql must be a text with ${what}`);
@@ -132,14 +135,14 @@ export function readSql(sql: unknown, where: string, what = 'one statement'): st
   return sql;
 }
 
-/** A text that is bound to a parameter. */
+/** Checks a text that is bound to a parameter. */
 export function readBoundText(value: string, where: string, maxLength: number): string {
   if (!value.isWellFormed()) throw refuseAction(`${where}: the text has a lone surrogate`);
   if (value.length > maxLength) throw refuseAction(`${where}: the text is too long`);
   return value;
 }
 
-/** Bytes that are bound to a parameter, copied; undefined if the value has none. */
+/** Copies bytes that are bound to a parameter; undefined if the value is not bytes. */
 export function readBoundBytes(
   value: unknown,
   where: string,

@@ -1,28 +1,28 @@
 import { type StageFailure, stageFailed, stagePrevented } from './candidate.ts';
 
-/** What the errors of a database begin with. */
+/** How the error messages of a database start. */
 export const DATABASE_NOT_OPENED = 'the database could not be opened';
 export const STAGE_NOT_OPENED = 'the stage could not be opened';
 
-/** What an administrator does if something that provisioning makes is missing. */
+/** What an administrator should do if something that provisioning creates is missing. */
 export const RUN_PROVISION = 'run `effectmatch provision`';
 
-/** One call of a task, so that a failed one leaves nothing. */
+/** The savepoint of one call of a task, so that a failed call leaves nothing. */
 export const CALL_SAVEPOINT = {
   open: 'savepoint effectmatch_call',
   undo: 'rollback to savepoint effectmatch_call',
   release: 'release savepoint effectmatch_call',
 } as const;
 
-/** Other transactions caused it. It may not happen again. */
+/** Caused by other transactions, so a retry may succeed. */
 const TRANSIENT: ReadonlySet<string> = new Set(['busy', 'serialization', 'deadlock']);
 
-/** A failure by its reason, which says whether waiting may cure it. */
+/** A failure for this reason; some reasons mean that a retry may succeed. */
 export function failureFor(reason: string, detail: string): StageFailure {
   return TRANSIENT.has(reason) ? stagePrevented(reason, detail) : stageFailed(reason, detail);
 }
 
-/** An error of a database without its words, which may quote private values. */
+/** Describes a database error without its message, which may quote private values. */
 export function explainByCode(code: string | number): string {
   return `the database refused it [${code}]`;
 }

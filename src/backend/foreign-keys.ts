@@ -1,16 +1,16 @@
 import type { Assigned, ReferringColumns } from '../protocol/observation.ts';
 
-/** One column that refers to another by a declared foreign key. */
+/** One column that references another by a declared foreign key. */
 export interface ForeignKeyColumn {
   readonly target: string;
   readonly column: string;
-  /** Undefined where that is in a table that is not known. */
+  /** Undefined if the referenced table is not known. */
   readonly refersTo: { readonly target: string; readonly column: string } | undefined;
 }
 
 /**
- * What the foreign keys of a schema say about references to one column. A column may refer to it
- * through others: a child's key is often its parent's.
+ * What the foreign keys of a schema declare about references to one column. A column may reference
+ * it through others: a child's key is often its parent's.
  */
 export function declaredReferences(
   foreignKeys: readonly ForeignKeyColumn[],

@@ -1,5 +1,5 @@
 /**
- * The kernel of promotable adapters: what is the same for every engine, for authors of backends.
+ * The kernel of promotable adapters, for authors of backends: what is the same for every engine.
  *
  * @module
  */

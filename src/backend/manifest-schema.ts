@@ -11,39 +11,44 @@ export interface RelationShape<Column extends ColumnShape = ColumnShape> {
   /** Key columns; empty if rows compare as a multiset. */
   readonly key: readonly string[];
   readonly columns: readonly Column[];
-  /** Columns that follow from the others and are not compared. */
+  /** Columns that are computed from others and not compared. */
   readonly computed?: readonly string[];
 }
 
-/** A column as manifests see it; schemas add what they know about it. */
+/** A column as manifests see it. Schemas may add more about it. */
 export interface ColumnShape {
   readonly name: string;
 }
 
-/** What normalising asks of a backend. None of it may run application code. */
+/** What normalising needs from a backend. None of it may run application code. */
 export interface ManifestSchema<Column extends ColumnShape = ColumnShape> {
   readonly registration: Registration;
-  /** The registered relation that an effect is about; undefined if there is none. */
+  /** The registered relation of an effect; undefined if there is none. */
   registered(effect: ApprovedEffect, where: string): RelationShape<Column> | undefined;
   /** The relation that a row is read from; throws {@link invalid} if it cannot be read. */
   readable(read: Pick<StateRead, 'target' | 'key'>, where: string): RelationShape<Column>;
   /** The value as the column stores it; throws {@link invalid} if the column does not take it. */
   store(relation: RelationShape<Column>, column: Column, value: Value, where: string): Value;
-  /** What a new row holds in a column that is not stated; throws {@link invalid} if it must be. */
+  /**
+   * The value of a column that an insert does not state; throws {@link invalid} if it must be
+   * stated.
+   */
   fill(relation: RelationShape<Column>, column: Column, where: string): Cell;
-  /** Refuses constraints that make no sense for a column. */
+  /** Rejects constraints that make no sense for a column. */
   checkConstraint?(column: Column, cell: Cell, where: string): void;
-  /** An effect on something that has no rows, such as a sequence; undefined for every other. */
+  /** Normalises an effect on something without rows, such as a sequence; undefined for others. */
   normaliseOther?(effect: ApprovedEffect, where: string): ApprovedEffect | undefined;
-  /** Where a `generated` label has evidence; without this, labels may stand anywhere. */
+  /** Where `generated` labels have evidence. Without this, labels may be used anywhere. */
   readonly labels?: {
     assigns(relation: RelationShape<Column>, column: Column, op: Op): boolean;
-    /** Completes "it must also stand …". */
+    /** Completes the message "it must also stand …". */
     readonly where: string;
   };
 }
 
-/** The schema of a backend that stores values as they are stated and leaves null in what is not. */
+/**
+ * The schema of a backend that stores values as stated, and null in columns that are not stated.
+ */
 export function plainSchema(registration: Registration): ManifestSchema {
   const shapes = registration.targets.map(({ name, key, columns }) => ({
     target: name,
@@ -59,7 +64,7 @@ export function plainSchema(registration: Registration): ManifestSchema {
       if (shape !== undefined) return shape;
       throw invalid(where, `there is no table "${target}"; name one of the registered tables`);
     },
-    // Such a backend has one kind of number: `real` only says that it was not meant as an integer.
+    // These backends have one kind of number: `real` only says that it was not meant as an integer.
     store: (_relation, _column, value) => readReal(value) ?? value,
     fill: (relation, { name }, where) => {
       if (!relation.key.includes(name)) return { is: null };
@@ -68,7 +73,7 @@ export function plainSchema(registration: Registration): ManifestSchema {
   };
 }
 
-/** The refusal of an insert that leaves out a column without a constant default. */
+/** The error for an insert that omits a column without a constant default. */
 export function mustBeStated(where: string, computedDefault?: string) {
   return invalid(
     where,
@@ -78,7 +83,7 @@ export function mustBeStated(where: string, computedDefault?: string) {
   );
 }
 
-/** The column of this name; a name that is almost right is suggested. */
+/** Finds a column by name. If there is none, the error suggests a similar name. */
 export function findColumn<Column extends ColumnShape>(
   { target, columns, computed = [] }: RelationShape<Column>,
   name: string,
@@ -93,7 +98,7 @@ export function findColumn<Column extends ColumnShape>(
   throw invalid(where, `"${target}" has no column "${name}"${suggest(name, names)}`);
 }
 
-/** Exactly the key columns must be named. */
+/** Checks that exactly the key columns are named. */
 export function checkKeyColumns(
   { target, key }: Pick<RelationShape, 'target' | 'key'>,
   named: readonly string[],
@@ -107,12 +112,12 @@ export function checkKeyColumns(
   if (missing.length > 0) throw invalid(where, `the key of "${target}" lacks ${list(missing)}`);
 }
 
-/** Names for a sentence. */
+/** Formats names for a message. */
 export function list(names: readonly string[]): string {
   return names.map((name) => `"${name}"`).join(', ');
 }
 
-/** A fault in what was stated: where it is and what to change. */
+/** The error for an invalid manifest: where it is wrong and what to change. */
 export function invalid(
   where: string,
   what: string,

@@ -2,7 +2,7 @@ import type { VoidResult } from '../contract/adapter.ts';
 import type { MarkerText } from '../contract/proof.ts';
 import { EffectMatchError } from '../errors.ts';
 
-/** A marker as a table stores it; refuses one that is neither of the two kinds. */
+/** Reads a marker from its table row; throws if it is neither committed nor void. */
 export function readStoredMarker(row: readonly unknown[] | undefined): MarkerText | undefined {
   if (row === undefined) return undefined;
   const [occurrence, disposition, text, sealKey, sealMac] = row.map(String);
@@ -14,13 +14,16 @@ export function readStoredMarker(row: readonly unknown[] | undefined): MarkerTex
   );
 }
 
-/** A live transaction is in the way of a void marker. */
+/** A live transaction blocks the void marker. */
 export const MARKER_HELD: VoidResult = {
   kind: 'busy',
   why: 'a live transaction holds the marker of this occurrence',
 };
 
-/** What a void marker met; undefined if that was removed in between, so nothing can be said now. */
+/**
+ * The marker that a void marker conflicted with. If it was removed in between, the result is
+ * `busy`.
+ */
 export function metMarker(found: MarkerText | undefined): VoidResult {
   if (found !== undefined) return { kind: 'conflict', marker: found };
   return { kind: 'busy', why: 'the marker is being changed' };

@@ -16,9 +16,10 @@ import {
 } from './manifest-schema.ts';
 
 /**
- * The manifest with every value as its column stores it and every effect with exactly the columns
- * that the profile reports: omitted columns of an insert get what the backend stores, unstated old
- * values become "any". Idempotent, so what was signed can be normalised again and stays the same.
+ * Normalises a manifest: every value as its column stores it, and every effect with exactly the
+ * columns that the profile reports. Omitted columns of an insert get what the backend stores;
+ * unstated old values become "any". Idempotent, so a signed manifest can be normalised again
+ * without change.
  */
 export function normaliseManifest<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
@@ -29,7 +30,10 @@ export function normaliseManifest<Column extends ColumnShape>(
   return normaliseState(schema, { ...manifest, effects });
 }
 
-/** The effects of a manifest from a position on; what holds of all of them together is not checked. */
+/**
+ * Normalises effects; `first` is the position of the first in the manifest. Does not check what
+ * concerns all effects together.
+ */
 export function normaliseEffects<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
   effects: readonly ApprovedEffect[],
@@ -40,7 +44,7 @@ export function normaliseEffects<Column extends ColumnShape>(
   );
 }
 
-/** The same manifest with its requirements and watched rows as the columns store them. */
+/** Normalises the requirements and watched rows of a manifest. */
 export function normaliseState<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
   manifest: Manifest,
@@ -56,7 +60,7 @@ export function normaliseState<Column extends ColumnShape>(
   };
 }
 
-/** Reads of rows with their keys as the columns store them, in the order asked. */
+/** Normalises the keys of reads, in the order given. */
 export function normaliseReads<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
   reads: readonly StateRead[],
@@ -66,7 +70,7 @@ export function normaliseReads<Column extends ColumnShape>(
   );
 }
 
-/** The same read with its key as the columns store it. */
+/** Normalises the key of one read. */
 export function normaliseRead<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
   read: StateRead,
@@ -154,7 +158,7 @@ function normaliseEffect<Column extends ColumnShape>(
   }
 }
 
-/** The rows of one effect. */
+/** Normalises the rows of one effect. */
 class EffectRows<Column extends ColumnShape> {
   readonly #schema: ManifestSchema<Column>;
   readonly #relation: RelationShape<Column>;
@@ -169,7 +173,7 @@ class EffectRows<Column extends ColumnShape> {
     this.#where = where;
   }
 
-  /** The key cells of an update or delete; nothing if the relation has no key. */
+  /** The key cells of an update or delete; empty if the relation has no key. */
   key(key: CellRow | undefined): { readonly key?: CellRow } {
     const relation = this.#relation;
     if (relation.key.length > 0) {
@@ -183,7 +187,7 @@ class EffectRows<Column extends ColumnShape> {
     );
   }
 
-  /** A whole new row: what is stated, and what the backend stores in the other columns. */
+  /** A whole new row: the stated cells, and what the backend stores in the other columns. */
   inserted(row: CellRow): { readonly key?: CellRow; readonly after: CellRow } {
     const { key } = this.#relation;
     for (const name of Object.keys(row)) this.#column(name);
@@ -193,7 +197,7 @@ class EffectRows<Column extends ColumnShape> {
     return key.length === 0 ? { after } : { key: fill(key), after };
   }
 
-  /** The changed columns, the same on both sides. */
+  /** The changed columns, the same ones before and after. */
   updated(
     key: CellRow,
     before: CellRow,
@@ -233,7 +237,7 @@ class EffectRows<Column extends ColumnShape> {
     );
   }
 
-  /** The row that a delete removes: what is not stated may be anything. */
+  /** The row that a delete removes. Columns that are not stated may have any value. */
   removed(before: CellRow): CellRow {
     for (const name of Object.keys(before)) {
       this.#column(name);
@@ -253,7 +257,7 @@ class EffectRows<Column extends ColumnShape> {
     );
   }
 
-  /** These columns, with "any" for what is not stated. */
+  /** These columns, with "any" for those that are not stated. */
   #cells(names: readonly string[], row: CellRow): CellRow {
     return Object.fromEntries(
       names.map((name) => [name, this.#cell(name, ownCell(row, name) ?? { any: true })]),
@@ -285,8 +289,8 @@ class EffectRows<Column extends ColumnShape> {
 }
 
 /**
- * A label needs one cell whose value the backend assigns itself; elsewhere there is no evidence for
- * it.
+ * Checks that each label is used in at least one cell whose value the backend assigns. Without one,
+ * there is no evidence for the label.
  */
 export function checkLabels<Column extends ColumnShape>(
   schema: ManifestSchema<Column>,
@@ -320,13 +324,13 @@ function cellsOf({ key, before, after }: ApprovedEffect): readonly (readonly [st
 const NO_CHANGE = 'it changes no column, which has no effect here; leave it out';
 const ONLY_VOLATILE = 'all columns it names are volatile, which are not compared; leave it out';
 
-/** Only changed columns are reported, so nothing would match a column that stays the same. */
+/** Only changed columns are reported, so an unchanged column could never match. */
 function isUnchanged(from: Cell | undefined, to: Cell | undefined): boolean {
   if (from === undefined || to === undefined || !('is' in from) || !('is' in to)) return false;
   return sameValue(from.is, to.is);
 }
 
-/** A column may be called `constructor`, which every object seems to have. */
+/** A column may be called `constructor`, which objects inherit. */
 function ownCell(row: CellRow, name: string): Cell | undefined {
   return Object.hasOwn(row, name) ? row[name] : undefined;
 }

@@ -1,10 +1,7 @@
 import type { Promotion } from '../contract/adapter.ts';
 import type { Certificate, Claim, ConsumedPermit } from '../contract/proof.ts';
 
-/**
- * What the core hands over with an action: the stage that comes of it is promoted under nothing
- * else.
- */
+/** The claim and certificate under which a stage is opened. It is promoted only under these. */
 export interface StagedUnder {
   readonly claim: Claim;
   readonly certificate: Certificate;
@@ -13,9 +10,8 @@ export interface StagedUnder {
 type Refused = Extract<Promotion, { readonly kind: 'refused' }>;
 
 /**
- * An adapter's own check of a permit, whatever the core has checked: the permit must name the claim
- * and certificate under which its stage was opened, its candidate, and the evidence that it
- * reported last.
+ * An adapter's own check of a permit, independent of the core: the permit must name the claim and
+ * certificate under which its stage was opened, its candidate, and the evidence reported last.
  */
 export class PermitCheck {
   readonly #under: StagedUnder;
@@ -27,23 +23,17 @@ export class PermitCheck {
     this.#candidate = candidate;
   }
 
-  /** Takes note of an observation. */
+  /** Remembers the evidence of an observation. */
   observed(evidence: string): void {
     this.#evidence = evidence;
   }
 
-  /**
-   * Takes note of a recheck. If it found something else, only another observation can lead to a
-   * promotion.
-   */
+  /** Compares the evidence of a recheck. If it differs, a promotion needs another observation. */
   rechecked(evidence: string): void {
     if (evidence !== this.#evidence) this.#evidence = undefined;
   }
 
-  /**
-   * The refusal of a permit that is not for this stage. The stage must be discarded before it is
-   * returned.
-   */
+  /** The refusal if the permit is not for this stage. Discard the stage before returning it. */
   refusalOf(permit: ConsumedPermit): Refused | undefined {
     const what = this.#findMismatch(permit);
     if (what === undefined) return undefined;

@@ -26,10 +26,10 @@ import {
 } from './candidate.ts';
 import { PermitCheck, type StagedUnder } from './permit-check.ts';
 
-/** A terminal stores details, so they are cut to this many characters. */
+/** Terminals store details, so details are cut to this many characters. */
 const MAX_DETAIL = 1000;
 
-/** The adapter of a backend: everything that does not depend on the engine. */
+/** Makes an adapter from a backend. Contains everything that does not depend on the engine. */
 export function promotable<Action>(
   backend: Backend<Action>,
   context: Pick<AdapterContext, 'clock' | 'reached'>,
@@ -85,7 +85,7 @@ export function promotable<Action>(
   };
 }
 
-/** The stages of one adapter that are held, from opening them to closing the adapter. */
+/** The held stages of one adapter, until the adapter closes. */
 class OpenStages<Action> {
   readonly #backend: Backend<Action>;
   readonly #context: Pick<AdapterContext, 'clock' | 'reached'>;
@@ -117,7 +117,7 @@ class OpenStages<Action> {
       const fromMs = clock.now();
       applied = marker === undefined ? await candidate.apply(action) : alreadyDecided(marker);
       if (applied.kind === 'done') {
-        // An action may take so long that the adapter was closed meanwhile.
+        // The adapter may have been closed while the action ran.
         this.assertOpen();
         stage.window = { fromMs, toMs: clock.now() };
         if (applied.results !== undefined) stage.results = applied.results;
@@ -126,7 +126,7 @@ class OpenStages<Action> {
         return { kind: 'held', stage };
       }
     } catch (error) {
-      // The first error says more. The core settles whatever a failed end leaves behind.
+      // The first error says more. The core settles anything that a failed discard leaves behind.
       await stage.discard().catch(() => {});
       throw error;
     }
@@ -134,7 +134,7 @@ class OpenStages<Action> {
     return storable(residue === undefined ? applied : { ...applied, residue });
   }
 
-  /** Opens a candidate that calls are made on. */
+  /** Opens a candidate for the calls of a task. */
   async openTask(request: HoldRequest): Promise<HeldForTask<Action>> {
     const result = await this.#backend.hold(request);
     if (result.kind === 'failed') return storable(result);
@@ -156,7 +156,7 @@ class OpenStages<Action> {
     }
   }
 
-  /** Ends every stage that is still held; the backend is closed even if one cannot be ended. */
+  /** Discards every held stage. The backend is closed even if a stage cannot be discarded. */
   close(): Promise<void> {
     this.#closing ??= Promise.allSettled([...this.#held].map((stage) => stage.discard())).then(() =>
       this.#backend.close(),
@@ -166,8 +166,8 @@ class OpenStages<Action> {
 }
 
 /**
- * Everything an engine throws becomes `ERR_EM_ADAPTER_UNAVAILABLE`, with its own words and the
- * cause. Errors that already say what is wrong with the adapter stay as they are.
+ * Turns any error of an engine into `ERR_EM_ADAPTER_UNAVAILABLE`, with its message and the cause.
+ * Other EffectMatch errors are kept, because they already say what is wrong.
  */
 async function reporting<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -177,10 +177,10 @@ async function reporting<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What the shared SQLite driver throws for any file, whether it is a ledger or a backend. */
+/** Thrown by the shared SQLite driver for any file, a ledger or a backend. */
 const ENGINE_FAULTS: readonly string[] = ['ERR_EM_STORE_BUSY', 'ERR_EM_STORE_UNAVAILABLE'];
 
-/** An error of an engine under the code for a backend that cannot be used. */
+/** Gives an error of an engine the code for a backend that cannot be used. */
 export function adapterFault(error: unknown): EffectMatchError {
   if (error instanceof EffectMatchError && !ENGINE_FAULTS.includes(error.code)) return error;
   const words = error instanceof Error ? error.message : String(error);
@@ -191,7 +191,9 @@ export function adapterFault(error: unknown): EffectMatchError {
   );
 }
 
-/** The same object while nothing changed: the core digests a frozen list of outlets once. */
+/**
+ * Returns the same object while nothing changes: the core digests a frozen list of outlets once.
+ */
 function keepEqual(known: Survey | undefined, survey: Survey): Survey {
   if (survey === known) return survey;
   if (known !== undefined && JSON.stringify(survey) === JSON.stringify(known)) return known;
@@ -199,7 +201,9 @@ function keepEqual(known: Survey | undefined, survey: Survey): Survey {
   return survey;
 }
 
-/** An engine's row may have more columns, or no prototype. The core compares and seals these five. */
+/**
+ * An engine's row may have more columns, or no prototype. The core compares and seals these five.
+ */
 function copyMarker<Found extends MarkerText | undefined>(found: Found): Found | MarkerText {
   if (found === undefined) return found;
   const { occurrence, disposition, text, sealKey, sealMac } = found;
@@ -229,7 +233,7 @@ class HeldStage<Action> implements TaskStage<Action> {
   readonly #held: Candidate<Action>;
   readonly #permit: PermitCheck;
   readonly #onEnd: () => void;
-  /** What the runtime lent, while calls may still come; undefined for a stage of one action. */
+  /** The runtime's clock and hooks while calls may come; undefined for a stage of one action. */
   #calling: Pick<AdapterContext, 'clock' | 'reached'> | undefined;
   #promoting: Promise<Promotion> | undefined;
   #how: CandidateEnd | undefined;
@@ -242,7 +246,7 @@ class HeldStage<Action> implements TaskStage<Action> {
     this.#onEnd = onEnd;
   }
 
-  /** From here on calls may come, until `complete`. */
+  /** Accepts calls from now on, until `complete`. */
   begin(context: Pick<AdapterContext, 'clock' | 'reached'>): void {
     this.#calling = context;
     const now = context.clock.now();
@@ -296,7 +300,7 @@ class HeldStage<Action> implements TaskStage<Action> {
     return await this.#promoting;
   }
 
-  /** A promotion under way decides how the candidate ends. */
+  /** If a promotion is under way, it decides how the candidate ends. */
   async discard(): Promise<readonly Residue[] | undefined> {
     await this.#promoting;
     return await this.end('discarded');
@@ -306,7 +310,7 @@ class HeldStage<Action> implements TaskStage<Action> {
     await this.discard();
   }
 
-  /** Ends the candidate once. If that fails it may be tried again, and ends in the same way. */
+  /** Ends the candidate once. If that fails, it can be tried again and ends in the same way. */
   async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
     this.#how ??= how;
     this.#ending ??= this.#held.end(this.#how);
@@ -320,7 +324,7 @@ class HeldStage<Action> implements TaskStage<Action> {
     }
   }
 
-  /** Never throws: what is thrown while a commit may be under way says nothing about its result. */
+  /** Never throws: an error while a commit may be under way says nothing about its result. */
   async #commit(permit: ConsumedPermit): Promise<Promotion> {
     let promotion: Promotion;
     try {
@@ -328,7 +332,7 @@ class HeldStage<Action> implements TaskStage<Action> {
     } catch (cause) {
       promotion = { kind: 'unknown', cause };
     }
-    // The core discards after every promotion that is not confirmed, which tries this again.
+    // If this fails, the core tries again: it discards after every promotion that is not confirmed.
     await this.end(END_OF[promotion.kind]).catch(() => {});
     return promotion.kind === 'refused' ? storable(promotion) : promotion;
   }

@@ -1,23 +1,23 @@
 import type { ResultRow, StatementResult } from '../contract/adapter.ts';
 
-/** What is kept of the rows that one action returns. */
+/** Limits on the rows that are kept for one action. */
 const MAX_ROWS = 1000;
 const MAX_CHARACTERS = 1_000_000;
 
-/** Collects what the statements of one action return, within bounds. */
+/** Collects the rows that the statements of one action return, within limits. */
 export class ResultCollector {
   readonly #results: { readonly rows: ResultRow[]; omitted: number }[] = [];
   #returnsRows = false;
   #rows = 0;
   #characters = 0;
 
-  /** Begins the next statement. */
+  /** Starts the next statement. */
   begin(returnsRows: boolean): void {
     this.#results.push({ rows: [], omitted: 0 });
     this.#returnsRows ||= returnsRows;
   }
 
-  /** Adds a row of the statement that began last; `read` is not called for one that is left out. */
+  /** Adds a row of the current statement. Does not call `read` once the limits are reached. */
   add(read: () => ResultRow): void {
     const result = this.#results.at(-1);
     if (result === undefined) return;
@@ -30,7 +30,7 @@ export class ResultCollector {
     else result.rows.push(row);
   }
 
-  /** One entry for each statement; undefined if none of them returns rows. */
+  /** One entry per statement; undefined if none of them returns rows. */
   get results(): readonly StatementResult[] | undefined {
     return this.#returnsRows ? this.#results : undefined;
   }
@@ -40,7 +40,7 @@ export class ResultCollector {
   }
 }
 
-/** Bytes as PostgreSQL writes them. */
+/** Formats bytes as PostgreSQL does. */
 export function bytesAsText(bytes: Uint8Array): string {
   return `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;
 }

@@ -6,33 +6,33 @@ import type { Outlet } from '../protocol/boundary.ts';
 import { suggest } from '../protocol/nearest.ts';
 import type { Registration, Target } from '../protocol/registration.ts';
 
-/** A refusal to open an adapter, in words that say what to change. */
+/** Makes the error for an adapter that cannot be opened. The message says what to change. */
 export type AdapterRefusal = (
   what: string,
   cause?: unknown,
 ) => EffectMatchError<'ERR_EM_ADAPTER_REFUSED'>;
 
-/** The refusals of one kind of adapter. */
+/** Makes the refusals of one kind of adapter. */
 export function refusalsOf(kind: string): AdapterRefusal {
   return (what, cause) =>
     new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `${kind}: ${what}`, { cause });
 }
 
-/** What journal and receipts keep of values. */
+/** Reads the option for how the journal and receipts keep values. */
 export function readValuesOption(values: unknown, refused: AdapterRefusal): Registration['values'] {
   if (values === undefined) return 'plain';
   if (values === 'plain' || values === 'digest') return values;
   throw refused(`values "${String(values)}" is neither plain nor digest`);
 }
 
-/** A time limit in milliseconds. */
+/** Reads a time limit in milliseconds. */
 export function readTimeoutOption(timeoutMs: unknown, name: string, refused: AdapterRefusal) {
   if (typeof timeoutMs === 'number' && Number.isFinite(timeoutMs) && timeoutMs >= 0)
     return timeoutMs;
   throw refused(`${name} must be a number from 0 on`);
 }
 
-/** Refuses options that register nothing. */
+/** Rejects options that register nothing. */
 export function demandRelations(relations: readonly unknown[], refused: AdapterRefusal): void {
   if (relations.length === 0)
     throw refused('no relations are registered; name the tables that operations may write');
@@ -46,7 +46,7 @@ export function unregistrable(
   return refused(`relation "${name}" cannot be registered: ${why}`);
 }
 
-/** Refuses volatile columns that are part of the key, or that the relation does not have. */
+/** Rejects volatile columns that are part of the key, or that the relation does not have. */
 export function checkVolatile(
   { name, columns, key, volatile }: Target,
   refused: AdapterRefusal,
@@ -64,7 +64,7 @@ export function checkVolatile(
 }
 
 /**
- * Who the code of an adapter is: its own folder, the folders that it stands on, and the kernel.
+ * Identifies the code of an adapter: its own folder, the folders it depends on, and the kernel.
  * `own` is the adapter's `import.meta.url`.
  */
 export function adapterCode(own: string, ...folders: readonly string[]): string {
@@ -74,7 +74,9 @@ export function adapterCode(own: string, ...folders: readonly string[]): string 
 
 const KERNEL = new URL('.', import.meta.url);
 
-/** Device, inode, owner and mode: what tells one file from a different one under the same path. */
+/**
+ * Device, inode, owner, group and mode: they distinguish one file from another at the same path.
+ */
 export function identifyFile(path: string, link: 'follow' | 'itself' = 'follow'): string {
   const look = link === 'follow' ? statSync : lstatSync;
   const stats = look(path, { throwIfNoEntry: false });
@@ -82,13 +84,13 @@ export function identifyFile(path: string, link: 'follow' | 'itself' = 'follow')
   return [stats.dev, stats.ino, stats.uid, stats.gid, stats.mode].join(':');
 }
 
-/** Why a stage or a promotion stops if a different file is at the path of the backend. */
+/** Why a stage or a promotion stops if another file is at the path of the backend. */
 export const FILE_REPLACED = {
   reason: 'backend-replaced',
   detail: 'the file at this path is not the one that was opened; open it again',
 } as const;
 
-/** Outlets that are closed, each with what closes it. */
+/** Closed outlets, each with what closes it. */
 export function deniedOutlets(outlets: Readonly<Record<string, string>>): readonly Outlet[] {
   return Object.entries(outlets).map(([outlet, by]) => ({ outlet, disposition: 'denied', by }));
 }
@@ -98,7 +100,7 @@ export function openOutlet(outlet: string, by: string): Outlet {
   return { outlet, disposition: 'unclassified', by };
 }
 
-/** Facts as one short text: different facts have different fingerprints. */
+/** A short text for facts: different facts have different fingerprints. */
 export function fingerprint(facts: unknown): string {
   return hash('sha256', JSON.stringify(facts), 'hex');
 }

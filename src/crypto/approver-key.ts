@@ -11,9 +11,8 @@ const PARSED_LIMIT = 1000;
 const parsed = new Map<string, PublicKey>();
 
 /**
- * The encodings of points of small order, sign bit cleared. Under such a key anybody can make
- * signatures that some versions of OpenSSL verify, so none of them is ever accepted as an
- * approver's key.
+ * Encodings of the small-order points, with the sign bit cleared. With one of these keys, anyone
+ * can forge signatures that some OpenSSL versions accept, so they are rejected as approver keys.
  */
 const SMALL_ORDER = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -26,8 +25,8 @@ const SMALL_ORDER = new Set([
 ]);
 
 /**
- * An approver's public key, checked: its one-line form, the digest that licenses name it by, and
- * the key itself.
+ * A checked approver public key: its one-line form, the digest that licenses refer to, and the key
+ * itself.
  */
 interface PublicKey {
   readonly text: string;
@@ -36,7 +35,7 @@ interface PublicKey {
 }
 
 /**
- * Reads a public key: `ed25519:` and 32 bytes in base64url (the form we print), the same without
+ * Parses a public key: `ed25519:` and 32 bytes in base64url (the form we print), the same without
  * the prefix, or an SPKI PEM. Throws `ERR_EM_CONFIG_INVALID`, because public keys come from
  * configuration.
  */
@@ -66,19 +65,19 @@ export function parsePublicKey(input: string): PublicKey {
 }
 
 /**
- * What a license and a policy name an approver's key by; the same for every way of writing the key.
+ * The id of an approver's key in licenses and policies. All text forms of a key have the same id.
  */
 export function keyId(publicKey: string): Digest {
   return parsePublicKey(publicKey).id;
 }
 
-/** The one-line form of a private key, easy to keep in a file or a secret store. */
+/** The one-line form of a private key, for a file or a secret store. */
 export function formatPrivateKey(key: KeyObject): string {
   return `${PRIVATE_PREFIX}${key.export({ format: 'jwk' }).d}`;
 }
 
 /**
- * Reads a private key in our one-line form or as PKCS #8 PEM. No message contains any part of the
+ * Parses a private key in our one-line form or as PKCS #8 PEM. Error messages never quote the
  * input.
  */
 export function parsePrivateKey(input: string): {
@@ -108,8 +107,8 @@ function isSmallOrder(point: Buffer): boolean {
 }
 
 function pointOfPem(pem: string): Buffer | undefined {
-  // Node would derive a public key from a private one: a private key pasted into a configuration
-  // must not pass.
+  // Node would derive the public key from a private one. Reject a private key that was pasted into
+  // a configuration.
   if (!pem.trimStart().startsWith('-----BEGIN PUBLIC KEY-----')) return undefined;
   try {
     const key = createPublicKey(pem);
@@ -124,7 +123,7 @@ function pointOfPem(pem: string): Buffer | undefined {
 function privateOfSeed(text: string): KeyObject | undefined {
   const seed = decodeBase64url(text, KEY_BYTES);
   if (seed === undefined) return undefined;
-  // The fixed PKCS #8 frame of an Ed25519 seed (RFC 8410): Node takes no bare seed.
+  // The fixed PKCS #8 prefix of an Ed25519 seed (RFC 8410): Node does not accept a bare seed.
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]);
   return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
 }

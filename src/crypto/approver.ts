@@ -15,12 +15,12 @@ import { signLicense } from './signature.ts';
 export { MAX_VALID_MS, type SignOptions } from './license.ts';
 export { randomIds } from './random-ids.ts';
 
-/** An approver's identity and key pair, in one-line forms that can be pasted. */
+/** An approver's name and key pair, each on one line so that it can be pasted. */
 export interface ApproverKey {
   readonly issuer: string;
-  /** For the deployment's configuration. */
+  /** Goes into the deployment's configuration. */
   readonly publicKey: string;
-  /** For the approver alone. */
+  /** Only the approver may have this. */
   readonly privateKey: string;
 }
 
@@ -31,7 +31,7 @@ const keyFileSchema = closed({
   privateKey: text(),
 });
 
-/** A fresh Ed25519 key pair for an issuer. */
+/** Generates an Ed25519 key pair for an issuer. */
 export function generateApprover(issuer: string): ApproverKey {
   checkIssuer(issuer);
   const { privateKey } = generateKeyPairSync('ed25519');
@@ -39,7 +39,7 @@ export function generateApprover(issuer: string): ApproverKey {
   return { issuer, publicKey: parsePrivateKey(text).publicKey.text, privateKey: text };
 }
 
-/** Writes the key to a new file with mode 0600, flushed. Never overwrites. */
+/** Writes the key to a new file with mode 0600 and flushes it. Never overwrites a file. */
 export function saveApproverKey(
   file: string,
   { issuer, publicKey, privateKey }: ApproverKey,
@@ -50,9 +50,7 @@ export function saveApproverKey(
     throw invalidKeyFile(file, 'it exists already and is never overwritten');
 }
 
-/**
- * Reads a key file under the same rules as a keyring, and checks that both halves belong together.
- */
+/** Reads a key file under the same rules as a keyring, and checks that the two keys are a pair. */
 export function loadApproverKey(file: string): ApproverKey {
   return parseKeyFile(file, readSecretFile(file));
 }
@@ -62,24 +60,22 @@ export interface Approver {
   readonly issuer: string;
   readonly publicKey: string;
   /**
-   * Signs what the proposal shows. The outcome is rendered again from the bytes that the license
-   * will name; throws `ERR_EM_MANIFEST_INVALID` when that is not the text in the proposal, or when
-   * a digest in the draft is not of what the proposal carries. So a person who read the rendering
-   * has read what they sign; of an outcome of more than 200 changes the rendering is a summary that
-   * says so, and the signature covers all of it.
+   * Signs what the proposal shows. Renders the outcome again from the bytes that the license will
+   * name. Throws `ERR_EM_MANIFEST_INVALID` if the result differs from the proposal's text, or if a
+   * digest in the draft does not match the proposal. So a person who read the rendering has read
+   * what they sign. For more than 200 changes the rendering is a summary that says so; the
+   * signature covers all of them.
    */
   sign(proposal: Proposal, options: SignOptions): SignedLicense;
   /**
-   * Adds a second signature to a license that another person signed. It is rendered again as for
-   * `sign`, and covers the same license: when it ends and how often it counts stay as they are.
+   * Adds a second signature to a license that another person signed. Renders the license again, as
+   * `sign` does. The second signature covers the same license, so its expiry and number of uses do
+   * not change.
    */
   countersign(signed: SignedLicense | unknown): SignedLicense;
 }
 
-/**
- * An approver that holds its private key. It runs where the runtime need not be: on the approving
- * person's side.
- */
+/** An approver that holds its private key. It runs on the approver's side and needs no runtime. */
 export function approver(options: {
   readonly issuer: string;
   readonly privateKey: string;

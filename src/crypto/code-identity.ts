@@ -10,10 +10,10 @@ const DECLARATION = /\.d\.[cm]?ts$/;
 const identities = new Map<string, string>();
 
 /**
- * Who the code in a folder is: the version of its package, a colon, and a digest over the names and
- * bytes of its modules and `.sql` files. The same release gives the same identity on every machine; source and build
- * differ, because they are different bytes. The first answer is kept for the life of the process,
- * as the loaded code is.
+ * Identifies the code in a folder: the package version, a colon, and a digest of the names and
+ * bytes of its modules and `.sql` files. A release has the same identity on every machine. Source
+ * and build have different identities because their bytes differ. The result is cached for the life
+ * of the process, because the loaded code does not change either.
  */
 export function codeIdentity(folder: URL): string {
   const root = folder.href.endsWith('/') ? folder : new URL(`${folder.href}/`);
@@ -29,14 +29,13 @@ export function codeIdentity(folder: URL): string {
   return identity;
 }
 
-/** One digest for code that is spread over several folders, in the order given. */
+/** One digest for code in several folders, in the order given. */
 export function digestFolders(folders: readonly URL[]): Digest {
   return digestText('effectmatch/folders/v1', folders.map(codeIdentity).join('\n'));
 }
 
 /**
- * Relative names with forward slashes. Dependencies of a package are separate packages and are
- * left out.
+ * Relative names with forward slashes. Skips `node_modules`: dependencies are separate packages.
  */
 function listModules(root: URL, prefix: string): string[] {
   return readdirSync(moduleUrl(root, prefix), { withFileTypes: true }).flatMap((entry) => {
@@ -49,17 +48,14 @@ function listModules(root: URL, prefix: string): string[] {
   });
 }
 
-/**
- * Names go into the URL escaped, so that a `#` or `%` in a file name does not change which file is
- * read.
- */
+/** Escapes names in the URL, so that a `#` or `%` in a file name cannot select a different file. */
 function moduleUrl(root: URL, name: string): URL {
   return new URL(name.split('/').map(encodeURIComponent).join('/'), root);
 }
 
 /**
- * The nearest package.json that names a version; a bare `{"type": "module"}` beside a build does
- * not count.
+ * The version in the nearest package.json that has one. Skips a bare `{"type": "module"}` next to a
+ * build.
  */
 function packageVersion(root: URL): string {
   for (let at = root; ; at = new URL('..', at)) {

@@ -10,15 +10,17 @@ import { readFields } from './handover.ts';
 export interface Countersignable {
   readonly license: License;
   readonly approved: SignedLicense['approved'];
-  /** The first signature. Only the runtime verifies it: without it the second one is worth nothing. */
+  /**
+   * The first signature. Only the runtime verifies it; the second signature is useless without it.
+   */
   readonly signature: string;
   readonly rendering: string;
 }
 
 /**
  * Checks a license that waits for a second signature, as an object or as JSON text: its outcome and
- * its terms render to the text whose digest it names. Throws `ERR_EM_MANIFEST_INVALID` when its
- * parts do not belong together.
+ * terms must render to the text whose digest it names. Throws `ERR_EM_MANIFEST_INVALID` if its
+ * parts do not match.
  */
 export function parseCountersignable(input: unknown): Countersignable {
   const what = 'license without a second signature';

@@ -20,22 +20,20 @@ export interface Decider {
   readonly nowMs: number;
 }
 
-/** What is declined, and why. */
+/** The request that is declined, and why. */
 export type Declined = Pick<SignedDecline, 'request' | 'generation' | 'approved' | 'reason'>;
 
-/** What is to be decided, and on which ground. */
+/** An operator's finding about an occurrence, and the evidence for it. */
 export interface Decision {
   readonly occurrence: OccurrenceId;
   readonly execution: ExecutionId;
   readonly lineage: Digest;
   readonly finding: Finding;
-  /**
-   * What the operator relies on, as text: an export, a letter of the bank, a query and its result.
-   */
+  /** The operator's evidence as text: an export, a letter from the bank, a query and its result. */
   readonly evidence: string;
 }
 
-/** A "no" to one request, before it is signed. */
+/** Builds the unsigned decline of one request. */
 export function writeDecline({ name, key, nowMs }: Decider, declined: Declined) {
   const { request, generation, approved, reason } = declined;
   return {
@@ -44,7 +42,7 @@ export function writeDecline({ name, key, nowMs }: Decider, declined: Declined) 
   };
 }
 
-/** An operator's decision, before it is signed. */
+/** Builds an operator's unsigned decision. */
 export function writeResolution({ name, key, nowMs }: Decider, decision: Decision) {
   const { occurrence, execution, lineage, finding, evidence } = decision;
   return {
@@ -54,22 +52,22 @@ export function writeResolution({ name, key, nowMs }: Decider, decision: Decisio
   };
 }
 
-/** What the signature of a license covers. */
+/** The content that a license's signature covers. */
 export function contentOfLicense(license: License): SignedContent {
   return { domain: licenseRecord.domain, text: licenseRecord.text(license) };
 }
 
-/** What the signature of a decline covers. */
+/** The content that a decline's signature covers. */
 export function contentOfDecline(decline: Omit<SignedDecline, 'signature'>): SignedContent {
   return { domain: declineRecord.domain, text: canonical(decline) };
 }
 
-/** What the signature of an operator's decision covers. */
+/** The content that the signature of an operator's decision covers. */
 export function contentOfResolution(decision: Omit<Resolution, 'signature'>): SignedContent {
   return { domain: resolutionRecord.domain, text: canonical(decision) };
 }
 
-/** The content address of an operator's evidence. */
+/** The digest of an operator's evidence. */
 export function evidenceDigest(evidence: string): Digest {
   return digestText('effectmatch/evidence/v1', evidence);
 }

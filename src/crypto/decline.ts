@@ -4,14 +4,14 @@ import { parsePrivateKey } from './approver-key.ts';
 import { contentOfDecline, type Declined, writeDecline } from './decision.ts';
 import { isSignedBy, signContent } from './person-signature.ts';
 
-/** Who declines. */
+/** The issuer who declines. */
 export interface DeclinerOptions {
   readonly issuer: string;
   readonly privateKey: string;
   readonly clock?: WallClock;
 }
 
-/** Signs a "no" to one request. Nothing is recorded by it yet. */
+/** Signs a decline of one request. Does not record it. */
 export function signDecline(options: DeclinerOptions, declined: Declined): SignedDecline {
   const { key, publicKey } = parsePrivateKey(options.privateKey);
   const nowMs = (options.clock ?? systemClock).now();
@@ -20,7 +20,7 @@ export function signDecline(options: DeclinerOptions, declined: Declined): Signe
   return declineRecord.parse({ ...decline, signature });
 }
 
-/** Whether one of these public keys, the one that the decline names, signed it. */
+/** Whether the key named in the decline is one of these public keys and signed it. */
 export function verifyDecline(publicKeys: readonly string[], signed: SignedDecline): boolean {
   const { signature, ...decline } = signed;
   return isSignedBy(publicKeys, decline.key, contentOfDecline(decline), signature);

@@ -5,14 +5,13 @@ import { canonical } from '../protocol/canon.ts';
 import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 
-/** Above this length the text is hashed in place of being copied behind its domain label first. */
+/** Text longer than this is hashed separately from its domain label, to avoid a copy. */
 const COPY_LIMIT = 1 << 20;
 
 /**
- * SHA-256 over `domain + "\n" + text`, lower-case hex. The label keeps digests of different kinds
- * of text apart: no text of one kind has the digest of a text of another kind. Text that UTF-8
- * cannot carry (a lone surrogate) is refused, because the encoder would replace it and two
- * different texts would share a digest.
+ * SHA-256 over `domain + "\n" + text`, lower-case hex. The label separates kinds of text: texts of
+ * different kinds never share a digest. Text with a lone surrogate is refused: the UTF-8 encoder
+ * would replace the surrogate, and two different texts would share a digest.
  */
 export function digestText(domain: string, text: string): Digest {
   invariant(!domain.includes('\n'), 'a domain label is one line');
@@ -26,17 +25,14 @@ export function digestText(domain: string, text: string): Digest {
   return createHash('sha256').update(`${domain}\n`).update(text).digest('hex') as Digest;
 }
 
-/** The same digest for a text that is handed over in pieces, each of them well-formed. */
+/** The same digest for a text given in pieces, each of them well-formed. */
 export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
   const digest = createHash('sha256').update(`${domain}\n`);
   for (const piece of pieces) digest.update(piece);
   return digest.digest('hex') as Digest;
 }
 
-/**
- * The content address of a record: what other records and licenses name it by. The record is
- * checked first.
- */
+/** The digest that other records and licenses use to refer to a record. Checks the record first. */
 export function digestRecord<T extends object>(kind: RecordKind<T>, record: T): Digest {
   const text = kind.text(record);
   if (text.length < COPY_LIMIT) return digestText(kind.domain, text);
@@ -47,15 +43,17 @@ export function digestRecord<T extends object>(kind: RecordKind<T>, record: T): 
   return digest;
 }
 
-/** Digests of long records. The text is compared, because a record need not be frozen. */
+/**
+ * Cached digests of long records. The text is compared too, because a record need not be frozen.
+ */
 const digested = new WeakMap<
   object,
   { readonly kind: unknown; readonly text: string; readonly digest: Digest }
 >();
 
 /**
- * The digest of any plain value under a label of the caller's, for what is bound by digest but is
- * no record.
+ * The digest of any plain value under the caller's label, for values that are bound by digest but
+ * are not records.
  */
 export function digestValueOf(domain: string, value: unknown): Digest {
   return digestText(domain, canonical(value));
@@ -67,38 +65,35 @@ interface OccurrenceSource {
   readonly nonce: string;
   /** Digest of the license. */
   readonly license: Digest;
-  /** Which of the occurrences that the license buys, from 0. */
+  /** Index of the occurrence within the license, from 0. */
   readonly index: number;
 }
 
 /**
- * The id of one occurrence. It is derived and never drawn, so two machines with separate stores, or
- * a restored store, arrive at the same marker key and the same idempotency key.
+ * The id of one occurrence. The id is derived, not random, so separate stores and a restored store
+ * compute the same marker key and the same idempotency key.
  */
 export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource): OccurrenceId {
   const digest = digestValueOf('effectmatch/occurrence/v1', { issuer, nonce, license, index });
   return `occ_${digest.slice(0, 40)}` as OccurrenceId;
 }
 
-/**
- * Digest of the text that an approver reads. Salted with A's salt, so that it does not betray the
- * values shown.
- */
+/** Digest of the text that an approver reads. A's salt keeps it from revealing the values shown. */
 export function renderingDigest(salt: string, rendering: string): Digest {
   return digestText('effectmatch/rendering/v1', `${salt}\n${rendering}`);
 }
 
 /**
- * What a license binds of an action, by the adapter's description of it. Salted with A's salt, so
- * that it does not betray the values in the action.
+ * The digest of an action that a license binds, from the adapter's description. A's salt keeps it
+ * from revealing the values in the action.
  */
 export function actionDigest(described: Value, salt: string): Digest {
   return digestValueOf('effectmatch/action/v1', { action: described, salt });
 }
 
 /**
- * What a permit binds of a request. Salted with A's salt, so that a stored permit does not betray
- * the values sent.
+ * The digest of a request that a permit binds. A's salt keeps a stored permit from revealing the
+ * values sent.
  */
 export function requestDigest({ content, salt = '' }: RemoteRequest): Digest {
   return digestValueOf('effectmatch/request/v2', { content, salt });

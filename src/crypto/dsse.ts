@@ -8,13 +8,10 @@ const MAX_SIGNATURES = 16;
 const MAX_KEYID = 256;
 const MAX_PAYLOAD_BYTES = statementRecord.maxBytes;
 
-/**
- * No envelope is larger than this, as JSON text: the payload in base64, and sixteen signatures
- * around it.
- */
+/** The maximum size of an envelope as JSON text: the payload in base64, and sixteen signatures. */
 export const MAX_ENVELOPE_BYTES = Math.ceil((MAX_PAYLOAD_BYTES * 4) / 3) + 16 * 1024;
 
-/** A DSSE envelope: a payload with its type, and who signed both. */
+/** A DSSE envelope: a payload, its type, and the signatures over both. */
 export interface Envelope {
   readonly payloadType: string;
   /** Base64. */
@@ -23,17 +20,15 @@ export interface Envelope {
 }
 
 /**
- * The bytes that are signed (DSSE v1, pre-authentication encoding): type and payload, each behind
- * its length in bytes, so that no other pair of type and payload has the same encoding.
+ * The bytes that are signed (DSSE v1, pre-authentication encoding). Type and payload are each
+ * preceded by their length in bytes, so no two pairs of type and payload have the same encoding.
  */
 export function encodePreAuthentication(payloadType: string, payload: Buffer): Buffer {
   const type = Buffer.from(payloadType);
   return Buffer.concat([Buffer.from('DSSEv1 '), sized(type), Buffer.from(' '), sized(payload)]);
 }
 
-/**
- * Signs a payload with Ed25519. The same payload under the same key always gives the same envelope.
- */
+/** Signs a payload with Ed25519. The same payload and key always give the same envelope. */
 export function signEnvelope(
   { keyid, key }: { readonly keyid: string; readonly key: KeyObject },
   text: string,
@@ -48,10 +43,10 @@ export function signEnvelope(
 }
 
 /**
- * The payload of an envelope that at least one of these keys signed. Signatures by others are left
- * out of account, but one that names a key of ours and does not fit refuses the envelope. Nothing
- * of the payload is parsed before that. Throws `ERR_EM_SIGNATURE_INVALID`, or
- * `ERR_EM_RECORD_INVALID` for what is not an envelope of ours.
+ * Returns the payload of an envelope that at least one of these keys signed. Ignores signatures by
+ * other keys, but rejects the envelope if a signature that names one of these keys is invalid. The
+ * payload is not parsed before that. Throws `ERR_EM_SIGNATURE_INVALID`, or `ERR_EM_RECORD_INVALID`
+ * if the input is not an envelope of ours.
  */
 export function openEnvelope(
   keys: readonly ReceiptKey[],
@@ -76,9 +71,7 @@ interface Parsed {
   readonly signatures: readonly { readonly keyid: string; readonly sig: Buffer }[];
 }
 
-/**
- * Checks an envelope completely, as an object or as JSON text. Says nothing about who signed it.
- */
+/** Checks the form of an envelope, given as an object or as JSON text, but not who signed it. */
 function parseEnvelope(input: unknown): Parsed {
   if (typeof input === 'string' && Buffer.byteLength(input) > MAX_ENVELOPE_BYTES) throw tooLarge();
   const fields = readFields('envelope', input, ['payloadType', 'payload', 'signatures']);
@@ -103,8 +96,7 @@ function parseSignatures(input: unknown): Parsed['signatures'] {
     const bytes = decodeBase64(sig);
     if (typeof keyid !== 'string' || keyid.length > MAX_KEYID)
       throw invalid('a key id is a short text');
-    // Another tool may have signed too, with another algorithm; only its being base64 is ours to
-    // check.
+    // Another tool may also have signed, with another algorithm, so check only that it is base64.
     if (bytes === undefined || bytes.length === 0) throw invalid('a signature is not base64');
     return { keyid, sig: bytes };
   });
@@ -115,7 +107,7 @@ function parseSignatures(input: unknown): Parsed['signatures'] {
 }
 
 /**
- * Base64 with padding, in the standard or the URL-safe alphabet (DSSE allows both), without stray
+ * Decodes padded base64, in the standard or the URL-safe alphabet (DSSE allows both), without stray
  * bits.
  */
 function decodeBase64(text: unknown): Buffer | undefined {

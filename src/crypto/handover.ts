@@ -3,13 +3,13 @@ import { canonical, MAX_DEPTH } from '../protocol/canon.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import { utf8Length } from '../protocol/utf8.ts';
 
-/** A document is an outcome with a few small fields around it; the outcome is what can be large. */
+/** A document is an outcome with a few small fields; only the outcome can be large. */
 const MAX_BYTES = approvedRecord.maxBytes;
 
 /**
- * The named fields of a document that was handed over between people or machines, as a plain object
- * or as JSON text. Exactly these fields must be there; `optional` may be. The values are still
- * unchecked; that they are own data fields is not.
+ * Reads the named fields of a document from another person or machine, given as a plain object or
+ * as JSON text. It must have exactly these fields, and may have `optional`. Checks that they are
+ * own data fields, but not their values.
  */
 export function readFields<F extends string>(
   what: string,
@@ -38,8 +38,8 @@ export function readFields<F extends string>(
 }
 
 /**
- * JSON with a repeated key is refused: two readers could take different values from it, and only
- * one was shown.
+ * Rejects JSON with a repeated key: two readers could take different values from it, and a person
+ * was shown only one.
  */
 function parseJson(what: string, text: string): unknown {
   if (utf8Length(text) > MAX_BYTES) {
@@ -58,8 +58,8 @@ function parseJson(what: string, text: string): unknown {
 }
 
 /**
- * Members of all objects in data that was read from JSON; NaN where there is something that
- * `canonical` refuses.
+ * Counts the members of all objects in parsed JSON. Returns NaN if `canonical` would refuse any of
+ * it.
  */
 function countKeys(value: unknown, depth: number): number {
   if (typeof value === 'string') return value.isWellFormed() ? 0 : Number.NaN;
@@ -83,7 +83,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
-/** Members of all objects in valid JSON: one colon each, outside of strings. */
+/** Counts the members of all objects in valid JSON: one colon each, outside strings. */
 function countMembers(text: string): number {
   let members = 0;
   let inString = false;

@@ -6,12 +6,12 @@ import { isPasskeyText } from './passkey-text.ts';
 /** A key that an issuer may sign licenses with: an Ed25519 key, or a passkey. */
 export type IssuerKey = ReturnType<typeof parsePublicKey> | PasskeyKey;
 
-/** Reads the public key of an issuer in any form that configurations may carry. */
+/** Parses an issuer's public key in any form that a configuration may use. */
 export function parseIssuerKey(text: string): IssuerKey {
   return isPasskeyText(text) ? parsePasskey(text) : parsePublicKey(text);
 }
 
-/** What a license and a policy name the key of an issuer by. */
+/** The id of an issuer's key in licenses and policies. */
 export function issuerKeyId(text: string): Digest {
   return parseIssuerKey(text).id;
 }

@@ -4,17 +4,15 @@ import { choice, closed, list, readOnce, text } from '../protocol/schema.ts';
 import { decodeBase64url } from './base64url.ts';
 import { createSecretFile, readSecretFile, reviseSecretFile } from './secret-file.ts';
 
-/**
- * One root secret. Everything the runtime seals uses keys derived from it, never the secret itself.
- */
+/** One root secret. The runtime seals with keys derived from it, never with the secret itself. */
 export interface Generation {
-  /** Stands beside every seal, so that a verifier finds the secret again after a rotation. */
+  /** Stored with every seal, so that a verifier can find the secret after a rotation. */
   readonly id: string;
   /** Exactly 32 bytes. */
   readonly secret: Uint8Array;
 }
 
-/** Ids are short and safe in a file, an environment variable and a database column. */
+/** Ids are short, and safe in a file, an environment variable and a database column. */
 const GENERATION_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 const SECRET_BYTES = 32;
 const MAX_GENERATIONS = 64;
@@ -25,9 +23,9 @@ const fileSchema = closed({
 });
 
 /**
- * The root secrets of a deployment, newest first: the first seals, all verify. The secrets live in
- * private fields, so neither `util.inspect` nor `JSON.stringify` nor an error that carries a
- * keyring can print them.
+ * The root secrets of a deployment, newest first: the first seals, all verify. The secrets are in
+ * private fields, so `util.inspect`, `JSON.stringify` and errors that carry a keyring cannot print
+ * them.
  */
 export class Keyring {
   readonly #secrets = new Map<string, Buffer>();
@@ -38,7 +36,7 @@ export class Keyring {
   readonly #reread: (() => readonly Generation[]) | undefined;
 
   /**
-   * `reread` is asked for the generations again when an unknown id turns up; those found then only
+   * `reread` loads the generations again if an id is unknown. Generations found that way only
    * verify.
    */
   constructor(generations: readonly Generation[], reread?: () => readonly Generation[]) {
@@ -64,9 +62,9 @@ export class Keyring {
   }
 
   /**
-   * The key of one purpose (a record kind, or `value`), derived by HKDF-SHA-256 and kept; undefined
-   * for an id that is not in the ring. Separate keys mean that a seal of one kind says nothing
-   * about any other kind.
+   * The key for one purpose (a record kind, or `value`), derived by HKDF-SHA-256 and cached;
+   * undefined if the id is not in the ring. Because keys are separate, a seal of one kind says
+   * nothing about another kind.
    */
   derive(id: string, purpose: string): KeyObject | undefined {
     const secret = this.#secrets.get(id) ?? this.#find(id);
@@ -78,7 +76,7 @@ export class Keyring {
     return key;
   }
 
-  /** A source that can no longer be read leaves the id unknown, which refuses the record. */
+  /** If the source can no longer be read, the id stays unknown and the record is refused. */
   #find(id: string): Buffer | undefined {
     if (this.#reread === undefined || !GENERATION_ID.test(id)) return undefined;
     let found: Generation | undefined;
@@ -96,11 +94,13 @@ export class Keyring {
 
 /**
  * Where the keys come from: the path of a keyring file, the name of an environment variable, or a
- * ring at hand.
+ * keyring object.
  */
 export type KeyringSource = string | { readonly env: string } | Keyring;
 
-/** The keyring of a deployment. A file that does not exist yet is created in a folder that does. */
+/**
+ * Opens the keyring of a deployment. Creates the file if it does not exist; its folder must exist.
+ */
 export function openKeyring(source: KeyringSource): Keyring {
   if (source instanceof Keyring) return source;
   if (typeof source === 'string') return openOrCreate(source);
@@ -111,8 +111,8 @@ export function openKeyring(source: KeyringSource): Keyring {
 }
 
 /**
- * Writes a new keyring with one fresh key, mode 0600, flushed. Never overwrites: a lost key cannot
- * be made again.
+ * Writes a new keyring with one new key, mode 0600, and flushes it. Never overwrites a file: a lost
+ * key cannot be recreated.
  */
 export function createKeyring(file: string): Keyring {
   const generations = [freshGeneration()];
@@ -123,16 +123,16 @@ export function createKeyring(file: string): Keyring {
 }
 
 /**
- * Reads a keyring file. A ring that comes from a file looks there again when it meets an id that it
- * does not know, so a running process can read what a process started after a rotation has sealed.
+ * Reads a keyring file. The ring reads the file again when it meets an unknown id, so a running
+ * process can read records sealed by a process that started after a rotation.
  */
 export function loadKeyring(file: string): Keyring {
   return keyringOfFile(file, parseFile(readSecretFile(file)));
 }
 
 /**
- * Puts a fresh key first and keeps the old ones for reading. Processes seal with it once they are
- * restarted.
+ * Puts a new key first and keeps the old ones for reading. Processes seal with the new key after a
+ * restart.
  */
 export function rotateKeyring(file: string): Keyring {
   reviseSecretFile(file, (text) => {
@@ -143,7 +143,7 @@ export function rotateKeyring(file: string): Keyring {
   return loadKeyring(file);
 }
 
-/** Reads `id:base64url,id2:base64url`, newest first, as an environment variable carries it. */
+/** Parses `id:base64url,id2:base64url`, newest first, from an environment variable. */
 export function keyringFromEnv(value: string): Keyring {
   return new Keyring(
     value.split(',').map((entry) => {
@@ -161,8 +161,7 @@ function openOrCreate(file: string): Keyring {
   } catch (error) {
     if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_NOT_FOUND') throw error;
   }
-  // Another process may create it at the same moment: the keys of the first one are the ones to
-  // use.
+  // Another process may create the file at the same moment. Both then use the keys of the first.
   createSecretFile(file, formatFile([freshGeneration()]));
   return loadKeyring(file);
 }
@@ -171,10 +170,7 @@ function keyringOfFile(file: string, generations: readonly Generation[]): Keyrin
   return new Keyring(generations, () => parseFile(readSecretFile(file)));
 }
 
-/**
- * Parser messages quote their input, and the input is secret: they are dropped, not kept as the
- * cause.
- */
+/** Parser messages quote their input, which is secret, so they are not kept as the cause. */
 function parseFile(text: string): readonly Generation[] {
   let content: unknown;
   try {
@@ -207,10 +203,7 @@ function decodeSecret(text: string | undefined): Buffer {
   return secret;
 }
 
-/**
- * A keyring that cannot be used, and what to do about it. The message never contains any part of
- * the content.
- */
+/** The error for an unusable keyring. Its message never contains any of the content. */
 function invalidKeyring(why: string): EffectMatchError<'ERR_EM_KEYRING_INVALID'> {
   return new EffectMatchError(
     'ERR_EM_KEYRING_INVALID',

@@ -4,32 +4,29 @@ import { type License, licenseRecord, type Proposal } from '../protocol/license.
 import type { Digest } from '../protocol/record.ts';
 import { parseDuration } from './duration.ts';
 
-/**
- * A license that is valid for longer than this is a standing permission, which is not what an
- * approval is.
- */
+/** An approval is not a standing permission, so no license is valid for longer than this. */
 export const MAX_VALID_MS = 30 * 86_400_000;
 const LATEST_MS = Date.UTC(9999, 0);
 /**
- * The clocks of two machines differ. A license cannot be used before it exists, so backdating gives
- * nothing away.
+ * Clocks of different machines differ. A license cannot be used before it exists, so backdating it
+ * is safe.
  */
 const CLOCK_SKEW_MS = 60_000;
 
-/** For how long a license is good. It always ends: an approval is not a standing permission. */
+/** The validity of a license. It always expires: an approval is not a standing permission. */
 export interface SignOptions {
   /** How long the license is valid: milliseconds or '30s', '10m', '1h', '2d'; at most 30 days. */
   readonly expiresIn: string | number;
-  /** Milliseconds since the epoch; a minute ago unless told otherwise. */
+  /** Milliseconds since the epoch. The default is one minute ago. */
   readonly notBefore?: number;
   /**
-   * 16 to 64 characters of base64url. A nonce buys its occurrences once, whatever is signed with it
-   * later.
+   * 16 to 64 characters of base64url. A nonce grants its occurrences once, even if another license
+   * is signed with it later.
    */
   readonly nonce?: string;
 }
 
-/** Who signs, when, and where a nonce comes from. */
+/** Who signs, when, and how to draw a nonce. */
 export interface LicenseSigner {
   readonly issuer: string;
   /** Digest of the public key. */
@@ -38,7 +35,7 @@ export interface LicenseSigner {
   readonly drawNonce: () => string;
 }
 
-/** The license that is signed: the draft, and what the approver decides. */
+/** Builds the license to sign from the draft and the approver's decisions. */
 export function writeLicense(
   draft: Proposal['draft'],
   { issuer, key, nowMs, drawNonce }: LicenseSigner,
@@ -62,10 +59,7 @@ export function writeLicense(
   });
 }
 
-/**
- * Times that a record can carry end with the year 9999; the end of validity still has to fit behind
- * this one.
- */
+/** Records can carry times up to the year 9999, and the expiry has to fit after this one. */
 function checkTime(ms: number): number {
   if (!Number.isSafeInteger(ms) || ms < 0 || ms > LATEST_MS) {
     throw new EffectMatchError(

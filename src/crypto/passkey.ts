@@ -6,7 +6,7 @@ import { decodeBase64url } from './base64url.ts';
 import { digestText } from './digest.ts';
 import { type PasskeyText, readPasskeyText } from './passkey-text.ts';
 
-/** The public half of a passkey, checked. */
+/** The checked public half of a passkey. */
 export interface PasskeyKey extends Pick<PasskeyText, 'algorithm' | 'origin' | 'host'> {
   readonly text: string;
   readonly id: Digest;
@@ -14,16 +14,18 @@ export interface PasskeyKey extends Pick<PasskeyText, 'algorithm' | 'origin' | '
 }
 
 const COORDINATE_BYTES = 32;
-/** Hash of the relying party, flags and a counter; extensions may follow. */
+/** The relying party's hash, the flags and a counter; extensions may follow. */
 const AUTHENTICATOR_MIN = 37;
 const AUTHENTICATOR_MAX = 1024;
 const CLIENT_MAX = 4096;
 const SIGNATURE_MAX = 128;
 const FLAGS_AT = 32;
-/** The user was there, and the authenticator made sure who it is (WebAuthn, section 6.1). */
+/**
+ * Flags: the user was present, and the authenticator verified who it was (WebAuthn, section 6.1).
+ */
 const PRESENT_AND_VERIFIED = 0x05;
 
-/** Reads the public half of a passkey. Throws `ERR_EM_CONFIG_INVALID`: it comes from configuration. */
+/** Parses a passkey's public half. Throws `ERR_EM_CONFIG_INVALID`: it comes from configuration. */
 export function parsePasskey(text: string): PasskeyKey {
   const parts = readPasskeyText(text);
   if (parts === undefined) {
@@ -57,7 +59,7 @@ interface Assertion {
   readonly signature: Buffer;
 }
 
-/** Whether a text has the form of a passkey's signature. Says nothing about who made it. */
+/** Whether a text has the form of a passkey's signature. Does not check who made it. */
 export function isAssertion(text: unknown): boolean {
   return readAssertion(text) !== undefined;
 }
@@ -74,7 +76,7 @@ function readAssertion(text: unknown): Assertion | undefined {
   return { authenticatorData, clientData, signature };
 }
 
-/** Strict base64url of any length that is accepted here. */
+/** Decodes strict base64url up to the length allowed here. */
 function decodeAny(text: string): Buffer | undefined {
   if (text.length > 2 * CLIENT_MAX) return undefined;
   const bytes = Buffer.from(text, 'base64url');
@@ -83,8 +85,8 @@ function decodeAny(text: string): Buffer | undefined {
 
 /**
  * Whether this passkey signed this challenge, on a page of its origin, with the user present and
- * verified (WebAuthn, section 7.2). It needs nothing but the assertion: the counter of the
- * authenticator is not looked at, because the challenge already tells assertions apart.
+ * verified (WebAuthn, section 7.2). Ignores the authenticator's counter: the challenge already
+ * distinguishes assertions.
  */
 export function verifyAssertion(key: PasskeyKey, challenge: Digest, text: string): boolean {
   const assertion = readAssertion(text);
@@ -97,11 +99,11 @@ export function verifyAssertion(key: PasskeyKey, challenge: Digest, text: string
   const flags = authenticatorData[FLAGS_AT] ?? 0;
   if ((flags & PRESENT_AND_VERIFIED) !== PRESENT_AND_VERIFIED) return false;
   const signed = Buffer.concat([authenticatorData, hash('sha256', clientData, 'buffer')]);
-  // The algorithm is the registered key's; the assertion has no say in it.
+  // The registered key decides the algorithm, not the assertion.
   return verify(key.algorithm === 'es256' ? 'sha256' : null, signed, key.key, signature);
 }
 
-/** What the browser says about the page that asked. */
+/** Whether the browser reports a top-level page of this origin and this challenge. */
 function isFromPage(clientData: Buffer, { origin }: PasskeyKey, challenge: string): boolean {
   let said: Record<string, unknown>;
   try {

@@ -14,8 +14,8 @@ export function signContent(key: KeyObject, content: SignedContent): string {
 }
 
 /**
- * Whether the public key with this id, if it is one of these, signed the content: with Ed25519, or
- * with a passkey whose challenge is the digest of the content.
+ * Whether the key with this id is one of these public keys and signed the content: with Ed25519, or
+ * with a passkey whose challenge is the content's digest.
  */
 export function isSignedBy(
   publicKeys: readonly string[],

@@ -8,7 +8,7 @@ import { renderLicense } from '../protocol/render-license.ts';
 import { actionDigest, digestRecord, renderingDigest } from './digest.ts';
 import { readFields } from './handover.ts';
 
-/** What the approver decides, with stand-ins, so that the license's own schema checks the rest. */
+/** Placeholders for what the approver decides, so that the license schema can check the rest. */
 const DECIDED_BY_APPROVER = {
   issuer: 'issuer',
   key: '0'.repeat(64),
@@ -18,9 +18,9 @@ const DECIDED_BY_APPROVER = {
 };
 
 /**
- * Checks a proposal, as an object or as JSON text, and that its parts belong together: outcome and
- * terms render to the text shown, and the draft names outcome and text by their digests. Throws
- * `ERR_EM_MANIFEST_INVALID` when they do not, and when the outcome has a constraint that cannot be
+ * Checks a proposal, given as an object or as JSON text. Its outcome and terms must render to the
+ * text shown, and the draft must name the digests of both outcome and text. Throws
+ * `ERR_EM_MANIFEST_INVALID` if they do not match, or if the outcome has a constraint that cannot be
  * evaluated.
  */
 export function parseProposal(input: unknown): Proposal {
@@ -48,7 +48,7 @@ export function parseProposal(input: unknown): Proposal {
   return { draft, approved, rendering, note };
 }
 
-/** The action that is shown must be the one that the license is bound to. */
+/** The action shown must be the one that the license binds. */
 function checkAction({ action }: Note, draft: Proposal['draft'], salt: string): void {
   if (action === undefined) return;
   if (draft.action !== actionDigest(action, salt))
@@ -56,8 +56,7 @@ function checkAction({ action }: Note, draft: Proposal['draft'], salt: string): 
 }
 
 /**
- * The draft is a license without what the approver decides; one that already says any of it is
- * refused.
+ * A draft is a license without the approver's fields. Refuses a draft that already has one of them.
  */
 function parseDraft(input: unknown): Proposal['draft'] {
   canonical(input);

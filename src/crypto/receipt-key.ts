@@ -5,23 +5,23 @@ import { parsePrivateKey, parsePublicKey } from './approver-key.ts';
 import { digestText } from './digest.ts';
 import type { Keyring } from './keyring.ts';
 
-/** No record kind contains a slash, so no seal ever uses the key of this purpose. */
+/** Record kinds contain no slash, so no seal ever uses the key for this purpose. */
 const PURPOSE = 'receipt-key/v1';
 const MAX_KEYS = 64;
 
-/** A public key that receipts are verified with. */
+/** A public key that verifies receipts. */
 export interface ReceiptKey {
   /** One line, `ed25519:…`. */
   readonly publicKey: string;
-  /** What signatures name the key by. */
+  /** The key's id in signatures. */
   readonly keyid: Digest;
   readonly key: KeyObject;
 }
 
 /**
- * The private half that signs receipts: an Ed25519 key whose seed is derived from the current
- * generation's root secret. So there is nothing more to keep or to back up, and rotating the
- * keyring rotates it too.
+ * The private key that signs receipts: an Ed25519 key whose seed is derived from the current
+ * generation's root secret. So there is no further key to back up, and rotating the keyring rotates
+ * this key too.
  */
 export function signingKey(keyring: Keyring): { readonly keyid: Digest; readonly key: KeyObject } {
   const { key, publicKey } = deriveKey(keyring, keyring.current);
@@ -29,8 +29,7 @@ export function signingKey(keyring: Keyring): { readonly keyid: Digest; readonly
 }
 
 /**
- * The public halves of all generations, newest first: a holder can verify every receipt,
- * old or new.
+ * The public keys of all generations, newest first: together they verify every receipt, old or new.
  */
 export function receiptKeys(
   keyring: Keyring,
@@ -41,10 +40,7 @@ export function receiptKeys(
   }));
 }
 
-/**
- * Reads a public key as people hand it over: `ed25519:…`, or an SPKI PEM. Throws
- * `ERR_EM_CONFIG_INVALID`.
- */
+/** Parses a public key: `ed25519:…`, or an SPKI PEM. Throws `ERR_EM_CONFIG_INVALID`. */
 export function parseReceiptKey(text: string): ReceiptKey {
   try {
     const { text: publicKey, key } = parsePublicKey(text);
@@ -59,8 +55,8 @@ export function parseReceiptKey(text: string): ReceiptKey {
 }
 
 /**
- * Reads a file of public keys: one PEM, or one key per line; empty lines and lines that begin with
- * # are skipped.
+ * Parses a file of public keys: one PEM, or one key per line. Skips empty lines and lines that
+ * start with #.
  */
 export function parseReceiptKeys(text: string): readonly ReceiptKey[] {
   const lines = text.includes('-----BEGIN')

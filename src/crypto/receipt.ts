@@ -17,21 +17,18 @@ import {
 
 export type { Verified } from './statement.ts';
 
-/** Signs what a deployment recorded, with the key of its current generation. */
+/** Signs a deployment's records with the key of its current generation. */
 export interface Signer {
-  /** A terminal as it is stored, and the number of the journal row that holds it. */
+  /** A stored terminal, and the number of the journal row that holds it. */
   receipt(terminal: Terminal, position: number): Envelope;
   checkpoint(checkpoint: Checkpoint): Envelope;
-  /** A shadow as it is stored, with its row. It says that it is not a verdict. */
+  /** A stored shadow and its row. A shadow is not a verdict. */
   shadow(shadow: Shadow, position: number): Envelope;
-  /** The completion of dependent work as it is stored, with its row. */
+  /** The stored completion of dependent work, and its row. */
   completion(completion: Acknowledgement, position: number): Envelope;
 }
 
-/**
- * The signer of a deployment. It signs only what it is given: that it is recorded is for the caller
- * to see to.
- */
+/** The signer of a deployment. It does not check that a record is stored; the caller must. */
 export function createSigner(keyring: Keyring): Signer {
   const key = signingKey(keyring);
   const seal = (statement: Statement) => signEnvelope(key, statementRecord.text(statement));
@@ -44,9 +41,9 @@ export function createSigner(keyring: Keyring): Signer {
 }
 
 /**
- * Verifies a receipt or a signed checkpoint, as an object or as JSON text, with nothing but public
- * keys: no store, no keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` when none of the keys
- * vouches for it, and `ERR_EM_RECORD_INVALID` when what they vouch for contradicts itself.
+ * Verifies any envelope that a `Signer` makes, as an object or as JSON text. Needs only public
+ * keys: no store, no keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` if none of the keys
+ * signed it, and `ERR_EM_RECORD_INVALID` if the signed statement contradicts itself.
  */
 export function verifyReceipt(
   publicKeys: readonly (string | ReceiptKey)[],

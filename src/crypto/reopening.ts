@@ -7,18 +7,18 @@ import { evidenceDigest, type SignedContent } from './decision.ts';
 import { isSignedBy, signContent } from './person-signature.ts';
 import type { OperatorOptions } from './resolution.ts';
 
-/** Which work is to be released again, and why that is right. */
+/** The work to release again, and the reason. */
 export interface ReopeningDecision {
   readonly occurrence: OccurrenceId;
   readonly continuation: string;
   readonly lineage: Digest;
-  /** Which release this allows: 2 after the first one. */
+  /** The number of the release that this allows: 2 after the first one. */
   readonly turn: number;
-  /** What the operator relies on, as text: why the work has not been done. */
+  /** The operator's evidence as text: why the work has not been done. */
   readonly evidence: string;
 }
 
-/** Signs that work which never completed may be released once more. Records nothing. */
+/** Signs that work which never completed may be released again. Records nothing. */
 export function signReopening(
   options: OperatorOptions,
   decision: ReopeningDecision,
@@ -32,7 +32,7 @@ export function signReopening(
   return acknowledgementRecord.parse({ ...statement, decision: { ...by, signature } });
 }
 
-/** Whether one of these public keys, the one that the decision names, signed it. */
+/** Whether the key named in the decision is one of these public keys and signed it. */
 export function verifyReopening(
   publicKeys: readonly string[],
   { decision, ...statement }: Acknowledgement,

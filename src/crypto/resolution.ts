@@ -5,7 +5,7 @@ import { contentOfResolution, type Decision, writeResolution } from './decision.
 import { isSignedBy, signContent } from './person-signature.ts';
 
 /**
- * Who may say what became of an effect: an operator with a key pair of the same form as an
+ * An operator, who may state what became of an effect. The key pair has the same form as an
  * approver's.
  */
 export interface OperatorOptions {
@@ -14,7 +14,7 @@ export interface OperatorOptions {
   readonly clock?: WallClock;
 }
 
-/** Signs an operator's decision. Nothing is recorded by it yet. */
+/** Signs an operator's decision. Does not record it. */
 export function signResolution(options: OperatorOptions, decision: Decision): Resolution {
   const { key, publicKey } = parsePrivateKey(options.privateKey);
   const nowMs = (options.clock ?? systemClock).now();
@@ -23,7 +23,7 @@ export function signResolution(options: OperatorOptions, decision: Decision): Re
   return resolutionRecord.parse({ ...decided, signature });
 }
 
-/** Whether one of these public keys, the one that the resolution names, signed it. */
+/** Whether the key named in the resolution is one of these public keys and signed it. */
 export function verifyResolution(publicKeys: readonly string[], resolution: Resolution): boolean {
   const { signature, ...decided } = resolution;
   return isSignedBy(publicKeys, decided.key, contentOfResolution(decided), signature);

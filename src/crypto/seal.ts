@@ -8,22 +8,18 @@ import type { Keyring } from './keyring.ts';
 
 const MAC = /^[0-9a-f]{64}$/;
 
-/**
- * How much of what was sealed lately is remembered: more than one execution seals, and never much
- * memory.
- */
+/** Limits of the cache of sealed records: enough for one execution, and little memory. */
 const RECENT = 256;
 const RECENT_CHARACTERS_MAX = 16 * 1024;
 
 /**
- * Seals with HMAC-SHA-256 over `domain + "\n" + text`, under a key that belongs to one record kind.
- * Opening checks the seal before anything is parsed, so the parser only ever sees text that this
- * deployment wrote.
+ * Seals with HMAC-SHA-256 over `domain + "\n" + text`, under a key for one record kind. Opening
+ * checks the seal before parsing, so the parser only sees text that this deployment wrote.
  */
 export function createSealer(keyring: Keyring): Sealer {
-  // What was sealed here lately, by its MAC. Record, text and seal are frozen and still fit each
-  // other; and a MAC depends on nothing but kind, key and text, so where those are the same it
-  // holds, and the record is the one at hand.
+  // Recently sealed records by MAC. They are frozen, so record, text and seal still match. A MAC
+  // depends only on kind, key and text: if these are equal, the seal is valid and the record is the
+  // cached one.
   const recent = new Map<string, { readonly kind: unknown; readonly sealed: Sealed<unknown> }>();
   const remember = <T>(kind: RecordKind<T>, sealed: Sealed<T>): void => {
     if (sealed.text.length > RECENT_CHARACTERS_MAX) return;
@@ -80,10 +76,10 @@ function knownKey(keyring: Keyring, id: string, purpose: string): KeyObject {
 }
 
 /**
- * Stands for values that must not be stored: equal values of one column have equal digests, and
- * without the key a value cannot be found by trying candidates. Target and column are part of it,
- * so equal values in different columns do not show that they are equal. Digests of different key
- * generations cannot be compared.
+ * A digest for values that must not be stored. Equal values of one column have equal digests, and a
+ * value cannot be guessed without the key. Target and column are included, so the digests do not
+ * reveal equal values in different columns. Digests of different key generations cannot be
+ * compared.
  */
 export function keyedDigest(
   keyring: Keyring,
@@ -94,7 +90,7 @@ export function keyedDigest(
 }
 
 /**
- * The same for a text in pieces, such as the observed outcome of a deployment that does not store
+ * The same for a text in pieces, such as the observed outcome if a deployment does not store
  * values.
  */
 export function keyedTextDigest(
@@ -112,10 +108,7 @@ function computeMac(key: KeyObject, domain: string, text: string): string {
   return createHmac('sha256', key).update(`${domain}\n${text}`).digest('hex');
 }
 
-/**
- * Stored text and MAC may be anything after a damage; whatever is not a well-formed pair simply
- * does not hold.
- */
+/** Damaged storage may return any text and MAC. Anything but a well-formed pair is not valid. */
 function holds(key: KeyObject, domain: string, text: unknown, mac: unknown): text is string {
   if (typeof text !== 'string' || !text.isWellFormed()) return false;
   if (typeof mac !== 'string' || !MAC.test(mac)) return false;

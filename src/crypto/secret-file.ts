@@ -18,9 +18,8 @@ import { EffectMatchError, hasCode } from '../errors.ts';
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Reads a file that holds secrets, or refuses: it must be a regular file (no symbolic link, so that
- * what is checked is what is read) that group and others cannot touch. The checks look at the
- * opened file, not at its name.
+ * Reads a file of secrets. Throws unless it is a regular file, not a symbolic link, that group and
+ * others cannot access. Checks the opened file, not its name, so the file checked is the file read.
  */
 export function readSecretFile(file: string): string {
   const descriptor = openSecret(file);
@@ -41,9 +40,9 @@ export function readSecretFile(file: string): string {
 }
 
 /**
- * Creates a file of secrets with mode 0600, whole and flushed, or not at all: the text is written
- * under another name and then linked, which fails when the name is taken. Nothing is ever
- * overwritten. Returns false when it is taken.
+ * Creates a file of secrets with mode 0600, complete and flushed, or not at all. Writes the text
+ * under another name and then links it, which fails if the name is taken. Never overwrites a file;
+ * returns false if the name is taken.
  */
 export function createSecretFile(file: string, text: string): boolean {
   const draft = join(dirname(file), `.${basename(file)}.${randomBytes(8).toString('hex')}.tmp`);
@@ -61,9 +60,9 @@ export function createSecretFile(file: string, text: string): boolean {
 }
 
 /**
- * Replaces a file of secrets by what `revise` makes of its text, in one flushed rename. The draft
- * has a fixed name and doubles as the lock: of two revisions at once one is refused, so neither can
- * undo the other.
+ * Replaces the text of a file of secrets by what `revise` returns, in one flushed rename. The draft
+ * has a fixed name and serves as the lock: a second revision at the same time is refused, so
+ * neither can undo the other.
  */
 export function reviseSecretFile(file: string, revise: (text: string) => string): void {
   const draft = `${file}.next`;
@@ -89,7 +88,7 @@ export function reviseSecretFile(file: string, revise: (text: string) => string)
 
 function openSecret(file: string): number {
   try {
-    // Without NONBLOCK, opening a pipe under that name would wait for a writer.
+    // Without NONBLOCK, opening a pipe at this path would wait for a writer.
     return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (cause) {
     if (hasCode(cause, 'ENOENT')) {
@@ -114,7 +113,7 @@ function writeFlushed(file: string, text: string): void {
 
 function writeAll(descriptor: number, text: string): void {
   try {
-    // The mode given to open is cut down by the umask; this one is exact.
+    // The umask reduces the mode given to open; fchmod sets it exactly.
     fchmodSync(descriptor, 0o600);
     writeFileSync(descriptor, text);
     fsyncSync(descriptor);
@@ -123,7 +122,7 @@ function writeAll(descriptor: number, text: string): void {
   }
 }
 
-/** A new name is durable only when its folder is. */
+/** A new name is durable only after its folder is flushed. */
 function flushFolder(file: string): void {
   if (process.platform === 'win32') return;
   const folder = openSync(dirname(file), 'r');

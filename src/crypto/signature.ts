@@ -23,10 +23,9 @@ export function signLicense(key: KeyObject, license: License): string {
 }
 
 /**
- * Whether one of these public keys, the one that the license itself names, signed this license. A
- * signature is exactly 64 bytes in canonical base64url, or the assertion of a passkey. It covers the
- * license alone: that `approved` is the outcome whose digest the license carries is checked
- * separately.
+ * Whether the key named in the license is one of these public keys and signed it. A signature is
+ * exactly 64 bytes in canonical base64url, or a passkey assertion. It covers only the license;
+ * whether `approved` has the digest in the license is checked separately.
  */
 export function verifyLicense(
   publicKeys: readonly string[],
@@ -35,7 +34,7 @@ export function verifyLicense(
   return isSignedBy(publicKeys, license.key, contentOfLicense(license), signature);
 }
 
-/** Whether one of these public keys, the one that the second signature names, made it. */
+/** Whether the key named in the second signature is one of these public keys and made it. */
 export function verifySecond(
   publicKeys: readonly string[],
   license: License,
@@ -45,10 +44,10 @@ export function verifySecond(
 }
 
 /**
- * Checks the form of what was handed over, as an object or as JSON text: exactly `license`,
- * `approved`, `signature` and perhaps `second`, each in its own form and size. Says nothing about
- * who signed it; `verifyLicense` does. Whether its constraints can be evaluated is asked after
- * that: finding it out costs something, and anyone can hand something over.
+ * Checks the form of a signed license, given as an object or as JSON text: exactly `license`,
+ * `approved`, `signature` and optionally `second`, each within its form and size. Does not check
+ * who signed it; `verifyLicense` does. Constraints are evaluated only after that, because it takes
+ * time and anyone can submit a license.
  */
 export function parseSignedLicense(input: unknown): SignedLicense {
   const fields = readFields<'license' | 'approved' | 'signature' | 'second'>(

@@ -18,7 +18,7 @@ import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { findUnassured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 import { digestText } from './digest.ts';
 
-/** What a verified envelope says. `keyid` names the key that vouches for it. */
+/** The content of a verified envelope. `keyid` names the key that signed it. */
 export type Verified =
   | { readonly kind: 'receipt'; readonly keyid: string; readonly receipt: Receipt }
   | { readonly kind: 'checkpoint'; readonly keyid: string; readonly checkpoint: Checkpoint }
@@ -36,8 +36,8 @@ export type Verified =
     };
 
 /**
- * What a signed statement says, once its signature is known to fit. Throws `ERR_EM_RECORD_INVALID`
- * when it contradicts itself.
+ * Reads a statement whose signature was verified. Throws `ERR_EM_RECORD_INVALID` if the statement
+ * contradicts itself.
  */
 export function readStatement(text: string, keyid: string): Verified {
   const statement = statementRecord.parseText(text);
@@ -66,7 +66,7 @@ export function readStatement(text: string, keyid: string): Verified {
   }
 }
 
-/** The statement about a terminal and the row that holds it. */
+/** The statement about a terminal and the journal row that holds it. */
 export function stateTerminal(terminal: Terminal, position: number): Statement {
   const text = terminalRecord.text(terminal);
   const digest = digestText(terminalRecord.domain, text);
@@ -93,7 +93,7 @@ export function stateCheckpoint(checkpoint: Checkpoint): Statement {
   };
 }
 
-/** The statement about a shadow and the row that holds it. */
+/** The statement about a shadow and the journal row that holds it. */
 export function stateShadow(shadow: Shadow, position: number): Statement {
   return {
     _type: STATEMENT_TYPE,
@@ -105,7 +105,7 @@ export function stateShadow(shadow: Shadow, position: number): Statement {
   };
 }
 
-/** The statement about completed work and the row that holds it. */
+/** The statement about completed work and the journal row that holds it. */
 export function stateCompletion(completion: Acknowledgement, position: number): Statement {
   const sha256 = plainDigest(acknowledgementRecord.text(completion));
   return {
@@ -116,14 +116,12 @@ export function stateCompletion(completion: Acknowledgement, position: number): 
   };
 }
 
-/** Without a label, because that is what a tool that knows only in-toto computes. */
+/** No domain label, because tools that know only in-toto compute the plain digest. */
 function plainDigest(text: string): Digest {
   return hash('sha256', text, 'hex') as Digest;
 }
 
-/**
- * Everything around the record follows from it, so the whole statement is made again and compared.
- */
+/** The rest of a statement follows from its record, so rebuild the whole statement and compare. */
 function assertSame(text: string, again: Statement): void {
   if (statementRecord.text(again) === text) return;
   throw new EffectMatchError(

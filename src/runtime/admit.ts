@@ -16,10 +16,7 @@ import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
 import { markerText } from './settle.ts';
 
-/**
- * Every probe that admission may fail, by name. A declared capability counts only where its probes
- * pass.
- */
+/** Every probe that can fail an admission. A declared capability counts only if its probes pass. */
 export const PROBES = [
   'profile-supported',
   'held-candidate-invisible',
@@ -50,8 +47,8 @@ interface Attempted {
 }
 
 /**
- * Checks that the adapter really controls what it declares, by probing an object that is reserved
- * for that. Probes that would reach a live service are left to {@link tryService}.
+ * Checks that the adapter really controls what it declares, by probing an object reserved for that.
+ * Probes that reach a live service are left to {@link tryService}.
  */
 export async function admit(context: AdmissionContext, adapter: Adapter): Promise<void> {
   const { profile } = adapter.registration;
@@ -75,8 +72,8 @@ export async function admit(context: AdmissionContext, adapter: Adapter): Promis
 }
 
 /**
- * Whether the adapter's probes reach a live service: they run once per fingerprint, not every time
- * a runtime opens.
+ * Whether the adapter's probes reach a live service. Such probes run once per fingerprint, not
+ * every time a runtime opens.
  */
 export function isTriedLater({ capability, probe }: Adapter): boolean {
   return (
@@ -84,7 +81,7 @@ export function isTriedLater({ capability, probe }: Adapter): boolean {
   );
 }
 
-/** Sends a live service what shows whether it does what its adapter declares. */
+/** Probes a live service to see whether it does what its adapter declares. */
 export async function tryService(context: AdmissionContext, adapter: Adapter): Promise<void> {
   if (adapter.capability === 'MEDIATED') await tryMediated(context, adapter);
   else if (adapter.capability === 'PROMOTABLE') await admitPromotable(context, adapter);
@@ -154,12 +151,12 @@ async function holdProbe(
 }
 
 const VOID_TRIES = 20;
-/** For how long a probe's permit may be used. */
+/** How long a probe's permit can be used. */
 const PROBE_MS = 60_000;
 
 /**
- * Other processes that start at the same moment probe too: a void marker they kept out has fenced
- * nothing yet.
+ * Retries while busy: other processes may probe at the same moment, and a void marker that was not
+ * written fences nothing.
  */
 async function voidProbe(
   context: AdmissionContext,
@@ -228,10 +225,7 @@ async function stageProbe(
   return adapter.stage(claim, certificate, adapter.probe.action(token));
 }
 
-/**
- * A permit that fits the stage, so that nothing but the void marker can be the reason for a
- * refusal.
- */
+/** A permit that fits the stage, so that only the void marker can be the reason for a refusal. */
 async function probePermit(
   stage: Stage,
   attempt: Attempted,
@@ -244,7 +238,7 @@ async function probePermit(
   return { record, digest: NOTHING, ...terms } as unknown as ConsumedPermit;
 }
 
-/** Probe markers say so by their all-zero digests; they are removed again when admission ends. */
+/** All-zero digests identify the markers of probes. They are removed when admission ends. */
 function marker(
   context: AdmissionContext,
   disposition: 'committed' | 'void',
@@ -257,7 +251,7 @@ function marker(
   return markerText(context.sealer.seal(markerRecord, record));
 }
 
-/** The same approved outcome with everything whose order means nothing in another order. */
+/** The same approved outcome, with everything reordered whose order has no meaning. */
 function reorder(approval: Approval): Approval {
   const turn = (value: unknown): unknown => {
     if (Array.isArray(value)) return value;

@@ -13,7 +13,7 @@ import type { Value } from '../protocol/value.ts';
 import { comparedEffects } from '../protocol/volatile.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 
-/** Why something was refused: a stable reason and a sentence that says what to do. */
+/** Why something was refused: a stable reason, and a sentence that says what to do. */
 export interface Refusal {
   readonly reason: string;
   readonly detail: string;
@@ -25,7 +25,7 @@ export interface Refused {
   readonly refusal: Refusal;
 }
 
-/** One try at one occurrence under one license, as far as its terminal names it. */
+/** One try at one occurrence under one license: the facts that its terminal names. */
 export interface AttemptFacts {
   readonly execution: ExecutionId;
   readonly occurrence: OccurrenceId;
@@ -35,15 +35,16 @@ export interface AttemptFacts {
   readonly admitted: Admitted;
 }
 
-/** An attempt in progress: it also holds what the approver handed over. */
+/** An attempt in progress, with the signed license. */
 export interface Attempt extends AttemptFacts {
   readonly license: License;
   readonly signed: SignedLicense;
 }
 
 /**
- * Digest of E, as far as it is compared: two truthful observations of one outcome have the same.
- * Keyed where the deployment does not store values: a plain digest of few values can be guessed.
+ * Digest of the compared part of E: two correct observations of one outcome have the same digest.
+ * It is keyed if the deployment does not store values, because a plain digest of a few values can
+ * be found by guessing.
  */
 export function observedDigest(
   deployment: Deployment,
@@ -57,8 +58,8 @@ export function observedDigest(
 }
 
 /**
- * What a service, a backend or an error says, as far as records may keep it. Such texts may quote
- * values, which a deployment that stores digests does not keep.
+ * The part of a message from a service, a backend or an error that records may keep. Messages may
+ * quote values, so a deployment that stores digests does not keep them.
  */
 export function storableText(
   { registration }: Pick<Admitted, 'registration'>,
@@ -69,24 +70,25 @@ export function storableText(
   return text.slice(0, 3900).toWellFormed();
 }
 
-/** The same for something that was thrown; its code says no values. */
+/** The same for a thrown error. Its code contains no values, so it is kept. */
 export function storableFault(admitted: Pick<Admitted, 'registration'>, error: unknown): string {
   const text = storableText(admitted, error instanceof Error ? error.message : String(error));
   const code = (error as { readonly code?: unknown } | null | undefined)?.code;
   return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? `${text} (${code})` : text;
 }
 
-/** Why an attempt that something was thrown in is refused. */
+/** The refusal of an attempt in which an error was thrown. */
 export function faultOf(admitted: Pick<Admitted, 'registration'>, error: unknown): Refusal {
   return { reason: 'fault', detail: storableFault(admitted, error) };
 }
 
-/** What a diff may take of a record, in bytes of canonical text. */
+/** The maximum size of a diff in a record, in bytes of canonical text. */
 const DIFF_BYTES_MAX = 256 * 1024;
 
 /**
- * How a diff is cut until it fits: so many entries, with values of at most so many bytes. Long
- * values go first, because which rows an agent tried to change says more. No entries always fit.
+ * The steps in which a diff is cut until it fits: the number of entries, and the bytes per value.
+ * Long values are cut first, because which rows an agent tried to change matters more. A diff
+ * without entries always fits.
  */
 const DIFF_CUTS = [
   { entries: 200, valueBytes: 1024 * 1024 },
@@ -101,9 +103,9 @@ const GAPS_MAX = 64;
 const GAP_CHARACTERS_MAX = 1000;
 
 /**
- * An outcome as journal and receipts keep it: E as a digest, the diff bounded and, where so
- * configured, redacted. How large it becomes does not depend on what an agent wrote: a record that
- * was too large could not be kept at all.
+ * An outcome as the journal and receipts keep it: E as a digest, and the diff bounded and, if so
+ * configured, redacted. Its size does not depend on what an agent wrote: a record over the limit
+ * could not be kept at all.
  */
 export function recordedOutcome(
   deployment: Deployment,
@@ -133,8 +135,7 @@ function storableDiff(diff: Diff, digestValue: DigestValue | undefined): Diff {
 }
 
 /**
- * Has the adapter read an untrusted action. What it does not understand is a refusal, with what was
- * tried.
+ * Lets the adapter parse an untrusted action. If it cannot, the refusal includes what was tried.
  */
 export function readAction(
   admitted: Admitted,
@@ -150,7 +151,7 @@ export function readAction(
   }
 }
 
-/** Adds what was tried to a refusal, unless the adapter's records keep values as digests only. */
+/** Adds what was tried to a refusal, unless the adapter's records keep values only as digests. */
 export function withTried(admitted: Admitted, message: string, action: unknown): string {
   const tried = admitted.registration.values === 'plain' ? excerptOf(action) : undefined;
   return tried === undefined ? message : `${message}; it tried: ${tried}`;
@@ -158,7 +159,7 @@ export function withTried(admitted: Admitted, message: string, action: unknown):
 
 const EXCERPT_MAX = 1500;
 
-/** The beginning of an action, for people to read; undefined if it is not plain data. */
+/** The start of an action, for people to read; undefined if it is not plain data. */
 function excerptOf(untrusted: unknown): string | undefined {
   try {
     const text = canonical(untrusted);

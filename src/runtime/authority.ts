@@ -50,8 +50,7 @@ import { findRefusedSetting } from './settings.ts';
 const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
 
 /**
- * Names the attempt before anything is decided, so that a refusal is journaled under the right
- * occurrence.
+ * Names the attempt before any check, so that a refusal is journaled under the right occurrence.
  */
 export function openAttempt(
   deployment: Deployment,
@@ -70,10 +69,7 @@ export function openAttempt(
 /** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
 export type SignedAttempt = Proof<'signed', Attempt>;
 
-/**
- * Whether a designated issuer signed the license. Until that is known, nothing else is done with
- * it.
- */
+/** Checks that a designated issuer signed the license. Nothing else is done with it before. */
 export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,
@@ -84,7 +80,7 @@ export function admitSigned(
     : { kind: 'refused', refusal };
 }
 
-/** Why it does not count as signed, if so. */
+/** Why the license does not count as signed; undefined if it does. */
 function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): Refusal | undefined {
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
@@ -103,7 +99,7 @@ function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): R
 }
 
 /**
- * Whether a second person signed, where the issuer or the operation requires one. A second signature
+ * Checks that a second person signed if the issuer or the operation requires it. A second signature
  * that is not required is checked too.
  */
 function checkSecond(
@@ -132,29 +128,29 @@ function checkSecond(
   return refuse('second-invalid', detail);
 }
 
-/** What an attempt needs to be granted authority. */
+/** What {@link claimAuthority} needs besides the attempt. */
 interface AuthorityRequest {
   readonly action: unknown;
   readonly revision?: string | undefined;
-  /** The only occurrence that may be spent; the next unspent one if none is named. */
+  /** The only occurrence that may be spent; by default the next unspent one. */
   readonly occurrence?: OccurrenceId | undefined;
 }
 
 export type Authority =
-  /** `leased`: until when at least the lease lasts. */
+  /** The lease lasts at least until `leased`. */
   | {
       readonly kind: 'claimed';
       readonly claim: Claim;
       readonly attempt: Attempt;
       readonly leased: Deadline;
-      /** The backend as it was surveyed while the claim was recorded, if it was. */
+      /** The survey that was started before the claim was recorded, if any. */
       readonly surveying: Promise<Survey> | undefined;
     }
   | Refused;
 
 /**
- * ValidateAndClaim: stale state and expiry fail before the claim, then the occurrence is spent
- * durably. The only place that mints a {@link Claim}.
+ * ValidateAndClaim: checks the terms, expiry and state, then spends the occurrence durably. Only
+ * this function mints a {@link Claim}.
  */
 export async function claimAuthority(
   deployment: Deployment,
@@ -169,7 +165,7 @@ export async function claimAuthority(
   if (invalid !== undefined) return { kind: 'refused', refusal: invalid };
   deployment.reached('path:validated');
 
-  // Taken before the store is asked, which may keep it waiting, and after all that may take longer
+  // Computed before the store is asked, which may take time, but after checks that may take longer
   // than a lease.
   const leased = deadlineIn(deployment.clock, deployment.leaseMs);
   const result = await deployment.ledgers.claim(
@@ -184,14 +180,14 @@ export async function claimAuthority(
 }
 
 /**
- * Asks for the survey that the certificate is made from. The backend answers while the ledger
- * flushes the claim. The final gate surveys again, so a change from here on is noticed. A service is
- * not asked for the sake of a license that may be spent.
+ * Starts the survey for the certificate, so that the backend answers while the ledger flushes the
+ * claim. The final gate surveys again and notices any later change. A service is not asked, because
+ * the license may already be spent.
  */
 function surveyAhead(admitted: Admitted): Promise<Survey> | undefined {
   if (!isPromotable(admitted)) return undefined;
   const surveying = (async () => await admitted.adapter.survey())();
-  // A failure counts once the claim stands; without a claim it does not matter.
+  // A failure matters only if the claim succeeds; it is reported then.
   surveying.catch(() => {});
   return surveying;
 }
@@ -213,7 +209,7 @@ async function checkService(
   return proof.kind === 'unproven' ? refuse('service-unproven', proof.why) : undefined;
 }
 
-/** The binding, what is kept of A, and how the claim is made once an occurrence was chosen. */
+/** The binding, the stored form of A, and how to make the claim for a chosen occurrence. */
 function claimRequest(
   deployment: Deployment,
   attempt: SignedAttempt,
@@ -256,7 +252,7 @@ function claimRequest(
 }
 
 /**
- * Everything that can be checked without the backend: who signed what, for which deployment, and
+ * Checks everything that does not need the backend: who signed what, for which deployment, and
  * when.
  */
 export function checkLicense(
@@ -268,8 +264,8 @@ export function checkLicense(
 }
 
 /**
- * What a designated issuer signed. Keys are registered under exactly the names of the policy's
- * issuers.
+ * Checks the terms of a license that a designated issuer signed. Keys are registered for exactly
+ * the policy's issuers, so the policy has an entry.
  */
 function checkTerms(
   deployment: Deployment,
@@ -291,7 +287,9 @@ function checkTerms(
 
 type Designated = Pick<License, 'issuer' | 'adapter' | 'source' | 'operation' | 'action'>;
 
-/** The issuers who could sign a proposal: they are designated for it, and it is within their limits. */
+/**
+ * The issuers who may sign a proposal: they are designated for it, and it is within their limits.
+ */
 export function issuersFor(
   deployment: Deployment,
   asked: Proposal | { readonly operation: string },
@@ -312,7 +310,7 @@ function contractOf({ operations }: Deployment, operation: string) {
   return { adapter, source: 'contract', operation } as const;
 }
 
-/** The second person signs within their own rights: adapter, source and limits. */
+/** The second person also needs the right to approve: adapter, source and limits. */
 function checkSecondTerms(
   attempt: Attempt,
   issuer: Policy['issuers'][string] | undefined,
@@ -326,7 +324,7 @@ function checkSecondTerms(
   return refuse('second-not-designated', detail);
 }
 
-/** Whether this issuer may approve for this adapter, from this source, by this operation. */
+/** Checks that the issuer may approve for this adapter, from this source, by this operation. */
 function checkDesignation(
   deployment: Deployment,
   { license }: { readonly license: Designated },
@@ -350,7 +348,7 @@ function checkDesignation(
   return undefined;
 }
 
-/** Whether the outcome in hand is the one that was signed, as it was rendered and registered. */
+/** Checks that the outcome is the one that was signed, rendered and registered. */
 function checkOutcome(
   { licenses }: Deployment,
   { admitted, signed, lineage }: Attempt,
@@ -367,7 +365,7 @@ function checkOutcome(
   return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);
 }
 
-/** What is wrong with an outcome that was signed, whenever it is used. */
+/** What is wrong with a signed outcome, regardless of when it is used. */
 function findUnsound(
   admitted: Admitted,
   { license, approved }: SignedLicense,
@@ -386,7 +384,7 @@ function findUnsound(
   return undefined;
 }
 
-/** Whether the outcome is small enough to be sent, and within the issuer's limits. */
+/** Checks that the outcome is small enough to be sent, and within the issuer's limits. */
 function checkExtent(
   { admitted, signed }: Attempt,
   { limits = {} }: Policy['issuers'][string],
@@ -400,8 +398,8 @@ function checkExtent(
 }
 
 /**
- * Why the constraints of an outcome cannot be evaluated, if so. Asked once it is known who signed
- * them.
+ * Why the constraints of an outcome cannot be evaluated; undefined if they can. Called only after
+ * the signature was checked.
  */
 function findUnusable({ effects }: Approved): string | undefined {
   try {
@@ -415,9 +413,8 @@ function findUnusable({ effects }: Approved): string | undefined {
 }
 
 /**
- * Whether the outcome was approved for what is registered here. Parsed records usually list their
- * keys in canonical order, so that the engine writes the canonical text; where they do not, it is
- * made.
+ * Whether the outcome was approved for the current registration. Parsed records usually list their
+ * keys in canonical order, so `JSON.stringify` is tried first.
  */
 export function isRegistered(
   { registrationText }: Pick<Admitted, 'registrationText'>,
@@ -428,8 +425,8 @@ export function isRegistered(
 }
 
 /**
- * Whether the license may be used at this moment. At the final gate it is the last question,
- * because others take time.
+ * Checks that the license may be used now. The final gate checks this last, because the other
+ * checks take time.
  */
 export function checkTime(deployment: Deployment, attempt: Attempt): Refusal | undefined {
   const { issuer, notBefore, expiresAt } = attempt.signed.license;
@@ -441,16 +438,16 @@ export function checkTime(deployment: Deployment, attempt: Attempt): Refusal | u
   return limits && findUntimely(limits, deployment.clock.now());
 }
 
-/** An outcome with the terms under which it is approved, signed or still to be signed. */
+/** An outcome and the terms of its approval, signed or not. */
 export interface Stated {
   readonly admitted: Admitted;
   readonly signed: { readonly license: Proposal['draft']; readonly approved: Approved };
 }
 
 /**
- * The deployment that an approval was made for, and the action where it names one. Both may have
- * changed since it was signed, so they are checked before the claim and again at the final gate. A
- * task has no action, and needs a license that is bound to none.
+ * Checks the deployment that an approval was made for, and the action if it names one. Both may
+ * change after signing, so they are checked before the claim and again at the final gate. A task
+ * has no action, and needs a license that is not bound to one.
  */
 export function checkPresupposed(
   deployment: Deployment,
@@ -484,7 +481,7 @@ export function checkPresupposed(
 const BOUND_TO_ONE =
   'the license is bound to one action, and the calls of a task are not known in advance; run that action with execute';
 
-/** Whether a later plan was announced for the task since. */
+/** Refuses if a later plan was announced for the task. */
 export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {
   const { task, planRevision } = license;
   if (announced === undefined || announced <= planRevision) return undefined;
@@ -496,7 +493,7 @@ function isSameIdentity(now: Admitted['identity'], then: Admitted['identity']): 
   return now.kind === then.kind && now.backend === then.backend && now.code === then.code;
 }
 
-/** Digest of the declared state as it was read, and of the application's own revision of it. */
+/** Digest of the declared state and of the application's revision of it. */
 export function taskStateDigest(
   approved: Approved,
   readings: readonly StateReading[],
@@ -505,7 +502,7 @@ export function taskStateDigest(
   return digestText('effectmatch/task-state/v1', taskStateText(approved, readings, revision));
 }
 
-/** Declared state must read as it did at approval, and every precondition must hold. */
+/** Checks that the declared state is as it was at approval, and that every precondition holds. */
 export function checkState(
   attempt: Pick<Stated, 'signed'>,
   readings: readonly StateReading[],
@@ -519,7 +516,7 @@ export function checkState(
   return refuse('stale-state', detail);
 }
 
-/** Whether every precondition of an outcome holds. */
+/** Checks that every precondition of an outcome holds. */
 export function checkRequired(
   approved: Approved,
   readings: readonly StateReading[],
@@ -530,10 +527,7 @@ export function checkRequired(
   return refuse('precondition-broken', `${what}; the approval is stale`);
 }
 
-/**
- * What does not hold. Where values are not stored this names columns only: the sentence goes into
- * the journal.
- */
+/** Describes what does not hold, for the journal. Names only columns if values are not stored. */
 function storableBroken({ registration }: Approved, broken: BrokenRequirement): string {
   if (registration.values === 'plain') return describeBroken(broken);
   const { target, key, row } = broken.requirement;

@@ -9,21 +9,21 @@ import type { Digest } from '../protocol/record.ts';
 import type { Refusal, Refused } from './attempt.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 
-/** A certificate, with the survey it was made from: it holds only digests of it. */
+/** A certificate, and the survey of which it contains only digests. */
 export type Certification =
   | { readonly kind: 'certified'; readonly certificate: Certificate; readonly survey: Survey }
   | Refused;
 
 /**
- * What will be run. The calls of a task are not known in advance: its action is undefined, and every
- * call is held against the survey by {@link refuseReached}.
+ * What will be run. The calls of a task are not known in advance: its action is undefined, and
+ * {@link refuseReached} checks each call against the survey.
  */
 export interface Operation {
   readonly action: unknown;
   readonly reads: readonly StateRead[];
 }
 
-/** A survey as it is for one operation: open outlets that it does not reach are denied to it. */
+/** The survey for one operation: open outlets that it cannot reach count as denied. */
 function surveyFor({ adapter }: Admitted, survey: Survey, operation: Operation): Survey {
   const { action, reads } = operation;
   if (unclassified(survey).length === 0) return survey;
@@ -32,7 +32,7 @@ function surveyFor({ adapter }: Admitted, survey: Survey, operation: Operation):
   return { ...survey, outlets: outletsFor(survey, reached) };
 }
 
-/** Why a call of a task must not be made under the survey that the task was certified by. */
+/** Why a call must not run under the survey that its task was certified by. */
 export function refuseReached(
   admitted: Admitted,
   survey: Survey,
@@ -45,8 +45,8 @@ export function refuseReached(
 }
 
 /**
- * Surveys the live backend and certifies it for this claim; one unclassified outlet that the
- * operation reaches refuses.
+ * Surveys the live backend and certifies it for this claim. Refuses if the operation reaches an
+ * unclassified outlet.
  */
 export async function certify(
   deployment: Deployment,
@@ -55,8 +55,7 @@ export async function certify(
   operation: Operation,
   surveying = admitted.adapter.survey(),
 ): Promise<Certification> {
-  // A copy, because the next survey is compared with it: an adapter may hand out the same object
-  // again.
+  // Copied for the comparison with the next survey: an adapter may return the same object again.
   const survey = { ...(await surveying) };
   const scoped = surveyFor(admitted, survey, operation);
   const open = unclassified(scoped);
@@ -84,9 +83,7 @@ export async function certify(
 
 const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforcement'] as const;
 
-/**
- * Whether a later survey would give the same certificate: everything that it binds is as it was.
- */
+/** Whether a later survey would give the same certificate. */
 export function isConfirmed(
   admitted: Admitted,
   { record }: Certificate,
@@ -106,8 +103,8 @@ const kept = new WeakMap<
 >();
 
 /**
- * The list behind a certificate is kept once under its digest; a frozen list seen before costs
- * nothing more.
+ * Stores the list of outlets once, under its digest. A frozen list that was stored before is not
+ * hashed again.
  */
 async function keepOutlets(deployment: Deployment, survey: Survey): Promise<Digest> {
   const known = kept.get(survey.outlets);
@@ -123,14 +120,14 @@ function digestOutlets({ outlets }: Survey): Digest {
   return digestText('effectmatch/outlets/v1', canonical(outlets));
 }
 
-/** Names what keeps a boundary from being certified, and why each is reachable. */
+/** Lists the outlets that prevent certification, and why each is reachable. */
 function describeOutlets(outlets: readonly Outlet[]): string {
   return outlets.map((outlet) => `${outlet.outlet}: ${outlet.by}`).join('; ');
 }
 
 /**
- * What an approver has to know about the boundary before signing: an execution is refused while an
- * outlet is open. Empty if everything is observed or denied.
+ * Warns an approver about open outlets, because executions are refused until they are closed. Empty
+ * if every outlet is observed or denied.
  */
 export async function warnOfBoundary({ name, adapter }: Admitted): Promise<readonly string[]> {
   const survey = await adapter.survey();
@@ -151,8 +148,8 @@ export async function warnOfBoundary({ name, adapter }: Admitted): Promise<reado
 }
 
 /**
- * An adapter that reads and casts nothing behind an open boundary says so: a refusal here. Other
- * errors stay errors.
+ * Turns `ERR_EM_BOUNDARY_OPEN` into a refusal: the adapter reads and casts nothing behind an open
+ * boundary. Rethrows other errors.
  */
 export function asOpenBoundary(error: unknown): Refusal {
   if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_BOUNDARY_OPEN') throw error;
@@ -162,9 +159,8 @@ export function asOpenBoundary(error: unknown): Refusal {
 const CHANGES_MAX = 12;
 
 /**
- * What a refusal of the final gate says about a boundary that is no longer the certified one: what
- * changed, and what is open because of it. An explanation that cannot be had does not change the
- * refusal.
+ * Explains to the final gate how the boundary differs from the certified one: what changed, and
+ * what is open because of it. The gate refuses even if no explanation is available.
  */
 export async function describeChange(
   adapter: Admitted['adapter'],
@@ -188,7 +184,7 @@ async function explain(
   return (await adapter.explainChange?.(before, after)) ?? [];
 }
 
-/** The difference that the outlets show, otherwise the part of the certificate that changed. */
+/** The outlets that differ; if none do, the part of the certificate that changed. */
 function compareSurveys(before: Survey, after: Survey): readonly string[] {
   const dispositions = ({ outlets }: Survey) =>
     new Map(outlets.map(({ outlet, disposition, by }) => [outlet, `${disposition} (${by})`]));

@@ -8,12 +8,11 @@ import type { AdmittedPromotable, Deployment } from './deployment.ts';
 /** How long a candidate may be held, and how many calls it may take. */
 export interface TaskLimits {
   /**
-   * After this much time the candidate is given up; 60 s unless said otherwise, at most 15 minutes,
-   * and no longer than the backend holds one. Locks are held as long: on SQLite the write lock of
-   * the whole file.
+   * The candidate is discarded after this time. The default is 60 s, the maximum 15 minutes or what
+   * the backend allows. Locks are held for as long: on SQLite, the write lock of the whole file.
    */
   readonly deadlineMs?: number;
-  /** The call after this many gives it up; 100 unless said otherwise, at most 10 000. */
+  /** One more call than this discards the candidate. The default is 100, the maximum 10 000. */
   readonly maxCalls?: number;
 }
 
@@ -22,7 +21,7 @@ const DEADLINE_MAX_MS = 15 * 60_000;
 const CALLS = 100;
 const CALLS_MAX = 10_000;
 
-/** The limits with everything filled in, for one adapter; throws `ERR_EM_USAGE`. */
+/** The limits for one adapter, with the defaults filled in. Throws `ERR_EM_USAGE`. */
 export function limitsFor(
   { adapters }: Deployment,
   name: string,
@@ -41,23 +40,26 @@ function demandWhole(name: string, value: unknown, max: number): void {
   throw new EffectMatchError('ERR_EM_USAGE', `${name} must be a whole number from 1 to ${max}`);
 }
 
-/** What calls are made on. */
+/** The held candidate that calls run on, and their limits. */
 export interface CallsOn {
   readonly deployment: Deployment;
   readonly admitted: AdmittedPromotable;
   readonly stage: TaskStage;
-  /** What the candidate was certified by. */
+  /** The survey that the candidate was certified by. */
   readonly survey: Survey;
   readonly limits: Required<TaskLimits>;
 }
 
 /**
- * The calls on one held candidate. They take turns; the deadline, the budget and a lost candidate
- * end them.
+ * The calls on one held candidate, one at a time. The deadline, the budget or a lost candidate ends
+ * them.
  */
 export class Calls {
   readonly expiresAt: string;
-  /** Resolves when no call follows: with nothing if they were completed. */
+  /**
+   * Resolves when no call can follow: with a refusal, or with undefined if the calls were
+   * completed.
+   */
   readonly over: Promise<Refusal | undefined>;
   readonly #on: CallsOn;
   readonly #deadline: Deadline;
@@ -78,12 +80,12 @@ export class Calls {
     this.#timer = setTimeout(() => this.giveUp(this.#late()), limits.deadlineMs);
   }
 
-  /** Runs one action; a failed one changes nothing. Waits for the calls before it. */
+  /** Runs one action, after any pending calls. A failed action changes nothing. */
   async call(action: unknown): Promise<CallAnswer> {
     return await this.#inTurn(() => this.#run(action));
   }
 
-  /** No call follows. Waits for the calls before it; without effect on calls that are over. */
+  /** Ends the calls once the pending ones have run. Has no effect if they have already ended. */
   async complete(): Promise<void> {
     await this.#inTurn(async () => {
       this.#endIfLate();
@@ -91,7 +93,7 @@ export class Calls {
     });
   }
 
-  /** No call begins from here on; the candidate is given up when the running one has returned. */
+  /** Starts no further call. The candidate is discarded when the running call has returned. */
   giveUp({ reason, detail }: Refusal): void {
     if (this.#ending !== undefined) return;
     const ending = { refusal: { reason, detail } };

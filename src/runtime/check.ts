@@ -14,15 +14,15 @@ import {
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { readAll } from './prepare.ts';
 
-/** What is checked about an approval before it is used. */
+/** Options for checking an approval before it is used. */
 export interface CheckOptions {
-  /** The application's own revision of the task state, where the approval was bound to one. */
+  /** The application's revision of the task state, if the approval was bound to one. */
   readonly revision?: string;
 }
 
 /**
- * Why an execution under this license would be refused now, as far as that can be said without
- * claiming it; undefined if nothing is in the way. Records and spends nothing.
+ * Why an execution under this license would be refused now, as far as this can be known without a
+ * claim; undefined if there is no reason. Records and spends nothing.
  */
 export async function checkSigned(
   deployment: Deployment,
@@ -41,14 +41,14 @@ export async function checkSigned(
   );
 }
 
-/** The action, if there is one: a task has none. */
+/** Parses the action, if there is one: a task has none. */
 function readChecked(admitted: Admitted, action: unknown): ReturnType<typeof readAction> {
   return action === undefined ? { kind: 'read', action } : readAction(admitted, action);
 }
 
 /**
- * Why a proposal is out of date: the deployment or the state that it was made for has changed;
- * undefined if neither has.
+ * Why a proposal is out of date: the deployment or the state it was made for has changed. Undefined
+ * if neither has.
  */
 export async function checkProposal(
   deployment: Deployment,
@@ -65,14 +65,14 @@ export async function checkProposal(
   return change ?? (await findOutdated(admitted, approved));
 }
 
-/** Whether the rows are still those that the changes start from, where that can be read. */
+/** Checks that the rows are still the ones that the changes start from, if they can be read. */
 async function findOutdated(
   { adapter }: Admitted,
   approved: Approved,
 ): Promise<Refusal | undefined> {
   const foreseen = adapter.readsMany === true ? foreseeable(approved) : [];
   const reads = foreseen.map(foreseeingRead);
-  // A registered table may be one whose rows nothing outside an execution may read.
+  // A registered table may have rows that only an execution may read.
   const found = await readAll(adapter, reads).catch(() => []);
   const [impossible] = findImpossible(approved, foreseen, found);
   return impossible === undefined ? undefined : { reason: 'stale-state', detail: impossible };

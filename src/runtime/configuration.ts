@@ -3,9 +3,9 @@ import { EffectMatchError } from '../errors.ts';
 import type { IssuerConfig } from './policy.ts';
 import type { RuntimeConfig } from './runtime.ts';
 
-/** How long a silent attempt counts as alive, unless said otherwise. */
+/** How long a silent attempt counts as alive, by default. */
 export const LEASE_MS = 30_000;
-/** How long a stage that other transactions prevent is tried again, unless said otherwise. */
+/** How long to retry a stage that other transactions prevent, by default. */
 export const RESTAGE_MS = 30_000;
 const DAY_MS = 86_400_000;
 
@@ -32,8 +32,8 @@ const ISSUER: OptionNames<IssuerConfig> = {
 const OPERATOR = { key: true } as const;
 
 /**
- * Names the first part of a configuration that is missing, of the wrong kind or unknown, before
- * anything is opened. What the parts say is checked where they are used.
+ * Names the first part of a configuration that is missing, of the wrong type or unknown, before
+ * anything is opened. The contents of the parts are checked where they are used.
  */
 export function checkConfiguration(
   value: unknown,

@@ -15,17 +15,17 @@ import type { TerminalOf } from '../protocol/terminal.ts';
 import { type Deployment, isPromotable, nowInstant } from './deployment.ts';
 import { openMarker } from './settle.ts';
 
-/** What a worker presents: the occurrence and the authority under which its work was registered. */
+/** What a worker presents: the occurrence, and the license under which its work was registered. */
 export interface Lineage {
   readonly occurrence: OccurrenceId;
   readonly lineage: Digest;
 }
 
 /**
- * The occurrences that a license buys, in the order in which they are claimed, as `continuation`
- * and `terminal` ask for them. So the holder of a license can ask what became of it without having
- * seen a verdict: the process that executed it may have died. It says nothing about whether the
- * license is valid or was ever used.
+ * The occurrences of a license in the order in which they are claimed, as `continuation` and
+ * `terminal` expect them. With these, the holder of a license can ask what became of it, even if
+ * the executing process died before it returned a verdict. Does not check whether the license is
+ * valid or was used.
  */
 export function lineagesOf({ license }: SignedLicense): readonly [Lineage, ...Lineage[]] {
   const lineage = digestRecord(licenseRecord, license);
@@ -36,7 +36,7 @@ export function lineagesOf({ license }: SignedLicense): readonly [Lineage, ...Li
   ];
 }
 
-/** The occurrences that a license with this digest buys, in order. */
+/** The occurrences of the license with this digest, in order. */
 export function occurrencesOf(
   { issuer, nonce, occurrences }: License,
   lineage: Digest,
@@ -50,44 +50,45 @@ export type Release<T> =
   | { readonly kind: 'released'; readonly value: T }
   | { readonly kind: 'halted'; readonly why: Halt };
 
-/** What dependent work may be told besides what it is. */
+/** Options for a release. */
 export interface ReleaseOptions {
   /**
-   * Continuations of the same occurrence that this depends on. It is halted until each of them has
-   * recorded its receipt.
+   * Continuations of the same occurrence that this one depends on. It is halted until each of them
+   * has recorded its receipt.
    */
   readonly after?: readonly string[];
 }
 
 /** The transaction of a hand-over, and the only key that its job may have. */
 export interface HandOverTransaction extends LedgerTransaction {
-  /** `occurrence/continuation`: the queue's unique key of the job. */
+  /** `occurrence/continuation`: the unique key of the job in the queue. */
   readonly key: string;
 }
 
-/** What dependent work of one occurrence asks before it runs. */
+/** The gate that dependent work of one occurrence asks before it runs. */
 export interface ContinuationGate {
   /**
    * Runs the work if the occurrence is committed. The release is durable before the work starts, so
-   * the work runs at most once, even if this process dies in it.
+   * the work runs at most once, even if this process dies while it runs.
    */
   release<T>(work: () => T | Promise<T>, options?: ReleaseOptions): Promise<Release<T>>;
   /**
-   * For work that runs elsewhere, for example behind HTTP: whether it is released, durably and once.
-   * Who runs it then calls {@link ContinuationGate.perform} to record its receipt.
+   * For work that runs elsewhere, for example behind HTTP: releases it durably, once. The worker
+   * then calls {@link ContinuationGate.perform} to record the receipt.
    */
   begin(options?: ReleaseOptions): Promise<Release<undefined>>;
   /**
-   * Inserts a job instead: what `insert` writes and the release are committed together. Needs the
-   * ledger in the PostgreSQL database of the queue. The job calls {@link ContinuationGate.perform}.
+   * Inserts a job instead: the release and what `insert` writes are committed together. The ledger
+   * must be in the PostgreSQL database of the queue. The job calls {@link
+   * ContinuationGate.perform}.
    */
   handOver<T>(
     insert: (transaction: HandOverTransaction) => T | Promise<T>,
     options?: ReleaseOptions,
   ): Promise<Release<T>>;
   /**
-   * Delayed work that was handed over: runs it, then records its receipt. A queue that delivers a
-   * job again runs it again until the receipt is recorded, so effects belong into `ensure`.
+   * Runs delayed work that was handed over, then records its receipt. If the queue delivers the job
+   * again before that, the work runs again, so use `ensure` for its effects.
    */
   perform<T>(work: () => T | Promise<T>): Promise<Release<T>>;
 }
@@ -159,7 +160,7 @@ async function handOver<T>(
   const handed = await ledgers
     .handOver(asked.acknowledgement, (transaction) => insert({ ...transaction, key }))
     .catch(async (error: unknown) => {
-      // A unique key of the queue stops the second of two that hand over at once.
+      // If two hand over at once, the queue's unique key stops the second.
       const recorded = await ledgers.acknowledgements(from.occurrence);
       if (stateOf(recorded, continuation).isReleased) return { released: false as const };
       throw error;
@@ -189,7 +190,7 @@ async function perform<T>(
   return { kind: 'released', value };
 }
 
-/** Before the release is recorded: it is there once. */
+/** Checks the arguments before the release is recorded, because it is recorded only once. */
 function demandArguments(from: Lineage, continuation: string, work: unknown, what: string): void {
   const { occurrence, lineage } = from ?? {};
   if (![occurrence, lineage, continuation].every((name) => typeof name === 'string')) {
@@ -224,7 +225,10 @@ async function askRelease(
   return { kind: 'release', acknowledgement };
 }
 
-/** Halts unless the occurrence is committed, registers the continuation, and its state is there. */
+/**
+ * Halts unless the occurrence is committed, registers the continuation, and its durable state
+ * exists.
+ */
 async function decide(
   deployment: Deployment,
   { occurrence, lineage }: Lineage,
@@ -241,7 +245,10 @@ async function decide(
   return isThere ? { kind: 'committed' } : { kind: 'halted', why: 'state-missing' };
 }
 
-/** How one continuation stands; `turn` is that of the next release, absent for the first. */
+/**
+ * The state of one continuation. `turn` is the number of the latest release allowed, absent for the
+ * first.
+ */
 export function stateOf(recorded: readonly Acknowledgement[], continuation: string) {
   const own = recorded.filter((one) => one.continuation === continuation);
   const turns = own.filter(({ state }) => state === 'reopened').map(({ turn = 1 }) => turn);
@@ -266,14 +273,14 @@ function acknowledge(
 }
 
 /**
- * Work that was released and has not completed: it is running or waits in a queue, or it was
- * interrupted and runs again only by an operator's decision.
+ * Work that was released and has not completed. It is running or queued, or it was interrupted and
+ * runs again only if an operator decides so.
  */
 export interface OpenContinuation extends Lineage {
   readonly continuation: string;
   readonly task: string;
   readonly releasedAt: string;
-  /** Which release, from 2, if it was released again. */
+  /** The number of the release, from 2, if the work was released again. */
   readonly turn?: number;
 }
 
@@ -290,8 +297,8 @@ export async function openContinuations(ledgers: Ledgers): Promise<readonly Open
 }
 
 /**
- * The bound durable state: the marker in the backend, or the consumed permit. A restored database
- * has neither.
+ * Whether the durable state exists: the marker in the backend, or the consumed permit. A database
+ * restored to an earlier time lacks it.
  */
 async function stateIsThere(
   deployment: Deployment,

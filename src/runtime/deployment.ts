@@ -17,19 +17,16 @@ import type { ProvingContext } from './prove.ts';
 import type { RefusalBound } from './refusal-bound.ts';
 import type { Telemetry } from './telemetry.ts';
 
-/** An adapter that passed admission, with the frame that licenses for it presuppose. */
+/** An adapter that passed admission, and the frame that its licenses presuppose. */
 export interface Admitted<A extends Adapter = Adapter> {
   readonly name: string;
   readonly adapter: A;
   readonly frame: Frame;
   readonly frameDigest: Digest;
-  /**
-   * What the adapter had registered when it was admitted, as a frozen copy and as canonical
-   * text.
-   */
+  /** The adapter's registration at admission, as a frozen copy and as canonical text. */
   readonly registration: Registration;
   readonly registrationText: string;
-  /** Who the adapter said it was when it was admitted. */
+  /** The adapter's identity at admission. */
   readonly identity: Readonly<A['identity']>;
   readonly identityDigest: Digest;
 }
@@ -37,7 +34,7 @@ export interface Admitted<A extends Adapter = Adapter> {
 export type AdmittedPromotable = Admitted<PromotableAdapter>;
 export type AdmittedRemote = Admitted<RemoteAdapter>;
 
-/** Everything the execution path works with; built once by `createRuntime`. */
+/** Everything the execution path needs. `createRuntime` builds it once. */
 export interface Deployment {
   readonly ledgers: Ledgers;
   readonly sealer: Sealer;
@@ -45,14 +42,14 @@ export interface Deployment {
   readonly digestValue: (target: string, column: string, value: Value) => string;
   /** Keyed digest of a secret. */
   readonly digestSecret: (secret: string) => string;
-  /** Keyed digest of E where values are not stored. */
+  /** Keyed digest of E, for deployments that do not store values. */
   readonly digestObserved: (lines: Iterable<string>) => Digest;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly reached: Reached;
   /** Absent unless configured. */
   readonly telemetry?: Telemetry | undefined;
-  /** How A meets E before a promotion. Only an ablation replaces it. */
+  /** Compares E with A before a promotion. Only an ablation replaces it. */
   readonly classify: typeof classify;
   /** Whether a registered key signed a license. Only an ablation replaces it. */
   readonly verifyLicense: typeof verifyLicense;
@@ -65,28 +62,28 @@ export interface Deployment {
   /** Digest of the protocol and runtime code. */
   readonly contract: Digest;
   readonly leaseMs: number;
-  /** How long a stage that other transactions prevent is tried again. */
+  /** How long to retry a stage that other transactions prevent. */
   readonly restageMs: number;
   readonly leases: Leases;
   readonly licenses: CheckedLicenses;
   readonly refusals: RefusalBound;
-  /** The tasks that are open here; each is ended before the adapters close. */
+  /** The tasks that are open in this runtime. Each is ended before the adapters close. */
   readonly tasks: Set<OpenTask>;
 }
 
 /** A task that can be ended from outside. */
 export interface OpenTask {
-  /** Gives the task up, and waits until its end is recorded. */
+  /** Discards the task, and waits until that is done. */
   interrupt(why: string): Promise<unknown>;
 }
 
-/** What proving an adapter's service needs of the deployment. */
+/** The parts of the deployment that are needed to prove an adapter's service. */
 export function provingContext(deployment: Deployment, name: string): ProvingContext {
   const { sealer, ids, clock, ledgers, digestSecret } = deployment;
   return { name, sealer, ids, clock, ledgers, digestSecret };
 }
 
-/** The adapter of that name, or an error that says which ones there are. */
+/** The adapter with this name. Throws an error that lists the configured ones if there is none. */
 export function adapterNamed(deployment: Deployment, name: string): Admitted {
   const admitted = deployment.adapters.get(name);
   if (admitted === undefined) {

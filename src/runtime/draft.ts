@@ -8,16 +8,16 @@ import type { AdmittedPromotable, Deployment, OpenTask } from './deployment.ts';
 import { certifyRehearsal, type PlanRequest, promotableNamed, rehearse } from './rehearse.ts';
 import { demandSettable } from './settings.ts';
 
-/** What a draft may bring. */
+/** Options of a draft. */
 export interface DraftTaskOptions extends TaskLimits {
-  /** Settings of the session that the calls run in; they become part of the proposal. */
+  /** Session settings for the calls. They become part of the proposal. */
   readonly set?: SessionSettings;
 }
 
-/** What a recorded draft is proposed as. */
+/** What to propose a recorded draft as. */
 export type DraftPlan = Omit<PlanRequest, 'adapter' | 'action' | 'set'>;
 
-/** A proposal made from a draft, and the action that it is for. */
+/** A proposal made from a draft, and its action. */
 export interface DraftProposal {
   readonly proposal: Proposal;
   readonly action: unknown;
@@ -27,25 +27,25 @@ export interface DraftProposal {
 export interface Draft extends AsyncDisposable {
   readonly adapter: string;
   readonly set?: SessionSettings;
-  /** When the candidate is discarded if the draft has not ended. */
+  /** When the candidate is discarded unless the draft ends first. */
   readonly expiresAt: string;
-  /** Runs one action on the candidate and returns its rows. One that succeeds is recorded. */
+  /** Runs one action on the candidate and returns its rows. Records the action if it succeeds. */
   call(action: unknown): Promise<CallAnswer>;
-  /** Discards the candidate, and forgets what was recorded. */
+  /** Discards the candidate and the recorded calls. */
   discard(): Promise<void>;
   /**
-   * Discards the candidate and returns what was recorded, as one action. Throws
-   * `ERR_EM_REHEARSAL_REFUSED` if no call succeeded, or the draft was over before.
+   * Discards the candidate and returns the recorded calls as one action. Throws
+   * `ERR_EM_REHEARSAL_REFUSED` if no call succeeded or the draft was already over.
    */
   end(): Promise<unknown>;
   /**
-   * Ends the draft, rehearses what was recorded, and proposes what it showed. The execution has to
-   * reproduce it. No lock is held from here on. A draft that changed nothing is refused.
+   * Ends the draft, rehearses the recorded calls, and proposes their outcome. The execution has to
+   * reproduce it. No locks are held after this. A draft that changed nothing is refused.
    */
   submit(plan: DraftPlan): Promise<DraftProposal>;
 }
 
-/** Opens a candidate that no license stands behind, so nothing could ever promote it. */
+/** Opens a candidate without a license, so nothing can ever promote it. */
 export async function openDraft(
   deployment: Deployment,
   name: string,
@@ -86,7 +86,7 @@ class RecordedDraft implements Draft, OpenTask {
   readonly set?: SessionSettings;
   readonly #parts: DraftParts;
   readonly #recorded: unknown[] = [];
-  /** Why it was given up, once nothing of the candidate is left. */
+  /** Resolves once the candidate is discarded: with undefined if the draft ended normally. */
   readonly #ended: Promise<Refusal | undefined>;
 
   constructor(parts: DraftParts) {
@@ -153,7 +153,10 @@ class RecordedDraft implements Draft, OpenTask {
   }
 }
 
-/** What the caller still holds cannot change what was recorded. What is not plain data is refused. */
+/**
+ * Copies the action, so that the caller cannot change what is recorded. Anything that cannot be
+ * cloned becomes undefined, which adapters refuse.
+ */
 function copyOf(action: unknown): unknown {
   try {
     return structuredClone(action);

@@ -18,21 +18,25 @@ import type { Executed } from './promotable.ts';
 import { recoverTraced } from './recover.ts';
 import { pauseForChange } from './wait.ts';
 
-/** What `ensure` may be told besides license and action. */
+/** Options of `ensure`. */
 export interface EnsureOptions extends ExecuteOptions {
-  /** Which execution of the license, counted from 1. Needed where it is for more than one. */
+  /**
+   * Which execution of the license, counted from 1. Required if the license is for more than one.
+   */
   readonly use?: number;
-  /** How long to wait for an attempt that runs elsewhere; one minute by default. */
+  /** How long to wait for an attempt that runs elsewhere. The default is one minute. */
   readonly waitMs?: number;
-  /** Ends the waiting. The attempt that is waited for is not affected. */
+  /** Stops waiting. Does not affect the attempt. */
   readonly signal?: AbortSignal;
-  /** Called whenever the verdict of another attempt is waited for, with why there is none yet. */
+  /**
+   * Called before each wait for another attempt's verdict, with the reason why there is none yet.
+   */
   readonly onWait?: (why: string) => void;
 }
 
 /** The verdict about one execution of a license. */
 export type Ensured = Executed & {
-  /** Whether the verdict was there before this call, or was made by another process. */
+  /** Whether the verdict existed before this call, or another process made it. */
   readonly earlier: boolean;
 };
 
@@ -42,9 +46,9 @@ const LONGEST_PAUSE_MS = 500;
 
 /**
  * Executes the license if it is unused. Otherwise waits for the attempt that holds it, recovers
- * that attempt once its lease has run out, or returns the verdict that is recorded. No matter how
- * often, or from how many processes, it is called, the license is executed at most once and every
- * caller gets the same verdict.
+ * that attempt once its lease has expired, or returns the recorded verdict. The license is executed
+ * at most once, however often and from however many processes this is called, and every caller gets
+ * the same verdict.
  */
 export async function ensure(
   deployment: Deployment,
@@ -61,7 +65,8 @@ export async function ensure(
   const waitUntil = deadlineIn(deployment.clock, waitMs);
   const once = { occurrence, ...(revision !== undefined && { revision }) };
   const submitted = { kind: 'action', untrusted: action } as const;
-  // The verdict about one action says nothing about another one. It is refused before the claim.
+  // A verdict about one action says nothing about another, so another action is refused before the
+  // claim.
   if (isOtherAction(deployment, signed, action))
     return { ...(await executeSigned(deployment, signed, submitted, once)), earlier: false };
   let pauseMs = FIRST_PAUSE_MS;
@@ -79,7 +84,7 @@ export async function ensure(
   }
 }
 
-/** The occurrence that one use of a license is, counted from 1. */
+/** The occurrence for one use of a license, counted from 1. */
 export function occurrenceOf(license: License, use: number | undefined): OccurrenceId {
   const { issuer, nonce, occurrences } = license;
   const wanted = use ?? (occurrences === 1 ? 1 : undefined);
@@ -103,8 +108,8 @@ const EXECUTING = {
 } as const;
 
 /**
- * The verdict of this execution, unless another process claimed the occurrence first. What that one
- * did may also be why this one was refused: the state it depends on is no longer there.
+ * The verdict of this execution, unless another process claimed the occurrence first. That process
+ * may also have changed the state that this execution needs, so that it was refused.
  */
 async function execute(
   deployment: Deployment,
@@ -135,7 +140,7 @@ function isOtherAction(
 
 const earlier = (terminal: Terminal): Found => ({ kind: 'ended', terminal, isEarlier: true });
 
-/** The verdict about a claimed execution, recovered where its lease has run out. */
+/** The verdict about a claimed execution. Recovers the execution if its lease has expired. */
 async function findVerdict(deployment: Deployment, holder: ClaimEntry): Promise<Found> {
   const { occurrence } = holder.claim.record;
   const recorded = await deployment.ledgers.terminal(occurrence);

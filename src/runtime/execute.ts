@@ -24,17 +24,18 @@ import { Tries } from './restage.ts';
 import { openMarker } from './settle.ts';
 import { endingOf, traced } from './telemetry.ts';
 
-/** What an execution may bring besides license and action. */
+/** Options of an execution. */
 export interface ExecuteOptions {
-  /** The application's own revision of the task state, where the approval was bound to one. */
+  /** The application's revision of the task state, if the approval was bound to one. */
   readonly revision?: string;
 }
 
 /**
- * Algorithm 1: validate and claim, certify, then the path of the adapter's capability. Every return
- * has recorded a terminal, also where the backend or an adapter threw. A throw after the claim is a
- * ledger that could not record: it leaves the occurrence spent and dependents halted, and recovery
- * decides at once, never a retry here.
+ * Algorithm 1: validate and claim, certify, then take the path of the adapter's capability. Every
+ * return has recorded a terminal, even if the backend or an adapter threw; only refusals without a
+ * claim that repeat too often are not recorded. If this throws after the claim, the ledger could
+ * not record: the occurrence is spent and dependents are halted. Recovery can decide at once;
+ * nothing is retried here.
  */
 export async function execute(
   deployment: Deployment,
@@ -46,19 +47,19 @@ export async function execute(
   return await executeSigned(deployment, parseSignedLicense(license), submitted, options);
 }
 
-/** What is run under a license: an action, or the calls of a task as they come. */
+/** What runs under a license: an action, or the calls of a task as they arrive. */
 export type Submitted =
   | { readonly kind: 'action'; readonly untrusted: unknown }
   | { readonly kind: 'task'; readonly host: TaskHost };
 
-/** Execution of one occurrence of a license; the next unspent one if none is named. */
+/** Options for executing one occurrence; by default the next unspent one. */
 export interface OccurrenceOptions extends ExecuteOptions {
   readonly occurrence?: OccurrenceId;
 }
 
 /**
- * The same for a license that was read. If the named occurrence is already spent, the refusal is
- * returned without being recorded.
+ * The same for a parsed license. If the named occurrence is already spent, returns the refusal
+ * without recording it.
  */
 export async function executeSigned(
   deployment: Deployment,
@@ -84,7 +85,7 @@ async function executeLicense(
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const opened = openAttempt(deployment, admitted, signed, occurrence);
 
-  // The signature comes first: reading an action takes time, and anyone can present a license.
+  // Check the signature first: parsing an action takes time, and anyone can present a license.
   const presented = admitSigned(deployment, opened);
   if (presented.kind === 'refused')
     return await finishUnclaimed(deployment, opened, 'authority', presented.refusal);
@@ -118,13 +119,16 @@ async function executeLicense(
     isOpen = terminal.kind === 'indeterminate';
     return terminal;
   } finally {
-    // If this fails, the lease runs out later; the error or the verdict says more.
+    // If this fails, the lease expires later. The error or the verdict is more useful to the
+    // caller.
     if (isOpen)
       await deployment.ledgers.abandon(attempt.occurrence, attempt.execution).catch(() => {});
   }
 }
 
-/** The action as its adapter reads it. A task has none, and needs a backend that takes its calls. */
+/**
+ * Parses the action with its adapter. A task has no action, and needs a backend that takes calls.
+ */
 function readSubmitted(
   admitted: Admitted,
   submitted: Submitted,
@@ -139,8 +143,9 @@ function readSubmitted(
 const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';
 
 /**
- * A commit of this license that the backend knows of and this ledger does not: another machine
- * made it, or the ledger was restored. To say "expired" instead would lead to a second signature.
+ * Finds a commit of this license that is in the backend but not in this ledger: another machine
+ * made it, or the ledger was restored. Refusing with "expired" instead would lead to a second
+ * signature.
  */
 async function findCommitted(
   deployment: Deployment,
@@ -154,7 +159,10 @@ async function findCommitted(
   return describeDecided('committed');
 }
 
-/** A refusal that spends nothing. Of many the first are kept, and all are answered. */
+/**
+ * A refusal that spends nothing. Only the first of many similar ones are recorded; each is
+ * returned.
+ */
 async function finishUnclaimed(
   deployment: Deployment,
   attempt: Attempt,
@@ -192,7 +200,7 @@ async function executeClaimed(
   }
 }
 
-/** Nothing is staged or was sent, so nothing can have become durable. */
+/** Nothing was staged or sent, so nothing can have become durable. */
 async function finishUnstaged(
   deployment: Deployment,
   { attempt, claim }: Pick<Established, 'attempt' | 'claim'>,
@@ -203,7 +211,7 @@ async function finishUnstaged(
   return await finish(deployment, rejection(deployment, attempt, 'boundary', refusal, known));
 }
 
-/** Certifies, and asks whether a live service was tried with the credential that was certified. */
+/** Certifies, and checks that a live service was tried with the certified credential. */
 async function closeBoundary(
   deployment: Deployment,
   claimed: Omit<Established, 'certificate' | 'survey'>,

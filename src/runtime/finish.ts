@@ -16,9 +16,9 @@ import { type AttemptFacts, type Refusal, recordedOutcome } from './attempt.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 
 /**
- * Every return of the path passes here: the terminal is recorded, then the caller may release or
- * halt. A verdict that recovery would rebuild from the marker need not be flushed; everything else
- * is flushed before it counts.
+ * Records the terminal of an execution; after that the caller may release or halt. A verdict that
+ * recovery can rebuild from the marker need not be flushed; every other verdict is flushed before
+ * it counts.
  */
 export async function finish(
   deployment: Deployment,
@@ -32,10 +32,10 @@ export async function finish(
 }
 
 /**
- * Records a terminal and returns what stands. "Not established" contradicts no verdict: where
- * another worker has found one meanwhile, that one stands: having known less does not
- * conflict. Two workers that both found the approved outcome under one permit agree, even if they saw
- * different values where the approval allows several.
+ * Records a terminal and returns the one in the ledger. If another worker recorded a verdict first,
+ * `indeterminate` gives way to it, because knowing less is not a conflict. Two workers that found
+ * the approved outcome under one permit agree, even if they saw different values where the approval
+ * allows several.
  */
 export async function recordTerminal(
   deployment: Deployment,
@@ -57,7 +57,10 @@ export async function recordTerminal(
   }
 }
 
-/** A server that crashed may have taken a claim along that was not flushed, with all it led to. */
+/**
+ * If the ledger's server crashed, an unflushed claim may be lost, with everything that followed
+ * from it.
+ */
 function withoutClaim(terminal: TerminalOf<'rejected'>): TerminalOf<'rejected'> {
   const { claim: _, certificate: __, ...rest } = terminal;
   const lost = "the ledger's server lost the claim in a crash";
@@ -70,7 +73,7 @@ function isBorneOut(terminal: Terminal, stored: Terminal): boolean {
   return commits && terminal.claim === stored.claim && terminal.permit === stored.permit;
 }
 
-/** What every terminal of an attempt says, whatever became of it. */
+/** The fields that every terminal of an attempt has. */
 function terminalBase(deployment: Deployment, attempt: AttemptFacts) {
   return {
     version: 1 as const,
@@ -86,7 +89,7 @@ function terminalBase(deployment: Deployment, attempt: AttemptFacts) {
   };
 }
 
-/** What an attempt left to be seen before it was rolled back, as far as it came. */
+/** What was observed of an attempt before it was rolled back. */
 export interface Seen {
   readonly outcome?: Outcome | undefined;
   readonly residue?: readonly Residue[] | undefined;
@@ -94,7 +97,7 @@ export interface Seen {
   readonly tries?: readonly FailedTry[];
 }
 
-/** Only ever built where nothing became durable and nothing can later. */
+/** Built only if nothing became durable and nothing can later. */
 export function rejection(
   deployment: Deployment,
   attempt: AttemptFacts,
@@ -117,7 +120,7 @@ export function rejection(
   };
 }
 
-/** What a consumed permit fixed: the part of a terminal that exists only past the final gate. */
+/** What a consumed permit fixed: the part of a terminal that exists only after the final gate. */
 export interface Consumed {
   readonly claim: Digest;
   readonly certificate: Digest;
@@ -125,7 +128,9 @@ export interface Consumed {
   readonly consumedAt: string;
 }
 
-/** EXACT, claimed at t_c, permit consumed at t_g: the one terminal that releases dependent work. */
+/**
+ * EXACT, claimed at t_c, permit consumed at t_g: the only terminal that releases dependent work.
+ */
 export function commitment(
   deployment: Deployment,
   attempt: AttemptFacts,
@@ -157,7 +162,7 @@ export function commitment(
   };
 }
 
-/** Durable, completely observed, and not what was approved. */
+/** Durable, completely observed, and different from what was approved. */
 export function divergence(
   deployment: Deployment,
   attempt: AttemptFacts,
@@ -177,15 +182,15 @@ export function divergence(
   };
 }
 
-/** What a verdict about registered fields must say about itself. */
+/** Marks a verdict that covers only registered fields. */
 function matchOf({ admitted }: AttemptFacts): { readonly match?: 'registered-fields' } {
   const { profile } = admitted.registration;
   return profile === 'registered-fields' ? { match: profile } : {};
 }
 
 /**
- * May be durable; what became of it is not established. Without a permit nothing was promoted or
- * sent under this claim, and what could not be established is what else holds the occurrence.
+ * The change may be durable, but its outcome is not established. Without a permit, nothing was
+ * promoted or sent under this claim; what is unknown is what else holds the occurrence.
  */
 export function uncertainty(
   deployment: Deployment,
@@ -204,10 +209,7 @@ export function uncertainty(
   };
 }
 
-/**
- * Text of others in the form that records can carry: short, and without halves of characters, also
- * where it is cut.
- */
+/** Makes a message fit for a record: short and well-formed, even if it was cut. */
 function storable(text: string): string {
   return text.slice(0, 4000).toWellFormed();
 }

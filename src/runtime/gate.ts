@@ -19,21 +19,21 @@ type GateResult<Permit> = { readonly kind: 'passed'; readonly permit: Permit } |
 type StageBound = Extract<PermitRecord['bound'], { candidate: string }>;
 type Unconsumed<Bound> = Omit<PermitRecord, 'consumedAt' | 'bound'> & { readonly bound: Bound };
 
-/** What was established before the gate and must still be so. */
+/** What was established before the gate, and must still be true. */
 export interface Established {
   readonly attempt: Attempt;
   readonly claim: Claim;
   readonly certificate: Certificate;
-  /** What the certificate was made from. */
+  /** The survey that the certificate was made from. */
   readonly survey: Survey;
-  /** What is run; undefined for a task, whose calls are not known in advance. */
+  /** The action to run; undefined for a task, whose calls are not known in advance. */
   readonly action: unknown;
   readonly revision: string | undefined;
-  /** Makes the calls of a task on the candidate. */
+  /** Runs the calls of a task on the candidate. */
   readonly host?: TaskHost | undefined;
 }
 
-/** What an attempt will run, and the state that its approval depends on. */
+/** The action of an attempt, and the state that its approval depends on. */
 export function operationOf({
   action,
   attempt,
@@ -41,18 +41,18 @@ export function operationOf({
   return { action, reads: stateReads(attempt.signed.approved) };
 }
 
-/** What works on the candidate of a task. */
+/** Runs the calls of a task on its candidate. */
 export interface TaskHost {
   readonly deadlineMs: number;
   /**
-   * Called with the open candidate. Resolves when no call follows: with nothing if the result is
-   * to be compared, otherwise with why it is given up.
+   * Called with the open candidate. Resolves when no call can follow: with undefined if the result
+   * is to be compared, otherwise with why the candidate is discarded.
    */
   serve(stage: TaskStage, attempt: Attempt, survey: Survey): Promise<Refusal | undefined>;
 }
 
 /**
- * The permit binds this candidate, this E, this certificate and this claim; the marker consumes it
+ * The permit binds this candidate, this E, this certificate and this claim. The marker consumes it
  * with the commit.
  */
 export function bindStagePermit(
@@ -74,8 +74,8 @@ function permitBase({ attempt, claim, certificate }: Established) {
 }
 
 /**
- * Final gate of a held candidate: fresh certificate, same candidate, same evidence, same state,
- * authority still valid.
+ * Final gate of a held candidate: same boundary, candidate, evidence and state, and the authority
+ * is still valid.
  */
 export async function passStageGate(
   deployment: Deployment,
@@ -116,8 +116,8 @@ export async function passStageGate(
 }
 
 /**
- * Final gate of a request: the same rechecks, then the permit row is consumed durably before
- * anything is sent.
+ * Final gate of a request: the same checks, then the permit row is consumed durably before anything
+ * is sent.
  */
 export async function passRequestGate(
   deployment: Deployment,
@@ -153,8 +153,8 @@ export async function passRequestGate(
 }
 
 /**
- * Taken when the gate begins: a renewal that a process makes when it wakes up gives it no more
- * time.
+ * Read when the gate starts, so that a process that slept gains no time by renewing the lease when
+ * it wakes up.
  */
 function leaseDeadline({ leases }: Deployment, attempt: Attempt): Deadline {
   const deadline = leases.deadline(attempt);
@@ -163,8 +163,8 @@ function leaseDeadline({ leases }: Deployment, attempt: Attempt): Deadline {
 }
 
 /**
- * Fresh survey as certified, unchanged identity, policy and frame, plan not superseded, claim still
- * ours.
+ * Checks that a new survey matches the certificate, that identity, policy and frame are unchanged,
+ * that the plan is not superseded, and that the claim is still ours.
  */
 async function checkAuthority(
   deployment: Deployment,
@@ -172,7 +172,7 @@ async function checkAuthority(
 ): Promise<Refusal | undefined> {
   const { attempt, certificate, survey } = established;
   const { adapter } = attempt.admitted;
-  // Backend and ledger answer at the same time.
+  // Ask the backend and the ledger at the same time.
   const asking = deployment.ledgers.standing(attempt.license.task, attempt);
   asking.catch(() => {});
   const fresh = await adapter.survey();
@@ -203,7 +203,7 @@ function checkCandidate(bound: StageBound, now: CandidateFacts): Refusal | undef
   return undefined;
 }
 
-/** t_g. A clock that stepped back must not make the permit look older than the claim. */
+/** t_g. The permit must not look older than the claim if the clock was set back. */
 function consumptionTime(deployment: Deployment, claim: Claim): string {
   const now = nowInstant(deployment);
   const { claimedAt } = claim.sealed.record;

@@ -3,16 +3,14 @@ import type { Ledgers } from '../contract/ledgers.ts';
 import type { ExecutionId } from '../protocol/record.ts';
 import type { AttemptFacts } from './attempt.ts';
 
-/** The leases of the attempts that are under way here. */
+/** The leases of the attempts in this process. */
 export interface Leases {
   /**
-   * Renews a live attempt's lease until disposed, so that recovery leaves it alone. It lasts until
-   * `until` so far.
+   * Renews a live attempt's lease until disposed, so that recovery leaves it alone. `until` is its
+   * current end.
    */
   keep(attempt: AttemptFacts, until: Deadline): Disposable;
-  /**
-   * When the lease runs out if it is not renewed again. Undefined for an attempt that is not kept.
-   */
+  /** When the lease expires unless it is renewed. Undefined if the attempt is not kept. */
   deadline(attempt: Pick<AttemptFacts, 'execution'>): Deadline | undefined;
   close(): void;
 }
@@ -23,14 +21,13 @@ interface Kept {
 }
 
 /**
- * Renews them all with one timer: starting one for every attempt takes longer than most of what an
- * attempt does. A missed renewal is harmless: the marker decides, whatever recovery believes about
- * this process.
+ * Renews all leases with one timer: starting a timer takes longer than most steps of an attempt. A
+ * missed renewal is harmless: the marker decides, whatever recovery assumes about this process.
  */
 export function openLeases(ledgers: Ledgers, leaseMs: number, clock: Clock): Leases {
   const live = new Map<ExecutionId, Kept>();
   const renew = async (kept: Kept) => {
-    // Taken before the store is asked: a process may sleep before the answer is back.
+    // Read before the store is asked: the process may sleep before the answer arrives.
     const until = deadlineIn(clock, leaseMs);
     const { occurrence, execution } = kept.attempt;
     if (await ledgers.renew(occurrence, execution, leaseMs)) kept.until = until;

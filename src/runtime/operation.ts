@@ -6,8 +6,8 @@ import type { SessionSettings } from '../protocol/settings.ts';
 import type { Row } from '../protocol/value.ts';
 
 /**
- * The part of Standard Schema (version 1) that is used here, so that zod, valibot, arktype and
- * others will do.
+ * The part of Standard Schema (version 1) used here, which zod, valibot, arktype and others
+ * implement.
  */
 export interface StandardSchema<Output = unknown> {
   readonly '~standard': {
@@ -32,37 +32,40 @@ export interface Contracted {
   readonly effects: readonly ApprovedEffect[];
   readonly requires?: readonly Requirement[] | undefined;
   readonly continuations?: readonly string[] | undefined;
-  /** Those of them that a match of registered fields is enough for. */
+  /** The continuations that may be released on a match of registered fields. */
   readonly fieldMatch?: readonly string[] | undefined;
-  /** Settings of the session that the action runs in, such as `{ 'app.actor': 'alice' }`. */
+  /** Session settings for the action, such as `{ 'app.actor': 'alice' }`. */
   readonly set?: SessionSettings | undefined;
 }
 
 /**
- * An operation contract: the business rule that says, from the request and the state it finds, what
- * the outcome has to be. It computes an approval for a person or a policy to sign; it approves
- * nothing by itself.
+ * An operation contract: the business rule that computes the required outcome from the request and
+ * the current state. It computes an approval for a person or a policy to sign; it does not approve
+ * anything itself.
  */
 export interface Operation<Input = unknown> {
   readonly name: string;
   readonly adapter: string;
   readonly input: StandardSchema<Input>;
   /**
-   * Raise it when something changes that the functions only refer to: their own text is all that is
+   * Change it when something that the functions refer to changes: only their own source text is
    * identified.
    */
   readonly version?: string | undefined;
   /**
-   * The rows that the rule looks at. When one of them changes before the operation runs, the
+   * The rows that the rule depends on. If one of them changes before the operation runs, the
    * approval is stale.
    */
   reads?(input: Input): readonly StateRead[];
-  /** `state` has one entry per read, in the same order: the row, or null where there is none. */
+  /** `state` has one entry per read, in the same order: the row, or null if there is none. */
   approve(input: Input, state: readonly (Row | null)[]): Contracted | Promise<Contracted>;
-  /** The action that carries it out. The license is bound to it unless `bindAction` is false. */
+  /**
+   * The action that performs the operation. The license is bound to it unless `bindAction` is
+   * false.
+   */
   action(input: Input): unknown;
   readonly bindAction?: boolean | undefined;
-  /** Issuers of whom one must sign too, next to the one that approves. */
+  /** One of these issuers must sign as well. */
   readonly second?: readonly string[] | undefined;
 }
 
@@ -71,7 +74,7 @@ const FIELDS = [
   ...['bindAction', 'second'],
 ];
 
-/** Checks an operation contract and freezes it. Give it to the configuration under its own name. */
+/** Checks an operation contract and freezes it. Configure it under its own name. */
 export function defineOperation<Input>(operation: Operation<Input>): Operation<Input> {
   const { name, adapter, input, version, bindAction } = operation;
   if (!isName(name)) {
@@ -111,9 +114,9 @@ export function defineOperation<Input>(operation: Operation<Input>): Operation<I
 }
 
 /**
- * Who the contracts of one adapter are: their names, versions and the source text of their
- * functions. What these functions import or close over is not covered, which is what `version` is
- * for. Undefined where there are none.
+ * Identifies the contracts of one adapter by their names, versions and the source text of their
+ * functions. Does not cover what these functions import or close over; `version` is for that.
+ * Undefined if the adapter has no contracts.
  */
 export function identifyOperations(
   operations: Iterable<Operation>,

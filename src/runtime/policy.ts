@@ -11,8 +11,8 @@ import type { Admitted } from './deployment.ts';
 import type { Operation } from './operation.ts';
 
 /**
- * `{ from: '08:00', to: '18:00', zone: 'Europe/Berlin', days: ['mon', 'fri'] }`; every day unless
- * `days` says which.
+ * `{ from: '08:00', to: '18:00', zone: 'Europe/Berlin', days: ['mon', 'fri'] }`. Without `days` it
+ * applies every day.
  */
 export interface HoursConfig {
   readonly from: string;
@@ -21,46 +21,42 @@ export interface HoursConfig {
   readonly days?: readonly Day[];
 }
 
-/** How far an issuer's approvals may go; what is left out is not limited. */
+/** Limits on an issuer's approvals. Anything left out is not limited. */
 export interface LimitsConfig {
-  /** Only these operations, and nothing that is not an operation. */
+  /** Only these operations, and nothing else. */
   readonly operations?: readonly string[];
-  /** Only these relations, with every operation or with those named. */
+  /** Only these relations, with every kind of write or only those named. */
   readonly relations?: readonly (string | { readonly name: string; readonly ops: readonly Op[] })[];
-  /** Changes that one license may buy, all its occurrences together. */
+  /** The number of changes that one license may allow, over all its occurrences. */
   readonly maxEffects?: number;
   /** The same for one relation. */
   readonly maxRows?: Readonly<Record<string, number>>;
   /**
-   * The largest number that may be written to a column; decimal text where a double would not be
-   * exact.
+   * The largest number that may be written to a column. Use decimal text if a double is not exact.
    */
   readonly amounts?: readonly {
     readonly target: string;
     readonly column: string;
     readonly max: number | bigint | string;
   }[];
-  /**
-   * When this issuer's approvals may be executed, on the clocks of a named place; several windows
-   * add up.
-   */
+  /** When this issuer's approvals may be executed, in a named time zone. Several windows add up. */
   readonly hours?: HoursConfig | readonly HoursConfig[];
-  /** For how long a license may be valid: milliseconds or '10m', '1h', '2d'. */
+  /** How long a license may be valid: milliseconds or '10m', '1h', '2d'. */
   readonly maxLifetime?: string | number;
 }
 
 /**
- * Who may approve: the public key (several while keys rotate, or a person has several) and the
- * adapters it may approve for.
+ * Who may approve: the public key, and the adapters it may approve for. Several keys are possible,
+ * during a rotation or for a person with several.
  */
 export interface IssuerConfig {
   /** `ed25519:…`, or `passkey:…` as the console shows it. */
   readonly key: string | readonly string[];
   readonly may: readonly string[];
-  /** Where this issuer's approvals may come from; a rehearsed one must be allowed here. */
+  /** The sources of this issuer's approvals. By default all but `rehearsed`. */
   readonly sources?: readonly Source[];
   readonly limits?: LimitsConfig;
-  /** Issuers of whom one must sign too, before anything that this one approves is executed. */
+  /** One of these issuers must sign as well before anything that this one approves is executed. */
   readonly second?: readonly string[];
 }
 
@@ -70,7 +66,7 @@ interface Configured {
   readonly operations?: Readonly<Record<string, Operation>> | undefined;
 }
 
-/** The policy record of a configuration, in which every limit is spelt out. */
+/** The policy record of a configuration, with every limit written out. */
 export function policyOf(config: Configured): Policy {
   for (const [name, issuer] of Object.entries(config.issuers)) {
     const keys = [issuer?.key].flat();
@@ -111,7 +107,7 @@ export function policyOf(config: Configured): Policy {
   return parsePolicy({ version: 1, issuers: Object.fromEntries(issuers) });
 }
 
-/** A second signature that only the first signer could give would never arrive. */
+/** Rejects a second signer who is not another issuer, because that signature could never arrive. */
 function checkSecond(
   what: string,
   second: readonly string[] | undefined,
@@ -146,7 +142,7 @@ const LIMITS: OptionNames<LimitsConfig> = {
   ...{ amounts: true, hours: true, maxLifetime: true },
 };
 
-/** A limit that is misspelt, inherited or in a list must not mean no limit. */
+/** A limit that is misspelt, inherited or in a list must not mean "no limit". */
 function limitsOf(issuer: string, limits: LimitsConfig): object {
   const misnamed = misnamedOption(limits, LIMITS);
   if (misnamed !== undefined) throw invalid(`issuer "${issuer}", limits: ${misnamed}`);
@@ -197,8 +193,7 @@ function decimalOf(issuer: string, max: number | bigint | string): string {
 }
 
 /**
- * A limit on something that is not registered would limit nothing: a misspelt name must not mean no
- * limit.
+ * Rejects a limit on something that is not registered: a misspelt name must not mean "no limit".
  */
 export function checkTargets(policy: Policy, adapters: ReadonlyMap<string, Admitted>): void {
   for (const [issuer, { may, limits }] of Object.entries(policy.issuers)) {

@@ -25,26 +25,24 @@ import { warnOfBoundary } from './boundary.ts';
 import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
 import { demandSettable } from './settings.ts';
 
-/** What an application asks to have approved. */
+/** The approval that an application asks for. */
 export interface PrepareRequest extends ManifestDraft {
-  /** Work that a commit may release, by name. Nothing else is ever released by it. */
+  /** Work that a commit may release, by name. A commit releases nothing else. */
   readonly continuations?: readonly string[] | undefined;
   /**
    * The `continuations` that may be released on a match of registered fields alone, which does not
-   * show who wrote those fields. Not needed for backends that compare more.
+   * show who wrote them. Not needed for backends that compare more.
    */
   readonly fieldMatch?: readonly string[] | undefined;
-  /**
-   * Binds the license to this one action; without it any action with the approved outcome may run.
-   */
+  /** Binds the license to this action. Without it, any action with the approved outcome may run. */
   readonly action?: unknown;
-  /** The application's own revision of the task state; the execution must present the same. */
+  /** The application's revision of the task state. The execution must present the same one. */
   readonly revision?: string | undefined;
-  /** How many executions the license buys; one unless said otherwise. */
+  /** How many executions the license allows. The default is one. */
   readonly occurrences?: number | undefined;
-  /** Who asks, for the approver to read. It is shown as unverified and not signed. */
+  /** Who asks, for the approver to read. It is shown as unverified and is not signed. */
   readonly requestedBy?: string | undefined;
-  /** Why, on the same terms. */
+  /** Why, also shown as unverified and not signed. */
   readonly reason?: string | undefined;
 }
 
@@ -65,22 +63,22 @@ const REQUEST: OptionNames<PrepareRequest> = {
   reason: true,
 };
 
-/** What a source of approvals adds to a request that an application wrote itself. */
+/** Where a request came from, if not from the application itself. */
 interface Origin {
   readonly source: Source;
   /** The operation whose contract computed the effects. */
   readonly operation?: string;
   /**
-   * What the effects were computed from: the readings of `stateReads`, or of the last of them. They
-   * take the place of a second read, so that a row that changed in between makes the approval stale
-   * and not wrong.
+   * The state that the effects were computed from: the readings for all `stateReads`, or for the
+   * last of them. They replace a second read, so a row that changed in between makes the approval
+   * stale, not wrong.
    */
   readonly readings?: readonly StateReading[];
 }
 
 /**
- * Normalises the manifest by the backend's own types, reads the declared state, refuses what cannot
- * succeed, and renders what there is to sign.
+ * Normalises the manifest to the backend's types, reads the declared state, refuses what cannot
+ * succeed, and renders the text to sign.
  */
 export async function prepare(
   deployment: Deployment,
@@ -132,17 +130,17 @@ export async function prepare(
   return proposal;
 }
 
-/** The action that the license is bound to, if it is bound to one. */
+/** The description of the action that the license is bound to, if any. */
 function describeBound({ adapter }: Admitted, action: unknown): Value | undefined {
   return action === undefined ? undefined : adapter.describeAction(adapter.parseAction(action));
 }
 
-/** So many rows are read at once. */
+/** The number of rows read at once. */
 const ROWS_AT_ONCE = 10_000;
 
 /**
- * The state that the approval depends on. The rows that it changes are read in the same call, if
- * the backend can do that, and an outcome that they rule out is refused.
+ * Reads the state that the approval depends on. If the backend can, reads the rows to change in the
+ * same call, and refuses an outcome that they rule out.
  */
 async function readState(
   { adapter }: Admitted,
@@ -158,7 +156,7 @@ async function readState(
   const first = foreseen.slice(0, ROWS_AT_ONCE);
   const rows = first.map(foreseeingRead);
   const found = await readAll(adapter, [...unread, ...rows]).catch(async (error: unknown) => {
-    // A registered table may be one whose rows nothing outside an execution may read.
+    // A registered table may have rows that only an execution may read.
     if (rows.length === 0 || !isInvalid(error)) throw error;
     return await adapter.read(unread);
   });
@@ -206,7 +204,7 @@ function checkRequest(request: PrepareRequest) {
   };
 }
 
-/** What the approver reads as the agent's text must be text of a length that can be read. */
+/** Text that the approver reads as the agent's must be well-formed and short enough to read. */
 function checkSaid(field: 'requestedBy' | 'reason', said: unknown): void {
   const most = field === 'reason' ? MAX_REASON : MAX_BY;
   const isText = typeof said === 'string' && said.isWellFormed();
@@ -214,9 +212,7 @@ function checkSaid(field: 'requestedBy' | 'reason', said: unknown): void {
   throw invalid(`${field} must be text of 1 to ${most} characters`);
 }
 
-/**
- * The outcome in the backend's own terms. What could not be requested is refused before signing.
- */
+/** Normalises the outcome for the backend. Refuses before signing what could not be requested. */
 async function approve(
   deployment: Deployment,
   { adapter }: Admitted,
@@ -241,8 +237,7 @@ async function announce(deployment: Deployment, task: string, planRevision: numb
   );
 }
 
-/** Reads rows in the order asked, in one call or, of very many, in several. */
-/** Reads any number of rows, a bounded number at a time. */
+/** Reads any number of rows in the order asked, a bounded number at a time. */
 export async function readAll(
   adapter: Admitted['adapter'],
   reads: readonly StateRead[],

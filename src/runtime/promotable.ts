@@ -18,27 +18,27 @@ import { bindStagePermit, type Established, passStageGate, type TaskHost } from 
 import type { Tries } from './restage.ts';
 import { settle } from './settle.ts';
 
-/** The recorded end of an execution, with what its statements returned if it committed. */
+/** The recorded end of an execution, with the rows its statements returned if it committed. */
 export type Executed = Terminal & {
-  /** One entry for each statement; absent if none returns rows. Not recorded. */
+  /** One entry per statement; absent if none returns rows. Not recorded. */
   readonly results?: readonly StatementResult[];
 };
 
-/** One attempt, and how far it has come. */
+/** One attempt and its progress. */
 interface Run {
   readonly deployment: Deployment;
   readonly admitted: AdmittedPromotable;
   readonly established: Established;
-  /** The gate it stands before. */
+  /** The next gate. */
   at: Gate;
-  /** What it holds. */
+  /** The held candidate, if any. */
   stage?: Stage;
-  /** What was seen of it. */
+  /** What was observed of the attempt. */
   seen: Seen;
   readonly tries: Tries;
 }
 
-/** The stage failed because of other transactions, and may be tried again. */
+/** Other transactions prevented the stage. It may be tried again. */
 interface Prevented {
   readonly kind: 'prevented';
 }
@@ -53,9 +53,9 @@ interface Passed {
 }
 
 /**
- * Algorithm 1, promotable part: inspect the candidate before durability, then promote exactly it. A
- * fault before the promotion is a rejection like any other, once nothing of the candidate remains
- * or its marker is void.
+ * Algorithm 1, promotable part: inspect the candidate before it is durable, then promote exactly
+ * that one. A fault before the promotion is a rejection like any other, once nothing of the
+ * candidate remains or its marker is void.
  */
 export async function executePromotable(
   deployment: Deployment,
@@ -77,7 +77,7 @@ export async function executePromotable(
   }
 }
 
-/** Stage, observe, compare, final gate. Whatever it throws, nothing was promoted. */
+/** Stage, observe, compare, final gate. If this throws, nothing was promoted. */
 async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   const { deployment, admitted, established, tries } = run;
   const { attempt, claim, certificate, action } = established;
@@ -125,8 +125,8 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
 }
 
 /**
- * Opens a candidate and has the calls of a task made on it. What was opened is noted at once, so
- * that it ends whatever happens meanwhile.
+ * Opens a candidate and lets the host run the calls of a task on it. Stores the stage at once, so
+ * that it is ended whatever happens.
  */
 async function serveTask(
   run: Run,
@@ -149,10 +149,10 @@ async function serveTask(
   return held;
 }
 
-/** What follows from an approval alone, found at its first use. */
+/** What follows from the approval alone, computed at its first use. */
 interface KnownApproval {
   readonly prepared: Prepared;
-  /** Digest of the only outcome that is equal to it, where there is only one. */
+  /** Digest of the matching outcome, if only one can match. */
   observed?: Digest;
 }
 
@@ -165,8 +165,8 @@ function knownOf(approved: Approved): KnownApproval {
 }
 
 /**
- * Digest of an outcome that is EXACT. If A has one exact change for each of its rows, it says itself
- * what every such outcome is, and E need not be put together.
+ * Digest of an EXACT outcome. If A states one exact change per row, only one outcome can match, so
+ * its digest is computed from A without assembling E.
  */
 function digestExact(run: Run, known: KnownApproval, outcome: Exact): Digest {
   const { deployment, admitted } = run;
@@ -178,7 +178,7 @@ function digestExact(run: Run, known: KnownApproval, outcome: Exact): Digest {
   return known.observed;
 }
 
-/** Rows are handed out after the commit only. */
+/** Rows are returned only after the commit. */
 function withResults(terminal: Terminal, { results }: Stage): Executed {
   return terminal.kind === 'committed' && results ? { ...terminal, results } : terminal;
 }
@@ -194,7 +194,9 @@ function explain(outcome: Exclude<Outcome, Exact>): Refusal {
   return { reason: 'incomplete', detail };
 }
 
-/** From here on the candidate may be durable, so `rejected` needs proof that nothing became so. */
+/**
+ * From here on the candidate may be durable, so `rejected` needs proof that nothing became durable.
+ */
 async function promote(run: Run, passed: Passed): Promise<Terminal> {
   const { stage, permit } = passed;
   const promotion = await stage
@@ -210,7 +212,7 @@ async function promote(run: Run, passed: Passed): Promise<Terminal> {
   return await settleUnknown(run, passed, cause);
 }
 
-/** A reply lost at COMMIT is resolved by inserting the void marker, never by reading. */
+/** A lost reply to COMMIT is resolved by inserting the void marker, never by reading. */
 async function settleUnknown(run: Run, passed: Passed, cause: string): Promise<Terminal> {
   const settled = await trySettle(run);
   switch (settled.kind) {
@@ -230,8 +232,8 @@ async function settleUnknown(run: Run, passed: Passed, cause: string): Promise<T
 }
 
 /**
- * Nothing was promoted. What is held ends before the rejection is recorded, so that it never
- * precedes the rollback.
+ * Nothing was promoted. The candidate is ended before the rejection is recorded, so that the record
+ * never precedes the rollback.
  */
 async function endUnpromoted(
   run: Run,
@@ -254,15 +256,15 @@ async function endUnpromoted(
   return await leaveOpen(run, at, known(run), gap);
 }
 
-/** What became of a candidate that was to be given up. */
+/** The result of discarding a candidate. */
 interface Discarded {
   readonly isGone: boolean;
   readonly residue?: readonly Residue[] | undefined;
 }
 
 /**
- * Whether nothing of a candidate remains. A discard that throws has not shown it; it may be asked
- * again.
+ * Whether nothing of the candidate remains. A discard that throws proves nothing, so it is tried a
+ * second time.
  */
 async function tryDiscard(stage: Stage): Promise<Discarded> {
   const discard = async (): Promise<Discarded> => {
@@ -277,16 +279,16 @@ async function tryDiscard(stage: Stage): Promise<Discarded> {
   return first.isGone ? first : await discard();
 }
 
-/** Only a safety net: if it matters that nothing remains, the stage was discarded before. */
+/** Only a safety net: the stage was already discarded if it matters that nothing remains. */
 async function dispose(stage: Stage | undefined): Promise<void> {
   try {
     await stage?.[Symbol.asyncDispose]();
   } catch {
-    // What is recorded about the attempt is true all the same.
+    // The recorded verdict is true anyway.
   }
 }
 
-/** What the void marker decides; a backend that cannot be asked decides nothing. */
+/** The void marker decides. A backend that cannot be reached decides nothing. */
 function trySettle({ deployment, admitted, established }: Run) {
   return settle(deployment, admitted, established.claim.sealed).catch((error: unknown) => ({
     kind: 'unreachable' as const,
@@ -325,7 +327,10 @@ function commit(run: Run, passed: Passed, reconciled: boolean): Promise<Terminal
   return finish(deployment, terminal, 'relaxed', run.admitted.adapter.commitLog?.());
 }
 
-/** A ledger that lost the claim with its server is back, and with it the backend: it is asked again. */
+/**
+ * If the ledger's server lost the claim in a crash, it is up again, and the backend with it, so
+ * settle again.
+ */
 async function leaveOpen(
   run: Run,
   at: Gate,

@@ -8,28 +8,28 @@ import { adapterNamed, type Deployment } from './deployment.ts';
 import type { Contracted, Operation, SchemaIssue } from './operation.ts';
 import { prepare } from './prepare.ts';
 
-/** What is said about one use of an operation. */
+/** Options for one use of an operation. */
 export interface ProposeOptions {
   readonly task: string;
   readonly planRevision: number;
-  /** The application's own revision of the task state; the execution must present the same. */
+  /** The application's revision of the task state. The execution must present the same one. */
   readonly revision?: string;
-  /** How many executions the license buys; one unless said otherwise. */
+  /** How many executions the license allows. The default is one. */
   readonly occurrences?: number;
-  /** Who asks, for the approver to read. It is shown as unverified and not signed. */
+  /** Who asks, for the approver to read. It is shown as unverified and is not signed. */
   readonly requestedBy?: string;
-  /** Why, on the same terms. */
+  /** Why, also shown as unverified and not signed. */
   readonly reason?: string;
-  /** Settings of the session that the action runs in, besides those that the contract states. */
+  /** Session settings for the action, in addition to those in the contract. */
   readonly set?: SessionSettings;
-  /** Work that a commit may release, besides what the contract states. */
+  /** Work that a commit may release, in addition to what the contract states. */
   readonly continuations?: readonly string[];
 }
 
 /**
- * Runs an operation's contract: checks the input, reads the state the rule asks for, has the rule
- * compute the outcome, and prepares it for signing. The very readings that the rule saw are bound,
- * so that no change can slip in between.
+ * Runs an operation's contract: checks the input, reads the state that the rule asks for, lets the
+ * rule compute the outcome, and prepares it for signing. The license binds the same readings that
+ * the rule saw, so a change in between cannot go unnoticed.
  */
 export async function propose(
   deployment: Deployment,
@@ -41,7 +41,7 @@ export async function propose(
   const input = await parseInput(operation, untrustedInput);
   const watch = await ask(operation, 'reads', () => operation.reads?.(input));
   const readings = await readState(deployment, operation, watch, options);
-  // Copies: a rule that writes to its rows must not write to what the license binds.
+  // Copied, so that a rule that writes to its rows cannot change what the license binds.
   const rows = readings.map(({ row }) => copyValue(row) as Row | null);
   const contracted = await ask(operation, 'approve', () => operation.approve(input, rows));
   checkContracted(name, contracted);
@@ -72,8 +72,8 @@ function operationNamed(deployment: Deployment, name: string): Operation {
 }
 
 /**
- * The input of an operation as its schema understands it; throws `ERR_EM_INPUT_INVALID` with the
- * places that are wrong.
+ * Parses the input of an operation with its schema. Throws `ERR_EM_INPUT_INVALID` and names what is
+ * wrong.
  */
 export async function parseInput({ name, input }: Operation, untrusted: unknown): Promise<unknown> {
   refuseRounded(name, untrusted);
@@ -89,7 +89,7 @@ export async function parseInput({ name, input }: Operation, untrusted: unknown)
   );
 }
 
-/** An identifier that was rounded on its way here names something else. */
+/** A rounded identifier would name something else. */
 function refuseRounded(name: string, value: unknown): void {
   const rounded = findRounded(value);
   if (rounded === undefined) return;
@@ -106,7 +106,8 @@ function describeIssue({ message, path = [] }: SchemaIssue): string {
 }
 
 /**
- * Calls one function of the application; what it throws is its own fault and is reported as that.
+ * Calls a function of the application, and reports anything it throws as a failure of the
+ * operation.
  */
 async function ask<T>({ name }: Operation, part: string, call: () => T | Promise<T>): Promise<T> {
   try {
@@ -117,7 +118,7 @@ async function ask<T>({ name }: Operation, part: string, call: () => T | Promise
   }
 }
 
-/** Reads are normalised like a manifest's, so that what the rule saw is what the license binds. */
+/** Reads are normalised like those of a manifest, so that the license binds what the rule saw. */
 async function readState(
   deployment: Deployment,
   { name, adapter: adapterName }: Operation,
@@ -139,7 +140,7 @@ function joinNames(
   return asked === undefined ? contracted : [...new Set([...(contracted ?? []), ...asked])];
 }
 
-/** A setting that the contract states is not for the caller to choose. */
+/** The caller cannot override a setting that the contract states. */
 function joinSettings(
   name: string,
   contracted: SessionSettings = {},
@@ -166,10 +167,7 @@ function checkContracted(name: string, contracted: Contracted): void {
 
 const OF_MANIFEST = ['ERR_EM_MANIFEST_INVALID', 'ERR_EM_OUTCOME_IMPOSSIBLE'];
 
-/**
- * What is wrong with a manifest is wrong with the operation that computed it, so the message names
- * it.
- */
+/** Names the operation in errors about the manifest that it computed. */
 async function explain<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -6,32 +6,33 @@ import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
 import { type AdmissionContext, isTriedLater, tryService } from './admit.ts';
 
-/** Whether a live service was shown to do what its adapter declares. */
+/** Whether a live service has been shown to do what its adapter declares. */
 export type ServiceProof =
-  /** The adapter's probes reach no live service: they ran when it was opened. */
+  /** The adapter's probes do not reach a live service: they ran when it was opened. */
   | { readonly kind: 'not-needed' }
-  /** `tried`: by this call, or earlier with the same fingerprint. */
+  /** `tried`: in this call, or earlier with the same fingerprint. */
   | { readonly kind: 'proven'; readonly tried: 'now' | 'earlier' }
   | { readonly kind: 'unproven'; readonly why: string };
 
 export interface ProvingContext extends AdmissionContext {
   readonly ledgers: Pick<Ledgers, 'keep' | 'document'>;
-  /** A keyed digest of a secret, which says nothing about it without the keyring. */
+  /** A keyed digest, which reveals nothing about the secret without the keyring. */
   readonly digestSecret: (secret: string) => string;
 }
 
 const DOMAIN = 'effectmatch/service-proof/v1';
 
 /**
- * Trials of this process: executions need not ask the ledger again, and concurrent ones share one
- * trial.
+ * Trials in this process, so that executions need not ask the ledger again and concurrent ones
+ * share a trial.
  */
 const known = new WeakMap<Adapter, Map<string, Promise<ServiceProof>>>();
 
 /**
  * Tries a live service once per fingerprint: service, operations, credential and adapter code. The
  * ledger keeps the sealed result. A failure is kept too: otherwise every execution would send
- * samples to a service that acts on each of them. `asked` tries a service again that failed before.
+ * samples to a service that acts on each of them. With `asked`, a service that failed before is
+ * tried again.
  */
 export async function proveService(
   context: ProvingContext,
@@ -57,7 +58,7 @@ export async function proveService(
   return proof;
 }
 
-/** Whether the service is proven for the credential in hand. Sends nothing. */
+/** Whether the service is proven for the current credential. Sends nothing. */
 export async function isProven(context: ProvingContext, adapter: Adapter): Promise<boolean> {
   if (!isTriedLater(adapter)) return true;
   const subject = subjectOf(context, adapter);
@@ -102,7 +103,7 @@ interface Result {
   readonly text: string;
 }
 
-/** Without a time, so that two processes that find the same keep the same. */
+/** Contains no time, so that two processes with the same result store the same document. */
 function resultOf(subject: string, result: 'passed' | 'failed'): Result {
   const text = canonical({ version: 1, result, subject });
   return { text, digest: digestText(DOMAIN, text) };
@@ -112,7 +113,7 @@ async function isKept({ ledgers }: ProvingContext, { digest, text }: Result): Pr
   return (await ledgers.document(digest)) === text;
 }
 
-/** What a proof is about. Any change of it makes the service be tried again. */
+/** The subject of a proof. If it changes, the service is tried again. */
 function subjectOf({ digestSecret }: ProvingContext, adapter: Adapter): string {
   const { kind, backend, code } = adapter.identity;
   const service = adapter.probe.fingerprint?.(digestSecret) ?? '';

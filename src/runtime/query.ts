@@ -2,14 +2,14 @@ import type { QueryRows } from '../contract/adapter.ts';
 import { EffectMatchError } from '../errors.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
 
-/** What to read, and within which bounds. */
+/** What to read, and the limits. */
 export interface QueryRequest {
   readonly adapter: string;
-  /** One statement, as an action is written: `{ sql, values }`. */
+  /** One statement, written like an action: `{ sql, values }`. */
   readonly action: unknown;
-  /** Ten seconds unless said otherwise. */
+  /** The default is ten seconds. */
   readonly timeoutMs?: number;
-  /** At most so many rows; 100 unless said otherwise, 1000 at most. */
+  /** The maximum number of rows: 100 by default, at most 1000. */
   readonly rows?: number;
 }
 
@@ -18,7 +18,10 @@ const MAX_TIMEOUT_MS = 600_000;
 const ROWS = 100;
 const MAX_ROWS = 1000;
 
-/** Runs one statement for its rows. Needs no license: the adapter lets it write nothing. */
+/**
+ * Runs one statement and returns its rows. Needs no license, because the adapter prevents it from
+ * writing.
+ */
 export async function query(deployment: Deployment, request: QueryRequest): Promise<QueryRows> {
   const { timeoutMs = TIMEOUT_MS, rows = ROWS } = request;
   const { adapter } = adapterNamed(deployment, request.adapter);

@@ -10,17 +10,17 @@ export type TerminalEntry = Extract<JournalEntry, { kind: 'terminal' }>;
 /** A journal row that holds a shadow. */
 export type ShadowEntry = Extract<JournalEntry, { kind: 'shadow' }>;
 
-/** Which attempt a receipt is about. */
+/** Which receipt to make. */
 export interface ReceiptOptions {
-  /** Which attempt; unless said otherwise the one that holds the claim. */
+  /** The attempt; by default the one that holds the claim. */
   readonly execution?: ExecutionId;
   /** Instead: the receipt of dependent work of the occurrence that has completed. */
   readonly continuation?: string;
 }
 
 /**
- * A receipt of how an attempt ended, made from the stored terminal; undefined when it has none. Of
- * an attempt that was settled later, the settlement is what counts.
+ * A receipt of how an attempt ended, made from the stored terminal; undefined if there is none. If
+ * the attempt was settled later, the receipt is about the settlement.
  */
 export async function receiptOf(
   parts: { readonly ledgers: Ledgers; readonly signer: Signer },
@@ -39,7 +39,7 @@ export async function receiptOf(
   return found && signer.receipt(found.record, found.seq);
 }
 
-/** What the completion of dependent work says; undefined until it is recorded. */
+/** The receipt of completed dependent work; undefined until the completion is recorded. */
 async function completionReceipt(
   { ledgers, signer }: { readonly ledgers: Ledgers; readonly signer: Signer },
   occurrence: OccurrenceId,
@@ -55,14 +55,13 @@ async function completionReceipt(
 }
 
 /**
- * The journal's terminals in order, read page by page: of one occurrence, or all that follow a
- * position.
+ * The journal's terminals in order, read page by page: of one occurrence, or all after a position.
  */
 export function terminalEntries(ledgers: Ledgers, which: Which): AsyncGenerator<TerminalEntry> {
   return entriesOf(ledgers, 'terminal', which) as AsyncGenerator<TerminalEntry>;
 }
 
-/** The same for shadows, which have no receipts because they are not verdicts. */
+/** The same for shadows, which are not verdicts. */
 export function shadowEntries(ledgers: Ledgers, which: Which): AsyncGenerator<ShadowEntry> {
   return entriesOf(ledgers, 'shadow', which) as AsyncGenerator<ShadowEntry>;
 }

@@ -22,16 +22,17 @@ import { traced } from './telemetry.ts';
 /** What recovery did about one claimed occurrence. Only `settled` has a conclusive terminal. */
 export type Recovered = { readonly occurrence: OccurrenceId; readonly task: string } & (
   | { readonly kind: 'settled'; readonly terminal: Terminal }
-  /** Left alone: its lease is live, or something holds the backend. */
+  /** Left alone: its lease is live, or something locks the backend. */
   | { readonly kind: 'running'; readonly why: string }
-  /** Needs evidence or a person: no conclusive terminal could be written. */
+  /** Needs evidence or a person: no conclusive terminal could be recorded. */
   | { readonly kind: 'unresolved'; readonly why: string }
 );
 
-/** Which interrupted attempts recovery takes. */
+/** Which interrupted attempts to recover. */
 export interface RecoverOptions {
   /**
-   * Also take attempts whose lease has not run out. Safe: a live attempt then loses and is refused.
+   * Also attempts whose lease has not expired. This is safe: a live attempt then loses and is
+   * refused.
    */
   readonly now?: boolean;
   /** Only attempts under the license with this digest. */
@@ -40,7 +41,7 @@ export interface RecoverOptions {
   readonly occurrence?: OccurrenceId;
 }
 
-/** Recovery with its span. */
+/** Runs recovery in a telemetry span. */
 export function recoverTraced(
   deployment: Deployment,
   options?: RecoverOptions,
@@ -55,16 +56,16 @@ export function recoverTraced(
 }
 
 /**
- * How many occurrences are asked about at the same time. One that waits for a deadline must not
- * hold up the others.
+ * How many occurrences are recovered at once. One that waits for a deadline must not hold up the
+ * others.
  */
 const CONCURRENT = 8;
 
 /**
- * Decides every claimed occurrence that has no conclusive terminal. Idempotent, safe from many
- * workers at once and beside executions: the marker (or the permit row, for remote paths) decides,
- * and terminals are inserted only if absent. Once `isStopped` says so, no further occurrence is
- * looked at.
+ * Decides every claimed occurrence that has no conclusive terminal. Idempotent, and safe with many
+ * workers and during executions: the marker (or the permit row, for remote paths) decides, and
+ * terminals are inserted only if absent. Starts no further occurrence once `isStopped` returns
+ * true.
  */
 async function recover(
   deployment: Deployment,
@@ -132,8 +133,8 @@ function attemptOf(entry: ClaimEntry, admitted: Admitted): AttemptFacts {
 }
 
 /**
- * The void marker decides: inserted, the attempt is over; in conflict, what is there says how it
- * ended.
+ * The void marker decides. If it can be inserted, the attempt is over; otherwise the existing
+ * marker says how it ended.
  */
 async function recoverPromotable(
   deployment: Deployment,
@@ -169,8 +170,8 @@ async function recoverPromotable(
 }
 
 /**
- * What no marker can say here is recorded as not established, so that an operator can close it.
- * Where the marker or the backend is found again, a later recovery still settles it.
+ * Records as not established what no marker can decide here, so that an operator can close it. A
+ * later recovery still settles it if the marker or the backend is found again.
  */
 async function leaveOpen(
   deployment: Deployment,
@@ -187,8 +188,8 @@ async function leaveOpen(
 }
 
 /**
- * Consuming and voiding the permit compete for one key; once consumed, only positive evidence is
- * conclusive.
+ * Consuming and voiding the permit compete for one key. Once it is consumed, only positive evidence
+ * is conclusive.
  */
 async function recoverRemote(
   deployment: Deployment,
@@ -202,8 +203,8 @@ async function recoverRemote(
   deployment.reached('recovery:settled');
   if (state.kind === 'void') return conclude(deployment, interrupted(deployment, attempt, claim));
 
-  // Whether anything may have been sent is in the ledger. What came of it is at the service that it
-  // was sent to.
+  // The ledger knows whether anything may have been sent. Only the service it was sent to knows the
+  // result.
   if (admitted.adapter.identity.backend !== backend) return unresolved(elsewhere(adapter));
   const { record } = state.permit;
   const consumed = {
@@ -234,9 +235,7 @@ async function recoverRemote(
     : concluded;
 }
 
-/**
- * The approved outcome as it was stored with the claim, if it still is the one that was approved.
- */
+/** The approved outcome stored with the claim, if it has the approved digest. */
 function storedApproval(entry: ClaimEntry, approved: Digest): Approved | undefined {
   if (entry.license.approved !== approved) return undefined;
   const stored = approvedRecord.parseText(entry.approvedText);

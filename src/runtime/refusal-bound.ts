@@ -2,15 +2,15 @@ import type { Clock } from '../contract/clock.ts';
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 
-/** How many refusals without a claim are kept of one occurrence, signed and forged each. */
-const KEPT_PER_OCCURRENCE = 32;
 /**
- * How many refusals of licenses that no designated issuer signed are kept every minute: anybody can
- * make more.
+ * How many refusals without a claim are kept per occurrence, for signed and forged licenses
+ * separately.
  */
+const KEPT_PER_OCCURRENCE = 32;
+/** How many refusals of forged licenses are kept per minute: anyone can make any number of them. */
 const FORGED_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
-/** Occurrences that are counted in memory. What was forgotten is counted again from the journal. */
+/** Occurrences counted in memory. Those that were dropped are counted again from the journal. */
 const COUNTED_MAX = 10_000;
 
 /** Why a license counts as forged: no designated issuer signed it. */
@@ -20,11 +20,11 @@ const FORGED: readonly string[] = ['issuer-unknown', 'signature-invalid'];
  * Decides which refusals without a claim are kept, so that repeating them cannot fill the journal.
  */
 export interface RefusalBound {
-  /** Whether one more refusal of this occurrence is kept; it is counted either way. */
+  /** Whether to keep one more refusal of this occurrence. It is counted either way. */
   keeps(occurrence: OccurrenceId, reason: string): Promise<boolean>;
 }
 
-/** Forged licenses are counted separately, so that they take no room from signed ones. */
+/** Forged licenses are counted separately, so that they cannot use up the room for signed ones. */
 export function openRefusalBound(ledgers: Ledgers, clock: Clock): RefusalBound {
   const counted = new Map<string, number>();
   let forged = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 };
@@ -38,7 +38,7 @@ export function openRefusalBound(ledgers: Ledgers, clock: Clock): RefusalBound {
   return {
     async keeps(occurrence, reason) {
       const isForged = FORGED.includes(reason);
-      // Counted before anything is awaited, so that many at once do not all find room.
+      // Counted before the first await, so that concurrent refusals do not all find room.
       const kind = `${isForged ? 'forged' : 'signed'} ${occurrence}`;
       const count = (counted.get(kind) ?? 0) + 1;
       if (counted.size >= COUNTED_MAX) counted.clear();

@@ -32,29 +32,29 @@ import { prepare } from './prepare.ts';
 import { proveService } from './prove.ts';
 import { demandSettable, findRefusedSetting } from './settings.ts';
 
-/** What to rehearse, and what the approval shall depend on besides. */
+/** What to rehearse, and what else the approval depends on. */
 export interface PlanRequest extends Omit<ManifestDraft, 'effects'> {
   readonly action: unknown;
   readonly continuations?: readonly string[];
-  /** The application's own revision of the task state; the execution must present the same. */
+  /** The application's revision of the task state. The execution must present the same one. */
   readonly revision?: string;
-  /** Who asks, for the approver to read. It is shown as unverified and not signed. */
+  /** Who asks, for the approver to read. It is shown as unverified and is not signed. */
   readonly requestedBy?: string;
-  /** Why, on the same terms. */
+  /** Why, also shown as unverified and not signed. */
   readonly reason?: string;
 }
 
-/** What a plan reports beside the proposal. */
+/** What a plan reports in addition to the proposal. */
 export interface PlanOptions {
-  /** Told what the rollbacks did not take back, where there is anything. */
+  /** Called with what the rollbacks could not undo, if there is anything. */
   readonly onResidue?: (residue: readonly Residue[]) => void;
 }
 
 /**
  * Plan and approve: runs the action twice in a certified stage that is discarded each time, and
- * proposes what both runs showed, with `generated` and `now` where the backend's evidence explains
- * a value. An approver who signs it signs exactly that, for exactly this action; nothing is ever
- * signed here.
+ * proposes what both runs did, with `generated` and `now` for values that the backend's evidence
+ * explains. An approver who signs the proposal approves exactly that outcome of exactly this
+ * action. Nothing is signed here.
  */
 export async function rehearse(
   deployment: Deployment,
@@ -95,7 +95,7 @@ export async function rehearse(
   return prepare(deployment, { ...request, effects }, origin);
 }
 
-/** The adapter of that name, if something can be rehearsed on it. */
+/** The adapter with this name. Throws unless actions can be rehearsed on it. */
 export function promotableNamed(deployment: Deployment, name: string): AdmittedPromotable {
   const admitted = adapterNamed(deployment, name);
   if (isPromotable(admitted)) return admitted;
@@ -104,7 +104,7 @@ export function promotableNamed(deployment: Deployment, name: string): AdmittedP
 
 type Run = Evidence & { readonly effects: readonly Effect[] };
 
-/** What one rehearsal showed. */
+/** The result of one rehearsal. */
 export type RehearsalResult =
   | { readonly kind: 'uncertified'; readonly detail: string }
   | Extract<Staged, { kind: 'failed' }>
@@ -112,11 +112,11 @@ export type RehearsalResult =
       readonly kind: 'observed';
       readonly observation: Observation;
       readonly evidence: Evidence;
-      /** Declared state beneath the candidate: what the effects were made from. */
+      /** Declared state beneath the candidate, which the effects started from. */
       readonly readings: readonly StateReading[];
     };
 
-/** What is rehearsed, and under which settings. */
+/** The action to rehearse, and its settings. */
 interface RehearsedAction {
   readonly task: string;
   readonly action: unknown;
@@ -124,10 +124,7 @@ interface RehearsedAction {
   readonly settings: SessionSettings | undefined;
 }
 
-/**
- * One rehearsal. The stage never leaves this function, and `discard` is the only way in which it
- * can end here.
- */
+/** One rehearsal. The stage never leaves this function, which always discards it. */
 export async function rehearseOnce(
   deployment: Deployment,
   admitted: AdmittedPromotable,
@@ -153,7 +150,7 @@ export async function rehearseOnce(
   }
 }
 
-/** What a candidate can be opened with that nothing could ever promote. */
+/** A claim and a certificate for a candidate that nothing can ever promote. */
 export async function certifyRehearsal(
   deployment: Deployment,
   admitted: AdmittedPromotable,
@@ -177,7 +174,7 @@ interface Rehearsed {
   readonly readings: readonly StateReading[];
 }
 
-/** A plan needs everything that an execution would need. */
+/** A plan needs everything that an execution needs. */
 function demandComplete(rehearsal: RehearsalResult): Rehearsed {
   if (rehearsal.kind === 'uncertified')
     throw refused(`the boundary cannot be certified: ${rehearsal.detail}`);
@@ -200,9 +197,9 @@ function demandComplete(rehearsal: RehearsalResult): Rehearsed {
 const NOTHING = '0'.repeat(64) as Digest;
 
 /**
- * A claim that no ledger knows: its occurrence is drawn and not derived from any license, its
- * digests are zero, and its seal opens with no key. So nothing that a stage opened with it could
- * ever promote, recover or release.
+ * A claim that no ledger knows. Its occurrence is random and belongs to no license, its digests are
+ * zero, and no key opens its seal. So nothing can promote, recover or release a stage that was
+ * opened with it.
  */
 function mintRehearsalClaim(
   deployment: Deployment,
@@ -234,8 +231,8 @@ function mintRehearsalClaim(
 }
 
 /**
- * The explanation only proposes: the comparison that will judge the execution has to accept both
- * rehearsals.
+ * The explanation is only a proposal: the comparison that decides about the execution must accept
+ * both rehearsals.
  */
 async function verifyExplanation(
   adapter: PromotableAdapter,
@@ -269,7 +266,7 @@ function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
   return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (nothing was changed)`);
 }
 
-/** The action ran: rows and files are as they were, but sequences are not taken back. */
+/** The action ran. Rows and files are as before, but sequences are not rolled back. */
 function rolledBack(
   why: string,
   residue: readonly Residue[] = [],

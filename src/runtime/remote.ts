@@ -24,8 +24,8 @@ import { type Consumed, commitment, divergence, finish, rejection, uncertainty }
 import { type Established, passRequestGate } from './gate.ts';
 
 /**
- * How far an attempt has come: which gate it stands before, and what was consumed once a request
- * may have left.
+ * The progress of an attempt: the next gate, and the consumed permit once a request may have been
+ * sent.
  */
 interface Progress {
   at: Gate;
@@ -33,8 +33,8 @@ interface Progress {
 }
 
 /**
- * Algorithm 1, remote part: constrain before dispatch, send once, classify by what can be read
- * back. A fault before the request could leave is a rejection; after it, nothing is established.
+ * Algorithm 1, remote part: constrain before dispatch, send once, classify what can be read back. A
+ * fault before the request can be sent is a rejection; after that, nothing is established.
  */
 export async function executeRemote(
   deployment: Deployment,
@@ -76,14 +76,15 @@ async function dispatchOnce(
   deployment.reached('path:permit-consumed');
 
   if (isOver(deployment.clock, gate.permit.deadline)) {
-    // After that long an operator may have given this attempt up, and paid by another license.
+    // By now an operator may have given up this attempt and had the change made under another
+    // license.
     return reject('dispatch', {
       reason: 'not-sent',
       detail: 'the lease of the attempt had run out when the request was to be sent',
     });
   }
 
-  // From here on the request may have left. Only `mayHaveSent: false` is proof that it did not.
+  // From here on the request may have been sent. Only `mayHaveSent: false` proves that it was not.
   const { consumedAt } = gate.permit.record;
   const consumed = {
     claim: claim.digest,
@@ -117,7 +118,7 @@ async function dispatchOnce(
 
 type Built = { readonly kind: 'built'; readonly request: RemoteRequest } | Refused;
 
-/** What an adapter refuses to build was never sent. Anything else that it throws is a fault. */
+/** A request that the adapter refuses to build was never sent. Any other error is a fault. */
 function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unknown): Built {
   try {
     const { content } = admitted.adapter.buildRequest(approved, action);
@@ -131,7 +132,7 @@ function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unkn
 }
 
 /**
- * What reading back showed. `refused` only with proof that nothing became durable and nothing can
+ * The result of reading back. `refused` only with proof that nothing became durable and nothing can
  * later.
  */
 interface ReadBack {
@@ -140,8 +141,8 @@ interface ReadBack {
 }
 
 /**
- * Reads back and classifies. A read-back that fails leaves the outcome INDETERMINATE, never an
- * exception.
+ * Reads back and classifies. If reading back fails, the outcome is INDETERMINATE; this never
+ * throws.
  */
 export async function readBack(
   admitted: AdmittedRemote,
@@ -158,7 +159,7 @@ export async function readBack(
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);
     const outcome = classify(prepareApproved(approved), observation, evidence);
     if (evidence.refused !== undefined && outcome.kind === 'EXACT') {
-      // Who refused a request has not done it: one of the two is not true.
+      // A service that refused the request cannot have performed it, so one of the two is not true.
       return {
         outcome: {
           kind: 'INDETERMINATE',
@@ -181,7 +182,8 @@ export async function readBack(
 }
 
 /**
- * What a consumed permit and a read-back amount to. Never `rejected`: the request may have left.
+ * The terminal for a consumed permit and a read-back. Never `rejected`: the request may have been
+ * sent.
  */
 export function remoteTerminal(
   deployment: Deployment,

@@ -9,7 +9,7 @@ import { findUnsigned, type OperatorKeys } from './resolve.ts';
 
 /**
  * Records an operator's signed decision that work which was released and never completed may be
- * released once more. It runs nothing: the worker that asks next gets the release.
+ * released again. Runs nothing: the next worker that asks gets the release.
  */
 export async function reopenContinuation(
   parts: { readonly ledgers: Ledgers; readonly sealer: Sealer; readonly operators: OperatorKeys },

@@ -7,16 +7,16 @@ import { approvedRecord } from '../protocol/manifest.ts';
 import type { Digest } from '../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
 
-/** Public keys of those who may resolve, by name. */
+/** Public keys of the operators, by name. */
 export type OperatorKeys = ReadonlyMap<string, readonly string[]>;
 
-/** Largest evidence that is kept with a decision, in characters. */
+/** Maximum length of the evidence for a decision, in characters. */
 const EVIDENCE_MAX = 1_000_000;
 
 /**
- * Records an operator's signed decision about an occurrence that nothing could establish. It needs
- * no backend, sends nothing and releases nothing: the verdict stays what it is, and the question is
- * closed. Where a deployment does not store values, of the evidence only the digest is kept.
+ * Records an operator's signed decision about an occurrence whose outcome could not be established.
+ * Needs no backend, sends nothing and releases nothing: the verdict stays, and the question is
+ * closed. If the deployment does not store values, only the digest of the evidence is kept.
  */
 export async function resolveOccurrence(
   parts: { readonly ledgers: Ledgers; readonly sealer: Sealer; readonly operators: OperatorKeys },
@@ -32,20 +32,22 @@ export async function resolveOccurrence(
   const holder = await ledgers.holder(resolution.occurrence);
   if (holder === undefined)
     throw refuse('this occurrence was never claimed, so there is nothing to resolve');
-  // Also where recovery has found nothing before: until its lease has run out, an attempt that
-  // lives may still send.
+  // Required even if recovery found nothing before: until its lease expires, a live attempt may
+  // still send.
   if (!holder.leaseExpired) {
     throw refuse(
       'the attempt may still be running; wait until its lease has run out, and recover first',
     );
   }
-  // First, so that no decision is ever recorded whose evidence a crash has taken along.
+  // Keep the evidence first, so that a crash cannot leave a decision without it.
   const { values } = approvedRecord.parseText(holder.approvedText).registration;
   if (values === 'plain') await ledgers.keep(resolution.evidence, evidence);
   return await ledgers.resolve(sealer.seal(resolutionRecord, resolution));
 }
 
-/** Why an operator's decision does not count as signed by one, for this evidence; undefined if it does. */
+/**
+ * Why a decision does not count as signed by an operator for this evidence; undefined if it does.
+ */
 export function findUnsigned(
   operators: OperatorKeys,
   decision: { readonly operator: string; readonly evidence: Digest },

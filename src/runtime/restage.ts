@@ -14,9 +14,9 @@ const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 1000;
 
 /**
- * The tries of one claimed execution. A stage that failed because of other transactions, and left
- * nothing, is tried again under the same claim until the time is over. Nothing is tried again once
- * a promotion was issued.
+ * The tries of one claimed execution. A stage that failed because of other transactions and left
+ * nothing is retried under the same claim until the time is up. Nothing is retried after a
+ * promotion was issued.
  */
 export class Tries {
   readonly #deployment: Deployment;
@@ -30,17 +30,20 @@ export class Tries {
     this.#until = deadlineIn(deployment.clock, deployment.restageMs);
   }
 
-  /** Earlier tries that failed, as a terminal lists them. */
+  /** Earlier failed tries, as a terminal lists them. */
   get failed(): readonly FailedTry[] {
     return this.#failed;
   }
 
-  /** What no rollback took back, with what earlier tries left. */
+  /** What rollbacks could not undo, in this try and in earlier ones. */
   residue(last: readonly Residue[] | undefined): readonly Residue[] {
     return joinResidue(this.#residue, last);
   }
 
-  /** Waits before the next try. False if there is none: waiting would not help, or is over. */
+  /**
+   * Waits before the next try. Returns false if there is none: waiting would not help, or the time
+   * is up.
+   */
   async waitAfter(failure: Extract<Staged, { kind: 'failed' }>): Promise<boolean> {
     const { clock } = this.#deployment;
     if (failure.transient !== true || isOver(clock, this.#until)) return false;
@@ -48,13 +51,15 @@ export class Tries {
     const reason = isName(failure.reason) ? failure.reason : 'unnamed';
     this.#failed.push({ at: nowInstant(this.#deployment), reason });
     this.#residue = this.residue(failure.residue);
-    // Two that were in each other's way must not come back at the same moment.
+    // Two transactions that blocked each other must not retry at the same moment.
     await sleep(this.#pauseMs * (0.5 + Math.random() / 2));
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
     return true;
   }
 
-  /** What has changed since the claim, if anything: another try could only fail. */
+  /**
+   * What changed since the claim, so that another try could only fail; undefined if nothing did.
+   */
   async findStale(
     claimed: Pick<Established, 'attempt' | 'revision'>,
   ): Promise<Refusal | undefined> {

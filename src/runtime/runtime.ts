@@ -63,55 +63,58 @@ import { openTask, runTask, type Task, type TaskOptions } from './task.ts';
 import { quietly, type Telemetry, traced } from './telemetry.ts';
 import { type VerdictWaitOptions, waitForVerdict } from './wait.ts';
 
-/** A deployment, as `effectmatch.config.ts` exports it and as {@link createRuntime} takes it. */
+/**
+ * The configuration of a deployment, exported by `effectmatch.config.ts` and passed to {@link
+ * createRuntime}.
+ */
 export interface RuntimeConfig {
   /**
-   * Path of the ledger's SQLite file, which is never the business database; the address of a login
-   * that `effectmatch provision --ledger` made (`postgres://…`), for a ledger that several machines
-   * share; or another ledger.
+   * The path of the ledger's SQLite file, which is never the business database; or, for a ledger
+   * that several machines share, the address of a login that `effectmatch provision --ledger` made
+   * (`postgres://…`); or another ledger.
    */
   readonly store: string | LedgersFactory;
   /**
-   * Path of the keyring file (created with mode 0600 when absent), or `{ env: 'EFFECTMATCH_KEYS'
+   * The path of the keyring file (created with mode 0600 if absent), or `{ env: 'EFFECTMATCH_KEYS'
    * }`.
    */
   readonly keyring: KeyringSource;
   readonly issuers: Readonly<Record<string, IssuerConfig>>;
   /**
-   * Who may say what became of an indeterminate effect: public keys, of the same form as those of
-   * issuers.
+   * Who may state what became of an indeterminate effect. The public keys have the same form as
+   * those of issuers.
    */
   readonly operators?: Readonly<Record<string, { readonly key: string | readonly string[] }>>;
   /** Operation contracts, each under its own name. */
   readonly operations?: Readonly<Record<string, Operation>>;
   // biome-ignore lint/suspicious/noExplicitAny: adapters with different actions share one map; each checks its own.
   readonly adapters: Readonly<Record<string, AdapterFactory<any>>>;
-  /** How long a silent attempt counts as alive; 30 s unless said otherwise. */
+  /** How long a silent attempt counts as alive. The default is 30 s. */
   readonly leaseMs?: number;
   /**
-   * How long an execution that other transactions prevent (a lock, a deadlock, a serialization
-   * failure) is tried again under the same license; 30 s unless said otherwise, 0 for never.
+   * How long to retry an execution under the same license if other transactions prevent it (a lock,
+   * a deadlock, a serialization failure). The default is 30 s; 0 means never.
    */
   readonly restageMs?: number;
-  /** Where the command line keeps what agents ask for; see `effectmatch/requests`. */
+  /** Where the command line keeps the requests of agents; see `effectmatch/requests`. */
   readonly requests?: RequestsConfig;
   /** The workflows of the deployment; see `effectmatch/workflow`. */
   readonly workflows?: WorkflowsConfig;
-  /** Where `effectmatch serve` is reached and who may sign in; see `effectmatch/console`. */
+  /** The address of `effectmatch serve` and who may sign in; see `effectmatch/console`. */
   readonly console?: ConsoleConfig;
   /** The agents that `effectmatch mcp` serves, and what each may ask for. */
   readonly agents?: Readonly<Record<string, AgentConfig>>;
-  /** Other MCP servers that agents reach through `effectmatch mcp`, with what each tool does. */
+  /** Other MCP servers that agents reach through `effectmatch mcp`, and what each tool does. */
   readonly upstreams?: Readonly<Record<string, UpstreamConfig>>;
   /**
-   * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`;
-   * nowhere unless said.
+   * Where to report spans and metrics, for example `openTelemetry()` of `effectmatch/telemetry`. By
+   * default nothing is reported.
    */
   readonly telemetry?: Telemetry;
   /**
-   * Whether interrupted attempts are settled at start; yes unless said otherwise. Opening waits a
-   * second for it at most; what takes longer continues in the background, which is safe because
-   * recovery may run beside everything else. `runtime.recover()` waits for it.
+   * Whether to settle interrupted attempts at start; true by default. Opening waits for this for at
+   * most one second. The rest continues in the background, which is safe because recovery can run
+   * during anything else. `runtime.recover()` waits for it.
    */
   readonly recoverAtStart?: boolean;
 }
@@ -121,7 +124,7 @@ export interface Internals {
   readonly clock?: Clock;
   readonly ids?: IdSource;
   readonly reached?: Reached;
-  /** Other checks than ours, for the ablations of the evaluation. */
+  /** Replacements for our checks, for the ablations of the evaluation. */
   readonly classify?: Deployment['classify'];
   readonly verifyLicense?: Deployment['verifyLicense'];
 }
@@ -133,19 +136,17 @@ export interface Runtime extends AsyncDisposable {
    */
   prepare(request: PrepareRequest): Promise<Proposal>;
   /**
-   * Has an operation's contract compute what to approve for this input, and renders it for
+   * Lets an operation's contract compute what to approve for this input, and renders it for
    * approval.
    */
   propose(operation: string, input: unknown, options: ProposeOptions): Promise<Proposal>;
-  /**
-   * Rehearses an action twice, always rolled back, and renders what it would do for a person to
-   * approve.
-   */
+  /** Rehearses an action twice, always rolled back, and renders its effects for approval. */
   plan(request: PlanRequest, options?: PlanOptions): Promise<Proposal>;
   /**
-   * Runs the action once under the license; whatever happens, the answer is a recorded terminal. If
-   * it committed, `generated` has the values that the backend assigned to the approval's labels, and
-   * `results` the rows that the action's statements returned.
+   * Runs the action once under the license and returns the verdict. Every verdict is recorded,
+   * except refusals that spent nothing and were repeated too often. If it committed, `generated`
+   * has the values that the backend assigned to the approval's labels, and `results` has the rows
+   * that the statements returned.
    */
   execute(
     license: SignedLicense | unknown,
@@ -153,9 +154,9 @@ export interface Runtime extends AsyncDisposable {
     options?: ExecuteOptions,
   ): Promise<Executed>;
   /**
-   * Executes the license if it is unused; otherwise waits for the attempt that holds it, recovers
-   * one whose lease has run out, or returns the recorded verdict. May be called again and again,
-   * from any number of processes: there is one effect and one verdict.
+   * Executes the license if it is unused. Otherwise waits for the attempt that holds it, recovers
+   * that attempt if its lease has expired, or returns the recorded verdict. Can be called
+   * repeatedly, from any number of processes: there is one effect and one verdict.
    */
   ensure(
     license: SignedLicense | unknown,
@@ -163,15 +164,15 @@ export interface Runtime extends AsyncDisposable {
     options?: EnsureOptions,
   ): Promise<Ensured>;
   /**
-   * Opens a task under the license: a private candidate that takes call after call, is compared
-   * with the approval once, by `finish`, and is made durable or given up as a whole. Returns the
-   * recorded terminal instead if the license is refused or no candidate can be held.
+   * Opens a task under the license: a private candidate that takes many calls. `finish` compares it
+   * with the approval once, and it becomes durable or is discarded as a whole. Returns the terminal
+   * instead if the license is refused or no candidate can be held.
    */
   open(license: SignedLicense | unknown, options?: TaskOptions): Promise<Task | Terminal>;
   /**
    * Opens a task, runs `work` with it, and finishes it when `work` returns. If `work` throws, the
-   * task is discarded and the error is thrown again. At the deadline, when the calls are used up or
-   * when `signal` aborts, the task is discarded and its terminal returned.
+   * task is discarded and the error is rethrown. At the deadline, when the calls are used up or
+   * when `signal` aborts, the task is discarded and its terminal is returned.
    */
   task(
     license: SignedLicense | unknown,
@@ -179,13 +180,13 @@ export interface Runtime extends AsyncDisposable {
     options?: TaskOptions,
   ): Promise<Executed>;
   /**
-   * Opens a draft, for work that has no approval yet: calls run on a candidate that can only be
-   * discarded, and are recorded. `submit` rehearses the recorded calls and proposes what they show.
+   * Opens a draft, for work without an approval: calls run on a candidate that can only be
+   * discarded, and are recorded. `submit` rehearses the recorded calls and proposes their outcome.
    */
   draft(adapter: string, options?: DraftTaskOptions): Promise<Draft>;
   /**
    * Why `execute` would refuse this license now, or why this proposal is out of date; undefined if
-   * nothing is in the way. Records and spends nothing. Without an action it is about a task.
+   * there is no reason. Records and spends nothing. Omit the action to check for a task.
    */
   check(
     approval: { readonly license: unknown } | { readonly proposal: unknown },
@@ -193,12 +194,12 @@ export interface Runtime extends AsyncDisposable {
     options?: CheckOptions,
   ): Promise<Refusal | undefined>;
   /**
-   * Who could sign a proposal, by the designations and limits of the configuration; of an operation,
-   * who could sign some proposal of it.
+   * Who may sign a proposal, by the designations and limits of the configuration. For an operation:
+   * who may sign at least some of its proposals.
    */
   issuersFor(proposal: Proposal | { readonly operation: string }): readonly string[];
   /**
-   * Rehearses the action beside production and records what would have been decided under a
+   * Rehearses the action next to production and records what would have been decided under a
    * license, a proposal or a draft. Always rolled back; spends, releases and blocks nothing.
    */
   shadow(
@@ -207,55 +208,56 @@ export interface Runtime extends AsyncDisposable {
     options?: ExecuteOptions,
   ): Promise<Shadowed>;
   /**
-   * What dependent work asks before it runs. A terminal will do as `from`, in this process or any
-   * later one.
+   * The gate that dependent work asks before it runs. `from` can be a terminal, in this process or
+   * a later one.
    */
   continuation(from: Lineage, name: string): ContinuationGate;
   /**
-   * Work that was released and has not completed, oldest first: it is under way or waits in a queue,
-   * or its process died in it. It is released again only by an operator's decision.
+   * Work that was released and has not completed, oldest first. It is running or queued, or its
+   * process died. It is released again only if an operator decides so.
    */
   continuations(): Promise<readonly OpenContinuation[]>;
   /**
    * Records an operator's signed decision (`signReopening`) that work which never completed may be
-   * released once more, with the evidence it was signed for. It runs nothing.
+   * released again, with the evidence for it. Runs nothing.
    */
   reopen(decision: unknown, evidence: string): Promise<Acknowledgement>;
   /**
-   * The conclusive verdict about an occurrence, once there is one; undefined if the time is over
-   * first. Executes nothing, and recovers an attempt whose lease has run out.
+   * Waits for the verdict about an occurrence; undefined if there is none in time. Executes
+   * nothing, but recovers an attempt whose lease has expired. Returns `indeterminate` only if
+   * recovery could not settle it.
    */
   wait(occurrence: OccurrenceId, options?: VerdictWaitOptions): Promise<Terminal | undefined>;
   /**
-   * A fresh survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and
-   * what would close those that are open (`unclassified`). It changes nothing; while one is open,
-   * every operation there is refused.
+   * A new survey of an adapter's boundary, as `effectmatch doctor` shows it: every outlet, and how
+   * to close those that are open (`unclassified`). Changes nothing. An execution that reaches an
+   * open outlet is refused.
    */
   survey(adapter: string): Promise<Survey>;
   /**
-   * Has a live service tried, as the first execution would: whether it turns away who has no
-   * credential, honours its idempotency key, keeps drafts without effect. It is sent samples unless
-   * the same service was proven before with the same operations, credential and adapter code; the
-   * result is kept in the ledger.
+   * Tests a live service, as the first execution would: it must reject requests without the
+   * credential, honour its idempotency key, and give drafts no effect. Sends samples unless the
+   * service was proven before with the same operations, credential and adapter code. The ledger
+   * keeps the result.
    */
   prove(adapter: string): Promise<ServiceProof>;
   /**
-   * Runs one statement for its rows where the backend lets it write nothing. Needs no approval and
-   * records nothing. Throws `ERR_EM_QUERY_REFUSED` with what the backend said.
+   * Runs one statement that the backend prevents from writing, and returns its rows. Needs no
+   * approval and records nothing. Throws `ERR_EM_QUERY_REFUSED` with the backend's message.
    */
   query(request: QueryRequest): Promise<QueryRows>;
-  /** Settles interrupted attempts, once what was begun at the start has ended. */
+  /** Settles interrupted attempts. Waits for the recovery at start to end first. */
   recover(options?: RecoverOptions): Promise<readonly Recovered[]>;
   /**
-   * Records an operator's signed decision about an indeterminate occurrence, with the evidence it
-   * was signed for. It sends nothing and releases nothing.
+   * Records an operator's signed decision about an indeterminate occurrence, with the evidence for
+   * it. Sends nothing and releases nothing.
    */
   resolve(resolution: Resolution | unknown, evidence: string): Promise<Resolution>;
-  /** The verdict about an occurrence; undefined means that there is none, which is a halt. */
+  /** The verdict about an occurrence; undefined if there is none, which is a halt. */
   terminal(occurrence: OccurrenceId): Promise<Terminal | undefined>;
   /**
-   * A signed receipt of how an attempt at an occurrence ended, made now from what is stored;
-   * undefined without a verdict. Anyone with a public key of `receiptKeys` can verify it without
+   * A signed receipt of how an attempt at an occurrence ended, made from the stored terminal;
+   * undefined without a verdict. Anyone with a public key from `receiptKeys` can verify it without
    * this deployment.
    */
   receipt(occurrence: OccurrenceId, options?: ReceiptOptions): Promise<Envelope | undefined>;
@@ -267,12 +269,12 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Under which secrets of adapters are digested. */
+/** The domain label for digests of adapter secrets. */
 export const SECRET_DOMAIN = 'effectmatch/secret/v1';
 
 /**
- * Opens store, keys and adapters, admits every adapter, and begins to settle what an earlier
- * process left.
+ * Opens the store, the keys and the adapters, admits every adapter, and starts to settle what an
+ * earlier process left.
  */
 export async function createRuntime(
   config: RuntimeConfig,
@@ -303,12 +305,12 @@ export async function createRuntime(
 /** What runs in the background while a runtime is open. */
 interface Background {
   isClosing: boolean;
-  /** The recovery that was begun at the start. */
+  /** The recovery that was started when the runtime opened. */
   recovery?: Promise<unknown>;
   unwatch: () => void;
 }
 
-/** Opens the store. Adapters are admitted to the deployment afterwards. */
+/** Opens the store. The adapters are admitted later. */
 async function openDeployment(
   config: RuntimeConfig,
   internals: Internals,
@@ -354,7 +356,7 @@ async function openDeployment(
   };
 }
 
-/** How long opening waits for what it settles. Whatever takes longer continues afterwards. */
+/** How long opening waits for recovery. The rest continues in the background. */
 const START_WAIT_MS = 1000;
 
 async function beginBackground(
@@ -370,7 +372,7 @@ async function beginBackground(
   background.unwatch = quietly(() => telemetry?.watchOrphans(countOrphans)) ?? background.unwatch;
 }
 
-/** Waits for the work, but no longer than that. An error is left to others who wait for it. */
+/** Waits for the work, at most this long. Errors after that are left to others who await it. */
 async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
@@ -394,7 +396,7 @@ async function closeAll(deployment: Deployment, background: Background): Promise
   await deployment.ledgers.close();
 }
 
-/** The runtime's methods, each one call of the function that does it. */
+/** The methods of the runtime. Each calls the function that implements it. */
 function methodsOf(parts: {
   readonly deployment: Deployment;
   readonly config: RuntimeConfig;
@@ -472,7 +474,7 @@ function shadowTraced(
   }));
 }
 
-/** The public keys of those who may resolve, by name. */
+/** The public keys of the operators, by name. */
 export function operatorKeys({ operators = {} }: Pick<RuntimeConfig, 'operators'>): OperatorKeys {
   return new Map(
     Object.entries(operators).map(([name, operator]) => {

@@ -2,7 +2,7 @@ import { EffectMatchError } from '../errors.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Admitted } from './deployment.ts';
 
-/** Refuses an approval with settings that could not be applied. */
+/** Throws if an approval has settings that cannot be applied. */
 export function demandSettable(
   admitted: Pick<Admitted, 'name' | 'adapter'>,
   settings: SessionSettings | undefined,
@@ -13,7 +13,7 @@ export function demandSettable(
 
 /**
  * Why these settings cannot be applied to a session of this adapter; undefined if they can, or if
- * there are none. Asked when an approval is made, and again of whatever is handed over.
+ * there are none. Checked when an approval is made, and again when it is used.
  */
 export function findRefusedSetting(
   { name: adapterName, adapter }: Pick<Admitted, 'name' | 'adapter'>,

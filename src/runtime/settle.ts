@@ -6,27 +6,27 @@ import { type ClaimRecord, claimRecord } from '../protocol/binding.ts';
 import { type CommittedMarker, type MarkerRecord, markerRecord } from '../protocol/marker.ts';
 import { type AdmittedPromotable, type Deployment, nowInstant } from './deployment.ts';
 
-/** What a void marker's insertion decided about a claimed attempt. */
+/** What inserting a void marker decided about a claimed attempt. */
 type Settlement =
   /** The attempt can never commit, even if its process wakes up later. */
   | { readonly kind: 'void' }
-  /** The attempt committed: its own marker, whose seal and digests agree with the claim. */
+  /** The attempt committed: the marker is its own, and its seal and digests match the claim. */
   | { readonly kind: 'committed'; readonly marker: CommittedMarker }
   /**
    * Another execution's marker holds the occurrence, so this attempt never committed and never can.
    */
   | { readonly kind: 'elsewhere'; readonly why: string }
   /**
-   * A marker that does not verify or does not fit the claim: never a `committed`, left for a
-   * person.
+   * The marker does not verify or does not match the claim. Never treated as `committed`; a person
+   * has to decide.
    */
   | { readonly kind: 'foreign'; readonly why: string }
-  /** A live transaction is in the way. */
+  /** A live transaction blocks the marker. */
   | { readonly kind: 'busy'; readonly why: string };
 
 /**
- * Decides a claimed attempt by inserting a void marker in its own transaction. Never by reading: a
- * read can come back empty while the commit is still in flight, an insert cannot.
+ * Decides a claimed attempt by inserting a void marker in a separate transaction. Reading is not
+ * enough: a read can return nothing while the commit is still in flight, an insert cannot.
  */
 export async function settle(
   deployment: Deployment,
@@ -68,7 +68,7 @@ export async function settle(
   return { kind: 'committed', marker: record };
 }
 
-/** A sealed marker in the form in which adapters store it. */
+/** A sealed marker in the form that adapters store. */
 export function markerText(sealed: Sealed<MarkerRecord>): MarkerText {
   const { record, text, seal } = sealed;
   return {
@@ -80,7 +80,7 @@ export function markerText(sealed: Sealed<MarkerRecord>): MarkerText {
   };
 }
 
-/** A stored marker, with its seal checked. */
+/** Opens a stored marker and checks its seal. */
 export function openMarker(
   deployment: Deployment,
   stored: { readonly text: string; readonly sealKey: string; readonly sealMac: string },

@@ -40,34 +40,31 @@ import {
 import type { ExecuteOptions } from './execute.ts';
 import { type RehearsalResult, rehearseOnce } from './rehearse.ts';
 
-/**
- * What is said about an action that has no approval yet. Without `effects` there is nothing to
- * compare with.
- */
+/** An action that has no approval yet. Without `effects` there is nothing to compare with. */
 export interface ShadowDraft extends Omit<ManifestDraft, 'effects'> {
   readonly effects?: ManifestDraft['effects'];
 }
 
-/** What would have been decided, as it was recorded, and what the rehearsal showed. */
+/** What would have been decided, as recorded, and what the rehearsal showed. */
 export interface Shadowed {
   readonly record: Shadow;
   /**
-   * The changes that were seen, also where they are not what was approved; undefined where nothing
-   * could be seen.
+   * The observed changes, even if they differ from the approval; undefined if nothing could be
+   * observed.
    */
   readonly seen: readonly Effect[] | undefined;
-  /** What the rollback did not take back. */
+  /** What the rollback could not undo. */
   readonly residue: readonly Residue[];
 }
 
 /**
- * Shadow mode: rehearses the action once, always discards it, compares what was seen with an
+ * Shadow mode: rehearses the action once, always discards it, compares what it did with an
  * approval, and records what would have been decided, in a separate kind of record. The application
- * writes by its own path, before or after, whatever this says. No license is spent, and nothing
- * here can make anything durable in the backend.
+ * writes on its own path, before or after, whatever this says. No license is spent, and nothing
+ * here can become durable in the backend.
  *
- * A backend that fails is an answer here too (`unknown`), so that adopting this cannot stop what it
- * only watches. Thrown are mistakes of the caller, and a store that cannot record.
+ * If the backend fails, the result is `unknown`, so that shadow mode cannot stop the application it
+ * watches. Only mistakes of the caller and a store that cannot record are thrown.
  */
 export async function shadow(
   deployment: Deployment,
@@ -106,13 +103,13 @@ export async function shadow(
   return { record: sealed.record, seen, residue };
 }
 
-/** What a shadow compares with. Only `outcome` needs the backend. */
+/** What a shadow compares the action with. Only `outcome` needs the backend. */
 interface Comparison {
-  /** `none`: nothing is approved, and the outcome only declares state to read. */
+  /** `none`: nothing is approved, and the outcome only declares which state to read. */
   readonly basis: Basis;
   readonly admitted: Admitted;
   readonly task: string;
-  /** Digest of the license, where there is one. */
+  /** Digest of the license, if there is one. */
   readonly license?: Digest;
   outcome(): Promise<Approved>;
   checkAuthority(action: unknown): Promise<Refusal | undefined>;
@@ -136,7 +133,7 @@ function openComparison(
   return fromDraft(deployment, fields as unknown as ShadowDraft);
 }
 
-/** Only to tell the kinds apart: each is parsed strictly by its own reader afterwards. */
+/** Used only to distinguish the kinds: each is then parsed strictly by its own reader. */
 function fieldsOf(approval: unknown): object {
   if (typeof approval === 'object' && approval !== null) return approval;
   if (typeof approval !== 'string') {
@@ -173,7 +170,7 @@ function fromLicense(
   };
 }
 
-/** Whether a claim would be refused, found out by reading: the claim itself is never tried. */
+/** Checks whether a claim would be refused, by reading only: nothing is claimed. */
 async function checkUnspent(
   deployment: Deployment,
   attempt: Attempt,
@@ -205,8 +202,7 @@ function fromProposal(
 }
 
 /**
- * A draft is normalised as for an approval, but no plan is announced: it must not supersede one
- * that is in use.
+ * Normalises a draft as for an approval, but announces no plan: it must not supersede one in use.
  */
 function fromDraft(deployment: Deployment, draft: ShadowDraft): Comparison {
   const hasEffects = draft.effects !== undefined;
@@ -231,10 +227,7 @@ interface Judged {
   readonly seen?: readonly Effect[] | undefined;
 }
 
-/**
- * The gates in the order of the execution path, as far as they can be looked at without passing
- * any.
- */
+/** Checks the gates in the order of the execution path, as far as possible without passing any. */
 async function judge(
   deployment: Deployment,
   admitted: AdmittedPromotable,
@@ -293,7 +286,7 @@ function compare(
   return rejected('comparison', { reason: 'diverged', detail }, { outcome, approved });
 }
 
-/** Without an approval, what was seen is what there would be to approve. */
+/** Without an approval, proposes what was observed. */
 function propose(
   deployment: Deployment,
   admitted: AdmittedPromotable,
@@ -320,8 +313,7 @@ function rejected(at: string, { reason, detail }: Refusal, known: object = {}): 
 }
 
 /**
- * A fault of the backend or the approval is recorded; a broken invariant and unexpected errors stay
- * loud.
+ * Records faults of the backend or the approval; rethrows broken invariants and unexpected errors.
  */
 function asUnknown(admitted: AdmittedPromotable, error: unknown): Judged {
   if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_INVARIANT') throw error;

@@ -9,7 +9,7 @@ import { type Deployment, isPromotable, type OpenTask } from './deployment.ts';
 import { type ExecuteOptions, executeSigned } from './execute.ts';
 import type { Executed } from './promotable.ts';
 
-/** What a task may bring besides the license. */
+/** Options of a task. */
 export interface TaskOptions extends ExecuteOptions, TaskLimits {
   /** Discards the task when it aborts. */
   readonly signal?: AbortSignal;
@@ -19,24 +19,24 @@ export interface TaskOptions extends ExecuteOptions, TaskLimits {
 export interface Task extends AsyncDisposable {
   readonly kind: 'open';
   readonly occurrence: OccurrenceId;
-  /** When the task is discarded if it has not ended. */
+  /** When the task is discarded unless it ends first. */
   readonly expiresAt: string;
   /**
-   * Runs one action on the candidate and returns its rows. An action that fails changes nothing,
-   * and the task continues. Calls run one after another. Reads see what earlier calls wrote.
+   * Runs one action on the candidate and returns its rows. A failed action changes nothing, and the
+   * task continues. Calls run one after another, and see what earlier calls wrote.
    */
   call(action: unknown): Promise<CallAnswer>;
-  /** Compares the whole result with the approval, and makes it durable only if they are equal. */
+  /** Compares the whole result with the approval, and makes it durable only if they match. */
   finish(): Promise<Executed>;
-  /** Gives the candidate up. Returns the recorded terminal, also if the task had ended before. */
+  /** Discards the candidate. Returns the recorded terminal, even if the task had already ended. */
   discard(why?: string): Promise<Executed>;
   /** How the task ended, once it has. */
   readonly ended: Promise<Executed>;
 }
 
 /**
- * Opens a task under a license. The execution path is the one of `execute`: it waits between
- * staging and observing until the task is finished, and refuses what was given up.
+ * Opens a task under a license. It uses the execution path of `execute`, which waits between
+ * staging and observing until the task is finished, and refuses a task that was discarded.
  */
 export async function openTask(
   deployment: Deployment,
@@ -72,12 +72,12 @@ export async function openTask(
   const host = { deadlineMs: limits.deadlineMs, serve };
   const given = revision === undefined ? {} : { revision };
   const ended = executeSigned(deployment, signed, { kind: 'task', host }, given);
-  // A ledger that cannot record is an error of `finish`; the process must not end because of it.
+  // If the ledger cannot record, `finish` throws; an unhandled rejection must not end the process.
   ended.catch(() => {});
   return await Promise.race([opened.promise, ended]);
 }
 
-/** Runs work with a task, and ends the task as the work ended. */
+/** Runs work with a task, then finishes the task, or discards it if the work threw. */
 export async function runTask(
   deployment: Deployment,
   license: unknown,

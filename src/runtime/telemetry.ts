@@ -3,21 +3,18 @@ import { EffectMatchError } from '../errors.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import type { Deployment } from './deployment.ts';
 
-/** What is being done, by names that the configuration or this package chose. */
+/** What is being done. The names come from the configuration or this package. */
 export interface Activity {
   readonly kind: 'execute' | 'task' | 'plan' | 'shadow' | 'recover' | 'watch' | 'http';
   readonly adapter?: string;
-  /** Of a call over HTTP: its method and the pattern of its path, never the path itself. */
+  /** For a call over HTTP: its method and the pattern of its path, never the path itself. */
   readonly route?: string;
 }
 
-/** What a watcher finds that waits for a person: answers, signatures, resolutions, work. */
+/** The things a watcher finds waiting for a person: requests, signatures, resolutions, work. */
 export type WaitingKind = 'requests' | 'signatures' | 'resolutions' | 'continuations';
 
-/**
- * How it ended, by words that this package chose. Reasons that an adapter words itself are left
- * out.
- */
+/** How an activity ended, in words that this package chose. Omits reasons worded by an adapter. */
 export type Ending =
   | {
       readonly kind: 'verdict';
@@ -33,7 +30,7 @@ export type Ending =
     }
   | {
       readonly kind: 'watched';
-      /** Runs of silent workers that were taken over. */
+      /** Runs taken over from silent workers. */
       readonly takenOver: number;
       readonly waiting: Readonly<Record<WaitingKind, number>>;
     }
@@ -41,30 +38,30 @@ export type Ending =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'fault'; readonly code: string };
 
-/** One activity from its beginning to its end. */
+/** One activity from start to end. */
 export interface Trace {
-  /** Called when a step has been completed, in order. */
+  /** Called after each completed step, in order. */
   step(step: Step): void;
   end(ending: Ending): void;
 }
 
 /**
- * Where a deployment reports how it works: what was done, how it ended, how long each step took. It
- * never gets a value, a key, a statement or a message, so that nothing of the data can leave by it.
+ * Receives reports about a deployment: what was done, how it ended, how long each step took. It
+ * never gets a value, a key, a statement or a message, so no data can leak through it.
  * `effectmatch/telemetry` implements it on OpenTelemetry; without one, nothing is measured.
  */
 export interface Telemetry {
   begin(activity: Activity): Trace;
   /**
-   * Lends a way to count attempts whose process is gone and that have no verdict; returns how to
-   * give it back.
+   * Receives a function that counts attempts without a verdict whose process is gone, to call until
+   * the returned function is called.
    */
   watchOrphans(count: () => Promise<number>): () => void;
 }
 
 /**
- * Runs an activity with a deployment whose steps are reported. Reporting can fail in its own way
- * and never changes what is reported: a verdict must not depend on who watches.
+ * Runs an activity and reports its steps. A failure to report never affects the activity: a verdict
+ * must not depend on who watches.
  */
 export async function traced<T>(
   deployment: Deployment,
@@ -89,15 +86,15 @@ export async function traced<T>(
   }
 }
 
-/** A fault as telemetry may know it. */
+/** The fault without anything that telemetry must not see. */
 export function faultOf(error: unknown): Ending {
   const code = error instanceof EffectMatchError ? error.code : 'unknown';
   return { kind: 'fault', code };
 }
 
 /**
- * Runs what telemetry brought, which may also fail after it returned: an unhandled
- * rejection ends the process.
+ * Runs telemetry code and ignores its errors, including later ones: an unhandled rejection would
+ * end the process.
  */
 export function quietly<T>(report: () => T): T | undefined {
   try {
@@ -109,9 +106,7 @@ export function quietly<T>(report: () => T): T | undefined {
   }
 }
 
-/**
- * Gates whose reasons are always defined by the core; at other gates an adapter may supply its own.
- */
+/** Gates whose reasons the core always defines. At other gates an adapter may supply its own. */
 const CORE_GATES: readonly Gate[] = [
   'action',
   'authority',
@@ -121,7 +116,7 @@ const CORE_GATES: readonly Gate[] = [
   'recovery',
 ];
 
-/** A verdict as telemetry may know it. */
+/** The verdict without anything that telemetry must not see. */
 export function endingOf(terminal: Terminal): Ending {
   const base = {
     kind: 'verdict' as const,

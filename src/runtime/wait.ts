@@ -10,7 +10,7 @@ import { recoverTraced } from './recover.ts';
 
 /** How long to wait for a verdict. */
 export interface VerdictWaitOptions {
-  /** One minute unless said otherwise. */
+  /** The default is one minute. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -20,9 +20,9 @@ const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
 /**
- * The conclusive verdict about an occurrence, once there is one. It executes nothing; an attempt
- * whose lease has run out is recovered. Undefined if the time is over first, which is a halt. An
- * `indeterminate` verdict that recovery cannot settle is returned: only a person can.
+ * Waits for the conclusive verdict about an occurrence. Executes nothing, but recovers an attempt
+ * whose lease has expired. Undefined if there is no verdict in time, which is a halt. Returns an
+ * `indeterminate` verdict that recovery cannot settle: only a person can.
  */
 export async function waitForVerdict(
   deployment: Deployment,
@@ -56,7 +56,7 @@ async function findConclusive(
   return await ledgers.terminal(occurrence);
 }
 
-/** Until the ledger hears of a verdict, where it can; otherwise it is asked again later. */
+/** Waits until the ledger reports a change, if it can; otherwise for this long. */
 export async function pauseForChange(
   ledgers: Ledgers,
   occurrence: OccurrenceId,
