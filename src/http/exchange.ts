@@ -28,7 +28,7 @@ export type Exchanged =
 export interface ExchangeLimits {
   /** The total time, from the name lookup to the last byte. A slow response does not extend it. */
   readonly timeoutMs: number;
-  /** The most bytes in a response body. */
+  /** The maximum size of the response body. */
   readonly maxBytes: number;
   readonly ca?: string | undefined;
   /**

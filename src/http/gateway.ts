@@ -36,7 +36,7 @@ export interface ServiceOptions {
   readonly ca?: string | undefined;
   /** The total time for one request. Default: 10 s. */
   readonly timeoutMs?: number | undefined;
-  /** The most bytes in a response. Default: 1 MiB. */
+  /** The maximum size of a response in bytes. Default: 1 MiB. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -170,7 +170,7 @@ export class Gateway {
       : { kind: 'found', body, headers };
   }
 
-  /** Like {@link get}, but throws if the service is silent, and returns undefined if absent. */
+  /** Like `get`, but throws if the service is silent, and returns undefined if absent. */
   async read(what: string, path: string, warrant?: Warrant): Promise<ServiceDocument | undefined> {
     const answer = await this.get(path, warrant);
     if (answer.kind === 'silent') throw unavailable(`${what} could not be read: ${answer.why}`);

@@ -7,9 +7,9 @@ import {
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { UpstreamServer } from './server.ts';
 
-/** The most characters in an answer. */
+/** The maximum length of an answer in characters. */
 export const MAX_ANSWER = 1024 * 1024;
-/** The most bytes in a message, including escapes and framing. The rest is not read. */
+/** The maximum size of a message, including escapes and framing. The rest is not read. */
 const MAX_BYTES = 2 * MAX_ANSWER;
 const TIMEOUT_MS = 30_000;
 

@@ -170,7 +170,7 @@ interface Opened {
   readonly identity: string;
 }
 
-/** One folder with versions behind a symbolic link. It reports and decides nothing. */
+/** One folder with versions behind a symbolic link. It only reports; it decides nothing. */
 class FilesBackend implements Backend<CheckedFilesAction> {
   readonly profiles = ['net-state'] as const;
   readonly channels = CHANNELS;

@@ -21,7 +21,7 @@ export function registerStage(db: DatabaseSync, folder: string, nowMs: number): 
 }
 
 /**
- * Ends the registration. Returns false if it had already ended, so that the candidate must not be
+ * Ends the registration. Returns false if it had already ended; the candidate must then not be
  * promoted.
  */
 export function endStage(db: DatabaseSync, folder: string): boolean {

@@ -31,7 +31,7 @@ export interface GithubOptions {
 /** Always empty: the request is derived from the approval, and the agent cannot add to it. */
 export type GithubAction = Readonly<Record<never, never>>;
 
-/** A page of a hundred issues with long bodies exceeds a megabyte, and recovery must read it. */
+/** A page of a hundred issues with long bodies can exceed a megabyte, and recovery must read it. */
 const MAX_BYTES = 1 << 23;
 
 const OPTIONS: OptionNames<GithubOptions> = {

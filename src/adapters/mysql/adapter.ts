@@ -122,7 +122,7 @@ async function sweepRecords(control: ControlAccount, database: string): Promise<
   }
 }
 
-/** The most queries that may run at the same time. */
+/** The maximum number of queries that run at the same time. */
 const MAX_QUERIES = 8;
 
 const SWEEP = 1000;
@@ -140,7 +140,7 @@ interface Opened {
   readonly context: AdapterContext;
 }
 
-/** One MariaDB database behind two accounts. It reports and decides nothing. */
+/** One MariaDB database behind two accounts. It only reports; it decides nothing. */
 class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly profiles = PROFILES;
   readonly channels = CHANNELS;

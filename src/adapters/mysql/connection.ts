@@ -124,7 +124,7 @@ export class MysqlConnection implements AsyncDisposable {
     });
   }
 
-  /** Like {@link execute}, but only for reading. Closes the session after more than `most` rows. */
+  /** Like `execute`, but only for reading. Closes the session after more than `most` rows. */
   async select(sql: string, values: readonly unknown[], most: number): Promise<Executed> {
     return await this.#withPrepared(sql, values, async (statement) => {
       return await this.#within<readonly ReturnedRow[] | undefined>((done) => {

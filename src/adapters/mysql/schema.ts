@@ -43,7 +43,7 @@ async function castTwice<T>(tools: SchemaTools, normalise: (schema: MysqlSchema)
   return normalise(schema);
 }
 
-/** The tables of the database as manifests see them. */
+/** The schema of the database, for normalising manifests. */
 class MysqlSchema implements ManifestSchema<MysqlColumn> {
   readonly registration: Registration;
   readonly labels = {

@@ -93,7 +93,7 @@ export interface ExecutionSession {
   readonly variables: string;
 }
 
-/** The most idle sessions to keep for later candidates. */
+/** The maximum number of idle sessions kept for later candidates. */
 const MAX_READY = 32;
 
 /** Sessions of the execution account. Each serves one candidate per login. */

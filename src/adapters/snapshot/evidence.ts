@@ -11,7 +11,7 @@ export type FreshValues = Extract<Assigned, { readonly fresh: readonly Value[] }
 /**
  * Finds values that are new in their field of their collection. A new value that the agent wrote in
  * its calls does not count, unless it is a counter's next number, because small numbers also occur
- * as arguments. Only added or changed records can have new values, so no other records are checked.
+ * as arguments. The earlier state is searched only if a changed record may have a new value.
  */
 export function assignedValues(
   { relations }: DocumentLayout,

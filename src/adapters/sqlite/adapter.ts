@@ -99,7 +99,7 @@ interface Opened {
   readonly context: AdapterContext;
 }
 
-/** One SQLite file behind an authorizer and a session. It reports and decides nothing. */
+/** One SQLite file behind an authorizer and a session. It only reports; it decides nothing. */
 class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly profiles = ['net-state'] as const;
   readonly channels = CHANNELS;

@@ -215,7 +215,7 @@ function integerOf(value: unknown): bigint | undefined {
 /**
  * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used), one step for
  * each added row. Rows that were added and deleted again cannot be counted. There are at most as
- * many as there are writes without a record. Deletes do not count as such records, because REPLACE
+ * many of them as writes that no record explains. A delete explains no write, because REPLACE
  * deletes rows without counting them. AUTOINCREMENT never reuses a key, so only rows that remain
  * count there.
  */

@@ -20,7 +20,7 @@ export const TOKEN = new RegExp(
   'g',
 );
 
-/** The first words of allowed statements. None of these statements contains a semicolon. */
+/** The first words of allowed statements. None of these statements has a body with semicolons. */
 const BEGINNINGS = ['select', 'insert', 'update', 'delete', 'replace', 'with', 'values'];
 
 /**
