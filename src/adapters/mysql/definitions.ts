@@ -25,8 +25,8 @@ export interface Definitions {
 /**
  * Reads definitions again only if the server has counted a statement that could have changed one.
  * The counts come from `ServerWatch`. The server counts a statement before it runs, so definitions
- * are kept only if no counted statement was running during the read. The counters restart with the
- * server, but a restart also ends the session.
+ * are kept only if no counted statement was running when the read began. The counters restart with
+ * the server, but a restart also ends the session.
  */
 export class KnownDefinitions {
   readonly #settings: MysqlSettings;

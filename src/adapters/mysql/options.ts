@@ -8,7 +8,7 @@ import {
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
 
-/** How to reach a server as one account: a URL (`mysql://user:password@host/database`), or its parts. */
+/** How to connect as one account: a URL (`mysql://user:password@host/database`) or its parts. */
 export type MysqlConnectionOptions =
   | string
   | {

@@ -72,7 +72,7 @@ function named(target: string, op: 'insert' | 'update' | 'delete') {
   return { name: nameOf(target, op), timing: 'AFTER', event } as const;
 }
 
-/** Names, including those of tables, have at most 64 characters. */
+/** MariaDB limits the names of tables and triggers to 64 characters. */
 function nameOf(target: string, op: string): string {
   return `effectmatch_${op}_${hash('sha256', target, 'hex').slice(0, 12)}`;
 }
