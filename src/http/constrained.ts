@@ -3,18 +3,18 @@ import { refuseAction } from '../contract/action-input.ts';
 import type { RemoteAdapter } from '../contract/adapter.ts';
 import { isObject, type Value } from '../protocol/value.ts';
 
-/** What an agent asks for: a registered operation, with input that its own check lets through. */
+/** What an agent asks for: a registered operation, with input that the operation accepts. */
 export interface OpaqueAction {
   readonly operation: string;
   readonly input: Value;
 }
 
-/** What the agent may say to one operation. */
+/** The input check of one operation. */
 interface Constrained {
   readonly input: (untrusted: Value) => Value;
 }
 
-/** Actions of the agent, limited to what the registered operations let through. */
+/** Actions of the agent, limited to what the registered operations accept. */
 export function constrainedActions<Operation extends Constrained>(
   operations: Readonly<Record<string, Operation>>,
 ) {
@@ -32,7 +32,7 @@ export function constrainedActions<Operation extends Constrained>(
     },
     describeAction: ({ operation, input }) => ({ operation, input }),
   };
-  // The action is not stored. With several operations recovery cannot tell which one it was, and
+  // The action is not stored. With several operations, recovery cannot know which one it was, and
   // does not guess.
   const nameOf = () => (names.length === 1 ? names[0] : undefined);
   return { ...actions, find, nameOf };

@@ -3,33 +3,33 @@ import { isObject, readTag, type Value } from '../protocol/value.ts';
 import { invalid } from './errors.ts';
 import { digitsOf } from './number.ts';
 
-/** A request without its credential and idempotency key; a permit is bound to this. */
+/** A request without its credential and idempotency key. A permit is bound to it. */
 export type Content = FixedParts & {
   /** Lower-case names, sorted. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Value;
 };
 
-/** What is the same in every request of an operation. */
+/** The parts that all requests of an operation have in common. */
 export type FixedParts = {
   readonly operation: string;
   readonly method: string;
   /** Path and query under the service's URL; a template until it is filled. */
   readonly path: string;
-  /** The header that will carry the occurrence; null if the service takes none. */
+  /** The header for the occurrence; null if the service does not accept one. */
   readonly idempotency: string | null;
 };
 
-/** What varies in a request; method and path template do not. */
+/** The parts that vary between requests. Method and path template do not. */
 export interface RequestParts {
-  /** Fills `{name}` in the path; every value is escaped. */
+  /** Values for `{name}` in the path. Every value is escaped. */
   readonly parameters?: Readonly<Record<string, Value>>;
   readonly query?: Readonly<Record<string, string | number>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Value;
 }
 
-/** Headers that belong to the connection or to the gateway; no operation sets them. */
+/** Headers that belong to the connection or the gateway. Operations cannot set them. */
 const RESERVED = [
   'host',
   'connection',
@@ -42,8 +42,8 @@ const RESERVED = [
 ];
 
 /**
- * Puts a request together from fixed and varying parts. Throws `ERR_EM_MANIFEST_INVALID` with what
- * is missing.
+ * Builds a request from its fixed and varying parts. Throws `ERR_EM_MANIFEST_INVALID` if a part is
+ * missing or not allowed.
  */
 export function buildContent(
   fixed: FixedParts,
@@ -80,7 +80,7 @@ export function buildContent(
   }
 }
 
-/** Whether a header can have this name. */
+/** Whether this is a valid header name. */
 export function isHeaderName(name: unknown): name is string {
   return typeof name === 'string' && /^[A-Za-z0-9-]+$/.test(name);
 }
@@ -90,7 +90,7 @@ function isHeaderValue(value: unknown): boolean {
 }
 
 /**
- * Fills `{name}`. A value can never become more than one segment, so it cannot lead anywhere else.
+ * Fills `{name}` in a path. A value is always a single segment, so it cannot lead to another path.
  */
 export function fillPath(
   template: string,
@@ -120,10 +120,9 @@ function isTextOrNumber(value: unknown): value is string | number {
 }
 
 /**
- * Approved values as the JSON that a service is sent: keys that start with `$$` lose one `$`, which
- * they have only in approvals. Tagged scalars are refused, because every JSON form of them would be
- * a guess: an operation that takes such a number says itself how it is written, for example as
- * text.
+ * Converts approved values to the JSON for a service. Keys that start with `$$` lose one `$`, which
+ * only approvals have. Tagged scalars are refused, because any JSON form would be a guess. An
+ * operation that needs such a number must write it itself, for example as text.
  */
 export function decodeData(value: Value): Value {
   if (Array.isArray(value)) return (value as readonly Value[]).map(decodeData);

@@ -1,10 +1,10 @@
 import { refusalsOf } from '../backend/setup.ts';
 import { EffectMatchError } from '../errors.ts';
 
-/** The adapter cannot be used with these options. */
+/** Creates the error for unusable options. */
 export const refused = refusalsOf('http');
 
-/** The service did not do what it must do for the adapter to work. */
+/** The service did not do what the adapter needs. */
 export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
   return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', why);
 }

@@ -2,7 +2,7 @@ import { type IncomingMessage, request as openRequest } from 'node:http';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectSecure } from 'node:tls';
 
-/** One request, complete. Headers carry the credential, so it is never stored or printed. */
+/** One complete request. The headers contain the credential, so it is never stored or printed. */
 export interface Outgoing {
   readonly method: string;
   readonly url: URL;
@@ -11,9 +11,9 @@ export interface Outgoing {
 }
 
 /**
- * What became of a request. `not-sent` only if provably no byte of it left: there was no connection
- * in time, or nothing was written to it; `lost` whenever it may have left and no complete response
- * came back.
+ * The result of a request. `not-sent` means that provably no byte was sent: there was no connection
+ * in time, or nothing was written to it. `lost` means that it may have been sent, but no complete
+ * response came back.
  */
 export type Exchanged =
   | { readonly kind: 'not-sent'; readonly why: string }
@@ -26,24 +26,21 @@ export type Exchanged =
     };
 
 export interface ExchangeLimits {
-  /**
-   * For everything together, from the look-up of the name to the last byte: a response that drips
-   * does not get more.
-   */
+  /** The total time, from the name lookup to the last byte. A slow response does not extend it. */
   readonly timeoutMs: number;
-  /** Of the response body. */
+  /** The maximum size of the response body. */
   readonly maxBytes: number;
   readonly ca?: string | undefined;
   /**
-   * Called when the connection stands and nothing was written to it. What it returns is why nothing
-   * may be written; undefined lets the request go.
+   * Called once the connection is open and before anything is written. Returns why nothing may be
+   * written; undefined lets the request go.
    */
   readonly connected?: (() => string | undefined) | undefined;
 }
 
 /**
  * Sends one request once, over a new connection. Connections are not reused, redirects are not
- * followed and nothing is retried, so a request that arrives twice did not come twice from here.
+ * followed and nothing is retried. If a request arrives twice, it was not sent twice from here.
  */
 export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Promise<Exchanged> {
   const deadline = performance.now() + limits.timeoutMs;
@@ -54,15 +51,15 @@ export async function exchange(outgoing: Outgoing, limits: ExchangeLimits): Prom
   const late = leftMs <= 0 ? 'the time was up before anything was written' : undefined;
   const why = forbidden ?? late;
   if (why === undefined) return await converse(socket, outgoing, { ...limits, timeoutMs: leftMs });
-  // The process may have slept so long that its attempt was given up; nothing has left yet.
+  // The process may have been suspended until its attempt was given up. Nothing was sent yet.
   socket.destroy();
   return { kind: 'not-sent', why };
 }
 
 /**
- * Opens a connection and writes nothing to it; a string says why there is none. That the connection
- * stands before the first byte of a request is written is what makes "nothing was sent" provable:
- * name look-up, connect and TLS handshake all come before it.
+ * Opens a connection without writing to it, or returns why there is none. Name lookup, connect and
+ * TLS handshake all finish before the first byte of the request is written. This makes it provable
+ * that nothing was sent.
  */
 function connect(url: URL, { timeoutMs, ca }: ExchangeLimits): Promise<Socket | string> {
   const secure = url.protocol === 'https:';
@@ -73,7 +70,7 @@ function connect(url: URL, { timeoutMs, ca }: ExchangeLimits): Promise<Socket | 
       ? connectSecure({
           host,
           port,
-          // Said explicitly, because an environment variable could otherwise switch the check off.
+          // Set explicitly, because an environment variable could otherwise disable the check.
           rejectUnauthorized: true,
           servername: isIP(host) === 0 ? host : undefined,
           ca,
@@ -85,7 +82,8 @@ function connect(url: URL, { timeoutMs, ca }: ExchangeLimits): Promise<Socket | 
       resolve(`no connection to ${url.host}${why}`);
     };
     const timer = setTimeout(() => fail(` within ${timeoutMs} ms`), timeoutMs);
-    // These stay: until the request listens, a fault of the open socket must not end the process.
+    // These listeners stay: before the request adds its own, a socket error must not end the
+    // process.
     socket.on('error', (error: NodeJS.ErrnoException) => fail(`: ${error.code ?? 'refused'}`));
     socket.on('close', () => fail(': it was closed at once'));
     socket.once(secure ? 'secureConnect' : 'connect', () => {
@@ -131,10 +129,7 @@ function converse(
   });
 }
 
-/**
- * A response counts only when it is complete: neither cut off, nor larger than it may be, nor in
- * another encoding.
- */
+/** A response counts only if it is complete, not too large and not encoded. */
 async function collect(response: IncomingMessage, maxBytes: number): Promise<Exchanged> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -168,7 +163,7 @@ function lost(why: string): Exchanged {
   return { kind: 'lost', why };
 }
 
-/** The code of a fault. Never its message, which may quote what was sent. */
+/** The code of an error. Its message is never used, because it may quote what was sent. */
 export function nameOf(error: unknown): string {
   const code = (error as { readonly code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'fault';

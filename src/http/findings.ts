@@ -8,26 +8,26 @@ import { normaliseRecord } from './registered.ts';
 import type { ReadBackFindings } from './remote.ts';
 
 /**
- * What must answer before an outcome counts as established: where the records are found, and how
- * far they reach.
+ * The channels that must report before an outcome is established: the records, and which targets
+ * they cover.
  */
 export const CHANNELS = ['look-up', 'coverage'] as const;
 
-/** Why nothing is concluded from an answer that does not show the request. */
+/** Why an answer that does not show the request proves nothing. */
 export const NOT_FOUND =
   'the service knows no finished request with this key, which may still be on its way';
 
-/** What an independent request finds about what was sent. */
+/** What an independent request found out about the sent request. */
 export interface ReadBackResult {
   readonly records: readonly ChangeRecord[];
   /**
-   * Changes that were seen and may not come from this request; any leaves the outcome open. 0 by
-   * default.
+   * The number of changes that may not come from this request. If there are any, the outcome stays
+   * open. Default: 0.
    */
   readonly unattributed?: number;
   /**
-   * The service says that it refused the request under this key for good and will never carry it
-   * out. With no records this proves that nothing became durable.
+   * The service says that it refused the request under this key and will never carry it out.
+   * Without records, this proves that nothing became durable.
    */
   readonly refused?: string;
 }
@@ -38,7 +38,7 @@ export interface Declared {
   readonly assigns: readonly string[];
 }
 
-/** Looks, and again after each of these waits while nothing is found. Nothing is sent again. */
+/** Looks once, and again after each wait while nothing is found. The request is not sent again. */
 export async function lookAgain(
   look: () => Promise<ReadBackResult | string>,
   waitsMs: readonly number[] = [],
@@ -52,7 +52,7 @@ export async function lookAgain(
   return found;
 }
 
-/** What was found, as evidence. */
+/** Converts the findings to evidence. */
 export function findingsOf(
   found: ReadBackResult,
   { covers, assigns }: Declared,
@@ -70,8 +70,7 @@ export function findingsOf(
 }
 
 /**
- * The request carried no value for these columns, so whatever an inserted entry has in them, the
- * service chose.
+ * The request had no values for these columns, so the service chose the values of inserted entries.
  */
 function assignedBy(
   assigns: readonly string[],
@@ -87,13 +86,13 @@ function assignedBy(
   });
 }
 
-/** `target.column`, taken apart at the last dot. */
+/** Splits `target.column` at the last dot. */
 export function placeOf(place: string): { readonly target: string; readonly column: string } {
   const dot = place.lastIndexOf('.');
   return { target: place.slice(0, dot), column: place.slice(dot + 1) };
 }
 
-/** Checks what an operation declares against what is registered. */
+/** Checks an operation's declarations against the registration. */
 export function checkDeclared(
   name: string,
   { covers, assigns }: Declared,

@@ -17,24 +17,26 @@ import { type Exchanged, exchange, nameOf } from './exchange.ts';
 import { parseJson } from './json.ts';
 
 /**
- * The one service an adapter talks to. Nothing is ever sent to another host, whatever a response
+ * The one service that an adapter talks to. Nothing is sent to another host, whatever a response
  * says.
  */
 export interface ServiceOptions {
   /** For example `https://pay.example`, with a path if the service has one. */
   readonly url: string;
-  /** Which account or tenant this is, in your words: a license for one does not fit another. */
+  /**
+   * The account or tenant, in your own words. A license for one backend is not valid for another.
+   */
   readonly backend: string;
   /**
-   * What only the gateway has. A function is asked for every request, so that a credential can be
-   * rotated.
+   * The credential that only the gateway has. A function is called for every request, so that the
+   * credential can be rotated.
    */
   readonly credential: { readonly header: string; readonly value: string | (() => string) };
-  /** Certificates to trust in place of the ones of Node.js, as PEM. */
+  /** Certificates to trust instead of those of Node.js, as PEM. */
   readonly ca?: string | undefined;
-  /** For one request, everything included; 10 s by default. */
+  /** The total time for one request. Default: 10 s. */
   readonly timeoutMs?: number | undefined;
-  /** Of a response; 1 MiB by default. */
+  /** The maximum size of a response in bytes. Default: 1 MiB. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -47,26 +49,26 @@ const SERVICE: OptionNames<ServiceOptions> = {
   maxBytes: true,
 };
 
-/** What a service says in response to a GET. */
+/** The response of a service to a GET. */
 export interface ServiceDocument {
   readonly body: Value;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What became of a GET. `absent` is 404 or 410: there is no such thing at the moment. */
+/** The result of a GET. `absent` is 404 or 410: nothing exists at the path now. */
 export type ReadAnswer =
   | ({ readonly kind: 'found' } & ServiceDocument)
   | { readonly kind: 'absent' }
   | { readonly kind: 'silent'; readonly why: string };
 
-/** Under which conditions a request of one attempt may leave: permits and certificates are such. */
+/** The conditions for sending a request of one attempt, such as a permit or certificate. */
 export interface Warrant {
-  /** The fingerprint of the credential, as the attempt's own survey gave it. */
+  /** The fingerprint of the credential from the attempt's own survey. */
   readonly credentials: string;
   readonly deadline?: Deadline;
 }
 
-/** One request of the gateway. `bare`: without the credential. */
+/** One request of the gateway. `bare` sends it without the credential. */
 interface GatewayRequest {
   readonly method: string;
   readonly path: string;
@@ -76,19 +78,19 @@ interface GatewayRequest {
   readonly warrant: Warrant | undefined;
 }
 
-/** Salts what is said about the credential, so that guesses cannot be tried on what is stored. */
+/** Salts the fingerprint of the credential, so that it cannot be used to test guesses. */
 const SALT = randomBytes(32).toString('hex');
 const SECRET_MIN = 4;
-/** A timer that is set to more goes off at once. */
+/** A timer with a larger delay would fire at once. */
 const LIMIT_MAX = 2 ** 31 - 1;
 
-/** The only way to the service: it holds the credential, knows one host, and hands out neither. */
+/** The only way to the service. It holds the credential, knows one host, and reveals neither. */
 export class Gateway {
   readonly host: string;
   readonly #base: URL;
   readonly #service: ServiceOptions;
   readonly #limits: { readonly timeoutMs: number; readonly maxBytes: number };
-  /** Lower case; no operation may set it. */
+  /** In lower case. Operations cannot set this header. */
   readonly #credentialHeader: string;
   readonly #context: Pick<AdapterContext, 'clock' | 'reached' | 'leaseMs'>;
 
@@ -115,25 +117,25 @@ export class Gateway {
     checkLease(timeoutMs, context.leaseMs);
   }
 
-  /** Changes when the credential does, and says nothing else about it. */
+  /** Changes when the credential does, and reveals nothing else about it. */
   fingerprint(): string {
     return this.#fingerprintOf(this.#credential());
   }
 
-  /** The same under a digest that other processes share, with the service that it is for. */
+  /** The same, with a digest that other processes share, and with the service's URL. */
   keyedFingerprint(digest: (secret: string) => string): string {
     return `${this.#base.href} ${this.#credentialHeader} ${digest(this.#credential())}`;
   }
 
-  /** A request that can be sent from here; see {@link buildContent}. */
+  /** Builds a request for this gateway; see {@link buildContent}. */
   compose(fixed: FixedParts, parts: RequestParts): Content {
     return buildContent(fixed, parts, this.#credentialHeader);
   }
 
   /**
-   * Sends an effectful request once. `key` goes where the operation says. `warrant`: only with the
-   * credential that the attempt was certified with, because another one may be that of another
-   * account, and only while its lease lasts.
+   * Sends an effectful request once. `key` goes into the operation's idempotency header. With a
+   * warrant, the request is sent only with the certified credential, because a different one may
+   * belong to another account, and only before its lease runs out.
    */
   async send(
     content: Content,
@@ -155,7 +157,7 @@ export class Gateway {
     return exchanged;
   }
 
-  /** Sends a GET over a new connection; with a warrant, only with the credential that it names. */
+  /** Sends a GET over a new connection. With a warrant, only with the credential that it names. */
   async get(path: string, warrant?: Warrant): Promise<ReadAnswer> {
     const exchanged = await this.#exchange({ method: 'GET', path, warrant });
     if (exchanged.kind !== 'response') return { kind: 'silent', why: exchanged.why };
@@ -168,7 +170,7 @@ export class Gateway {
       : { kind: 'found', body, headers };
   }
 
-  /** The same for what must be known: throws if the service is silent; undefined if absent. */
+  /** Like `get`, but throws if the service is silent, and returns undefined if absent. */
   async read(what: string, path: string, warrant?: Warrant): Promise<ServiceDocument | undefined> {
     const answer = await this.get(path, warrant);
     if (answer.kind === 'silent') throw unavailable(`${what} could not be read: ${answer.why}`);
@@ -182,7 +184,7 @@ export class Gateway {
     try {
       credential = this.#credential();
     } catch (error) {
-      // That nothing of an attempt's request has left is worth more than an error.
+      // Proof that nothing was sent is worth more than an error.
       if (warrant !== undefined) return { kind: 'not-sent', why: (error as Error).message };
       throw error;
     }
@@ -208,7 +210,7 @@ export class Gateway {
     return withhold(exchanged, credential);
   }
 
-  /** The last look before the first byte: why an effectful request must not be written. */
+  /** The last check before the first byte: why an effectful request must not be written. */
   #connected(deadline: Deadline | undefined): string | undefined {
     const { clock, reached } = this.#context;
     reached('adapter:connected');
@@ -216,7 +218,7 @@ export class Gateway {
     return isLate ? 'the lease of the attempt had run out before anything was written' : undefined;
   }
 
-  /** The URL of a path. Whatever the path contains, it stays under the registered URL. */
+  /** The URL of a path. It always stays under the registered URL. */
   #locate(path: string): URL {
     const root = this.#base.pathname.replace(/\/$/, '');
     const url = new URL(`${root}${path}`, this.#base.origin);
@@ -245,7 +247,7 @@ export class Gateway {
   }
 }
 
-/** What the function throws is not passed on: it may quote what it was about to return. */
+/** Does not pass on the function's error, which may quote the credential. */
 function askFor(credential: () => string): string {
   try {
     return credential();
@@ -255,7 +257,7 @@ function askFor(credential: () => string): string {
 }
 
 /**
- * A response that repeats the credential is not used: what is read from it could end in the
+ * Does not use a response that repeats the credential, because parts of it could end up in the
  * journal.
  */
 function withhold(exchanged: Exchanged, credential: string): Exchanged {
@@ -275,8 +277,7 @@ function secretOf(credential: string): string {
 }
 
 /**
- * A JSON text with its escapes resolved: `\/` and `\u0070` are how some services write plain
- * characters.
+ * Resolves the escapes of a JSON text. Some services write plain characters as `\/` or `\u0070`.
  */
 function unescapeJson(text: string): string {
   return text.replace(

@@ -2,22 +2,22 @@ import { isObject, type Row, type Value } from '../protocol/value.ts';
 import { encodeNumber } from './number.ts';
 
 /**
- * The second one because `JSON.parse` of V8 13.6 reads other keys that begin with an escape, such
- * as `"\\""`, as a backslash once it has met an object with that key.
+ * The backslash is unusable because of `JSON.parse` in V8 13.6: after it has seen an object with
+ * that key, it reads other keys that begin with an escape, such as `"\\""`, as a backslash.
  */
 const UNUSABLE_KEYS: readonly string[] = ['__proto__', '\\'];
 
 /**
- * JSON as values: whole numbers beyond the safe range and decimals that no double carries keep
- * their digits in a tag rather than becoming their neighbours, and keys that start with `$` are
- * doubled, so that a text cannot contain tags. Undefined if the bytes are not JSON in UTF-8, or say
- * two things under one key: readers differ in which of them they take, so that proves nothing.
+ * Parses JSON to values. Integers beyond the safe range and decimals that no double represents keep
+ * their digits in a tag. Keys that start with `$` get a second `$`, so that the text cannot contain
+ * tags. Returns undefined if the bytes are not JSON in UTF-8, or if an object repeats a key:
+ * readers differ in which value they use, so it proves nothing.
  */
 export function parseJson(bytes: Buffer): Value | undefined {
   const text = bytes.toString('utf8');
   if (!Buffer.from(text, 'utf8').equals(bytes)) return undefined;
   let keys = 0;
-  // Called for what stands in the text, innermost first; what it returns is not visited again.
+  // Called for the values in the text, innermost first. It is not called for what it returns.
   const revive = (key: string, value: Value, { source }: { readonly source?: string }): Value => {
     if (UNUSABLE_KEYS.includes(key)) throw new SyntaxError('no value has a key of that name');
     if (typeof value === 'number') return reviveNumber(source ?? String(value));
@@ -48,7 +48,7 @@ function doubleDollars(row: Row): Row {
   return Object.fromEntries(entries);
 }
 
-/** The keys in a JSON text, repeated ones included: each has its colon, outside all strings. */
+/** The number of keys in a JSON text, including repeated ones. Each has a colon outside strings. */
 function countKeys(json: string): number {
   let keys = 0;
   for (let at = 0; at < json.length; at += 1) {
@@ -58,7 +58,7 @@ function countKeys(json: string): number {
   return keys;
 }
 
-/** Where the closing quote of the string that starts here is. */
+/** The index of the closing quote of the string that starts here. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;

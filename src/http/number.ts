@@ -1,13 +1,13 @@
 import { encodeInteger, isObject, readDecimal, readTag, type Value } from '../protocol/value.ts';
 
-/** Longer numbers are written to keep a reader busy. */
+/** Longer numbers are not parsed, because they could keep a reader busy. */
 const NUMBER_LENGTH_MAX = 1000;
 
 /**
- * The value of a JSON number, which depends on the number alone and not on how it is written. A
- * whole number is a JSON number in the safe range and an integer tag beyond it. Another one is the
- * double whose shortest text has its digits, and an exact decimal where there is no such double.
- * Undefined for a number that is longer than any that is compared.
+ * The value of a JSON number, independent of how it is written. An integer is a JSON number in the
+ * safe range, and an integer tag beyond it. Any other number is the double whose shortest text has
+ * the same digits, or an exact decimal if there is none. Numbers that are too long return
+ * undefined.
  */
 export function encodeNumber(source: string): Value | undefined {
   if (source.length > NUMBER_LENGTH_MAX) return undefined;
@@ -17,28 +17,24 @@ export function encodeNumber(source: string): Value | undefined {
   const minus = sign < 0 ? '-' : '';
   if (scale >= digits.length) return encodeWhole(`${minus}${digits.padEnd(scale, '0')}`);
   const double = Number(source);
-  // The double next to a number cannot have its digits and stand ten times above or below it.
+  // Equal digits mean an equal number: the nearest double is never off by a power of ten.
   if (readDecimal(String(double)).digits === digits) return double;
   const whole = scale > 0 ? digits.slice(0, scale) : '0';
   const fraction = scale > 0 ? digits.slice(scale) : `${'0'.repeat(-scale)}${digits}`;
   return { $dec: `${minus}${whole}.${fraction}` };
 }
 
-/** Every whole number that is safe has at most so many characters. */
+/** No safe integer has more characters. */
 const SAFE_LENGTH_MAX = String(Number.MIN_SAFE_INTEGER).length;
 
-/**
- * A service chooses how many numbers it writes, and to convert a long one takes longer than to copy
- * it.
- */
+/** A service can send many long numbers, and converting one takes longer than copying it. */
 function encodeWhole(text: string): Value {
   return text.length > SAFE_LENGTH_MAX ? { $int: text } : encodeInteger(BigInt(text));
 }
 
 /**
- * A value as it would come back in JSON: numbers of every kind in the form that {@link
- * encodeNumber} gives them, so that what was approved and what is read are compared as numbers.
- * JSON knows no minus zero.
+ * A value as it would come back in JSON. All numbers get the form of {@link encodeNumber}, so that
+ * approved and read values are compared as numbers. JSON has no negative zero.
  */
 export function normaliseNumbers(value: Value): Value {
   if (typeof value === 'number')
@@ -60,8 +56,7 @@ export function normaliseRow<R extends { readonly [column: string]: Value }>(row
 }
 
 /**
- * The digits of a number that is too large or too exact for a double; undefined for every other
- * value.
+ * The digits of a number that is too large or too precise for a double; undefined for other values.
  */
 export function digitsOf(value: Value): string | undefined {
   const tagged = readTag(value);

@@ -4,8 +4,8 @@ import type { Row } from '../protocol/value.ts';
 import { invalid } from './errors.ts';
 
 /**
- * An approved effect with its exact values: what is left to the service (`generated`, `any`, …) is
- * not in it.
+ * The exact values of an approved effect. Values left to the service (`generated`, `any`, …) are
+ * not included.
  */
 export interface PlannedEffect {
   readonly op: 'insert' | 'update' | 'delete';
@@ -15,17 +15,14 @@ export interface PlannedEffect {
   readonly after: Row;
 }
 
-/** All that a request may be derived from: the approved outcome. */
+/** The approved outcome, which is all that a request is derived from. */
 export interface Plan {
   readonly effects: readonly PlannedEffect[];
-  /** The first effect, for operations that have one. */
+  /** The first effect, for operations with only one. */
   readonly effect: PlannedEffect;
 }
 
-/**
- * The exact values of an approved outcome, one entry per effect, frozen: a request is derived from
- * nothing else.
- */
+/** The exact values of an approved outcome, one entry for each effect. The plan is frozen. */
 export function planOf(approved: readonly ApprovedEffect[]): Plan {
   const oversized = findOversized(approved);
   if (oversized !== undefined) throw invalid(oversized);

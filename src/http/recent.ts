@@ -1,8 +1,8 @@
 const KEPT = 10_000;
 
 /**
- * What a process knows about the requests it sent last. Nothing may depend on it: a later process
- * knows none of it.
+ * Facts about the latest requests of this process. Nothing may depend on them, because a later
+ * process does not have them.
  */
 export class Recent<V> {
   readonly #entries = new Map<string, V>();

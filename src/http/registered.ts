@@ -7,21 +7,21 @@ import type { ChangeRecord } from '../protocol/effect.ts';
 import type { Registration, Target } from '../protocol/registration.ts';
 import { normaliseNumbers, normaliseRow } from './number.ts';
 
-/** The fields of a registered collection, and those that name an entry. */
+/** The fields of a registered collection, and those that identify an entry. */
 export interface TargetColumns {
   readonly columns: readonly string[];
   readonly key: readonly string[];
   readonly volatile?: readonly string[];
 }
 
-/** What a service registers: its targets, and how their values are compared and kept. */
+/** Registers the targets of a service, and how their values are compared and kept. */
 export function registerTargets(
   terms: Omit<Registration, 'targets'>,
   targets: Readonly<Record<string, TargetColumns>>,
   refused: AdapterRefusal,
 ): Pick<RemoteAdapter, 'registration' | 'profiles' | 'normalise'> {
   const registration: Registration = { ...terms, targets: targetsOf(targets, refused) };
-  // Values as stated, numbers in the form in which JSON is read.
+  // Values are kept as stated, but numbers get the form in which JSON is read.
   const schema: ManifestSchema = {
     ...plainSchema(registration),
     store: (_relation, _column, value) => normaliseNumbers(value),
@@ -58,7 +58,7 @@ function isNameList(list: unknown): boolean {
   return Array.isArray(list) && list.every((column) => typeof column === 'string' && column !== '');
 }
 
-/** Options as they decide what is sent and what is believed: functions count by their text. */
+/** A digest of the options that affect requests and read-backs. Functions count by their text. */
 export function identifyOptions(options: object): string {
   const plain = (value: unknown): unknown => {
     if (typeof value === 'function') return `function ${String(value)}`;
@@ -69,7 +69,10 @@ export function identifyOptions(options: object): string {
   return digestValueOf('effectmatch/http-options/v1', plain(options)).slice(0, 32);
 }
 
-/** A record with its numbers in the form of a manifest's: an option's function may calculate. */
+/**
+ * Converts the numbers of a record to the form in manifests, because an option's function may
+ * calculate.
+ */
 export function normaliseRecord(record: ChangeRecord): ChangeRecord {
   const { key, before, after } = record;
   return {

@@ -22,10 +22,10 @@ import type { Exchanged } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
 import { Recent } from './recent.ts';
 
-/** The only way to a service: where it leads, and fingerprints of what opens it. */
+/** The access to a service: its host, and fingerprints of its credential. */
 export type ServiceAccess = Pick<Gateway, 'host' | 'fingerprint' | 'keyedFingerprint'>;
 
-/** Who an adapter is and what it can reach, as it is said of every service behind a gateway. */
+/** The identity of an adapter behind a gateway, and what it can reach. */
 export interface DescribedService {
   readonly kind: string;
   readonly backend: string;
@@ -33,13 +33,13 @@ export interface DescribedService {
   readonly gateway: ServiceAccess;
   /** The adapter's `import.meta.url`. */
   readonly module: string;
-  /** Folders that its code stands on besides this one, relative to the module. */
+  /** More folders with code of the adapter, relative to the module. */
   readonly folders?: readonly string[];
-  /** Everything that may be requested. */
+  /** Everything that can be requested. */
   readonly operations: Readonly<Record<string, { readonly method: string; readonly path: string }>>;
-  /** What else could be reached and is not, each with what keeps it so; HTTP unless said. */
+  /** Other outlets, and what denies them. Default: those of HTTP. */
   readonly denied?: Readonly<Record<string, string>>;
-  /** Identifies everything else that decides what is sent and what is believed. */
+  /** Identifies all other options that affect requests and read-backs. */
   readonly configuration: string;
 }
 
@@ -48,13 +48,13 @@ const DENIED = {
   'other hosts': 'one registered host; no redirect is followed',
 };
 
-/** The identity and the survey of an adapter that reaches its service through a gateway. */
+/** The identity and the survey of an adapter behind a gateway. */
 export function describeService(
   service: DescribedService,
 ): Pick<RemoteAdapter, 'identity' | 'survey'> {
   const { kind, backend, capability, gateway, module, folders = [], configuration } = service;
   const code = adapterCode(module, new URL('.', import.meta.url).href, ...folders);
-  // The same frozen list every time, so that the core digests it once.
+  // Always the same frozen list, so that the core digests it only once.
   const outlets = outletsOf(service);
   const fixed = {
     backend,
@@ -69,10 +69,7 @@ export function describeService(
   };
 }
 
-/**
- * The registered requests, and what keeps everything else from being sent with the gateway's
- * credential.
- */
+/** The registered requests, and what prevents other requests with the gateway's credential. */
 function outletsOf({ gateway, operations, denied = DENIED }: DescribedService): readonly Outlet[] {
   const requests = Object.entries(operations).map(([name, { method, path }]) => ({
     outlet: `operation ${name}: ${method} ${gateway.host}${path}`,
@@ -83,17 +80,17 @@ function outletsOf({ gateway, operations, denied = DENIED }: DescribedService): 
   return Object.freeze(outlets.map((outlet) => Object.freeze(outlet)));
 }
 
-/** What a read-back found. Attributed to the request unless `unattributed` says otherwise. */
+/** What a read-back found. It comes from the request unless `unattributed` says otherwise. */
 export type ReadBackFindings = Pick<Evidence, 'records' | 'channels' | 'assigned' | 'refused'> &
   Partial<Pick<Evidence, 'unattributed'>>;
 
 /** A request as canonical data, with the name of its operation. */
 type NamedRequest = Row & { readonly operation: string };
 
-/** What became of a request. Only `not-sent` says that nothing of it left. */
+/** The result of a request. Only `not-sent` says that nothing of it was sent. */
 type Sent = Extract<Exchanged, { kind: 'not-sent' }> | { readonly kind: 'lost' | 'response' };
 
-/** What is particular to a remote adapter; {@link remoteAdapter} adds what all of them do. */
+/** What is specific to a remote adapter. {@link remoteAdapter} adds what all of them share. */
 export interface RemoteBackend<Action, Request extends NamedRequest = Content>
   extends DescribedService,
     Pick<
@@ -111,11 +108,11 @@ export interface RemoteBackend<Action, Request extends NamedRequest = Content>
   readonly context: AdapterContext;
   /** See `buildRequest` of {@link RemoteAdapter}. */
   request(approved: Approval, action: Action): Request;
-  /** Sends a request that its permit allows, through the gateway, once. */
+  /** Sends a permitted request once, through the gateway. */
   send(content: Request, permit: RequestPermit): Promise<Sent>;
   /**
-   * Looks for what the request did. A string says why that is not known. `operation` is undefined
-   * if a process that did not send the request asks.
+   * Looks for what the request did, or returns why that is unknown. `operation` is undefined if
+   * this process did not send the request.
    */
   lookUp(
     occurrence: string,
@@ -124,18 +121,18 @@ export interface RemoteBackend<Action, Request extends NamedRequest = Content>
   ): Promise<ReadBackFindings | string>;
   /** Absent if nothing is promised about the service. */
   readonly probe?: Omit<RemoteProbe, 'fingerprint'>;
-  /** Ends connections, if it keeps some. */
+  /** Closes open connections, if there are any. */
   close?(): Promise<void>;
 }
 
-/** Nothing is demanded of an OPAQUE service. */
+/** Nothing is required of an OPAQUE service. */
 const NOTHING_PROMISED: Omit<RemoteProbe, 'fingerprint'> = {
   samples: () => [],
   exclusiveCredential: async () => false,
   idempotent: async () => false,
 };
 
-/** A remote adapter: what all of them do, around what is particular to one. */
+/** Builds a remote adapter: what all of them share, around what is specific to one. */
 export function remoteAdapter<Action, Request extends NamedRequest = Content>(
   backend: RemoteBackend<Action, Request>,
 ): RemoteAdapter<Action> {
@@ -161,7 +158,7 @@ export function remoteAdapter<Action, Request extends NamedRequest = Content>(
       }
       sentAtMs.set(occurrence, context.clock.now());
       const exchanged = await backend.send(request.content as Request, permit);
-      // No status proves that nothing left: the request had arrived.
+      // No status proves that nothing was sent: the request had arrived.
       if (exchanged.kind === 'not-sent') return { mayHaveSent: false, why: exchanged.why };
       return { mayHaveSent: true };
     },
@@ -192,7 +189,9 @@ export function remoteAdapter<Action, Request extends NamedRequest = Content>(
   };
 }
 
-/** Whether a time was approved as "now", which can be judged only by who knows when that was. */
+/**
+ * Whether a time was approved as "now". Only the process that sent the request knows when that was.
+ */
 function hasTime({ effects }: Approval): boolean {
   const cells = effects.flatMap(({ key, before, after }) =>
     [key, before, after].flatMap((row) => Object.values(row ?? {})),
@@ -200,7 +199,7 @@ function hasTime({ effects }: Approval): boolean {
   return cells.some((cell) => 'now' in cell);
 }
 
-/** Evidence in which nothing is claimed. */
+/** Evidence that claims nothing. */
 function silence(channels: readonly string[], why: string) {
   const silent = channels.map((channel) => ({ channel, kind: 'silent' as const, why }));
   return {
@@ -211,7 +210,7 @@ function silence(channels: readonly string[], why: string) {
   };
 }
 
-/** Reads registered entries in the order asked, with `readRow` for one of them. */
+/** Reads registered entries in the given order. `readRow` reads one of them. */
 export async function readRows(
   reads: readonly StateRead[],
   readRow: (read: StateRead) => Promise<Row | null>,
@@ -233,7 +232,7 @@ function pick(row: Row, { target, columns = Object.keys(row) }: StateRead): Row 
   return Object.fromEntries(picked);
 }
 
-/** An adapter that derives its requests from approvals alone takes no action but `{}`. */
+/** The only action of an adapter that derives its requests from approvals is `{}`. */
 export function parseEmptyAction(input: unknown): Readonly<Record<never, never>> {
   if (input === undefined || canonical(copyAction(input)) === '{}') return Object.freeze({});
   throw refuseAction(

@@ -19,19 +19,19 @@ import type { MarkerTable } from './marker-table.ts';
 
 const CONSTRAINT_PRIMARYKEY = 1555;
 
-/** A promotion whose commit point is one SQLite transaction. */
+/** A promotion that commits in one SQLite transaction. */
 export interface MarkedCommit {
   readonly marker: MarkerText;
   readonly insertMarker: MarkerTable['insertMarker'];
   readonly busyTimeoutMs: number;
   readonly reached: Reached;
-  /** What speaks against the commit, before anything is written. */
+  /** Returns a reason not to commit, before anything is written. */
   readonly check: () => PromotionRefusal | undefined;
-  /** Writes what belongs to the commit besides the marker; what speaks against it then. */
+  /** Writes what the commit needs besides the marker. Returns a reason not to commit. */
   readonly write: () => PromotionRefusal | undefined;
 }
 
-/** Adds the marker to a transaction that is open and commits it; waits for readers in the way. */
+/** Adds the marker to the open transaction and commits it. Waits for readers that block it. */
 export async function commitHeld(db: DatabaseSync, marked: MarkedCommit): Promise<Promotion> {
   const stopped = writeMarked(db, marked);
   if (stopped !== undefined) return stopped;
@@ -44,8 +44,8 @@ export async function commitHeld(db: DatabaseSync, marked: MarkedCommit): Promis
 }
 
 /**
- * The same in a new transaction, from BEGIN to COMMIT within one turn of the event loop, so
- * that nothing else can run inside it. It is tried again as a whole while the file is busy.
+ * Like {@link commitHeld}, but in a new transaction, from BEGIN to COMMIT in one turn of the event
+ * loop, so that nothing else can run inside it. Retries as a whole while the file is busy.
  */
 export async function commitAtOnce(db: DatabaseSync, marked: MarkedCommit): Promise<Promotion> {
   const deadline = { deadlineMs: marked.busyTimeoutMs };
@@ -59,7 +59,7 @@ export async function commitAtOnce(db: DatabaseSync, marked: MarkedCommit): Prom
   return confirm(db, marked);
 }
 
-/** Returns why it stopped; undefined once COMMIT has returned. */
+/** Returns why it stopped; undefined if COMMIT returned. */
 function tryCommit(db: DatabaseSync, marked: MarkedCommit): Promotion | undefined {
   statement(db, 'begin immediate').run();
   const stopped = writeMarked(db, marked);
@@ -69,13 +69,13 @@ function tryCommit(db: DatabaseSync, marked: MarkedCommit): Promotion | undefine
     return undefined;
   } catch (error) {
     const judged = judgeCommitError(db, error);
-    // It is rolled back, so all of it can be tried again.
+    // It was rolled back, so everything can be retried.
     if (judged.kind === 'refused' && isBusy(error)) throw error;
     return judged;
   }
 }
 
-/** Until COMMIT is issued every failure is a refusal, proved by the rollback. */
+/** Before COMMIT is issued, every failure is a refusal, and the rollback proves it. */
 function writeMarked(db: DatabaseSync, marked: MarkedCommit): Promotion | undefined {
   try {
     const refusal = marked.check() ?? addMarker(db, marked) ?? marked.write();
@@ -111,13 +111,13 @@ function confirm(db: DatabaseSync, { reached }: MarkedCommit): Promotion {
 }
 
 /**
- * Only two errors of COMMIT say that nothing became durable, because SQLite leaves the transaction
- * open with them: a violated deferred constraint, and a busy file. An I/O error or a full disk
- * proves nothing. With a write-ahead log the commit frame may have been written and only its flush
- * have failed: this process continues as if rolled back, but a recovery that reads the log after a
- * crash finds a valid commit. With a rollback journal the commit is the removal of the journal,
- * which may or may not have reached the disk. The void marker decides, because its own commit
- * writes over those frames or after them.
+ * Only two errors of COMMIT prove that nothing became durable, because SQLite then leaves the
+ * transaction open: a violated deferred constraint, and a busy file. An I/O error or a full disk
+ * proves nothing. With a write-ahead log, the commit frame may have been written and only its flush
+ * failed. This process continues as if it was rolled back, but a recovery after a crash finds a
+ * valid commit in the log. With a rollback journal, the commit is the removal of the journal, which
+ * may or may not have reached the disk. The void marker decides, because its own commit overwrites
+ * those frames or follows them.
  */
 function judgeCommitError(db: DatabaseSync, error: unknown): Promotion {
   if (db.isTransaction && (isBusy(error) || isBusyFault(error)))
@@ -127,7 +127,7 @@ function judgeCommitError(db: DatabaseSync, error: unknown): Promotion {
   return { kind: 'unknown', cause: asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'COMMIT failed') };
 }
 
-/** A refusal is only as good as its proof: the rollback returned and the transaction is over. */
+/** A refusal needs proof: the rollback returned and the transaction has ended. */
 function rollBack(db: DatabaseSync, refusal: PromotionRefusal): Promotion {
   try {
     if (db.isTransaction) db.exec('rollback');
@@ -142,7 +142,7 @@ function rollBack(db: DatabaseSync, refusal: PromotionRefusal): Promotion {
   };
 }
 
-/** Why a file could not be opened as a backend. */
+/** Explains why a file could not be opened as a backend. */
 export function openingFault(error: unknown, refused: AdapterRefusal): EffectMatchError {
   switch (primaryCode(error)) {
     case SQLITE.READONLY:
@@ -154,7 +154,7 @@ export function openingFault(error: unknown, refused: AdapterRefusal): EffectMat
   }
 }
 
-/** Our own error after waiting for a busy file. */
+/** Whether this is our own error after waiting for a busy file. */
 export function isBusyFault(error: unknown): boolean {
   return error instanceof EffectMatchError && error.code === 'ERR_EM_STORE_BUSY';
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EffectMatchError, type ErrorCode, invariant } from '../errors.ts';
 import { DatabaseSync } from './engine.ts';
 
-/** Primary result codes that callers decide on; the low byte of an extended code. */
+/** Primary result codes that callers check. They are the low byte of an extended code. */
 export const SQLITE = {
   BUSY: 5,
   LOCKED: 6,
@@ -18,17 +18,14 @@ export const SQLITE = {
   NOTADB: 26,
 } as const;
 
-/**
- * Values larger than this are refused by every connection: one statement must not be able to
- * exhaust the process.
- */
+/** Every connection refuses larger values, so that one statement cannot exhaust the process. */
 export const MAX_VALUE_BYTES = 256 * 1024 * 1024;
 
 /**
- * Opens a file with everything off that an attacker's SQL could use: no extensions, defensive mode,
- * no functions with side effects from the schema, no strings in double quotes, no ATTACH, and no
- * waiting inside SQLite (which would block the event loop). The settings are read back, because
- * SQLite ignores a pragma that it does not know.
+ * Opens a file without the features that hostile SQL could use: no extensions, defensive mode, no
+ * schema functions with side effects, no double-quoted strings and no ATTACH. It never waits inside
+ * SQLite, which would block the event loop. Settings are read back, because SQLite ignores unknown
+ * pragmas.
  */
 export function openDatabase(
   file: string,
@@ -59,9 +56,9 @@ export function openDatabase(
 }
 
 /**
- * Creates a missing database file for its owner alone; SQLite gives its log and index the same
- * mode. An existing file is never opened here: closing any handle of a file gives up the locks that
- * SQLite holds on it in the same process.
+ * Creates a missing database file that only its owner can access. SQLite gives its log and index
+ * the same mode. It never opens an existing file, because closing any handle of a file releases the
+ * locks that SQLite holds on it in the same process.
  */
 export function createPrivateFile(file: string): void {
   demandPlainPath(file);
@@ -81,20 +78,20 @@ function demandPlainPath(file: string): void {
 }
 
 /**
- * Pins what a returned COMMIT promises: flushed to disk. A rollback journal needs EXTRA, because
- * with FULL the directory entry of the deleted journal may survive a power cut and roll the commit
- * back. Returns the journal mode.
+ * Makes sure that COMMIT returns only after it is flushed to disk. A rollback journal needs EXTRA:
+ * with FULL, the directory entry of the deleted journal may survive a power cut and roll back the
+ * commit. Returns the journal mode.
  */
 export function pinDurability(db: DatabaseSync): string {
   const mode = readPragma(db, 'journal_mode');
   const wanted = mode === 'wal' ? FULL : EXTRA;
-  // Setting a pragma makes SQLite compile every statement of the connection again, so what was set
-  // is only read back.
+  // Setting a pragma makes SQLite recompile every statement of the connection, so a pinned one is
+  // only checked.
   if (pinned.get(db) === mode && readPragma(db, 'synchronous') === wanted.reads)
     return String(mode);
   setPragma(db, wanted);
   if (process.platform === 'darwin') {
-    // There a plain fsync does not reach the disk; no other system listens to these.
+    // A plain fsync does not reach the disk on macOS. Other systems ignore these pragmas.
     setPragma(db, { name: 'fullfsync', value: 'on', reads: 1 });
     setPragma(db, { name: 'checkpoint_fullfsync', value: 'on', reads: 1 });
   }
@@ -102,12 +99,12 @@ export function pinDurability(db: DatabaseSync): string {
   return String(mode);
 }
 
-/** The journal mode that a connection's durability was pinned for. */
+/** The journal mode for which a connection's durability is pinned. */
 const pinned = new WeakMap<DatabaseSync, unknown>();
 const FULL = { name: 'synchronous', value: 'full', reads: 2 } as const;
 const EXTRA = { name: 'synchronous', value: 'extra', reads: 3 } as const;
 
-/** Sets a pragma and checks that it took effect. `reads` is what the pragma reads back as. */
+/** Sets a pragma and checks that it reads back as `reads`. */
 export function setPragma(
   db: DatabaseSync,
   pragma: { readonly name: string; readonly value: string; readonly reads: number | string },
@@ -125,17 +122,14 @@ const statements: Compiled = new WeakMap();
 const pragmas: Compiled = new WeakMap();
 
 /**
- * The compiled form of a statement of ours, kept as long as its connection: compiling costs more
- * than running.
+ * Compiles one of our statements and keeps it as long as its connection, because compiling costs
+ * more than running.
  */
 export function statement(db: DatabaseSync, sql: string): StatementSync {
   return compiledIn(statements, db, sql, () => db.prepare(sql));
 }
 
-/**
- * The value of a pragma that answers with one row of one column. SQLite compiles it again whenever
- * one was set.
- */
+/** Reads a pragma that returns one value. SQLite recompiles it after any pragma was set. */
 export function readPragma(db: DatabaseSync, name: string): unknown {
   const prepared = compiledIn(pragmas, db, name, () => {
     const made = db.prepare(`pragma ${name}`);
@@ -166,12 +160,12 @@ function compiledIn(
 }
 
 /**
- * Runs `body` between BEGIN IMMEDIATE and COMMIT and returns its result once it is committed.
- * `body` is synchronous and must be repeatable: when the file is busy at any point, COMMIT
- * included, everything is rolled back and tried again for up to `deadlineMs` milliseconds, with the
- * event loop free in between. Then `ERR_EM_STORE_BUSY`. An error of `body` is rethrown as it is,
- * after the rollback. A COMMIT that fails in any other way than busy or a constraint throws
- * `ERR_EM_STORE_UNAVAILABLE`: whether it became durable is not known.
+ * Runs `body` between BEGIN IMMEDIATE and COMMIT and returns its result after the commit. `body` is
+ * synchronous and must be repeatable: if the file is busy at any point, including COMMIT,
+ * everything is rolled back and retried for up to `deadlineMs` milliseconds, without blocking the
+ * event loop. After that it throws `ERR_EM_STORE_BUSY`. An error of `body` is rethrown after the
+ * rollback. If COMMIT fails for any reason other than busy or a constraint, it throws
+ * `ERR_EM_STORE_UNAVAILABLE`: the change may or may not be durable.
  */
 export function immediate<T>(
   db: DatabaseSync,
@@ -182,9 +176,9 @@ export function immediate<T>(
 }
 
 /**
- * The same on a connection with a write-ahead log, without the flush: other processes see the
- * commit, and the next flushed commit of any of them makes it durable too, because the log is read
- * from its start and flushed as a whole.
+ * Like {@link immediate}, but without the flush, on a connection with a write-ahead log. Other
+ * processes see the commit. The next flushed commit of any process makes it durable too, because
+ * the log is flushed as a whole and read from its start.
  */
 export function immediateUnflushed<T>(
   db: DatabaseSync,
@@ -203,10 +197,7 @@ function withoutFlush<T>(db: DatabaseSync, transaction: () => T): T {
   }
 }
 
-/**
- * A connection that cannot be brought back to flushing is closed: nothing may count as flushed that
- * is not.
- */
+/** Closes a connection that cannot flush again, because nothing unflushed may count as flushed. */
 function flushAgain(db: DatabaseSync): void {
   try {
     setPragma(db, FULL);
@@ -248,9 +239,9 @@ function commit(db: DatabaseSync): void {
 }
 
 /**
- * Calls `attempt` until it no longer fails with SQLITE_BUSY, for up to `deadlineMs` milliseconds,
- * with growing jittered pauses; then `ERR_EM_STORE_BUSY`. Waiting happens here and not in SQLite,
- * so that nothing else stalls.
+ * Calls `attempt` until it does not fail with SQLITE_BUSY, for up to `deadlineMs` milliseconds,
+ * with growing jittered pauses. After that it throws `ERR_EM_STORE_BUSY`. It waits here and not
+ * inside SQLite, so that the event loop keeps running.
  */
 export async function retryWhileBusy<T>(
   attempt: () => T,
@@ -278,25 +269,25 @@ export async function retryWhileBusy<T>(
   }
 }
 
-/** The primary result code of an error that SQLite reported; undefined for every other error. */
+/** The primary result code of a SQLite error; undefined for other errors. */
 export function primaryCode(error: unknown): number | undefined {
   const code = extendedCode(error);
   return code === undefined ? undefined : code & 0xff;
 }
 
-/** The extended result code of an error that SQLite reported; undefined for every other error. */
+/** The extended result code of a SQLite error; undefined for other errors. */
 export function extendedCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('errcode' in error)) return undefined;
   return typeof error.errcode === 'number' ? error.errcode : undefined;
 }
 
-/** Another connection is in the way; nothing happened and trying again later is safe. */
+/** Another connection is in the way. Nothing happened, and retrying is safe. */
 export function isBusy(error: unknown): boolean {
   const code = primaryCode(error);
   return code === SQLITE.BUSY || code === SQLITE.LOCKED;
 }
 
-/** The same fault under a code of ours, with SQLite's own words and the cause kept. */
+/** Wraps an error in one of our codes. Keeps SQLite's message and the cause. */
 export function asFault<C extends ErrorCode>(
   error: unknown,
   code: C,
@@ -306,14 +297,14 @@ export function asFault<C extends ErrorCode>(
   return new EffectMatchError(code, `${what}: ${words}`, { cause: error });
 }
 
-/** Whether a row with this token is durable, as a separate connection sees it. */
+/** Whether a separate connection sees a row with this token. */
 export function hasToken(file: string, table: string, token: string): boolean {
   using independent = openDatabase(file, { readOnly: true });
   const sql = `select 1 from main.${table} where token = ?`;
   return independent.prepare(sql).get(token) !== undefined;
 }
 
-/** An identifier as SQL text, whatever characters it holds. */
+/** Quotes an identifier. */
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -6,43 +6,43 @@ import { EffectMatchError } from '../errors.ts';
 import { isBusyFault } from './commit.ts';
 import { immediate, pinDurability, retryWhileBusy, statement } from './connection.ts';
 
-/** What the port to a marker table needs besides its connection. */
+/** What access to a marker table needs besides its connection. */
 export interface MarkerTableTools {
   readonly busyTimeoutMs: number;
   readonly reached: Reached;
   /**
-   * What a committed marker entails and a dead process may have left undone; repeated whenever one
-   * is found.
+   * Repeats the work that follows a committed marker, whenever one is found, because a process may
+   * have died before doing it.
    */
   readonly redo?: () => Promise<void>;
 }
 
-/** The markers of a backend whose commit point is a SQLite transaction. */
+/** The markers of a backend that commits in a SQLite transaction. */
 export type MarkerTable = ReturnType<typeof markerTable>;
 
 /**
  * The functions for one marker table. `voidDeadlineMs` is how long a void marker waits for other
- * writers before it leaves the occurrence alone.
+ * writers before it reports that the file is busy.
  */
 export function markerTable(options: { readonly table: string; readonly voidDeadlineMs: number }) {
   const { table, voidDeadlineMs } = options;
   const columns = 'occurrence, disposition, text, seal_key, seal_mac';
 
-  /** The marker of an occurrence as this connection sees it. */
+  /** Finds the marker of an occurrence as this connection sees it. */
   function findMarker(db: DatabaseSync, occurrence: string): MarkerText | undefined {
     const sql = `select ${columns} from main.${table} where occurrence = ?`;
     const row = statement(db, sql).get(occurrence);
     return row && readMarker(row);
   }
 
-  /** Adds a marker inside the open transaction; the primary key refuses a second one. */
+  /** Adds a marker in the open transaction. The primary key refuses a second one. */
   function insertMarker(db: DatabaseSync, marker: MarkerText): void {
     const { occurrence, disposition, text, sealKey, sealMac } = marker;
     const sql = `insert into main.${table} (${columns}) values (?, ?, ?, ?, ?)`;
     statement(db, sql).run(occurrence, disposition, text, sealKey, sealMac);
   }
 
-  /** Returns the marker that was first; undefined if this one is. */
+  /** Returns the existing marker; undefined if this one was written. */
   function writeFirst(db: DatabaseSync, marker: MarkerText, reached: Reached) {
     const existing = findMarker(db, marker.occurrence);
     if (existing !== undefined) return existing;
@@ -51,7 +51,7 @@ export function markerTable(options: { readonly table: string; readonly voidDead
     return undefined;
   }
 
-  /** The table as a port, through a trusted connection. */
+  /** Access to the table through a trusted connection. */
   function markersOf(
     db: DatabaseSync,
     { busyTimeoutMs, reached, redo }: MarkerTableTools,
@@ -86,7 +86,7 @@ async function writeVoid(
   deadline: { readonly deadlineMs: number },
 ): Promise<VoidResult> {
   try {
-    // The journal mode, and with it what a flush takes, may have changed since it was opened.
+    // The journal mode may have changed since the file was opened, and the flush depends on it.
     await retryWhileBusy(() => pinDurability(db), deadline);
     const first = await immediate(db, write, deadline);
     return first === undefined ? { kind: 'inserted' } : { kind: 'conflict', marker: first };

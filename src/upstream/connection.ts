@@ -7,22 +7,22 @@ import {
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { UpstreamServer } from './server.ts';
 
-/** The longest answer that is used, in characters. */
+/** The maximum length of an answer in characters. */
 export const MAX_ANSWER = 1024 * 1024;
-/** Escapes and framing included; the rest of a longer message is not read. */
+/** The maximum size of a message, including escapes and framing. The rest is not read. */
 const MAX_BYTES = 2 * MAX_ANSWER;
 const TIMEOUT_MS = 30_000;
 
 /** One process of an upstream server, or one session with it. */
 export class Connection {
-  /** How many calls it carries. */
+  /** The number of running calls. */
   users = 0;
   onclose: () => void = () => {};
   readonly #transport: StdioClientTransport | StreamableHTTPClientTransport;
   readonly #opened: Promise<Client>;
   readonly #timeout: number;
   #listed: { readonly tools: readonly Tool[]; readonly atMs: number } | undefined;
-  /** How often the server said that its tools changed. */
+  /** How often the server has announced that its tools changed. */
   #changes = 0;
 
   constructor(server: UpstreamServer, folder: string | undefined) {
@@ -32,20 +32,20 @@ export class Connection {
     this.#opened.catch(() => {});
   }
 
-  /** The tools, from the last list if that is not older than this. */
+  /** Returns the tools. Uses the last list if it is not older than `maxAgeMs`. */
   async listTools(maxAgeMs: number): Promise<readonly Tool[]> {
     const known = this.#listed;
     if (known !== undefined && performance.now() - known.atMs < maxAgeMs) return known.tools;
     const client = await this.#opened;
     const changes = this.#changes;
-    // The server cannot have us keep an old list by saying how long to cache it.
+    // The server must not decide how long we cache the list.
     const options = { timeout: this.#timeout, cacheMode: 'refresh' } as const;
     const { tools } = await client.listTools({}, options);
     if (changes === this.#changes) this.#listed = { tools, atMs: performance.now() };
     return tools;
   }
 
-  /** Sends one call. With the definition at hand the client never sends it a second time. */
+  /** Sends one call. With the tool's definition, the client never sends it a second time. */
   async callTool(tool: Tool, input: object, signal?: AbortSignal): Promise<CallToolResult> {
     const client = await this.#opened;
     const { outputSchema: _, ...toolDefinition } = tool;
@@ -54,7 +54,7 @@ export class Connection {
     return await client.callTool(called, options);
   }
 
-  /** Also ends a connection that is still being opened. */
+  /** Also closes a connection that is still being opened. */
   async close(): Promise<void> {
     await this.#transport.close().catch(() => {});
     const client = await this.#opened.catch(() => undefined);
@@ -66,9 +66,9 @@ export class Connection {
       { name: 'effectmatch', version: '1' },
       {
         capabilities: {},
-        // Without tools an error is thrown; otherwise the client would print to stdout.
+        // Throws if the server has no tools. Otherwise the client would print to stdout.
         enforceStrictCapabilities: true,
-        // A server that asks for more input would otherwise be sent the call again.
+        // Otherwise the call would be sent again if the server asks for more input.
         inputRequired: { autoFulfill: false },
       },
     );
@@ -97,7 +97,7 @@ function transportFor(server: UpstreamServer, folder = '') {
   });
 }
 
-/** Headers go to one address only, so no redirect is followed; a long response is cut off. */
+/** Follows no redirects, so that the headers go to one address only. Cuts off a long response. */
 async function fetchBounded(url: string | URL, init?: RequestInit): Promise<Response> {
   const { body, status, statusText, headers } = await fetch(url, { ...init, redirect: 'error' });
   let bytes = 0;

@@ -1,19 +1,21 @@
-/** Another MCP server: a program to start, or an address. */
+/** Another MCP server: a program to start, or a URL. */
 export interface UpstreamServer {
-  /** The program to start and its arguments. */
+  /** The program to start, and its arguments. */
   readonly command?: readonly string[];
-  /** More environment variables for it. Of ours it gets only those that every program needs. */
+  /**
+   * More environment variables for the program. It inherits only those that every program needs.
+   */
   readonly env?: Readonly<Record<string, string>>;
-  /** Or the address of a server that speaks Streamable HTTP, with the headers to send. */
+  /** The URL of a server that speaks Streamable HTTP. `headers` are sent with each request. */
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** How long a call may take; 30 s unless said otherwise. */
+  /** How long a call may take. Default: 30 s, or 10 s in `opaqueMcp`. */
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
-/** Why a server cannot be reached with these options; undefined if it can. */
+/** Why these options cannot be used; undefined if they can. */
 export function serverRefusal({ command, url, timeoutMs = 1 }: UpstreamServer): string | undefined {
   if ((command === undefined) === (url === undefined)) return 'give either `command` or `url`';
   if (url !== undefined && !/^https?:/.test(URL.parse(url)?.protocol ?? ''))

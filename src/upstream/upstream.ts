@@ -5,7 +5,7 @@ import { canonical } from '../protocol/canon.ts';
 import { Connection, MAX_ANSWER } from './connection.ts';
 import type { UpstreamServer } from './server.ts';
 
-/** A tool of an upstream server as it defines it now, and the digest of that. */
+/** The current definition of an upstream tool, and its digest. */
 export interface UpstreamDefinition {
   readonly tool: Tool;
   readonly digest: string;
@@ -14,34 +14,36 @@ export interface UpstreamDefinition {
 /** One call of a tool. */
 export interface UpstreamCall {
   readonly tool: string;
-  /** Digest of the definition that the tool must still have. */
+  /** The digest of the definition that the tool must still have. */
   readonly definition: string;
   readonly input: object;
 }
 
-/** What became of a call that is made at most once. `not-sent` only if nothing of it has left. */
+/** The result of a call that is made at most once. `not-sent` means that nothing of it was sent. */
 export type CalledOnce =
   | { readonly kind: 'not-sent'; readonly why: string }
   | { readonly kind: 'lost'; readonly why: string }
   | { readonly kind: 'response' };
 
-/** How a server is used. */
+/** How to use a server. */
 export interface UpstreamOptions {
-  /** Takes the place of `{folder}` in the command. */
+  /** Replaces `{folder}` in the command. */
   readonly folder?: string | undefined;
-  /** Whether errors repeat what the server said; they do unless this is false. */
+  /** Whether errors repeat the server's messages. Default: true. */
   readonly quotes?: boolean;
 }
 
 type Definitions = ReadonlyMap<string, UpstreamDefinition>;
 
-/** How long a list of tools is believed; a server that says that it changed is asked at once. */
+/**
+ * How long a list of tools is reused. If the server announces a change, it is asked again at once.
+ */
 const LIST_MS = 2000;
 const MAX_TOOLS = 1000;
 
 /**
- * Another MCP server. It may ask nothing of us. A connection that failed is replaced at the next
- * call, and ends when the other calls that it carries have returned.
+ * Another MCP server, which cannot send requests to us. A failed connection is replaced at the next
+ * call, and closed once its other calls have returned.
  */
 export class Upstream {
   readonly name: string;
@@ -56,12 +58,12 @@ export class Upstream {
     this.#options = options;
   }
 
-  /** The tools by name. A list that the server gave moments ago is not asked for again. */
+  /** The tools by name. A list from moments ago is reused. */
   async tools(): Promise<Definitions> {
     return await this.#using((connection) => this.#list(connection, LIST_MS));
   }
 
-  /** Calls a tool as it was classified. Nothing is repeated, whatever happens. */
+  /** Calls a tool if it still is as classified. Nothing is ever repeated. */
   async call(
     { tool, definition, input }: UpstreamCall,
     signal?: AbortSignal,
@@ -79,8 +81,8 @@ export class Upstream {
   }
 
   /**
-   * Calls a tool that writes, on a connection that has just listed it. `mayCall` is the last look:
-   * it returns why nothing may be sent. What the tool answers is not looked at.
+   * Calls a tool that writes, on a connection that has just listed it. `mayCall` is the last check:
+   * it returns why nothing may be sent. The tool's answer is ignored.
    */
   async callOnce(
     { tool, definition, input }: UpstreamCall,
@@ -98,7 +100,7 @@ export class Upstream {
     try {
       return await this.#using(attempt).catch((error: unknown) => {
         if (mayHaveLeft) throw error;
-        // The connection may have been idle for long. Nothing has left, so a new one may be tried.
+        // The connection may have been idle for long. Nothing was sent, so a new one can be tried.
         return this.#using(attempt);
       });
     } catch (error) {
@@ -120,7 +122,7 @@ export class Upstream {
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof EffectMatchError) throw error;
-      // What the server answered with an error leaves it usable. Otherwise it may hang, or be gone.
+      // The server is usable after answering with an error. Otherwise it may hang or be gone.
       if (!(error instanceof ProtocolError)) this.#retire(connection);
       throw this.#unavailable(error instanceof Error ? error.message : String(error), error);
     } finally {
@@ -138,7 +140,7 @@ export class Upstream {
     return connection;
   }
 
-  /** The next call opens another connection. */
+  /** Makes the next call open another connection. */
   #retire(connection: Connection): void {
     if (this.#current === connection) this.#current = undefined;
   }
@@ -164,13 +166,13 @@ export class Upstream {
   }
 }
 
-/** A server may change its tools while it runs. */
+/** A server can change its tools while it runs. */
 function changedSince(tools: Definitions, tool: string, definition: string): string | undefined {
   if (tools.get(tool)?.digest === definition) return undefined;
   return `the tool "${tool}" changed since it was classified; it was not called`;
 }
 
-/** A server may answer with an error of the protocol, for example about arguments: it answered. */
+/** A protocol error, for example about arguments, is an answer too. */
 function readRefusal(error: unknown): CallToolResult {
   if (!(error instanceof ProtocolError)) throw error;
   return { content: [{ type: 'text', text: error.message }], isError: true };
@@ -182,7 +184,7 @@ function toolOf(tools: Definitions, name: string): Tool {
   return found.tool;
 }
 
-/** Everything that a person or a model reads of a tool, and everything that it takes. */
+/** The digest of everything that a person or model reads about a tool, and of its schemas. */
 export function digestOf(tool: Tool): string {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool;
   const said = { name, title, description, inputSchema, outputSchema, annotations };

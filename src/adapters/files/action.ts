@@ -10,9 +10,8 @@ import { describeContent } from './content.ts';
 import { findLinkProblem, findPathProblem, RESERVED_PREFIX } from './paths.ts';
 
 /**
- * One change to the folder, or a look at it: `read` and `list` tell a task what the candidate
- * holds, and change nothing. Content is text or base64; modes are numbers such as 0o644 or texts
- * such as '0644'.
+ * One operation on the folder. `read` and `list` show a task what the candidate contains and change
+ * nothing. Content is text or base64. Modes are numbers such as 0o644 or text such as '0644'.
  */
 export type FileOperation =
   | { readonly write: WriteText | WriteBase64 }
@@ -22,7 +21,7 @@ export type FileOperation =
   | { readonly chmod: { readonly path: string; readonly mode: number | string } }
   | { readonly symlink: { readonly path: string; readonly target: string } }
   | { readonly read: { readonly path: string } }
-  /** What lies in a folder; the whole folder without a path. */
+  /** Lists a folder; without a path, the root. */
   | { readonly list: { readonly path?: string } };
 
 interface WriteText {
@@ -42,10 +41,7 @@ export interface FilesAction {
   readonly operations: readonly FileOperation[];
 }
 
-/**
- * An operation that was checked completely. `mode: undefined` keeps the mode of a file that is
- * replaced.
- */
+/** A fully checked operation. `mode: undefined` keeps the mode of a replaced file. */
 export type CheckedOperation =
   | {
       readonly op: 'write';
@@ -61,10 +57,7 @@ export type CheckedOperation =
   | { readonly op: 'read'; readonly path: string }
   | { readonly op: 'list'; readonly path: string };
 
-/**
- * An action that was checked completely: its own copy, which nothing the agent still holds can
- * change.
- */
+/** A fully checked copy of an action, which the agent cannot change. */
 export interface CheckedFilesAction {
   readonly operations: readonly CheckedOperation[];
 }
@@ -82,7 +75,7 @@ const FIELDS = {
   list: ['path'],
 } as const;
 
-/** Checks untrusted input completely and copies it. */
+/** Checks untrusted input and copies it. */
 export function parseAction(input: unknown): CheckedFilesAction {
   return readUntrusted(() => {
     const { operations } = readObject(input, ['operations'], 'the action');
@@ -156,10 +149,7 @@ function readContent(fields: Fields, where: string): Uint8Array {
   return bytes;
 }
 
-/**
- * Plain permission bits only; `needed` is what the adapter itself must be able to do with the
- * result.
- */
+/** Reads permission bits. `needed` are the bits that the adapter itself needs on the result. */
 function readMode<Default>(
   mode: unknown,
   needed: number,
@@ -179,8 +169,8 @@ function readMode<Default>(
 }
 
 /**
- * Permission bits from a number or from octal text; undefined for everything else, special bits
- * included.
+ * Reads permission bits from a number or octal text; undefined for anything else, including special
+ * bits.
  */
 export function parseMode(mode: unknown): number | undefined {
   const bits =
@@ -190,12 +180,12 @@ export function parseMode(mode: unknown): number | undefined {
     : undefined;
 }
 
-/** Permission bits as people read them. */
+/** Formats permission bits as octal text. */
 export function formatMode(mode: number): string {
   return mode.toString(8).padStart(4, '0');
 }
 
-/** The action as plain data, the same for every way of writing the same operations. */
+/** Describes the action as plain data. The same operations always give the same data. */
 export function describeAction(action: CheckedFilesAction): Value {
   return {
     operations: action.operations.map((operation): Value => {
@@ -206,10 +196,7 @@ export function describeAction(action: CheckedFilesAction): Value {
   };
 }
 
-/**
- * Every path that an action names: nothing else, and nothing that does not lie below one of them,
- * may change.
- */
+/** The paths that an action names. Only these, and paths below them, may change. */
 export function namedPaths(action: CheckedFilesAction): ReadonlySet<string> {
   return new Set(
     action.operations.flatMap((operation) => {
@@ -219,12 +206,12 @@ export function namedPaths(action: CheckedFilesAction): ReadonlySet<string> {
   );
 }
 
-/** Where a probe writes; no path that {@link parseAction} lets through lies there. */
+/** The path that a probe writes. {@link parseAction} refuses such paths. */
 export function probePath(token: string): string {
   return `${RESERVED_PREFIX}probe-${token}`;
 }
 
-/** The action of the admission probe: an ordinary write to a place that only it can name. */
+/** The action of the admission probe: an ordinary write to a path that only the probe can name. */
 export function probeAction(token: string): CheckedFilesAction {
   return {
     operations: [
@@ -233,7 +220,7 @@ export function probeAction(token: string): CheckedFilesAction {
   };
 }
 
-/** The fields of an object; one that is not known is refused by name. */
+/** The fields of an object. Refuses unknown fields by name. */
 function readObject(input: unknown, known: readonly string[], where: string): Fields {
   const fields = readFields(input, where);
   refuseUnknown(fields, known, where);

@@ -61,29 +61,29 @@ import { systemCode } from './tree.ts';
 const BUSY_TIMEOUT_MS = 5000;
 const DEADLINE = { deadlineMs: BUSY_TIMEOUT_MS };
 
-/** What an application says about its folder. */
+/** How an application describes its folder. */
 export interface FilesOptions {
-  /** The folder. Once it is adopted this is a symbolic link to the version that counts. */
+  /** The folder. After adoption it is a symbolic link to the current version. */
   readonly root: string;
   /**
-   * Where versions and markers are kept; `.<name>.effectmatch` beside the root unless told. On the
-   * same file system.
+   * Where versions and markers are kept, on the same file system. Default: `.<name>.effectmatch`
+   * next to the root.
    */
   readonly control?: string;
   /**
-   * Agrees that a plain folder is moved into the control folder, with a link in its place. Needed
+   * Allows a plain folder to be moved into the control folder and replaced by a link. Needed only
    * once.
    */
   readonly adopt?: boolean;
-  /** What journal and receipts keep of values; `plain` unless told. */
+  /** Whether journal and receipts keep values or only their digests. Default: `plain`. */
   readonly values?: 'plain' | 'digest';
 }
 
 const OPTIONS: OptionNames<FilesOptions> = { root: true, control: true, adopt: true, values: true };
 
 /**
- * Opens the folder, finishes what a process that died had begun, and refuses what could not be
- * protected.
+ * Opens the folder and finishes the work of a process that died. Refuses a folder it cannot
+ * protect.
  */
 export async function openAdapter(
   options: FilesOptions,
@@ -97,7 +97,7 @@ export async function openAdapter(
   const values = readValuesOption(options.values, refused);
   const layout = layoutOf(options);
   admitLayout(layout);
-  // Before anything is written, so that a refused folder stays as it was.
+  // Check this before the first write, so that a refused folder stays unchanged.
   if (!existsSync(layout.database)) demandAdoption(layout, options);
   const db = openControl(layout);
   try {
@@ -118,7 +118,7 @@ export async function openAdapter(
   }
 }
 
-/** Whether the control folder can serve the root. */
+/** Checks that the control folder can serve the root. */
 function admitLayout(layout: FolderLayout): void {
   const { root, control } = layout;
   if (`${control}/`.startsWith(`${root}/`) || `${root}/`.startsWith(`${control}/`)) {
@@ -145,7 +145,8 @@ function demandAdoption(layout: FolderLayout, { adopt }: FilesOptions): void {
 }
 
 /**
- * The control file is for its owner alone: it names every file, also those that others may not see.
+ * Only the owner can read the control file: it names every file, including those that others may
+ * not see.
  */
 function openControl(layout: FolderLayout): DatabaseSync {
   try {
@@ -169,7 +170,7 @@ interface Opened {
   readonly identity: string;
 }
 
-/** One folder with versions behind a symbolic link. Reports; decides nothing. */
+/** One folder with versions behind a symbolic link. It only reports; it decides nothing. */
 class FilesBackend implements Backend<CheckedFilesAction> {
   readonly profiles = ['net-state'] as const;
   readonly channels = CHANNELS;
@@ -193,7 +194,7 @@ class FilesBackend implements Backend<CheckedFilesAction> {
     this.identity = { kind: 'files', backend, code };
     this.#schema = new FilesSchema(values);
     this.registration = this.#schema.registration;
-    // A committed marker that is found must be visible in the folder.
+    // If a committed marker is found, its version must be visible in the folder.
     const redo = () => showCurrent(db, layout, DEADLINE);
     const { reached } = context;
     this.markers = markersOf(db, { busyTimeoutMs: BUSY_TIMEOUT_MS, reached, redo });
@@ -205,7 +206,7 @@ class FilesBackend implements Backend<CheckedFilesAction> {
     return normaliseManifest(this.#schema, manifest);
   }
 
-  /** A version that is replaced and removed while it is read is read again as its successor. */
+  /** If the version is replaced and removed during the read, reads the next one. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     await this.#showCurrent();
     for (;;) {

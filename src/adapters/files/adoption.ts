@@ -12,12 +12,12 @@ import { listTree, systemCode, systemWords, type TreeItem } from './tree.ts';
 
 export const refused = refusalsOf('files');
 
-/** A folder name that cannot be guessed. */
+/** Returns a folder name that cannot be guessed. */
 export function newFolderName(): string {
   return randomBytes(16).toString('hex');
 }
 
-/** What a version keeps of something found; `digest` is that of a file. */
+/** The entry that a version keeps for a tree item. `digest` is the digest of a file. */
 export function entryOf(item: TreeItem, digest: string | null): FileEntry {
   const { path, kind, mode, size, link, stamp } = item;
   if (kind === 'special') throw refused(`"${path}" is a device, pipe or socket`);
@@ -26,9 +26,9 @@ export function entryOf(item: TreeItem, digest: string | null): FileEntry {
 }
 
 /**
- * Records the plain folder at the root as version 1. The folder itself is moved, and a link put in
- * its place, by the redo step that follows: nothing is copied, and a process that dies in between
- * is finished by the next.
+ * Records the plain folder at the root as version 1. The redo step that follows moves the folder
+ * and puts a link in its place. Nothing is copied, and if a process dies in between, the next one
+ * finishes the work.
  */
 export async function adoptFolder(
   db: DatabaseSync,
@@ -79,7 +79,7 @@ function hashReadable(root: string, path: string): string {
   }
 }
 
-/** What is at the root before it was adopted; everything but a plain folder is refused. */
+/** Requires a plain folder at the root, before adoption. */
 export function demandPlainFolder(root: string): void {
   const stats = lstatSync(root, { throwIfNoEntry: false });
   if (stats === undefined) throw refused(`there is no folder "${root}"; create it first`);

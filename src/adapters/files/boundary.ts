@@ -1,15 +1,15 @@
 import { findLinkProblem, findPathProblem, foldName, RESERVED_PREFIX } from './paths.ts';
 import type { TreeItem } from './tree.ts';
 
-/** Something in a folder that could not be protected, and why. */
+/** Something in a folder that cannot be protected, and why. */
 export interface TreeProblem {
   readonly path: string;
   readonly what: string;
 }
 
 /**
- * The first thing in a folder that leads out of it, that no approval can name, or that is no
- * content at all.
+ * The first item in a folder that leads out of it, that no approval can name, or that is not a
+ * file, folder or link.
  */
 export function findTreeProblem(found: readonly TreeItem[]): TreeProblem | undefined {
   const names = new Set<string>();

@@ -34,25 +34,25 @@ import { SavedPaths } from './saved-paths.ts';
 import { abandonStage, endStage } from './sweep.ts';
 import { listTree, removeTree, systemCode, systemWords } from './tree.ts';
 
-/** The folder as a candidate sees it. */
+/** What a candidate knows about its folder. */
 export interface FilesTools {
   readonly db: DatabaseSync;
   readonly layout: FolderLayout;
   readonly backend: string;
   readonly busyTimeoutMs: number;
   readonly context: Pick<AdapterContext, 'clock' | 'reached'>;
-  /** Whether reasons may name paths. */
+  /** Whether messages may name paths. */
   readonly quotesValues: boolean;
   readonly entriesOf: (version: FolderVersion) => VersionEntries;
-  /** Stores entries that are the same except for their stamps. */
+  /** Stores entries in which only the stamps changed. */
   readonly restamp: (version: FolderVersion, entries: VersionEntries) => Promise<void>;
-  /** Removes what no longer counts, after a commit. */
+  /** Removes obsolete folders after a commit. */
   readonly sweep: () => Promise<void>;
 }
 
 /**
- * A copy of the current version in a folder that only the adapter knows, with the changes of the
- * actions in it. No lock is held meanwhile.
+ * A copy of the current version, with the changes of the actions, in a folder that only the adapter
+ * knows. It holds no lock.
  */
 export class FilesCandidate implements Candidate<CheckedFilesAction> {
   readonly id: string;
@@ -90,7 +90,9 @@ export class FilesCandidate implements Candidate<CheckedFilesAction> {
     return stagePrevented('base-changed', 'another promotion came first while the copy was made');
   }
 
-  /** Operations of a task. What they name is saved first, as further links, and put back after a failure. */
+  /**
+   * Runs operations of a task. Hard links save the named paths first, and restore them on failure.
+   */
   async call(action: CheckedFilesAction): Promise<CallAnswer> {
     try {
       const failure = await this.#copyBase();
@@ -152,7 +154,7 @@ export class FilesCandidate implements Candidate<CheckedFilesAction> {
     return this.#tools.quotesValues ? JSON.stringify(path) : 'something in the folder';
   }
 
-  /** The base version never changes; that it still counts is a condition of the commit. */
+  /** Reads the base version, which never changes. The commit requires that it is still current. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     const { tree, entries } = this.#held();
     return readState(tree, entries, reads);
@@ -182,19 +184,19 @@ export class FilesCandidate implements Candidate<CheckedFilesAction> {
 
   async end(how: CandidateEnd): Promise<void> {
     if (how === 'committed') await this.#tools.sweep();
-    // The folder may be the version that counts: a later sweep can tell.
+    // The folder may be the current version. A later sweep finds out.
     else if (how === 'unknown') abandonStage(this.#folder);
     else await this.#drop();
   }
 
-  /** The registration goes last: without it any process may remove the folder. */
+  /** Ends the registration last: without it, any process may remove the folder. */
   async #drop(): Promise<void> {
     const { db, layout, busyTimeoutMs } = this.#tools;
     try {
       removeTree(join(layout.versions, this.#folder));
     } finally {
-      // A registration that cannot be ended does no harm, and the next sweep ends it: a full disk
-      // must not matter.
+      // If the registration cannot be ended, for example on a full disk, it does no harm, and the
+      // next sweep ends it.
       const ending = immediate(db, () => endStage(db, this.#folder), { deadlineMs: busyTimeoutMs });
       await ending.catch(() => abandonStage(this.#folder));
     }

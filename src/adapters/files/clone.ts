@@ -21,28 +21,28 @@ import {
 } from './tree.ts';
 
 /**
- * A candidate that starts out as its base version, or what in the base is not as it was promoted.
+ * A candidate that starts as its base version, or what in the base differs from what was promoted.
  */
 export type Cloned =
   | {
       readonly kind: 'cloned';
-      /** The base with the stamps of now; the same object as before where none had moved. */
+      /** The base with current stamps; the same object if no stamp changed. */
       readonly base: VersionEntries;
       /**
-       * Each folder of the base as it was found, by path: adding, removing or permitting something
-       * there changes it.
+       * The state of each folder of the base, by path. It changes if something there is added or
+       * removed, or if permissions change.
        */
       readonly folders: ReadonlyMap<string, string>;
     }
   | { readonly kind: 'changed'; readonly path: string; readonly what: string };
 
-/** What a file system says that cannot link a file once more. */
+/** The errors of a file system that cannot create another hard link. */
 const CANNOT_LINK = ['EMLINK', 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
 /**
- * Lays out a version once more: folders are new, files as further links to the same inodes, so that
- * nothing is copied and nothing read. Every file is looked at on the way; only one that does not
- * look as it was promoted is hashed again.
+ * Lays out a version again: folders are new, and files are hard links to the same inodes, so that
+ * no content is copied or read. Every file is inspected on the way. Only a file whose stamp differs
+ * from the promoted one is hashed again.
  */
 export function cloneTree(from: string, entries: VersionEntries, to: string): Cloned {
   const found = listTree(from);
@@ -71,20 +71,20 @@ export function cloneTree(from: string, entries: VersionEntries, to: string): Cl
   return { kind: 'cloned', base, folders };
 }
 
-/** Last and from the inside out, since a folder may deny writing to its owner too. */
+/** Sets modes last and from the inside out, because a folder may deny writing even to its owner. */
 function permitFolders(found: readonly TreeItem[], to: string): void {
   for (const { kind, path, mode } of found.toReversed())
     if (kind === 'directory') chmodSync(join(to, path), mode ?? 0);
 }
 
-/** Lays out a file or folder once more in the same way, whatever it holds. */
+/** Lays out a file or folder again in the same way, without checking it. */
 export function saveTree(from: string, to: string): void {
   const found = listTree(from);
   for (const item of found) layOut(from, item, to);
   permitFolders(found, to);
 }
 
-/** Says in which way something is not what was promoted; undefined where it is. */
+/** How an item differs from what was promoted; undefined if it does not. */
 function compareWithEntry(
   from: string,
   item: TreeItem,
@@ -118,9 +118,7 @@ function linkOrCopy(from: string, to: string, { mode, owner }: TreeItem): void {
   }
 }
 
-/**
- * A separate file with the same content; shares blocks where the file system can, and is flushed.
- */
+/** Copies a file and flushes the copy. Shares blocks if the file system can. */
 export function copyFile(
   from: string,
   to: string,
@@ -135,8 +133,8 @@ export function copyFile(
 }
 
 /**
- * Sets the time of a new file to a full millisecond: a later write leaves the kernel's
- * own time, with other digits behind that, even within the same tick of its clock.
+ * Sets the time of a new file to a full millisecond. A later write sets the kernel's time, which
+ * has more digits, so it shows even within the same clock tick.
  */
 export function stampTime(file: string): void {
   const seconds = Date.now() / 1000;

@@ -5,30 +5,28 @@ import { EffectMatchError } from '../../errors.ts';
 import { readTag, type Value } from '../../protocol/value.ts';
 
 /**
- * Up to this size, content that is UTF-8 is compared and shown as text; all other content as digest
- * and size.
+ * UTF-8 content up to this size is compared and shown as text. Other content is compared and shown
+ * as digest and size.
  */
 export const MAX_TEXT_BYTES = 4096;
 const CHUNK_BYTES = 1024 * 1024;
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/**
- * Content as it is compared: text that an approver can read where it is small enough to be read.
- */
+/** Content as it is compared: readable text if it is small enough, otherwise digest and size. */
 export function describeContent(bytes: Uint8Array): Value {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.length <= MAX_TEXT_BYTES && isUtf8(view)) return view.toString('utf8');
   return describeDigest(hash('sha256', view, 'hex'), view.length);
 }
 
-/** Content that is not shown. */
+/** Content that is shown as its digest and size. */
 export function describeDigest(sha256: string, size: number): Value {
   return { sha256, size };
 }
 
 /**
- * What an approver wrote as content, in the form in which it is compared; undefined for what stands
- * for none.
+ * Converts the content that an approver stated to the compared form; undefined if it is not
+ * content.
  */
 export function normaliseContent(value: Value): Value | undefined {
   if (typeof value === 'string') return describeContent(Buffer.from(value));
@@ -45,17 +43,14 @@ export function normaliseContent(value: Value): Value | undefined {
     : undefined;
 }
 
-/**
- * Digest of a regular file, read piece by piece. Follows no link and does not wait for the
- * other end of a pipe.
- */
+/** The digest of a regular file, read in chunks. Does not follow links or block on a pipe. */
 export function hashFile(file: string): string {
   const digest = createHash('sha256');
   readPieces(file, (piece) => digest.update(piece));
   return digest.digest('hex');
 }
 
-/** All bytes of a small regular file. */
+/** Reads all bytes of a small regular file. */
 export function readSmallFile(file: string): Uint8Array {
   const pieces: Buffer[] = [];
   readPieces(file, (piece) => pieces.push(Buffer.from(piece)));

@@ -19,8 +19,8 @@ const SCHEMA = `
 `;
 
 /**
- * What a version holds at one path. Kept in the control file from the version that brought it to
- * the one that ended it.
+ * What a version has at one path. The control file keeps the entry from the version that added it
+ * to the version that ended it.
  */
 export interface FileEntry {
   readonly path: string;
@@ -30,25 +30,23 @@ export interface FileEntry {
   /** SHA-256 of a file's content. */
   readonly digest: string | null;
   readonly link: string | null;
-  /**
-   * What the file system said about a file when its digest was taken; empty for everything else.
-   */
+  /** The file's stamp when its digest was taken; empty for folders and links. */
   readonly stamp: string;
 }
 
-/** All of a version, by path. */
+/** All entries of a version, by path. */
 export type VersionEntries = ReadonlyMap<string, FileEntry>;
 
-/** A version of the folder that was promoted, and the folder in which its tree lies. */
+/** A promoted version of the folder, and the folder that contains its tree. */
 export interface FolderVersion {
   readonly number: number;
   readonly folder: string;
 }
 
 /**
- * Creates the control tables where they are missing and returns the backend id: random, drawn once,
- * kept in the file. So is the one `root` that it serves, as seen from the control folder: the link
- * of another would never be switched.
+ * Creates missing control tables and returns the backend id, which is random and stored in the
+ * file. The file also stores the only `root` that it serves, relative to the control folder,
+ * because it would never switch the link of another root.
  */
 export async function ensureControl(
   db: DatabaseSync,
@@ -88,14 +86,14 @@ export async function ensureControl(
   );
 }
 
-/** The version that counts; undefined before the folder was adopted. */
+/** The current version; undefined before the folder is adopted. */
 export function readCurrent(db: DatabaseSync): FolderVersion | undefined {
   const sql = 'select number, folder from version join pointer on pointer.version = version.number';
   const row = statement(db, sql).get();
   return row === undefined ? undefined : { number: Number(row.number), folder: String(row.folder) };
 }
 
-/** Every entry of a version. */
+/** Reads all entries of a version. */
 export function readEntries(db: DatabaseSync, number: number): VersionEntries {
   const sql = `select path, kind, mode, size, digest, link, stamp from entry
     where since <= ?1 and (until is null or until > ?1) order by path`;
@@ -123,8 +121,7 @@ function readEntry(row: Record<string, unknown>): FileEntry {
 }
 
 /**
- * Writes a version inside the open transaction: only what differs from the version before costs a
- * row.
+ * Writes a version in the open transaction. Only differences from the previous version need rows.
  */
 export function writeVersion(
   db: DatabaseSync,
@@ -158,14 +155,15 @@ function isSame(one: FileEntry, other: FileEntry | undefined): boolean {
 }
 
 /**
- * Everything about an entry that lasts, as one text: the same for two entries exactly when they are
- * the same.
+ * Everything lasting about an entry, as one text. Two entries are equal exactly if their texts are.
  */
 export function describeEntry({ path, kind, mode, size, digest, link }: FileEntry): string {
   return JSON.stringify([path, kind, mode, kind === 'directory' ? 0 : size, digest, link]);
 }
 
-/** Writes stamps that moved without the content: a copy of a whole folder has other inodes. */
+/**
+ * Stores stamps that changed without the content, such as new inodes after the folder was copied.
+ */
 export function storeStamps(
   db: DatabaseSync,
   version: FolderVersion,

@@ -18,18 +18,14 @@ import { RESERVED_PREFIX } from './paths.ts';
 import { rowOf } from './reading.ts';
 import { describePlace, listTree, stampOf, systemCode, type TreeItem } from './tree.ts';
 
-/**
- * The channels that must all answer, and agree, before an observation of this adapter counts as
- * complete.
- */
+/** The channels that must report and agree before an observation is complete. */
 export const CHANNELS = ['walk', 'operations', 'base', 'links'] as const;
 /**
- * Where records of the admission probe are reported. It is not registered, so nothing on it can be
- * approved.
+ * The target for records of the admission probe. It is not registered, so it cannot be approved.
  */
 export const PROBE_TARGET = 'effectmatch-probe';
 
-/** The version a candidate was made from, as it was found when it was cloned. */
+/** The version that a candidate was made from, as it was found when it was cloned. */
 export interface BaseVersion {
   readonly version: FolderVersion;
   readonly tree: string;
@@ -37,25 +33,24 @@ export interface BaseVersion {
   readonly folders: ReadonlyMap<string, string>;
 }
 
-/** What a walk of the candidate found. */
+/** The result of walking the candidate. */
 export interface CandidateWalk {
   readonly after: VersionEntries;
-  /** Paths that are not what the base has there. */
+  /** Paths at which the candidate differs from the base. */
   readonly changed: readonly string[];
-  /** Files with more links than they should have, and everything that is not a file. */
+  /** Special files, names or targets that are not UTF-8, and changed files with several links. */
   readonly strays: readonly string[];
   /**
-   * Files of the base that the candidate does not share: what others write to them shows nowhere
-   * else.
+   * Base files that the candidate does not share. Only these must be checked for writes by others.
    */
   readonly unshared: readonly FileEntry[];
-  /** Fingerprint of all of it. */
+  /** The fingerprint of everything found. */
   readonly text: string;
 }
 
 /**
- * Walks the candidate for real. A file that is still the very inode of the base, unwritten, has the
- * content that the base has; every other file is hashed.
+ * Walks the candidate. An unwritten file with the same inode as in the base has the base's content.
+ * Every other file is hashed.
  */
 export function walkCandidate(tree: string, base: VersionEntries): CandidateWalk {
   const found = listTree(tree);
@@ -105,9 +100,9 @@ function describeFound(found: readonly TreeItem[], after: VersionEntries): unkno
 }
 
 /**
- * The base as it is now, in one text: the version that counts, and whether anybody wrote to folders
- * of the base, or to files that the candidate replaced. Writes into all other files show in the
- * candidate, which shares them.
+ * The current state of the base as one text: the current version, and whether others wrote to
+ * folders of the base or to files that the candidate replaced. Writes to all other files show in
+ * the candidate, which shares them.
  */
 export function describeBase(
   base: BaseVersion,
@@ -140,12 +135,12 @@ interface ObservedTree {
   readonly window: Evidence['window'];
 }
 
-/** Fingerprint of the raw evidence. */
+/** The fingerprint of the raw evidence. */
 export function fingerprintEvidence(walk: CandidateWalk, baseNow: string): string {
   return fingerprint([walk.text, walk.strays, baseNow]);
 }
 
-/** Evidence from a walk of the candidate. Nothing is concluded here. */
+/** Builds evidence from a walk of the candidate. It draws no conclusions. */
 export function observeCandidate(
   observed: ObservedTree,
   walk: CandidateWalk,
@@ -177,10 +172,7 @@ function targetOf(path: string): string {
   return path.startsWith(RESERVED_PREFIX) ? PROBE_TARGET : FILE_TARGET.name;
 }
 
-/**
- * Whether an operation named this path or a folder above it. Nothing else may have changed in the
- * candidate.
- */
+/** Whether an operation named this path or a folder above it. Nothing else may have changed. */
 function isExplained(path: string, named: ReadonlySet<string>): boolean {
   for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
     if (named.has(path.slice(0, end))) return true;
@@ -196,7 +188,7 @@ type Records =
   | { readonly kind: 'records'; readonly records: readonly ChangeRecord[] }
   | { readonly kind: 'unclear'; readonly why: string };
 
-/** What cannot be read leaves the channel silent: what is not known must not pass for nothing. */
+/** Leaves the channel silent if a file is unreadable: unknown changes must not count as none. */
 function readRecords({ tree, base }: ObservedTree, { changed, after }: CandidateWalk): Records {
   try {
     const records = changed.map((path): ChangeRecord => {

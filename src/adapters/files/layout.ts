@@ -14,7 +14,7 @@ import { immediate } from '../../sqlite/connection.ts';
 import { type FolderVersion, readCurrent } from './control.ts';
 import { flush } from './tree.ts';
 
-/** Where everything lies. `root` is a symbolic link to the tree of one version. */
+/** The paths of the adapter. `root` is a symbolic link to the tree of one version. */
 export interface FolderLayout {
   readonly root: string;
   readonly control: string;
@@ -42,7 +42,7 @@ export function treeOf(layout: FolderLayout, folder: string): string {
 }
 
 /**
- * The folder of a version or candidate: its tree, and a scratch folder that only the adapter can
+ * Creates the folder of a version or candidate, with a scratch folder that only the adapter can
  * access.
  */
 export function makeFolder(
@@ -56,19 +56,19 @@ export function makeFolder(
 }
 
 /**
- * A folder that other users can traverse but not list, regardless of the umask; readers reach files
- * through the root.
+ * Creates a folder that other users can traverse but not list, regardless of the umask. Readers
+ * reach files through the root.
  */
 export function makePassage(folder: string): void {
   if (mkdirSync(folder, { recursive: true }) !== undefined) chmodSync(folder, 0o711);
 }
 
-/** Relative, so that root and control folder may be moved or copied together. */
+/** The link is relative, so that root and control folder can be moved or copied together. */
 function linkText(layout: FolderLayout, folder: string): string {
   return relative(dirname(layout.root), treeOf(layout, folder));
 }
 
-/** Whether the root is a link into the control folder, whichever version it shows. */
+/** Whether the root is a link into the control folder, for any version. */
 export function isOurLink(layout: FolderLayout): boolean {
   const text = readRootLink(layout);
   return text?.startsWith(`${relative(dirname(layout.root), layout.versions)}/`) ?? false;
@@ -81,8 +81,8 @@ function readRootLink({ root }: FolderLayout): string | undefined {
 }
 
 /**
- * Makes the root show the version that counts, where it does not yet: the redo step of a promotion,
- * and of an adoption. Under the write lock, so that a late process cannot turn the link back to an
+ * Makes the root show the current version if it does not yet: the redo step of a promotion and of
+ * an adoption. It takes the write lock, so that a late process cannot switch the link back to an
  * older version.
  */
 export async function showCurrent(
@@ -109,7 +109,7 @@ function switchRoot(layout: FolderLayout, version: FolderVersion): void {
     stats?.isDirectory() &&
     lstatSync(treeOf(layout, version.folder), { throwIfNoEntry: false }) === undefined
   ) {
-    // The adoption was recorded, and the process died before it could move the folder.
+    // The adoption was recorded, but the folder is not moved yet.
     makePassage(join(layout.versions, version.folder));
     renameSync(root, treeOf(layout, version.folder));
     flush(join(layout.versions, version.folder));

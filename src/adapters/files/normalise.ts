@@ -10,10 +10,10 @@ import { findPathProblem } from './paths.ts';
 const COLUMNS = ['path', 'kind', 'mode', 'content', 'link'] as const;
 type ColumnName = (typeof COLUMNS)[number];
 
-/** The one thing that a folder holds: something at a path. */
+/** The only target of a folder: an entry at a path. */
 export const FILE_TARGET: Target = { name: 'file', columns: COLUMNS, key: ['path'], volatile: [] };
 
-/** A column, and what a new entry holds there if it is not stated: the cell, or what to state. */
+/** A column with the default cell for new entries, or a message that says what to state. */
 interface Column {
   readonly name: ColumnName;
   readonly otherwise: Cell | string;
@@ -22,7 +22,8 @@ interface Column {
 type Shape = RelationShape<Column>;
 
 /**
- * A folder as manifests see it: modes as octal text, content as small text or as digest and size.
+ * The schema of a folder for manifests. Modes are octal text; content is small text, or digest and
+ * size.
  */
 export class FilesSchema implements ManifestSchema<Column> {
   readonly registration: Registration;
@@ -68,7 +69,9 @@ const MISSING_PATH = 'the path is missing; state it';
 const NULL: Cell = { is: null };
 const UNFILLED = shapeOf({ path: MISSING_PATH, kind: NULL, mode: NULL, content: NULL, link: NULL });
 
-/** A file is the default. What a folder or a link cannot have is null, and must not be stated. */
+/**
+ * The default kind is a file. Columns that a folder or link lacks are null and must not be stated.
+ */
 function defaultsFor(row: CellRow, where: string): Defaults {
   const isLink = row.link !== undefined && !isNull(row.link);
   const kind = row.kind ?? { is: isLink ? 'symlink' : 'file' };

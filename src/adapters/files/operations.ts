@@ -24,8 +24,8 @@ import { copyFile, stampTime } from './clone.ts';
 import { keepOwner, removeTree, systemCode, systemWords } from './tree.ts';
 
 /**
- * Where operations work: the candidate's tree, and a scratch folder where files are made before
- * they are moved in.
+ * Where operations run: the candidate's tree, and a scratch folder for files before they are moved
+ * into it.
  */
 export interface Workplace {
   readonly tree: string;
@@ -34,17 +34,17 @@ export interface Workplace {
 
 const DEFAULT_FILE_MODE = 0o644;
 
-/** A reason that the agent may read: the operation does not fit the folder as it is. */
+/** An error that the agent may read: the operation does not fit the current folder. */
 class Misfit extends Error {}
 
-/** What operations returned, one entry for each, or what was wrong with the first that failed. */
+/** What each operation returned, or why the first failed operation failed. */
 export type Operated =
   | { readonly kind: 'done'; readonly returned: readonly Value[] }
   | { readonly kind: 'failed'; readonly why: string };
 
 /**
- * Runs the operations in order and stops at the first that fails. No file that the candidate shares with another version is ever written: each
- * change makes a new inode.
+ * Runs the operations in order and stops at the first failure. It never writes to a file that the
+ * candidate shares with another version: each change creates a new inode.
  */
 export function runOperations(
   workplace: Workplace,
@@ -73,10 +73,10 @@ function runOperation(workplace: Workplace, operation: CheckedOperation, index: 
   return null;
 }
 
-/** More than this is not returned. */
+/** Larger files are not returned. */
 const MAX_READ_BYTES = 1024 * 1024;
 
-/** The content of a file, in the form in which `write` takes it. */
+/** Returns the content of a file in the form that `write` accepts. */
 function readContent({ file, stats }: Located): Value {
   if (!demandThere(stats).isFile()) throw new Misfit('it is not a regular file');
   if (demandThere(stats).size > MAX_READ_BYTES)
@@ -149,7 +149,7 @@ interface Located {
   readonly stats: Stats | undefined;
 }
 
-/** Finds a path in the tree. Every folder on the way is a real one: a link is never followed. */
+/** Finds a path in the tree. Every parent must be a real folder: links are never followed. */
 function locate(tree: string, path: string): Located {
   const names = path.split('/');
   for (let length = 1; length < names.length; length += 1) {
@@ -173,7 +173,7 @@ function demandThere(stats: Stats | undefined): Stats {
   return stats;
 }
 
-/** Makes a file, whole and flushed. */
+/** Writes and flushes a complete new file. */
 function writeNewFile(file: string, bytes: Uint8Array, mode: number): void {
   const descriptor = openSync(file, 'wx', 0o600);
   try {
@@ -186,7 +186,7 @@ function writeNewFile(file: string, bytes: Uint8Array, mode: number): void {
   }
 }
 
-/** A file gets its new mode as a new inode, because the old one belongs to other versions too. */
+/** A file with a new mode gets a new inode, because other versions may share the old one. */
 function changeMode(file: string, stats: Stats, mode: number, made: string): void {
   if (stats.isSymbolicLink()) throw new Misfit('a symbolic link has no permissions');
   if (stats.isDirectory()) {

@@ -1,15 +1,14 @@
-/** Longest name of one file, in bytes of UTF-8: what the usual file systems take. */
+/** The longest file name in bytes of UTF-8 that common file systems accept. */
 const MAX_NAME_BYTES = 255;
-/** Longest path below the root, in bytes; leaves room for the place where versions are kept. */
+/** The longest path below the root in bytes. This leaves room for the path of the versions. */
 export const MAX_PATH_BYTES = 1024;
 const ASCII = /^[\x20-\x7e]*$/;
-/** Names at the top that start with this belong to EffectMatch. */
+/** Top-level names with this prefix belong to EffectMatch. */
 export const RESERVED_PREFIX = '.effectmatch-';
 
 /**
- * What is wrong with a path, in words; undefined where nothing is. A path is relative to the root
- * and spelled in its only form, so that two paths are the same file exactly when they are the same
- * text.
+ * Why a path is not valid; undefined if it is. Paths are relative to the root and have only one
+ * valid spelling, so that two paths name the same file exactly if their texts are equal.
  */
 export function findPathProblem(path: string): string | undefined {
   if (path === '') return 'it is empty';
@@ -29,9 +28,9 @@ export function findPathProblem(path: string): string | undefined {
 }
 
 /**
- * What is wrong with a symbolic link, by its text and by where it lies. It may go up only at its
- * beginning: from there on every step goes down, and a link met on the way is bound by the same
- * rule, so no chain leaves the root.
+ * Why a symbolic link at this path is not valid. The target may go up only at its beginning, and
+ * then only down. The same rule applies to every link on the way, so no chain of links leaves the
+ * root.
  */
 export function findLinkProblem(path: string, link: string): string | undefined {
   if (link === '' || link.includes('\0') || !link.isWellFormed())
@@ -55,9 +54,9 @@ export function findLinkProblem(path: string, link: string): string | undefined 
 }
 
 /**
- * Names that a file system without case, or with its own Unicode normal form, takes for one have
- * one folded form. Characters without a glyph go, because such file systems skip them. Lower case
- * comes first too: only as ß does ẞ become SS.
+ * Folds a name. Names that a case-insensitive or normalising file system treats as equal have the
+ * same folded form. Invisible characters are dropped, because such file systems ignore them. Lower
+ * case comes first, because ẞ becomes SS only by way of ß.
  */
 export function foldName(name: string): string {
   if (ASCII.test(name)) return name.toLowerCase();

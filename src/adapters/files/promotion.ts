@@ -14,7 +14,7 @@ import { insertMarker } from './markers.ts';
 import { endStage, isRegistered } from './sweep.ts';
 import { flush, systemWords } from './tree.ts';
 
-/** A candidate that was observed, ready to become the version after its base. */
+/** An observed candidate, ready to become the next version. */
 export interface ObservedCandidate {
   readonly folder: string;
   readonly base: BaseVersion;
@@ -22,10 +22,10 @@ export interface ObservedCandidate {
 }
 
 /**
- * Makes a candidate the version that counts. Its files are flushed already; its folders are flushed
- * first. The commit point is one transaction: marker and pointer, on condition that the pointer
- * still is at the base. What follows only shows it, and the next process repeats it if this one
- * does not get to it.
+ * Makes a candidate the current version. Its files are already flushed, and its folders are flushed
+ * first. The commit point is one transaction that writes the marker and the pointer, provided that
+ * the pointer is still at the base. The rest only makes the version visible, and the next process
+ * repeats it if necessary.
  */
 export async function promoteCandidate(
   tools: {
@@ -60,12 +60,13 @@ export async function promoteCandidate(
     await showCurrent(db, layout, { deadlineMs: busyTimeoutMs });
     return promotion;
   } catch (cause) {
-    // It counts, but cannot be seen yet. Recovery finds the marker and repeats the switch.
+    // The version is committed but not visible yet. Recovery finds the marker and repeats the
+    // switch.
     return { kind: 'unknown', cause };
   }
 }
 
-/** Every folder of the candidate is new, so the names in it are durable only after this. */
+/** Every folder of the candidate is new, so its entries are durable only after this flush. */
 function flushFolders(layout: FolderLayout, { folder, walk }: ObservedCandidate): void {
   const tree = treeOf(layout, folder);
   rmSync(join(layout.versions, folder, 'scratch'), { recursive: true, force: true });

@@ -9,7 +9,7 @@ import { describeContent, describeDigest, MAX_TEXT_BYTES, readSmallFile } from '
 import type { FileEntry, VersionEntries } from './control.ts';
 import { FilesSchema } from './normalise.ts';
 
-/** The columns of an entry that are compared, except its path. */
+/** The compared columns of an entry, except its path. */
 export function rowOf(tree: string, entry: FileEntry): Row {
   const { kind, mode, link } = entry;
   return {
@@ -20,7 +20,7 @@ export function rowOf(tree: string, entry: FileEntry): Row {
   };
 }
 
-/** Small text is read from the file, and counts only if it is what its digest says. */
+/** Reads small text from the file. It counts only if it matches the digest. */
 function contentOf(tree: string, { path, kind, size, digest }: FileEntry): Value {
   if (kind !== 'file' || digest === null) return null;
   if (size > MAX_TEXT_BYTES) return describeDigest(digest, size);
@@ -34,7 +34,7 @@ function contentOf(tree: string, { path, kind, size, digest }: FileEntry): Value
   return describeContent(bytes);
 }
 
-/** Reads what lies at exactly these paths in one version, in the order asked. */
+/** Reads exactly these paths in one version, in the given order. */
 export function readState(
   tree: string,
   entries: VersionEntries,

@@ -5,12 +5,12 @@ import type { Workplace } from './operations.ts';
 import { removeTree } from './tree.ts';
 
 /**
- * What lies at some paths of a candidate, so that it can be put back. Operations make a new inode for
- * each change, so a further link to a file keeps its content.
+ * Saves some paths of a candidate, so that they can be restored. Operations create a new inode for
+ * each change, so another hard link to a file keeps its content.
  */
 export class SavedPaths {
   readonly #workplace: Workplace;
-  /** Each path with what lay there; undefined for nothing. */
+  /** Each path and where it is saved; undefined if nothing was there. */
   readonly #saved = new Map<string, string | undefined>();
 
   constructor(workplace: Workplace, paths: ReadonlySet<string>) {
@@ -25,7 +25,7 @@ export class SavedPaths {
     }
   }
 
-  /** Puts back what was saved. Nothing else can have changed. */
+  /** Restores the saved paths. Nothing else can have changed. */
   putBack(): void {
     for (const [path, saved] of this.#saved) {
       const place = join(this.#workplace.tree, path);
@@ -34,7 +34,7 @@ export class SavedPaths {
     }
   }
 
-  /** Removes the links: a changed file must have no other. */
+  /** Removes the saved links, because a changed file must have only one. */
   forget(): void {
     for (const saved of this.#saved.values()) if (saved !== undefined) removeTree(saved);
   }
@@ -46,7 +46,7 @@ function hasAbove(path: string, paths: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** Whether every folder on the way exists and is a real one; operations go no other way. */
+/** Whether every parent exists and is a real folder. Operations use no other paths. */
 function isReachable(tree: string, path: string): boolean {
   const names = path.split('/').slice(0, -1);
   return names.every((_, index) => {

@@ -5,7 +5,7 @@ import { CHANNELS } from './evidence.ts';
 import { type FolderLayout, isOurLink } from './layout.ts';
 import { MAX_PATH_BYTES } from './paths.ts';
 
-/** Routes by which a change to files could leave the folder, and what closes them. */
+/** Outlets through which file changes could leave the folder, and what closes them. */
 const CLOSED = deniedOutlets({
   'commands and programs':
     'none is run: an action is a list of operations that the adapter carries out itself',
@@ -24,13 +24,13 @@ const CLOSED = deniedOutlets({
 
 const ENFORCEMENT = fingerprint([CLOSED, CHANNELS, MAX_PATH_BYTES, process.versions.sqlite]);
 
-/** What tells the control file that was opened from another one at its place. */
+/** Identifies the control folder and file, to notice if they were replaced. */
 export function identifyControl(layout: FolderLayout): string {
   const { control, versions, database } = layout;
   return [control, versions, database].map((path) => identifyFile(path, 'itself')).join(' ');
 }
 
-/** Every route by which an action could persist something, as things are now. */
+/** Lists every outlet of an action in its current state. */
 export function surveyFolder(
   layout: FolderLayout,
   opened: { readonly backend: string; readonly identity: string },

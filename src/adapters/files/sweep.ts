@@ -7,14 +7,13 @@ import { readCurrent } from './control.ts';
 import type { FolderLayout } from './layout.ts';
 import { removeTree, systemCode } from './tree.ts';
 
-/** So many versions keep their trees, for programs that are still reading an older one. */
+/** How many versions keep their trees, for programs that are still reading an older one. */
 const KEPT_VERSIONS = 3;
-/** A candidate that is held longer may be removed, and can then no longer be promoted. */
+/** A candidate that is held longer may be removed. It can then no longer be promoted. */
 const STAGE_LEASE_MS = 60 * 60 * 1000;
 
 /**
- * Registers a candidate before anything of it exists: a folder without a registration is left
- * over.
+ * Registers a candidate before its folder exists. A sweep removes folders without a registration.
  */
 export function registerStage(db: DatabaseSync, folder: string, nowMs: number): void {
   const sql = 'insert into stage (folder, host, pid, since_ms) values (?, ?, ?, ?)';
@@ -22,7 +21,7 @@ export function registerStage(db: DatabaseSync, folder: string, nowMs: number): 
 }
 
 /**
- * Ends the registration; false if it was ended before, so that the candidate must not be
+ * Ends the registration. Returns false if it had already ended; the candidate must then not be
  * promoted.
  */
 export function endStage(db: DatabaseSync, folder: string): boolean {
@@ -32,8 +31,8 @@ export function endStage(db: DatabaseSync, folder: string): boolean {
 const abandoned = new Set<string>();
 
 /**
- * For a stage of this process that is over while its registration could not be ended: the next
- * sweep does that.
+ * Marks an ended stage of this process whose registration could not be ended. The next sweep ends
+ * it.
  */
 export function abandonStage(folder: string): void {
   abandoned.add(folder);
@@ -44,9 +43,9 @@ export function isRegistered(db: DatabaseSync, folder: string): boolean {
 }
 
 /**
- * Removes what no longer counts: old versions, and candidates that are no longer held. What to
- * remove is decided in one transaction and removed after it, so a candidate that a slow process
- * still holds has lost its registration first.
+ * Removes old versions and candidates that are no longer held. One transaction decides what to
+ * remove, and the folders are removed after it. A candidate that a slow process still holds loses
+ * its registration first.
  */
 export async function sweep(
   db: DatabaseSync,
@@ -70,8 +69,7 @@ export async function sweep(
       removeTree(join(layout.versions, folder));
       abandoned.delete(folder);
     } catch (error) {
-      // Another process may be removing the same folder; what is left over is found by the next
-      // sweep.
+      // Another process may be removing the same folder. The next sweep finds what is left.
       if (systemCode(error) === undefined) throw error;
     }
   }

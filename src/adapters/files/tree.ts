@@ -15,38 +15,34 @@ import { join } from 'node:path';
 import util from 'node:util';
 import type { FileEntry } from './control.ts';
 
-/** Who owns something. Not compared, but a new copy is given to the same owner. */
+/** The owner of an item. It is not compared, but a new copy gets the same owner. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
 }
 
 /**
- * One thing that lies in a folder, as the file system tells it. The folder itself is `.` and comes
- * first.
+ * One item in a folder, as the file system reports it. The folder itself is `.` and comes first.
  */
 export interface TreeItem {
   readonly path: string;
   readonly kind: FileEntry['kind'] | 'special';
-  /** Permission bits, the special ones included; a symbolic link has none. */
+  /** Permission bits, including the special ones; null for a symbolic link. */
   readonly mode: number | null;
   readonly size: number;
   readonly link: string | null;
   /**
-   * What tells one content of an inode from another without reading it: inode, size and time of the
-   * last write.
+   * Distinguishes contents of an inode without reading them: inode, size and time of the last
+   * write.
    */
   readonly stamp: string;
   readonly links: number;
   readonly owner: Owner;
-  /**
-   * What of it is not UTF-8, so that no approval can state it and no text carries it: it is then
-   * `special`.
-   */
+  /** Which part is not UTF-8. No approval can state such a part, so the item is `special`. */
   readonly notUtf8: 'name' | 'target' | null;
 }
 
-/** Everything in a folder, parents before children, in a fixed order; follows no link. */
+/** Lists a folder, parents before children, in a fixed order. It does not follow links. */
 export function listTree(folder: string): readonly TreeItem[] {
   const found: TreeItem[] = [describe(folder, '.')];
   if (found[0]?.kind === 'directory') listInto(found, folder, '');
@@ -97,21 +93,21 @@ function kindOf(stats: BigIntStats): TreeItem['kind'] {
 }
 
 /**
- * The change time is left out: a further hard link to an inode moves it without touching the
+ * The change time is left out, because another hard link to the inode changes it but not the
  * content.
  */
 export function stampOf(stats: BigIntStats): string {
   return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
 }
 
-/** Changes when something is written to or its permissions are changed. */
+/** Changes when the item is written or its permissions change. */
 export function describePlace({ stamp, mode }: Pick<TreeItem, 'stamp' | 'mode'>): string {
   return `${stamp}:${mode}`;
 }
 
 /**
- * Gives a new entry the owner of the one it replaces, if this process is allowed to; only root can
- * do so for every owner.
+ * Gives a new entry the owner of the one it replaces, if permitted. Only root can do this for every
+ * owner.
  */
 export function keepOwner(path: string, { uid, gid }: Owner): void {
   const made = lstatSync(path);
@@ -123,7 +119,7 @@ export function keepOwner(path: string, { uid, gid }: Owner): void {
   }
 }
 
-/** Flushes a folder or file, so that what is in it survives a power cut. */
+/** Flushes a folder or file, so that its contents survive a power cut. */
 export function flush(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
@@ -134,8 +130,8 @@ export function flush(path: string): void {
 }
 
 /**
- * Removes a folder of ours with all that is in it, also where folders in it deny writing. Files are
- * not touched.
+ * Removes one of our folders with its contents, even if folders in it deny writing. It never
+ * changes the mode of a file, which other versions may share.
  */
 export function removeTree(folder: string): void {
   try {
@@ -154,16 +150,14 @@ function openFolders(folder: string): void {
   }
 }
 
-/**
- * The code of an error of the operating system, such as ENOSPC; undefined for every other error.
- */
+/** The code of an operating system error, such as ENOSPC; undefined for other errors. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && 'errno' in error
     ? String(error.code)
     : undefined;
 }
 
-/** An error of the operating system in words that name no path, since paths are values. */
+/** The message of an operating system error, without the path, because paths are values. */
 export function systemWords(error: unknown): string {
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error) || !('errno' in error))

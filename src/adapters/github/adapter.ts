@@ -14,28 +14,24 @@ import { FIELDS, ISSUE, markBody, readIssue } from './issue.ts';
 import { exactFields, isWhole, normaliseChange, numberIn } from './normalise.ts';
 import { CHANNELS, lookUpIssue } from './read-back.ts';
 
-/** One repository whose issues are changed. */
+/** The repository whose issues may be changed. */
 export interface GithubOptions {
   readonly owner: string;
   readonly repo: string;
-  /** A token that may write issues; a function is asked for every request. */
+  /** A token that may write issues. A function is called for every request. */
   readonly token: string | (() => string);
-  /**
-   * `https://api.github.com` by default; for GitHub Enterprise Server `https://<host>/api/v3`.
-   */
+  /** Default: `https://api.github.com`. For GitHub Enterprise Server, `https://<host>/api/v3`. */
   readonly url?: string;
   readonly values?: Registration['values'];
   readonly timeoutMs?: number;
-  /** Certificates to trust in place of the ones of Node.js, as PEM. */
+  /** Certificates to trust instead of those of Node.js, as PEM. */
   readonly ca?: string;
 }
 
-/** The agent says nothing about the request: it follows from what was approved. */
+/** Always empty: the request is derived from the approval, and the agent cannot add to it. */
 export type GithubAction = Readonly<Record<never, never>>;
 
-/**
- * A page of a hundred issues with long bodies is more than a megabyte, and recovery has to read it.
- */
+/** A page of a hundred issues with long bodies can exceed a megabyte, and recovery must read it. */
 const MAX_BYTES = 1 << 23;
 
 const OPTIONS: OptionNames<GithubOptions> = {
@@ -51,8 +47,8 @@ const OPTIONS: OptionNames<GithubOptions> = {
 const HEADERS = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
 
 /**
- * The issues of one repository. OPAQUE: GitHub takes no idempotency key, and others write there
- * too.
+ * The issues of one repository. The adapter is OPAQUE, because GitHub does not accept an
+ * idempotency key and others also write there.
  */
 export async function openAdapter(
   options: GithubOptions,
@@ -134,7 +130,7 @@ function openGateway(options: GithubOptions, context: AdapterContext): Gateway {
   return new Gateway(service, context);
 }
 
-/** Which repository it is: one that was deleted and created again has a different id. */
+/** The repository's id. A repository that is deleted and created again has a different one. */
 async function repositoryId(gateway: Gateway, base: string): Promise<number> {
   const found = await gateway.read(`the repository ${base}`, base);
   const id = found !== undefined && isObject(found.body) ? found.body.id : undefined;
@@ -142,7 +138,7 @@ async function repositoryId(gateway: Gateway, base: string): Promise<number> {
   throw unavailable(`the repository ${base} does not exist, or the token may not see it`);
 }
 
-/** The registered fields of an issue now; null if there is no such issue. */
+/** Reads the current registered fields of an issue; null if it does not exist. */
 async function readFields(gateway: Gateway, issues: string, number: number): Promise<Row | null> {
   const found = await gateway.read(`issue ${number}`, `${issues}/${number}`);
   if (found === undefined) return null;
@@ -151,7 +147,9 @@ async function readFields(gateway: Gateway, issues: string, number: number): Pro
   throw unavailable(`issue ${number} could not be read: the answer is not an issue`);
 }
 
-/** Creates, or sends the fields in which what is approved differs from what is required. */
+/**
+ * Creates an issue, or sends the fields in which the approved values differ from the required ones.
+ */
 function buildRequest(gateway: Gateway, issues: string, { effects, requires }: Approval): Content {
   const [effect] = effects;
   if (effect === undefined || effects.length > 1 || effect.count !== 1)
@@ -186,15 +184,14 @@ function buildRequest(gateway: Gateway, issues: string, { effects, requires }: A
 }
 
 /**
- * The occurrence goes into what is created, because GitHub has no other place where it could be
- * found again.
+ * Puts the occurrence into the new issue. GitHub has no other place where it could be found again.
  */
 function markCreation(content: Content, occurrence: string): Content {
   if (content.operation !== 'create' || !isObject(content.body)) return content;
   return { ...content, body: { ...content.body, body: markBody(content.body.body, occurrence) } };
 }
 
-/** The issue to which GitHub said that it did the write. */
+/** The number of the issue that GitHub says it wrote. */
 function acknowledgedNumber(exchanged: Exchanged): number | undefined {
   if (exchanged.kind !== 'response' || ![200, 201].includes(exchanged.status)) return undefined;
   const json = parseJson(exchanged.body);

@@ -2,7 +2,7 @@ import { invalid, type ManifestSchema, plainSchema } from '../../backend/manifes
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
 
-/** The registered fields: these are compared, everything else about an issue is not. */
+/** The registered fields. Nothing else about an issue is compared. */
 export const FIELDS = ['title', 'body', 'state', 'labels', 'assignees'] as const;
 
 export const ISSUE: Target = {
@@ -13,8 +13,8 @@ export const ISSUE: Target = {
 };
 
 /**
- * Stands at the end of the body of what we create, invisible in the rendered issue, so that it can
- * be found again.
+ * The mark at the end of the body of a new issue, by which it can be found again. It is invisible
+ * in the rendered issue.
  */
 export function markOf(occurrence: string): string {
   return `<!-- effectmatch:${occurrence} -->`;
@@ -23,16 +23,14 @@ export function markOf(occurrence: string): string {
 const GAP = '\n\n';
 const MARK = /(?:\n\n)?<!-- effectmatch:occ_[0-9a-f]{40} -->$/;
 
-/** A body with the mark of its occurrence. */
+/** Adds the mark of an occurrence to a body. */
 export function markBody(body: Value | undefined, occurrence: string): string {
   return typeof body === 'string' && body !== ''
     ? `${body}${GAP}${markOf(occurrence)}`
     : markOf(occurrence);
 }
 
-/**
- * The registered fields of an issue as the API shows it; undefined if the answer is not an issue.
- */
+/** Reads the registered fields from an API answer; undefined if it is not an issue. */
 export function readIssue(
   json: Value,
 ): { readonly number: number; readonly fields: Row } | undefined {
@@ -57,8 +55,8 @@ export function readIssue(
 }
 
 /**
- * Without our mark and the gap before it; other newlines at the end belong to the body. An empty
- * body and none are the same to GitHub.
+ * Removes our mark and the gap before it. Other trailing newlines belong to the body. GitHub treats
+ * an empty body and no body alike.
  */
 function plainBody(body: string | null): string | null {
   const text = body ?? '';
@@ -73,13 +71,14 @@ function namesOf(list: Value | undefined, field: string): readonly string[] | un
 }
 
 /**
- * Labels and assignees are sets: their order means nothing, and the API gives them back in its own.
+ * Labels and assignees are sets. Their order has no meaning, and the API returns them in its own
+ * order.
  */
 function sortNames(names: readonly string[]): readonly string[] {
   return [...new Set(names)].toSorted();
 }
 
-/** Issues as manifests see them. */
+/** The schema of issues for manifests. */
 export function issueSchema(registration: Registration): ManifestSchema {
   return {
     ...plainSchema(registration),
@@ -95,7 +94,7 @@ export function issueSchema(registration: Registration): ManifestSchema {
   };
 }
 
-/** What a new issue has if nothing is said. */
+/** The fields of a new issue if they are not stated. */
 const BLANK: Row = {
   body: null,
   state: 'open',
@@ -103,14 +102,14 @@ const BLANK: Row = {
   assignees: [],
 };
 
-/** A field's value in the form in which it is compared. */
+/** The value of a field in the form that is compared. */
 function storedForm(field: string, value: Value): Value {
   if (field === 'body' && typeof value === 'string') return plainBody(value);
   const isSet = field === 'labels' || field === 'assignees';
   return isSet && isNames(value) ? sortNames(value) : value;
 }
 
-/** Why a field cannot have this value. */
+/** Why a field cannot have this value; undefined if it can. */
 function faultIn(field: string, value: Value): string | undefined {
   switch (field) {
     case 'title':

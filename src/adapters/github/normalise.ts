@@ -7,13 +7,13 @@ import type { Registration } from '../../protocol/registration.ts';
 import type { Row } from '../../protocol/value.ts';
 import { FIELDS, ISSUE, issueSchema } from './issue.ts';
 
-/** Reads the registered fields of an issue now; null if there is no such issue. */
+/** Reads the current registered fields of an issue; null if it does not exist. */
 type ReadFields = (number: number) => Promise<Row | null>;
 
 /**
- * The manifest of one write with all registered fields spelt out: those of a change that it does
- * not name stay as they are now, and that they are so is required, so that a change by others
- * before the write makes the approval stale.
+ * Completes the manifest of one write with all registered fields. Fields that a change does not
+ * name keep their current values. These values become required, so that a change by others before
+ * the write makes the approval stale.
  */
 export async function normaliseChange(
   registration: Registration,
@@ -22,7 +22,7 @@ export async function normaliseChange(
 ): Promise<Manifest> {
   const normalised = normaliseManifest(issueSchema(registration), manifest);
   const [effect, ...more] = normalised.effects;
-  // Without effects it is the state of an operation contract that is normalised.
+  // Without effects, this is the state of an operation contract.
   if (effect === undefined) return normalised;
   if (more.length > 0 || effect.count !== 1)
     throw invalid('approve one change of one issue at a time: each is one request');
@@ -68,7 +68,7 @@ async function completeUpdate(
   };
 }
 
-/** What the manifest says an issue was before must be what it is now. */
+/** The stated previous values of an issue must be its current ones. */
 function checkBefore(number: number, before: CellRow | undefined, current: Row): void {
   for (const [field, cell] of Object.entries(before ?? {})) {
     if ('any' in cell) continue;
@@ -78,7 +78,7 @@ function checkBefore(number: number, before: CellRow | undefined, current: Row):
   }
 }
 
-/** The registered fields. Only exact values can be sent, and only what is sent can be compared. */
+/** The registered fields. Only exact values can be sent, and only sent values can be compared. */
 export function exactFields(cells: CellRow | undefined): Row {
   const exact = FIELDS.map((field) => {
     const cell = cells?.[field];
@@ -93,12 +93,12 @@ export function asCells(fields: Row): CellRow {
   return Object.fromEntries(FIELDS.map((field) => [field, { is: fields[field] ?? null }]));
 }
 
-/** Whether all registered fields are there. */
+/** Whether the row has all registered fields. */
 export function isWhole(row: Row | null | undefined): row is Row {
   return FIELDS.every((field) => Object.hasOwn(row ?? {}, field));
 }
 
-/** The number that names an issue. */
+/** The number that identifies an issue. */
 export function numberIn({ target, key }: StateRead): number {
   const { number } = key;
   const isNumber = typeof number === 'number' && Number.isSafeInteger(number) && number > 0;

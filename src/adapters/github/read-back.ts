@@ -6,7 +6,7 @@ import { isObject, type Value } from '../../protocol/value.ts';
 import { ISSUE, markOf, readIssue } from './issue.ts';
 import { asCells } from './normalise.ts';
 
-/** The fields as a fresh GET shows them. */
+/** The fields from a new GET. */
 export const CHANNELS = ['fields'] as const;
 
 const PAGE = 100;
@@ -16,14 +16,14 @@ const PAGES = 5;
 interface Requested {
   readonly occurrence: string;
   readonly approved: Approval;
-  /** The issue to which GitHub said that it did the write; undefined if it did not say so. */
+  /** The issue that GitHub says it wrote; undefined if it did not say so. */
   readonly acknowledged: number | undefined;
 }
 
 /**
- * Reads the registered fields back. A match counts, no matter who wrote them. A mismatch counts
- * only if GitHub said that it did our write: until then the request may still be on its way, and
- * what is seen is the state before it.
+ * Reads the registered fields back. A match counts, whoever wrote them. A mismatch counts only if
+ * GitHub confirmed our write. Until then the request may still be on its way, and the fields may be
+ * those before it.
  */
 export async function lookUpIssue(
   gateway: Gateway,
@@ -78,9 +78,9 @@ export async function lookUpIssue(
 }
 
 /**
- * Looks through the newest issues for the mark that only this occurrence's request carries. A mark
- * is text, and text is copied and quoted: it counts only at the end of a body, where we put it, and
- * only if one issue has it.
+ * Searches the newest issues for the mark that only this occurrence's request has. Marks are text
+ * that can be copied and quoted. A mark counts only at the end of a body, where we put it, and only
+ * if exactly one issue has it.
  */
 async function findMarked(
   gateway: Gateway,

@@ -31,14 +31,14 @@ import { DRAFT_OPTIONS, type DraftContent, type DraftOptions } from './options.t
 import { contentOf, Publications } from './publications.ts';
 import { fieldAt, openService } from './service.ts';
 
-/** What an agent wants drafted; its check has let it through. */
+/** What an agent wants to draft. `draft.input` has accepted it. */
 export interface DraftAction {
   readonly input: Value;
 }
 
 /**
- * A service with drafts: what an agent asks for is drafted, read, compared, and published only if
- * it is as approved.
+ * A service with drafts. What an agent asks for is drafted, read and compared, and published only
+ * if it is as approved.
  */
 export function draftHttp(options: DraftOptions): AdapterFactory<DraftAction> {
   return { open: async (context) => openDrafts(options, context) };
@@ -64,7 +64,7 @@ function openDrafts(
       ...describeService({ ...service, kind: 'http-drafts', capability, operations }),
       registration,
       profiles,
-      // Its content, and that the state beneath it has not moved.
+      // The content of the draft, and whether the state it was made on is unchanged.
       channels: ['draft', 'base'],
       normalise,
       read,
@@ -108,11 +108,11 @@ interface DraftTools {
   readonly read: Candidate<DraftAction>['read'];
 }
 
-/** A draft at the service: without effect until it is published. */
+/** A draft at the service. It has no effect until it is published. */
 class Draft implements Candidate<DraftAction> {
-  /** Not the service's id, which may be guessed from what is stored of a permit, or be too long. */
+  /** A random id. The service's own id could be guessed from a stored permit, or be too long. */
   readonly id = `draft ${randomIds.hex(16)}`;
-  /** Not locked: that it still holds when it counts is the service's condition for publishing. */
+  /** Reads without a lock. The service publishes only if the state is unchanged. */
   readonly read: Candidate<DraftAction>['read'];
   readonly #tools: DraftTools;
   /** The same id under a different credential may name a different draft. */
@@ -185,8 +185,8 @@ class Draft implements Candidate<DraftAction> {
     if (state.kind !== 'stands') return { kind: 'unknown', cause: unavailable(state.why) };
     if (state.published && canonical(state.marker ?? null) === canonical(marker))
       return { kind: 'confirmed' };
-    // It belongs to another attempt only if it stood there before and can be read. Made just now,
-    // or unreadable, it is ours with a marker that the service did not keep.
+    // It belongs to another attempt only if it was there before and is readable. If it was made
+    // just now or is unreadable, it is ours, but the service did not keep the marker.
     if (state.published && (state.made || state.marker === undefined)) {
       const cause = unavailable('the service published, and did not keep the marker');
       return { kind: 'unknown', cause };
@@ -194,12 +194,12 @@ class Draft implements Candidate<DraftAction> {
     return refusedPromotion('marker-conflict', 'something else stands under this occurrence');
   }
 
-  /** Deletes the draft. If it is gone, or was published, that does nothing. */
+  /** Deletes the draft. This does nothing if the draft is gone or was published. */
   async end(how: CandidateEnd): Promise<void> {
     if (how === 'committed' || this.#draft === undefined) return;
     const { gateway } = this.#tools;
-    // Left behind without effect: another credential may belong to a different account with
-    // different drafts.
+    // Leave the draft behind: it has no effect, and a different credential may belong to an account
+    // with different drafts.
     if (gateway.fingerprint() !== this.#warrant.credentials) return;
     const content = contentOf('discard', 'DELETE', this.#path(), null);
     let why = '';

@@ -1,4 +1,4 @@
-/** Services over HTTP: mediated, opaque, and those that keep drafts. @module */
+/** Adapters for HTTP services: mediated, opaque, and services that keep drafts. @module */
 import '../../node-version.ts';
 
 export { type DraftAction, draftHttp } from './drafts.ts';

@@ -16,15 +16,15 @@ import { openOperations, type RequestSource } from './operations.ts';
 import type { MediatedOperation, MediatedOptions } from './options.ts';
 import { fieldAt, type OpenedService } from './service.ts';
 
-/** The agent says nothing about the request: what is sent follows from what was approved. */
+/** Always empty: the request is derived from the approval, and the agent cannot add to it. */
 export type MediatedAction = Readonly<Record<never, never>>;
 
 /** What a request is derived from. */
 type Planned = Pick<Approval, 'effects' | 'requires'>;
 
 /**
- * A service behind a gateway that holds the only credential. The request is derived from the
- * approved outcome alone and sent once, with the occurrence as its idempotency key.
+ * A service behind a gateway that holds the only credential. The request is derived only from the
+ * approved outcome and sent once, with the occurrence as its idempotency key.
  */
 export function mediatedHttp(options: MediatedOptions): AdapterFactory<MediatedAction> {
   return {
@@ -35,7 +35,7 @@ export function mediatedHttp(options: MediatedOptions): AdapterFactory<MediatedA
   };
 }
 
-/** Requests as they follow from approvals. */
+/** Derives requests from approvals. */
 function derived(
   options: MediatedOptions,
   adapter: string,
@@ -64,7 +64,7 @@ function derived(
   return {
     async normalise(manifest) {
       const normalised = await normalise(manifest);
-      // Without effects it is the state of an operation contract that is normalised, and nothing to
+      // Without effects, this is the state of an operation contract, and there is nothing to
       // request yet.
       if (normalised.effects.length > 0) derive(normalised);
       return normalised;
@@ -94,7 +94,7 @@ function derived(
 
 type NamedOperation = MediatedOperation & { readonly name: string };
 
-/** An operation with its name, checked. */
+/** Checks an operation and adds its name. */
 function named([name, operation]: readonly [string, MediatedOperation]): NamedOperation {
   const { effects, idempotency, request, sample, identifier } = operation;
   const wrong = (what: string) => refused(`operation "${name}" ${what}`);
@@ -112,7 +112,7 @@ function named([name, operation]: readonly [string, MediatedOperation]): NamedOp
   return { ...operation, name };
 }
 
-/** The kinds of effects and how many there are of each, whatever their order. */
+/** The kinds of effects and the number of each, in any order. */
 function shapeOf(
   effects: readonly { readonly op: string; readonly target: string; readonly count?: number }[],
 ): string {
@@ -122,7 +122,7 @@ function shapeOf(
     .join('\n');
 }
 
-/** The request sees approved effects in canonical order, whatever order they were stated in. */
+/** The request gets the approved effects in canonical order, however they were stated. */
 function deriveContent(gateway: Gateway, operation: NamedOperation, planned: Planned): Content {
   const { name, method, path, idempotency, ifMatch, request } = operation;
   const effects = planned.effects.toSorted((a, b) => (canonical(a) < canonical(b) ? -1 : 1));
@@ -144,7 +144,7 @@ function deriveContent(gateway: Gateway, operation: NamedOperation, planned: Pla
   );
 }
 
-/** The version of the entry that is changed: that of another one says nothing about it. */
+/** The required version of the changed entry. Versions of other entries do not count. */
 function versionRequired(
   { name }: NamedOperation,
   { target, column }: NonNullable<MediatedOperation['ifMatch']>,
@@ -166,7 +166,7 @@ function versionRequired(
   );
 }
 
-/** A sample as an approval would carry it, with the version that a conditional operation needs. */
+/** A sample as an approval would state it, with the version that a conditional operation needs. */
 function sampleOf({ sample, ifMatch }: MediatedOperation): Planned {
   const effects = sample.map(asApproved);
   if (ifMatch === undefined) return { effects, requires: [] };
@@ -190,7 +190,7 @@ function cells(row: Row): CellRow {
   return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, { is: value }]));
 }
 
-/** The same request without the credential: the service itself must turn it away. */
+/** Sends the same request without the credential. The service must refuse it. */
 async function needsCredential(gateway: Gateway, content: Content): Promise<boolean> {
   const key = probeKey(canonical(content));
   const { status } = answerOf(await gateway.send(content, key, { bare: true }));
@@ -198,8 +198,8 @@ async function needsCredential(gateway: Gateway, content: Content): Promise<bool
 }
 
 /**
- * The same key twice names the same thing twice. The key is always the same, so that one entry is
- * all that remains.
+ * Sends the request twice with the same key, which must name the same entry both times. The key is
+ * fixed, so that at most one entry remains.
  */
 async function honoursKey(
   gateway: Gateway,
@@ -209,8 +209,8 @@ async function honoursKey(
 ): Promise<boolean> {
   const key = probeKey(`${adapter} ${name}\n${canonical(content)}`);
   const first = answerOf(await gateway.send(content, key));
-  // The sample of a conditional operation names a version that never was. A service that refuses it
-  // looks at the condition, and then the same request cannot act twice, because the first one
+  // The sample of a conditional operation names a version that never existed. A service that
+  // refuses it checks the condition. The same request then cannot act twice, because the first one
   // changes the version.
   if (ifMatch !== undefined) return first.status === 412;
   if (first.status >= 300) {

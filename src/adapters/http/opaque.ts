@@ -9,8 +9,9 @@ import type { OpaqueOperation, OpaqueOptions } from './options.ts';
 export type { OpaqueAction };
 
 /**
- * A service that others may write to, or that knows no idempotency key. The request is constrained,
- * sent once and judged by what can be read back. Nothing is held and nothing can be rolled back.
+ * A service that others may write to, or that does not support idempotency keys. The request is
+ * constrained, sent once and judged by what can be read back. Nothing is held and nothing can be
+ * rolled back.
  */
 export function opaqueHttp(options: OpaqueOptions): AdapterFactory<OpaqueAction> {
   return {
@@ -19,7 +20,7 @@ export function opaqueHttp(options: OpaqueOptions): AdapterFactory<OpaqueAction>
   };
 }
 
-/** Requests supplied by the agent, limited to what the registered operations allow. */
+/** Requests from the agent, limited to what the registered operations allow. */
 function constrained({ operations }: OpaqueOptions, gateway: Gateway): RequestSource<OpaqueAction> {
   for (const [name, operation] of Object.entries(operations)) checkOpaque(name, operation);
   const { find, nameOf, ...actions } = constrainedActions(operations);

@@ -12,15 +12,15 @@ import {
 import { readBack } from './read-back.ts';
 import { type OpenedService, openService } from './service.ts';
 
-/** Where a request comes from: the only thing in which MEDIATED and OPAQUE services differ. */
+/** Where requests come from: the only difference between MEDIATED and OPAQUE services. */
 export interface RequestSource<Action>
   extends Pick<RemoteBackend<Action>, 'parseAction' | 'describeAction' | 'request' | 'probe'> {
   readonly normalise?: RemoteAdapter['normalise'];
-  /** The operation that an approval is for, as far as recovery can know it. */
+  /** The operation that an approval is for, if recovery can know it. */
   nameOf(approved: Approval): string | undefined;
 }
 
-/** The adapter of a service whose operations are declared. */
+/** The adapter of a service with declared operations. */
 export function openOperations<Action>(
   capability: RemoteAdapter['capability'],
   options: MediatedOptions | OpaqueOptions,
@@ -52,7 +52,7 @@ export function openOperations<Action>(
   });
 }
 
-/** Checks what every operation must say, however its request is made. */
+/** Checks what every operation must declare, however its request is made. */
 function checkOperation(
   name: string,
   { method, path, readBack, assigns = [] }: HttpOperation,

@@ -10,29 +10,28 @@ import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { DraftOptions } from './options.ts';
 
-/** What a publication key holds after a PUT, or why that is not known. */
+/** The entry under a publication key after a PUT, or why it is not known. */
 export type PublicationState =
   | {
       readonly kind: 'stands';
-      /** Undefined if what stands there is not a marker. */
+      /** Undefined if the entry is not a marker. */
       readonly marker: MarkerText | undefined;
       readonly published: boolean;
-      /** By this PUT. */
+      /** Whether this PUT made the entry. */
       readonly made: boolean;
     }
   | { readonly kind: 'refused' | 'not-sent' | 'lost'; readonly why: string };
 
 /**
- * The publication keys of a service as markers: whatever came first under an occurrence stands
- * there.
+ * Uses the publication keys of a service as markers. The first entry under an occurrence is final.
  */
 export class Publications implements Markers {
   readonly #gateway: Gateway;
   readonly #options: DraftOptions['publication'];
   readonly #reached: Reached;
   /**
-   * With which credentials something was published, or may have been: another account says nothing
-   * about it.
+   * The credential with which each occurrence was published, or may have been. An answer to a
+   * different account proves nothing about it.
    */
   readonly #credentials = new Recent<string>();
 
@@ -54,7 +53,7 @@ export class Publications implements Markers {
     const text = canonical(marker);
     const state = await this.#put(marker, this.#options.void(text), warrant);
     this.#reached('adapter:void-committed');
-    // A void whose answer is lost stands or does not; asking again finds out.
+    // If the answer is lost, the void may or may not be there. Asking again finds out.
     if (state.kind !== 'stands') return { kind: 'busy', why: state.why };
     if (state.marker === undefined)
       throw unavailable('something that is not a marker stands under the publication key');
@@ -67,7 +66,7 @@ export class Publications implements Markers {
     await this.#gateway.send(content, occurrence);
   }
 
-  /** Publishes a draft under the marker's occurrence, or finds what stands there already. */
+  /** Publishes a draft under the marker's occurrence, or returns the existing entry. */
   async publish(draft: string, marker: MarkerText, warrant: Warrant): Promise<PublicationState> {
     this.#credentials.set(marker.occurrence, warrant.credentials);
     return await this.#put(marker, this.#options.publish(draft, canonical(marker)), warrant);
@@ -100,7 +99,7 @@ export class Publications implements Markers {
   }
 }
 
-/** A request that the adapter makes for itself; nothing of an agent is in its path. */
+/** A request that the adapter itself makes. Its path contains nothing from an agent. */
 export function contentOf(operation: string, method: string, path: string, body: Value): Content {
   return {
     operation,

@@ -7,9 +7,9 @@ import type { ReadBackFindings } from '../../http/remote.ts';
 import type { HttpOperation, ReadBackOptions } from './options.ts';
 
 /**
- * Looks for what was sent under this key, with separate requests. Only what is found counts: an
- * answer that is missing, late or unreadable, and "not found" itself, establish nothing, because
- * the request may still be on its way.
+ * Looks for what was sent under this key, with separate requests. Only what is found counts. A
+ * missing, late or unreadable answer and "not found" prove nothing, because the request may still
+ * be on its way.
  */
 export async function readBack(
   gateway: Gateway,

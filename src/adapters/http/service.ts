@@ -10,13 +10,13 @@ import type { StateRead } from '../../protocol/effect.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
 import type { HttpOptions, TargetOptions } from './options.ts';
 
-/** What every adapter of this folder has. */
+/** What all adapters in this folder have. */
 export type OpenedService = Pick<DescribedService, 'backend' | 'module' | 'configuration'> &
   Pick<RemoteAdapter, 'registration' | 'profiles' | 'normalise' | 'read'> & {
     readonly gateway: Gateway;
   };
 
-/** Checks what the options say about the service and its targets, and opens its gateway. */
+/** Checks the options for the service and its targets, and opens its gateway. */
 export function openService<Options extends HttpOptions>(
   options: Options,
   names: OptionNames<Options>,
@@ -50,7 +50,7 @@ async function readEntry(
   return found === undefined ? null : normaliseRow(how.row(found.body, found.headers));
 }
 
-/** What stands at a path of fields in a response. */
+/** The value at a path of fields in a response. */
 export function fieldAt(body: Value, path: readonly string[]): Value | undefined {
   let at: Value | undefined = body;
   for (const name of path)

@@ -26,20 +26,20 @@ import {
 } from './options.ts';
 import { callReading, readBack } from './read-back.ts';
 
-/** The adapter cannot be used with these options. */
+/** Creates the error for unusable options. */
 const refused = refusalsOf('mcp');
 
-/** A call as a permit binds it. */
+/** A call in the form that a permit binds. */
 type CallContent = {
   readonly operation: string;
   readonly tool: string;
   readonly definition: string;
   readonly arguments: Row;
-  /** The argument that will carry the occurrence; null if the tool has none. */
+  /** The argument for the occurrence; null if the tool has none. */
   readonly keyArgument: string | null;
 };
 
-/** A call must have returned, or be given up, before its lease can run out. */
+/** A call must return or time out before its lease can run out. */
 const TIMEOUT_MS = 10_000;
 
 const DENIED = {
@@ -48,9 +48,9 @@ const DENIED = {
 };
 
 /**
- * An MCP server behind which others may write. A tool is called once for a license, within what
- * `input` lets through, and judged by what tools that only read tell afterwards. Nothing is held
- * and nothing can be rolled back.
+ * An MCP server with data that others may also write. A tool is called once for a license, within
+ * what `input` accepts, and judged by what read-only tools report afterwards. Nothing is held and
+ * nothing can be rolled back.
  */
 export function opaqueMcp(options: OpaqueMcpOptions): AdapterFactory<OpaqueAction> {
   return { open: async (context) => openAdapter(options, context) };
@@ -67,7 +67,7 @@ function openAdapter(
   for (const [name, operation] of Object.entries(operations))
     checkOperation(name, operation, registered.registration.targets);
   const limited = { timeoutMs: TIMEOUT_MS, ...server };
-  // What the server says in its own words could quote values.
+  // The server's own messages could quote values.
   const upstream = new Upstream(backend, limited, { quotes: values === 'plain' });
   const { find, nameOf, ...actions } = constrainedActions(operations);
   return remoteAdapter<OpaqueAction, CallContent>({
@@ -135,7 +135,7 @@ function calledTools(operations: OpaqueMcpOptions['operations']) {
   return Object.fromEntries(described);
 }
 
-/** Salts what is said about secrets, so that guesses cannot be tried on what is stored. */
+/** Salts the fingerprint of secrets, so that it cannot be used to test guesses. */
 const SALT = randomBytes(32).toString('hex');
 
 function accessTo({ command, env, url, headers }: UpstreamServer): ServiceAccess {
@@ -161,7 +161,7 @@ function contentOf(name: string, operation: McpOperation, input: Value): CallCon
   return { operation: name, tool: called, definition, arguments: plain, keyArgument };
 }
 
-/** The last look is after the tool was listed and before the call is written. */
+/** The last check runs after the tool was listed and before the call is written. */
 async function callTool(
   upstream: Upstream,
   content: CallContent,

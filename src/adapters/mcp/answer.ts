@@ -2,15 +2,15 @@ import type { CallToolResult } from '@modelcontextprotocol/client';
 import { parseJson } from '../../http/json.ts';
 import { findRounded, type Value } from '../../protocol/value.ts';
 
-/** What a reading tool said, or why that is not used. */
+/** The answer of a read-only tool, or why it is not used. */
 export type ToolReading =
   | { readonly kind: 'read'; readonly value: Value }
   | { readonly kind: 'silent'; readonly why: string };
 
 /**
- * The answer as a value: its structured content, otherwise its only text, parsed if that is JSON.
- * Text keeps all digits of a number. Structured content was parsed before it came here, so a number
- * that may have been rounded makes it unusable.
+ * Reads the answer as a value: its structured content, or its only text, parsed if it is JSON. Text
+ * keeps all digits of a number. Structured content is already parsed, so it is unusable if it has a
+ * number that may have been rounded.
  */
 export function readAnswer(tool: string, result: CallToolResult): ToolReading {
   const silent = (why: string) => ({ kind: 'silent' as const, why: `"${tool}" ${why}` });

@@ -1,4 +1,4 @@
-/** Tools of an MCP server that write where nothing can be held back. @module */
+/** Adapter for MCP server tools whose writes cannot be held back. @module */
 import '../../node-version.ts';
 
 export type { OpaqueAction } from '../../http/constrained.ts';

@@ -9,8 +9,8 @@ import { readAnswer, type ToolReading } from './answer.ts';
 import type { ClassifiedTool, McpOperation, McpReadBack } from './options.ts';
 
 /**
- * Asks tools that only read what the call did. Only what is found counts: an answer that is missing
- * or unusable, and "not found" itself, establish nothing, because the call may still be running.
+ * Asks read-only tools what the call did. Only what is found counts. A missing or unusable answer
+ * and "not found" prove nothing, because the call may still be running.
  */
 export async function readBack(
   upstream: Upstream,
@@ -38,12 +38,12 @@ async function look(
   }
   const shown = found(answers, plan, key);
   if (shown === undefined) return NOT_FOUND;
-  // Nothing else of it is used: no answer proves that a call which was made did nothing.
+  // Use nothing else: no answer proves that a call which was made did nothing.
   const { records, unattributed = 0 } = shown;
   return { records, unattributed };
 }
 
-/** Calls a tool that reads. Whatever goes wrong says nothing about what is there. */
+/** Calls a read-only tool. An error says nothing about the data. */
 export async function callReading(
   upstream: Upstream,
   { name, definition }: ClassifiedTool,

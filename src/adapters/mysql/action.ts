@@ -22,29 +22,29 @@ import {
 } from '../../protocol/value.ts';
 import { quoteName } from './sql.ts';
 
-/** What may be bound to a parameter. Whole numbers are bound as BIGINT, booleans as 0 and 1. */
+/** A value that can be bound to a parameter. Integers are bound as BIGINT, booleans as 0 and 1. */
 export type MysqlValue = null | boolean | number | bigint | string | Uint8Array;
 
-/** One statement with values for its parameters `?`. */
+/** One statement with values for its `?` parameters. */
 export interface MysqlStatement {
   readonly sql: string;
   readonly values?: readonly MysqlValue[];
 }
 
-/** What an agent may submit: a statement, several that run in order, or a script of several. */
+/** What an agent may submit: one statement, a list of statements run in order, or a script. */
 export type MysqlAction =
   | MysqlStatement
   | { readonly statements: readonly MysqlStatement[] }
   | { readonly script: string };
 
-/** An action that was checked completely: a copy, ready to bind. */
+/** A fully checked copy of an action, ready to bind. */
 export interface CheckedMysqlAction {
   readonly statements: readonly BoundStatement[];
 }
 
 interface BoundStatement {
   readonly sql: string;
-  /** Integers as bigint, floating-point numbers as number, decimals with their tag. */
+  /** Integers are bigints, floating-point values are numbers, and decimals keep their tag. */
   readonly values: readonly BoundValue[];
 }
 
@@ -54,16 +54,16 @@ type BoundValue = null | number | bigint | string | Buffer | { readonly $dec: st
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_BYTES = 64 * 1024 * 1024;
 
-/** Checks untrusted input completely and copies it. Which statements may run, the server decides. */
+/** Checks untrusted input and copies it. The server decides which statements may run. */
 export function parseAction(input: unknown): CheckedMysqlAction {
   return { statements: readStatements(input, readStatement, splitScript) };
 }
 
-/** What may hold a semicolon that ends no statement; a quote or comment that is open is `open`. */
+/** Tokens that may contain a semicolon. `open` matches a quote or comment that is never closed. */
 const PART =
   /'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|`[^`]*`|--[\s][^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/|(?<open>['"`]|\/\*)|(?<end>;)|[\s\S]/g;
 
-/** The statements of a script. Each is admitted by the server, so a wrong division admits nothing. */
+/** Splits a script into statements. The server checks each one, so a wrong split admits nothing. */
 export function splitScript(script: string): readonly string[] {
   const statements = [''];
   for (const { 0: part, groups } of script.matchAll(PART)) {
@@ -130,7 +130,7 @@ function readObjectValue(value: unknown, where: string): BoundValue {
   }
 }
 
-/** The values as the driver sends them, each with its type. */
+/** Converts the values to what the driver sends, each with its type. */
 export function bindValues(values: readonly BoundValue[]): readonly unknown[] {
   return values.map((value) => {
     if (typeof value === 'bigint')
@@ -143,7 +143,7 @@ export function bindValues(values: readonly BoundValue[]): readonly unknown[] {
   });
 }
 
-/** The action as plain data, the same for every way of writing the same statements and values. */
+/** Describes the action as plain data. The same statements and values always give the same data. */
 export function describeAction({ statements }: CheckedMysqlAction): Value {
   return {
     statements: statements.map(({ sql, values }) => ({ sql, values: values.map(describeValue) })),

@@ -50,7 +50,9 @@ import { ControlAccount, ExecutionSessions } from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
 import { surveyDatabase } from './survey.ts';
 
-/** Connects both accounts, checks that the database is provisioned, and refuses the rest. */
+/**
+ * Connects both accounts and refuses a database that is not provisioned or cannot be registered.
+ */
 export async function openAdapter(
   options: MysqlOptions,
   context: AdapterContext,
@@ -104,7 +106,9 @@ async function admitRegistration(
   return { profile, values, targets };
 }
 
-/** Records of committed stages are never read again; those of a stage without marker are kept. */
+/**
+ * Deletes the records of finished stages. Records of stages committed without a marker are kept.
+ */
 async function sweepRecords(control: ControlAccount, database: string): Promise<void> {
   const connection = await control.connection();
   const [record, stage] = ['record', 'stage'].map((table) => `${quoteName(database)}.${table}`);
@@ -118,11 +122,11 @@ async function sweepRecords(control: ControlAccount, database: string): Promise<
   }
 }
 
-/** Queries that run at the same time. */
+/** The maximum number of queries that run at the same time. */
 const MAX_QUERIES = 8;
 
 const SWEEP = 1000;
-/** Stages after which the records of committed ones are removed. */
+/** How many stages are opened between two sweeps of old records. */
 const STAGES_BETWEEN_SWEEPS = 1000;
 
 interface Opened {
@@ -136,7 +140,7 @@ interface Opened {
   readonly context: AdapterContext;
 }
 
-/** One MariaDB database behind two accounts. Reports; decides nothing. */
+/** One MariaDB database behind two accounts. It only reports; it decides nothing. */
 class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly profiles = PROFILES;
   readonly channels = CHANNELS;
@@ -153,7 +157,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   readonly explainChange = explainChange;
   readonly #opened: Opened;
   #definitions: Definitions;
-  /** The last survey, and what it was made from. */
+  /** The last survey and the facts it was made from. */
   #surveyed: { readonly from: string; readonly survey: Survey } | undefined;
   #granted: { readonly definitions: Definitions; readonly grants: readonly string[] } | undefined;
   readonly #admitted = new AdmittedTexts();
@@ -254,7 +258,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     await this.#opened.control.close();
   }
 
-  /** The server as it is now, and its definitions. */
+  /** The current state of the server and its definitions. */
   async #readServer(): Promise<{
     readonly server: ServerState;
     readonly definitions: Definitions;
@@ -272,8 +276,8 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   }
 
   /**
-   * What the execution account may do. The server counts the statements that change rights too, so
-   * rights are as old as the definitions.
+   * The execution account's grants. The server also counts GRANT and REVOKE, so grants are read
+   * again whenever the definitions are.
    */
   async #readGrants(definitions: Definitions): Promise<readonly string[]> {
     if (this.#granted?.definitions === definitions) return this.#granted.grants;

@@ -10,8 +10,8 @@ interface AdmissionTools {
 }
 
 /**
- * Has the server parse the text as the rest of an EXPLAIN, which admits only statements that read
- * or write rows. It must also parse by itself, when it is prepared.
+ * Asks the server to parse the text after EXPLAIN, which accepts only statements that read or write
+ * rows. The text must also parse on its own when it is prepared.
  */
 export async function refusalOf(
   sql: string,
@@ -38,8 +38,9 @@ const MAX_TEXTS = 1000;
 const MAX_LENGTH = 10_000;
 
 /**
- * Texts that the server's parser admitted. All sessions parse under the same variables, so it would
- * admit them again. Forgotten when a definition changes or the server was started again.
+ * Texts that the server's parser accepted. All sessions parse under the same variables, so the
+ * result is the same for each. The cache is cleared when a definition changes or the server
+ * restarts.
  */
 export class AdmittedTexts {
   readonly #texts = new Set<string>();

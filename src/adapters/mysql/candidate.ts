@@ -45,10 +45,10 @@ import {
 import { quoteName, quoteText } from './sql.ts';
 import { countUndo, type UndoCount } from './witness.ts';
 
-/** Channels that must answer and agree. */
+/** The channels that must report and agree. */
 export const CHANNELS = ['recorder', 'undo', 'rows', 'transaction', 'session'] as const;
 
-/** What a candidate works with. No other candidate has its session. */
+/** What a candidate needs. Its session is not shared with other candidates. */
 export interface MysqlCandidateTools {
   readonly session: ExecutionSession;
   readonly sessions: Pick<ExecutionSessions, 'giveBack'>;
@@ -61,8 +61,8 @@ export interface MysqlCandidateTools {
 }
 
 /**
- * An active XA branch with the writes of its actions in it. Its name is random and leaves this
- * object only towards the server: with it, a session could end and commit the branch.
+ * An active XA branch that holds the writes of its actions. The branch name is random and is sent
+ * only to the server, because a session that knows it could commit the branch.
  */
 export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   readonly id: string;
@@ -84,7 +84,9 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     this.#counters = new Counters(tools);
   }
 
-  /** Begins the branch and locks declared state; reports the marker that is already durable. */
+  /**
+   * Starts the branch and locks the declared state. Returns the marker if one is already durable.
+   */
   async begin(
     occurrence: OccurrenceId,
     reads: readonly StateRead[],
@@ -113,7 +115,9 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     return await this.#run(action);
   }
 
-  /** One call in its own savepoint, which agent SQL cannot name: the server's parser admits none. */
+  /**
+   * Runs one call in its own savepoint. Agent SQL cannot use savepoints: the parser refuses them.
+   */
   async call(action: CheckedMysqlAction): Promise<CallAnswer> {
     await this.#session.query(CALL_SAVEPOINT.open);
     const applied = await this.#run(action);
@@ -122,12 +126,12 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       await this.#session.query(CALL_SAVEPOINT.undo);
       return applied;
     } catch {
-      // A deadlock rolls the whole branch back.
+      // A deadlock rolls back the whole branch.
       return { ...applied, isLost: true };
     }
   }
 
-  /** Each statement is admitted by the server's parser, prepared, and run. */
+  /** Has the server's parser check each statement, then prepares and runs it. */
   async #run(action: CheckedMysqlAction): Promise<Applied> {
     const { settings, admitted } = this.#tools;
     const collected = new ResultCollector();
@@ -151,7 +155,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     return results === undefined ? { kind: 'done' } : { kind: 'done', results };
   }
 
-  /** Declared state as it was locked before the action; what was not declared is locked now. */
+  /** Returns declared state as it was locked before the action. Undeclared state is locked now. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     const { definitions, settings, control } = this.#tools;
     const { relations } = definitions;
@@ -227,7 +231,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     control: MysqlConnection,
   ): Promise<readonly ChannelReport[]> {
     const { records, written, contradiction } = recorded;
-    // One entry for each row of the recorders, one for the stage, and those of the writes.
+    // The undo entries of the writes, one for each row of the recorders, and one for the stage.
     const explained = `${recorded.undo + written + 1} undo entries`;
     return [
       { channel: 'recorder', kind: 'records', count: records.length },
@@ -245,7 +249,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     ];
   }
 
-  /** What the records say of each row, before and now, against the rows themselves. */
+  /** Compares the recorded first and last values of each row with the rows themselves. */
   async #compareRows({ histories }: Recorded, control: MysqlConnection): Promise<ChannelReport> {
     const { business, controlDatabase } = this.#tools.settings;
     const database = this.#isProbe ? controlDatabase : business;
@@ -274,7 +278,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     };
   }
 
-  /** Every write adds an undo entry, a recorded write that changes nothing too. */
+  /** Every write adds an undo entry: if it changes nothing, its record still adds one. */
   async recheck(): Promise<string> {
     const seen = this.#seen;
     invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
@@ -293,7 +297,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       reached('adapter:marker-written');
       await this.#session.query(`xa end ${this.#branch}`);
     } catch (error) {
-      // Nothing was committed: without XA COMMIT the branch ends with its session at the latest.
+      // Nothing was committed: without XA COMMIT, the branch ends no later than its session.
       await this.#rollBack();
       const isConflict = errorNumber(error) === DUPLICATE;
       const reason = isConflict ? 'marker-conflict' : 'commit-failed';
@@ -313,15 +317,15 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     if (how === 'discarded') await this.#demandNothingDurable();
     const isUnseen = how === 'discarded' && this.#seen === undefined;
     if (!isUnseen || this.#positions.size === 0) return undefined;
-    // The candidate is over, whether or not its residue can be told.
+    // The candidate has ended, whether or not its residue can be read.
     return await this.#counters.compare(this.#positions).catch(() => undefined);
   }
 
-  /** Returns when the server has rolled back, by its answer or because the session is gone. */
+  /** Returns once the server has rolled back: it answered, or the session is gone. */
   async #rollBack(): Promise<void> {
     try {
       await this.#session.query(`xa end ${this.#branch}`).catch((error: unknown) => {
-        // It was ended before, or the server allows only a rollback now.
+        // The branch was already ended, or the server now allows only a rollback.
         if (errorNumber(error) === undefined) throw error;
       });
       await this.#session.query(`xa rollback ${this.#branch}`);
@@ -342,7 +346,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     throw new Error('the session of a discarded candidate does not end');
   }
 
-  /** What was committed past us is not discarded: without a verdict, recovery reports it. */
+  /** Refuses to discard changes that were committed without the gate. Recovery reports them. */
   async #demandNothingDurable(): Promise<void> {
     if (await this.#isDurable(await this.#tools.control.connection()))
       throw new Error('the candidate was committed without a marker');

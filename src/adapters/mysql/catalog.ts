@@ -8,7 +8,7 @@ import { type ColumnKind, kindOf } from './value.ts';
 export interface MysqlColumn {
   readonly name: string;
   readonly kind: ColumnKind;
-  /** Its type with character set and collation, as a definition says it. */
+  /** The type with its character set and collation, as a column definition states it. */
   readonly definition: string;
   readonly isNullable: boolean;
   /** The default as SQL text; null if there is none. */
@@ -16,19 +16,19 @@ export interface MysqlColumn {
   readonly isAssigned: boolean;
 }
 
-/** A table that recorders can speak for. */
+/** A table whose writes recorders can report. */
 export interface MysqlRelation extends RelationShape<MysqlColumn> {
   readonly computed: readonly string[];
-  /** The statement that would create it: changes whenever its definition does. */
+  /** The CREATE TABLE statement, which changes whenever the definition does. */
   readonly text: string;
 }
 
-/** A usable relation, or why it is not and what would help. */
+/** A usable relation, or why it cannot be used and how to fix that. */
 export type RelationReport =
   | { readonly kind: 'usable'; readonly relation: MysqlRelation }
   | { readonly kind: 'unusable'; readonly name: string; readonly why: string };
 
-/** Reads tables of one database by name, in the order asked. */
+/** Reads tables of one database by name, in the given order. */
 export async function readRelations(
   connection: MysqlConnection,
   database: string,
@@ -108,7 +108,7 @@ async function inspect(
   return { kind: 'usable', relation: { target: name, key, columns, computed, text } };
 }
 
-/** Kinds of tables that were not tried, or whose writes the witness counts in another way. */
+/** Kinds of tables that are untested, or whose writes make a different number of undo entries. */
 const UNSUPPORTED = [
   {
     pattern: /^\) .*PARTITION BY/ms,

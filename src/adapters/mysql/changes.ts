@@ -1,15 +1,15 @@
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import type { Definitions } from './definitions.ts';
 
-/** What each survey was made from, by its list of outlets: gone with the last use of the list. */
+/** The definitions behind each survey. An entry is dropped when its outlet list is collected. */
 const surveyed = new WeakMap<readonly Outlet[], Definitions>();
 
-/** Remembers the definitions behind a survey, so that a later one can be compared with it. */
+/** Remembers the definitions behind a survey, so that a later survey can be compared with it. */
 export function keepDefinitions(outlets: readonly Outlet[], definitions: Definitions): void {
   surveyed.set(outlets, definitions);
 }
 
-/** Every definition and outlet that differs between two surveys, with both readings. */
+/** Lists each definition and outlet that differs between two surveys, before and after. */
 export async function explainChange(before: Survey, after: Survey): Promise<readonly string[]> {
   const [was, is] = [surveyed.get(before.outlets), surveyed.get(after.outlets)];
   const defined = was && is ? compareTexts(was.texts, is.texts) : [];
@@ -35,7 +35,7 @@ function compareTexts(before: Texts, after: Texts): readonly string[] {
 
 const SHOWN = 80;
 
-/** Both texts from a little before the first difference. */
+/** Shows both texts, starting shortly before the first difference. */
 function showChange(old: string, text: string): string {
   const same = [...old].findIndex((character, index) => character !== text[index]);
   const from = Math.max(0, (same < 0 ? old.length : same) - SHOWN / 4);

@@ -1,36 +1,36 @@
 import { hash } from 'node:crypto';
 import type { MysqlConnection, TextCells } from './connection.ts';
 
-/** Code of the application that a write may run: a trigger, a routine, a view, a default. */
+/** Application code that a write may run: a trigger, a routine, a view or a default. */
 export interface CodeObject {
   readonly name: string;
-  /** Where names without a database are looked up. */
+  /** The database in which unqualified names are looked up. */
   readonly schema: string;
   readonly text: string;
 }
 
-/** What certification knows about code that a protected write may reach. */
+/** What certification found out about code that a protected write may reach. */
 export interface CodeFinding {
   readonly object: string;
-  /** What a person states in `reviews` after reading the code. */
+  /** The digest that a person adds to `reviews` after reading the code. */
   readonly digest: string;
-  /** Why it could act where nothing would be observed; undefined if it cannot. */
+  /** Why the code could have an effect that is not observed; undefined if it cannot. */
   readonly problem: string | undefined;
 }
 
-/** Everything that could be named by code, by lower-case `database.name`. */
+/** Everything that code can name, by lower-case `database.name`. */
 interface Server {
   readonly code: ReadonlyMap<string, readonly CodeObject[]>;
-  /** Keys of `code` that are routines: the server compares their names by a collation. */
+  /** The keys of `code` that are routines. The server compares routine names by a collation. */
   readonly routines: readonly string[];
-  /** What a rollback does not take back: tables of other engines, and sequences. */
+  /** Objects that a rollback does not restore: tables of other engines, and sequences. */
   readonly unsafe: ReadonlyMap<string, string>;
   readonly variables: ReadonlySet<string>;
 }
 
 /**
- * Finds all code that the first objects can reach, and judges it by the words in it. MariaDB allows
- * no dynamic SQL in triggers and functions, so whatever they use is named in their text.
+ * Finds all code that the first objects can reach, and judges it by the words it contains. MariaDB
+ * does not allow dynamic SQL in triggers and functions, so their text names everything they use.
  */
 export async function judgeCode(
   connection: MysqlConnection,
@@ -54,7 +54,7 @@ export async function judgeCode(
   return [...seen.values()].sort((a, b) => (a.object < b.object ? -1 : 1));
 }
 
-/** What stands for a piece of code in `reviews`. */
+/** The digest that identifies a piece of code in `reviews`. */
 export function digestOf(name: string, text: string): string {
   return hash('sha256', `${name}\n${text}`, 'hex');
 }
@@ -95,7 +95,7 @@ async function readServer(connection: MysqlConnection): Promise<Server> {
 
 interface Word {
   readonly word: string;
-  /** What stands before it with a point: a database, a table, `new`. */
+  /** The name before the dot: a database, a table, or `new`. */
   readonly qualifier: string | undefined;
 }
 
@@ -103,15 +103,15 @@ function lookUp({ schema }: CodeObject, { word, qualifier = schema }: Word): str
   return `${qualifier}.${word}`.toLowerCase();
 }
 
-/** The three characters that quote texts and names. */
+/** The three characters that quote strings and names. */
 const QUOTE = /[\x22\x27\x60]/g;
 
-/** A database, a table or a routine may have any characters in its name. */
+/** A name without special characters. Databases, tables and routines may have others. */
 const PLAIN_NAME = /^[\p{L}\p{N}_$]+$/u;
 
 /**
- * All words, those in strings and comments too: where a string ends depends on the SQL mode. What is
- * only mentioned may be refused, and what is used is never missed.
+ * Returns all words, including those in strings and comments, because where a string ends depends
+ * on the SQL mode. Code may be refused for a word it only mentions, but no use is missed.
  */
 function readWords(text: string): readonly Word[] {
   const words: Word[] = [];
@@ -127,14 +127,14 @@ function readWords(text: string): readonly Word[] {
   return words;
 }
 
-/** Which of these names the object uses; a name with other characters counts in any place. */
+/** The names that the object uses. A name with special characters counts wherever it appears. */
 function namesIn(
   object: CodeObject,
   words: readonly Word[],
   names: ReadonlyMap<string, unknown>,
 ): readonly string[] {
   const used = words.map((word) => lookUp(object, word));
-  // A quoted name has its quotes doubled.
+  // Quotes are doubled inside a quoted name.
   const text = object.text.toLowerCase().replace(/([\x22\x60])\1/g, '$1');
   const odd = [...names.keys()].filter((key) => {
     const parts = key.split('.');
@@ -143,13 +143,13 @@ function namesIn(
   return [...used.filter((key) => names.has(key)), ...odd];
 }
 
-/** A name in which a collation can find no other letter than the one that is there. */
+/** A name that a collation cannot equate with a different spelling. */
 const ASCII_NAME = /^[\w$]+$/;
 
 /**
- * Routines that the object may call under another spelling: to the server, `é` is `e` in the name of
- * a routine. One with other characters than ASCII counts as used; of a word, any such character
- * may stand for any.
+ * Routines that the object may call under another spelling: the server treats `é` as `e` in routine
+ * names. A routine with non-ASCII characters counts as used, and a non-ASCII character in a word
+ * matches any character.
  */
 function routinesIn(words: readonly Word[], routines: readonly string[]): readonly string[] {
   const foreign = words.filter(({ word }) => !ASCII_NAME.test(word));
@@ -162,7 +162,7 @@ function routinesIn(words: readonly Word[], routines: readonly string[]): readon
   });
 }
 
-/** Words by which code acts outside the transaction, or changes what a session means. */
+/** Words that let code act outside the transaction, or change the meaning of a session. */
 const FORBIDDEN = [
   'outfile',
   'dumpfile',

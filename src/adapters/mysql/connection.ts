@@ -7,48 +7,48 @@ import mysql, {
 import { EffectMatchError } from '../../errors.ts';
 import { connectionParts, type MysqlConnectionOptions } from './options.ts';
 
-/** A row as the server sent it: bytes, or null. */
+/** A row as the server sent it. */
 export type RawRow = readonly (Buffer | null)[];
 
-/** A row of a trusted query, read as text. */
+/** A row of a trusted query, as text. */
 export type TextCells = readonly (string | null)[];
 
 /** A row that an agent statement returned. */
 type ReturnedRow = Readonly<Record<string, unknown>>;
 
-/** What became of an agent statement; `rows` is undefined if it returns none by its nature. */
+/** The result of an agent statement; `rows` is undefined if the statement cannot return rows. */
 type Executed =
   | { readonly kind: 'ran'; readonly rows: readonly ReturnedRow[] | undefined }
   | { readonly kind: 'mismatch'; readonly takes: number };
 
 /**
- * What the server or the network answered instead of a result. The driver's errors also carry the
- * statement, which may be the name of a branch: they are not passed on.
+ * An error from the server or the network. The driver's own errors also carry the statement, which
+ * may contain the name of a branch, so they are not passed on.
  */
 export class MysqlFailure extends Error {
-  /** The server's number for the error; undefined if the connection was lost. */
+  /** The server's error number; undefined if the connection was lost. */
   readonly number: number | undefined;
 
   constructor(cause: unknown) {
     const { message, errno, sqlState } = cause as Partial<Record<string, unknown>>;
     super(typeof message === 'string' ? message : String(cause));
-    // Errors of the network have numbers too, of the operating system.
+    // Network errors have a number too, which comes from the operating system.
     this.number = sqlState === undefined ? undefined : Number(errno);
   }
 }
 
-/** The server's number for an error; undefined if it is not the server's. */
+/** The server's error number; undefined if the error does not come from the server. */
 export function errorNumber(error: unknown): number | undefined {
   return error instanceof MysqlFailure ? error.number : undefined;
 }
 
-/** Text rather than numbers or dates: values are decoded by the column's type, without loss. */
+/** Leaves cells as bytes. They are decoded by column type, without loss. */
 const AS_SENT = {
   rowsAsArray: true,
   typeCast: (field: { buffer(): Buffer | null }) => field.buffer(),
 };
 
-/** A session of one account. Statements run one after another, each within the deadline. */
+/** A session of one account. It runs one statement at a time, each within the deadline. */
 export class MysqlConnection implements AsyncDisposable {
   readonly #driver: Driver;
   readonly #deadlineMs: number;
@@ -71,11 +71,11 @@ export class MysqlConnection implements AsyncDisposable {
       connectTimeout: deadlineMs,
       charset: 'utf8mb4_bin',
       multipleStatements: false,
-      // What agent statements return: text where a JavaScript number or date would lose something.
+      // Agent statements return text if a JavaScript number or date would lose information.
       ...{ supportBigNumbers: true, dateStrings: true },
       flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
       infileStreamFactory: refuseFile,
-      // The driver closes the others; all of them end when the session logs in again.
+      // The driver closes older statements. Logging in again closes all of them.
       maxPreparedStatements: 50,
     });
     const connection = new MysqlConnection(driver, deadlineMs);
@@ -83,7 +83,7 @@ export class MysqlConnection implements AsyncDisposable {
     return connection;
   }
 
-  /** The server's number for this session. */
+  /** The server's id of this session. */
   get thread(): number {
     return this.#driver.threadId;
   }
@@ -92,31 +92,31 @@ export class MysqlConnection implements AsyncDisposable {
     return !this.#isLost;
   }
 
-  /** The rows of a trusted statement. */
+  /** Runs a trusted statement and returns its rows. */
   async query(sql: string): Promise<readonly RawRow[]> {
     const options = { sql, ...AS_SENT } as never;
     const rows = await this.#within((done) => this.#driver.query(options, done));
     return Array.isArray(rows) ? (rows as unknown as readonly RawRow[]) : [];
   }
 
-  /** The first result of a trusted procedure. */
+  /** Calls a trusted procedure and returns its first result. */
   async call(sql: string): Promise<readonly RawRow[]> {
     const [rows] = (await this.query(sql)) as unknown as readonly (readonly RawRow[])[];
     return rows ?? [];
   }
 
-  /** The same, with every cell read as text. */
+  /** Runs a trusted statement and returns every cell as text. */
   async texts(sql: string): Promise<readonly TextCells[]> {
     const rows = await this.query(sql);
     return rows.map((row) => row.map((cell) => cell?.toString('utf8') ?? null));
   }
 
-  /** Has the server parse a statement without running it. */
+  /** Asks the server to parse a statement without running it. */
   async parse(sql: string): Promise<void> {
     await this.#prepare(sql);
   }
 
-  /** Prepares and runs one statement, unless it takes another number of values. */
+  /** Prepares and runs one statement. Does not run it if the number of values is wrong. */
   async execute(sql: string, values: readonly unknown[]): Promise<Executed> {
     return await this.#withPrepared(sql, values, async (statement) => {
       const rows = await this.#within((done) => statement.execute(values, done));
@@ -124,7 +124,7 @@ export class MysqlConnection implements AsyncDisposable {
     });
   }
 
-  /** The same for a statement that only reads. A row more than `most` ends the session. */
+  /** Like `execute`, but only for reading. Closes the session after more than `most` rows. */
   async select(sql: string, values: readonly unknown[], most: number): Promise<Executed> {
     return await this.#withPrepared(sql, values, async (statement) => {
       return await this.#within<readonly ReturnedRow[] | undefined>((done) => {
@@ -151,8 +151,8 @@ export class MysqlConnection implements AsyncDisposable {
   }
 
   /**
-   * Logs in again: the server forgets everything about the session but its number. What still holds
-   * this object can no longer use the session.
+   * Logs in again. The server then forgets everything about the session but its id. This object can
+   * no longer use the session.
    */
   async logInAgain(): Promise<MysqlConnection> {
     if (this.#isLost) throw connectionLost();
@@ -168,7 +168,7 @@ export class MysqlConnection implements AsyncDisposable {
     }
   }
 
-  /** Ends the session at once; the server rolls back what it held. */
+  /** Closes the session at once. The server rolls back its open transaction. */
   close(): void {
     this.#isLost = true;
     this.#driver.destroy();
@@ -182,7 +182,7 @@ export class MysqlConnection implements AsyncDisposable {
     return await this.#within((done) => this.#driver.prepare(sql, done));
   }
 
-  /** A driver that was closed answers nothing more, so its callers are answered here. */
+  /** A closed driver never calls back, so pending callers are rejected here. */
   async #within<T = unknown>(start: (done: Done<T>) => unknown): Promise<T> {
     if (this.#isLost) throw connectionLost();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -203,7 +203,7 @@ export class MysqlConnection implements AsyncDisposable {
   }
 }
 
-/** The rows of an answer, at most one too many; undefined if it has none by its nature. */
+/** Collects at most `most` + 1 rows; undefined if the statement cannot return rows. */
 function collectRows(
   answer: Query,
   most: number,
@@ -230,7 +230,7 @@ function refuseFile(): never {
   throw new Error('the server asked for a file of this machine');
 }
 
-/** An error of the server under one of our codes. */
+/** Wraps a server error in an error with one of our codes. */
 export function asFault(
   error: unknown,
   code: 'ERR_EM_ADAPTER_UNAVAILABLE' | 'ERR_EM_ADAPTER_REFUSED',

@@ -13,7 +13,7 @@ interface CounterTools {
   readonly definitions: Pick<Definitions, 'relations'>;
 }
 
-/** AUTO_INCREMENT counters of registered tables, which no rollback takes back. */
+/** AUTO_INCREMENT counters of registered tables. A rollback does not reset them. */
 export class Counters {
   readonly #tools: CounterTools;
   readonly #columns: ReadonlyMap<string, string>;
@@ -41,7 +41,7 @@ export class Counters {
     return new Map(rows.map(([name, next]) => [String(name), BigInt(next ?? 1)]));
   }
 
-  /** What moved since, by the candidate or by others. */
+  /** The counters that moved since then, whether the candidate or others moved them. */
   async compare(before: Positions): Promise<readonly Residue[]> {
     const now = await this.read();
     return [...this.#columns].flatMap(([table, column]) => {

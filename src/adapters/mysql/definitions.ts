@@ -10,23 +10,23 @@ import { PROCEDURES, SQL_MODE } from './provision.ts';
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
 import { quoteText, SQL } from './sql.ts';
 
-/** What a survey knows from definitions alone: tables, triggers, and the code that they reach. */
+/** What a survey reads from definitions: tables, triggers, and the code that they reach. */
 export interface Definitions {
-  /** Registered relations, and those that may be read. */
+  /** Registered relations and relations that may only be read. */
   readonly relations: ReadonlyMap<string, MysqlRelation>;
   /** Foreign keys of registered relations. */
   readonly foreignKeys: readonly ForeignKeyColumn[];
   readonly outlets: readonly Outlet[];
   readonly fingerprint: string;
-  /** Each definition by what it defines, to name the one that changed. */
+  /** Each definition by the name of its object, to report which one changed. */
   readonly texts: ReadonlyMap<string, string>;
 }
 
 /**
  * Reads definitions again only if the server has counted a statement that could have changed one.
- * What it has counted comes from `readServerState`.
- * It counts a statement before it runs, so definitions are kept only if none was running while
- * they were read. Counters start again with the server, which also ends the session.
+ * The counts come from `ServerWatch`. The server counts a statement before it runs, so definitions
+ * are kept only if no counted statement was running when the read began. The counters restart with
+ * the server, but a restart also ends the session.
  */
 export class KnownDefinitions {
   readonly #settings: MysqlSettings;
@@ -56,10 +56,10 @@ export class KnownDefinitions {
   }
 }
 
-/** Texts that begin like this change no definition. SET and BEGIN may stand before others. */
+/** Statements that begin like this change no definition. SET and BEGIN may precede ones that do. */
 const PLAIN_STATEMENT = '^(?:select|insert|update|delete|replace|commit|rollback|xa|show)\\b';
 
-/** Whether all statements that were counted have ended, apart from those that change nothing. */
+/** Whether all counted statements have ended, except those that cannot change a definition. */
 async function noneIsRunning(control: MysqlConnection): Promise<boolean> {
   const running = await control.query(
     `select 1 from information_schema.processlist
@@ -104,7 +104,7 @@ async function readDefinitions(
   };
 }
 
-/** Triggers on tables of both databases, in the order in which they run. */
+/** The triggers on tables of both databases, in the order they run. */
 async function readTriggers(
   control: MysqlConnection,
   { business, controlDatabase }: MysqlSettings,
@@ -119,7 +119,7 @@ async function readTriggers(
 
 const isOurs = (name: string | null | undefined) => String(name).startsWith('effectmatch_');
 
-/** What a write of a registered relation runs directly: its triggers and its defaults. */
+/** The code that a write to a registered relation runs directly: triggers and defaults. */
 function firstCode(
   business: string,
   inspections: readonly RelationReport[],
@@ -170,13 +170,13 @@ function surveyRelation(
   return { outlet, disposition: 'observed', by: `recorders and undo entries${uncompared}` };
 }
 
-/** A table that may only be read; one that cannot be locked, or runs code, is open. */
+/** A table that may only be read. It is an open outlet if it cannot be used. */
 function surveyReading(inspection: RelationReport): readonly Outlet[] {
   if (inspection.kind === 'usable') return [];
   return [openOutlet(`relation ${inspection.name}`, inspection.why)];
 }
 
-/** Every account may call the functions of shared libraries, and they may do anything. */
+/** Every account may call functions from shared libraries, and they can do anything. */
 async function surveyNativeFunctions(
   control: MysqlConnection,
   reviews: readonly string[],
@@ -194,7 +194,7 @@ function isSameShape({ columns, key }: Target, relation: MysqlRelation): boolean
   return JSON.stringify(now) === JSON.stringify([columns, key]);
 }
 
-/** Every recorder must be in its place with its own text: first after, or last before, a write. */
+/** Each recorder must have its own text and be first after a write, or last before it. */
 function findRecorderProblem(
   relation: Parameters<typeof recordersOf>[1],
   schema: string,
@@ -222,7 +222,7 @@ function surveyCode(finding: CodeFinding, reviews: readonly string[]): Outlet {
   return openOutlet(object, `${problem}; change it, or read it and add "${digest}" to reviews`);
 }
 
-/** Foreign-key actions fire no triggers. */
+/** Foreign-key actions do not fire triggers. */
 async function surveyForeignKeys(
   control: MysqlConnection,
   { business, relations }: MysqlSettings,
@@ -242,7 +242,7 @@ async function surveyForeignKeys(
   );
 }
 
-/** The probe's recorders must be in their places, and no other trigger on our tables. */
+/** The probe's recorders must be in place, and our tables must have no other triggers. */
 function surveyControlTables(
   settings: MysqlSettings,
   triggers: readonly TextCells[],
@@ -256,7 +256,7 @@ function surveyControlTables(
   ];
 }
 
-/** The procedures must be what this release installs. */
+/** The procedures must match what this release installs. */
 async function surveyProcedures(
   control: MysqlConnection,
   { controlDatabase: database, owner }: MysqlSettings,
@@ -276,7 +276,7 @@ async function surveyProcedures(
   );
 }
 
-/** Which columns of registered relations refer to others, for rehearsals. */
+/** The foreign-key columns of registered relations, for rehearsals. */
 async function readForeignKeys(
   control: MysqlConnection,
   { business, relations }: MysqlSettings,

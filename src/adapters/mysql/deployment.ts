@@ -6,17 +6,17 @@ import { refused } from './options.ts';
 import { VERSION } from './provision.ts';
 import { quoteName } from './sql.ts';
 
-/** What the control account may know and agent SQL may not. */
+/** What only the control account may know; agent SQL may not. */
 export interface MysqlDeployment {
   readonly backend: string;
-  /** Shows the procedure `promote` that the runtime calls it, from this session. */
+  /** Proves to the procedure `promote` that the runtime calls it in this session. */
   prove(thread: number, marker: MarkerText): string;
 }
 
-/** The only version that the adapter was tested on. */
+/** The only server version this adapter is tested on. */
 const TESTED = /^10\.11\.\d+-MariaDB/;
 
-/** Reads which database this is. Refuses one that was not provisioned, or not by this release. */
+/** Identifies the database. Refuses it unless this release provisioned it. */
 export async function readDeployment(
   control: MysqlConnection,
   database: string,

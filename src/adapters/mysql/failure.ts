@@ -2,9 +2,9 @@ import type { StageFailure } from '../../backend/candidate.ts';
 import { explainByCode, failureFor } from '../../backend/failure.ts';
 import { errorNumber } from './connection.ts';
 
-/** Why a stage failed, by the server's number for the error. */
+/** The reason for a stage failure, by the server's error number. */
 const REASONS: Readonly<Record<number, string>> = {
-  // All connections of the server, or of the account, are in use.
+  // All connections of the server or of the account are in use.
   ...{ 1040: 'busy', 1203: 'busy', 1226: 'busy' },
   ...{ 1205: 'busy', 1213: 'deadlock', 1969: 'timeout', 3024: 'timeout' },
   ...{ 1044: 'denied', 1142: 'denied', 1143: 'denied', 1227: 'denied', 1370: 'denied' },
@@ -22,7 +22,7 @@ export function describeFailure(
   return failureFor(reason, `${what}: ${explainError(error, values)}`);
 }
 
-/** Messages of the server may quote values; where those are private, only the number is told. */
+/** Server messages may quote values. If values are private, only the error number is shown. */
 export function explainError(error: unknown, values: 'plain' | 'digest'): string {
   const number = errorNumber(error);
   if (number !== undefined && values === 'digest') return explainByCode(number);

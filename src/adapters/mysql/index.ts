@@ -1,6 +1,6 @@
 /**
- * MariaDB, over the MySQL protocol: agent SQL in a held XA branch, seen by recorders and by InnoDB's
- * own count of undo entries. Tested on MariaDB 10.11.
+ * Adapter for MariaDB, over the MySQL protocol. Agent SQL runs in a held XA branch, and recorders
+ * and InnoDB's count of undo entries report what it wrote. Tested on MariaDB 10.11.
  * @module
  */
 import '../../node-version.ts';
@@ -16,8 +16,8 @@ export type { MysqlConnectionOptions, MysqlOptions, MysqlRelationOption } from '
 export { planProvisioning } from './provision.ts';
 
 /**
- * Protects writes to a MariaDB database: agent SQL runs as a restricted account in a held XA
- * branch, recorders and InnoDB's undo entries say what it wrote, and exactly that branch commits
+ * Protects writes to a MariaDB database. Agent SQL runs as a restricted account in a held XA
+ * branch, recorders and InnoDB's undo entries report what it wrote, and exactly that branch commits
  * together with its marker.
  */
 export function mysql(options: MysqlOptions): AdapterFactory<CheckedMysqlAction> {

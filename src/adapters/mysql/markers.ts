@@ -12,7 +12,7 @@ interface MarkerTools {
   readonly reached: AdapterContext['reached'];
 }
 
-/** The marker table through the control account. */
+/** Reads and writes the marker table through the control account. */
 export function markersOf(tools: MarkerTools): Markers {
   const { control, controlDatabase } = tools;
   const table = `${quoteName(controlDatabase)}.marker`;
@@ -37,7 +37,7 @@ async function findMarker(
   return readStoredMarker(row);
 }
 
-/** A separate transaction on a separate session. */
+/** Inserts the marker in a separate transaction on a separate session. */
 async function insertVoid(
   { control, controlDatabase, reached }: MarkerTools,
   table: string,
@@ -69,7 +69,7 @@ const LOCK_TIMEOUT = 1205;
 const DEADLOCK = 1213;
 const DUPLICATE = 1062;
 
-/** What was committed without a marker must not be called rejected. */
+/** A change that was committed without a marker must not be reported as rejected. */
 async function refuseUnmarked(
   connection: MysqlConnection,
   database: string,

@@ -6,7 +6,7 @@ import { type Row, readTag, type Value } from '../../protocol/value.ts';
 import type { RawRow } from './connection.ts';
 import { type ColumnKind, readImage } from './value.ts';
 
-/** A relation as records see it. */
+/** The parts of a relation that reading records needs. */
 export interface TracedRelation {
   readonly target: string;
   readonly key: readonly string[];
@@ -17,22 +17,22 @@ export interface TracedRelation {
   }[];
 }
 
-/** What the recorders wrote in a stage. */
+/** What the recorders wrote during a stage. */
 export interface Recorded {
   readonly records: readonly ChangeRecord[];
-  /** How many rows the recorders wrote, notes about chosen identifiers included. */
+  /** The number of rows the recorders wrote, including notes about chosen identifiers. */
   readonly written: number;
-  /** How many undo entries the recorded writes must have made. */
+  /** The number of undo entries that the recorded writes must have made. */
   readonly undo: number;
   readonly assigned: readonly Assigned[];
-  /** For each row that was written: what it was at first, and what it is now. */
+  /** The first and the current value of each written row. */
   readonly histories: readonly History[];
-  /** Why the records contradict each other; undefined if they do not. */
+  /** How the records contradict each other; undefined if they do not. */
   readonly contradiction: string | undefined;
   readonly evidence: string;
 }
 
-/** One row that was written, by its key. */
+/** One written row, by its key. */
 export interface History {
   readonly relation: TracedRelation;
   readonly key: Row;
@@ -40,7 +40,7 @@ export interface History {
   readonly last: Row | null;
 }
 
-/** Reads the rows that `observe` answers with. Throws if one cannot be read. */
+/** Reads the rows that `observe` returns. Throws if a row is unreadable. */
 export function readRecords(
   relations: ReadonlyMap<string, TracedRelation>,
   rows: readonly RawRow[],
@@ -90,7 +90,7 @@ function readChange(
 
 /**
  * InnoDB writes one undo entry for each row, none for an update that changes nothing, and two for
- * one that changes the key: it removes the row and inserts another.
+ * an update that changes the key, because it deletes the row and inserts another.
  */
 function undoOf({ relation, before, after }: Change): number {
   if (before === null || after === null) return 1;
@@ -107,8 +107,9 @@ function keyText(relation: TracedRelation, row: Row): string {
 }
 
 /**
- * Follows every row through its records: each must begin where the one before it ended. A recorder
- * that ran for a write that did not happen breaks the chain, or ends it in a row that is not there.
+ * Follows every row through its records. Each record must begin where the previous one ended. A
+ * recorder that ran for a write that never happened breaks the chain, or ends it with a row that
+ * does not exist.
  */
 function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'contradiction'> {
   const rows = new Map<
@@ -124,7 +125,7 @@ function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'co
     const { first } = known ?? { first: from };
     rows.set(id, { relation, key: keyOf(relation, row), first, last: to });
   };
-  // An update is both: the row may get another key.
+  // An update is a delete and an insert here, because it may change the key.
   for (const { relation, before, after } of changes) {
     if (before !== null) step(relation, before, before, null);
     if (after !== null) step(relation, after, null, after);
@@ -133,8 +134,8 @@ function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'co
 }
 
 /**
- * Inserted identifiers that no statement and no trigger had chosen were assigned by the server.
- * Those that follow each other are one range: there may be very many.
+ * Inserted identifiers that no statement or trigger chose were assigned by the server. There may be
+ * very many, so consecutive ones form one range.
  */
 function findAssigned(
   changes: readonly Change[],

@@ -8,7 +8,7 @@ import {
 import { misnamedOption, misnamedRelation, type OptionNames } from '../../contract/options.ts';
 import type { Profile } from '../../protocol/effect.ts';
 
-/** How to reach a server as one account: a URL (`mysql://user:password@host/database`), or its parts. */
+/** How to connect as one account: a URL (`mysql://user:password@host/database`) or its parts. */
 export type MysqlConnectionOptions =
   | string
   | {
@@ -22,43 +22,43 @@ export type MysqlConnectionOptions =
       readonly ssl?: TlsOptions;
     };
 
-/** A table that operations may write, with the columns that are left out of comparisons. */
+/** A table that operations may write, with the columns that are not compared. */
 export type MysqlRelationOption =
   | string
   | { readonly name: string; readonly volatile?: readonly string[] };
 
-/** How a MariaDB database is reached and what of it is protected. */
+/** How to reach a MariaDB database, and what to protect in it. */
 export interface MysqlOptions {
-  /** Trusted account: surveys, markers, recovery. Never runs agent SQL. */
+  /** Trusted account for surveys, markers and recovery. It never runs agent SQL. */
   readonly control: MysqlConnectionOptions;
-  /** Restricted account that runs agent statements. */
+  /** Restricted account that runs agent SQL. */
   readonly execution: MysqlConnectionOptions;
-  /** The account that owns recorders and records; `effectmatch_owner` unless told. */
+  /** The account that owns recorders and records. Default: `effectmatch_owner`. */
   readonly owner?: string;
-  /** The database of records and markers; `effectmatch` unless told. */
+  /** The database for records and markers. Default: `effectmatch`. */
   readonly controlDatabase?: string;
   /** The tables that protected operations may write. */
   readonly relations: readonly MysqlRelationOption[];
-  /** Further tables whose rows an approval may depend on. */
+  /** Additional tables whose rows an approval may depend on. */
   readonly reads?: readonly string[];
-  /** The unit of change; `net-state` unless told. */
+  /** The unit of change. Default: `net-state`. */
   readonly profile?: Profile;
-  /** Whether journal and receipts keep values or digests of them; `plain` unless told. */
+  /** Whether journal and receipts keep values or only their digests. Default: `plain`. */
   readonly values?: 'plain' | 'digest';
   readonly isolation?: 'repeatable read' | 'serializable';
-  /** How long an operation may hold its transaction, enforced by the server; 30000 unless told. */
+  /** How long an operation may hold its transaction. The server enforces it. Default: 30000. */
   readonly stageTimeoutMs?: number;
-  /** How long a statement may wait for a row that another session holds; 2000 unless told. */
+  /** How long a statement may wait for a row that another session has locked. Default: 2000. */
   readonly lockTimeoutMs?: number;
-  /** Triggers and routines that a person has read, by the digest that a survey reports. */
+  /** Triggers and routines that a person has read, by the digest that the survey reports. */
   readonly reviews?: readonly string[];
 }
 
-/** Options that were checked, with everything filled in. */
+/** Checked options with all defaults filled in. */
 export interface MysqlSettings {
   readonly relations: readonly { readonly name: string; readonly volatile: readonly string[] }[];
   readonly reads: readonly string[];
-  /** The database of the registered tables. */
+  /** The database that contains the registered tables. */
   readonly business: string;
   readonly controlDatabase: string;
   readonly owner: string;
@@ -88,12 +88,12 @@ const OPTIONS: OptionNames<MysqlOptions> = {
 };
 const RELATION = { name: true, volatile: true } as const;
 
-/** The profiles that recorders can give. */
+/** The profiles that recorders support. */
 export const PROFILES = ['relation-write', 'row-event', 'net-state'] as const;
 
 export const refused = refusalsOf('mysql');
 
-/** Checks what can be checked without the database. */
+/** Checks the options as far as possible without the database. */
 export function readOptions(options: MysqlOptions): MysqlSettings {
   const wrong = misnamedOption(options, OPTIONS) ?? misnamedRelation(options.relations, RELATION);
   if (wrong !== undefined) throw refused(wrong);
@@ -147,7 +147,7 @@ function readAccounts(options: MysqlOptions, owner: string) {
   return { control: control.user, execution: execution.user, business: control.database };
 }
 
-/** The parts of a connection, with those that a URL may leave out. */
+/** The parts of a connection. A URL may leave some of them out. */
 export function connectionParts(options: MysqlConnectionOptions, which: string) {
   if (typeof options !== 'string') return options;
   const url = URL.canParse(options) ? new URL(options) : undefined;

@@ -13,13 +13,13 @@ import {
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
 import { quoteName, quoteText, SQL } from './sql.ts';
 
-/** Raised when tables, procedures or recorders change in a way that an older runtime must not meet. */
+/** Increased when tables, procedures or recorders become incompatible with older runtimes. */
 export const VERSION = 1;
 
 /** Procedures that the execution account may call. */
 export const PROCEDURES = ['open', 'observe', 'promote'];
 
-/** Modes under which procedures and recorders run, whatever the session of their caller has. */
+/** The SQL modes of procedures and recorders, whatever modes the caller's session has. */
 export const SQL_MODE = 'NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
 
 const ADMIN_DEADLINE_MS = 60_000;
@@ -35,9 +35,9 @@ const GRANTS = [
 ];
 
 /**
- * Prepares a database for protected operations, or takes the preparation away. `admin` is an account
+ * Prepares a database for protected operations, or removes the preparation. `admin` is an account
  * that may create accounts, databases and triggers; it is needed only here. MariaDB commits each of
- * these statements by itself, and all of them can be repeated.
+ * these statements on its own, and all of them can be repeated.
  */
 export async function planProvisioning(
   admin: MysqlConnectionOptions,
@@ -88,7 +88,7 @@ function printable(step: string): string {
     .replace(/(insert ignore into \S+deployment ).*$/s, '$1values (…)');
 }
 
-/** A script that can be read, run, and run again. */
+/** A script that can be reviewed and repeated. */
 async function provisionSteps(
   connection: MysqlConnection,
   options: MysqlOptions,
@@ -117,7 +117,7 @@ async function provisionSteps(
   ];
 }
 
-/** Drawn once: a repetition leaves what is there. */
+/** The values are drawn once. Repeating the statement keeps the existing ones. */
 function insertDeployment(database: string): string {
   const key = randomBytes(64);
   const [inner, outer] = [0x36, 0x5c].map((pad) =>
@@ -142,7 +142,7 @@ async function demandRelations(
   return usable.slice(0, relations.length);
 }
 
-/** Triggers of the application, by table and event, in the order in which they run. */
+/** An application trigger. */
 interface ForeignTrigger {
   readonly table: string;
   readonly name: string;
@@ -197,7 +197,7 @@ function createRecorders(
   });
 }
 
-/** First after the write; a new trigger is the last of those before it. */
+/** AFTER recorders must run first. A new BEFORE trigger already runs last. */
 function placeOf({ timing, event }: Recorder, others: readonly ForeignTrigger[]): string {
   const first = others.find((other) => other.timing === timing && other.event === event);
   return timing === 'AFTER' && first !== undefined ? ` precedes ${quoteName(first.name)}` : '';

@@ -14,8 +14,8 @@ interface QueryTools {
 }
 
 /**
- * Runs one statement in a READ ONLY transaction. The parser admits no statement that could end it,
- * and the recorders refuse every write outside a stage.
+ * Runs one statement in a READ ONLY transaction. The parser refuses statements that could end the
+ * transaction, and the recorders refuse every write outside a stage.
  */
 export async function queryRows(
   { connection }: ExecutionSession,

@@ -9,7 +9,7 @@ import { imageOf, literalOf, readImage } from './value.ts';
 
 const BATCH = 500;
 
-/** Where rows are read, and whether they are kept from changing until the transaction ends. */
+/** Where to read rows, and whether to lock them until the transaction ends. */
 interface Place {
   readonly connection: MysqlConnection;
   readonly database: string;
@@ -23,9 +23,9 @@ export interface WantedRows {
 }
 
 /**
- * Rows by key, for each relation under the text of their key. Two keys that a collation calls equal
- * are different here: of the rows that the server finds, those count whose stored key is one of the
- * keys.
+ * Reads rows by key and returns them for each relation under the text of their key. Keys that a
+ * collation treats as equal are different here: a row counts only if its stored key is one of the
+ * wanted keys.
  */
 export async function readRows(
   place: Place,
@@ -45,7 +45,7 @@ export async function readRows(
   return found;
 }
 
-/** Statements that find the rows, so many keys at once; each SELECT names its relation by index. */
+/** Batches of SELECTs with a limited number of keys. Each SELECT names its relation by index. */
 function batchSelects(place: Place, wanted: readonly WantedRows[]): readonly (readonly string[])[] {
   const batches: string[][] = [];
   let room = 0;
@@ -81,12 +81,12 @@ function selectRows(
   return `${select} where (${names}) in (${tuples.join(', ')})${lock})`;
 }
 
-/** The key of a row, or a key, as text. */
+/** A key, or the key of a row, as text. */
 export function textOfKey({ key }: Pick<TracedRelation, 'key'>, row: Row): string {
   return canonical(key.map((name) => row[name] ?? null));
 }
 
-/** Declared state, in the order asked. Keys are as the columns store them. */
+/** Reads declared state, in the given order. The keys must be as the columns store them. */
 export async function readState(
   place: Place,
   relations: ReadonlyMap<string, MysqlRelation>,

@@ -3,16 +3,16 @@ import type { MysqlRelation } from './catalog.ts';
 import { quoteName, quotePlain } from './sql.ts';
 import { imageOf } from './value.ts';
 
-/** A trigger that records writes of the execution account. */
+/** A trigger that records writes by the execution account. */
 export interface Recorder {
   readonly name: string;
   readonly timing: 'BEFORE' | 'AFTER';
   readonly event: 'INSERT' | 'UPDATE' | 'DELETE';
-  /** What the catalogue shows as its statement. */
+  /** The trigger's statement as the catalogue shows it. */
   readonly body: string;
 }
 
-/** Where records go, and whose writes are recorded. */
+/** Where records are written, and whose writes are recorded. */
 export interface RecordingPlace {
   readonly controlDatabase: string;
   readonly execution: string;
@@ -32,9 +32,10 @@ type Recorded = Pick<MysqlRelation, 'target'> & {
 };
 
 /**
- * The recorders of one relation. Each runs for every row: before other AFTER triggers, since one of
- * those may fail and be caught, and after other BEFORE triggers, which may still choose an
- * AUTO_INCREMENT value. Without an open stage the insert fails, and with it the write.
+ * The recorders of one relation. Each runs for every row. AFTER recorders run before other AFTER
+ * triggers, because one of those may fail and be caught. BEFORE recorders run after other BEFORE
+ * triggers, which may still choose an AUTO_INCREMENT value. Without an open stage the insert fails,
+ * and the write with it.
  */
 export function recordersOf(place: RecordingPlace, relation: Recorded): readonly Recorder[] {
   const { target, columns } = relation;
@@ -48,7 +49,7 @@ export function recordersOf(place: RecordingPlace, relation: Recorded): readonly
   if (assigned === undefined) return recorders;
   const value = `new.${quoteName(assigned.name)}`;
   const chosen = record(place, target, ['chosen', 'null', `cast(${value} as char)`]);
-  // MariaDB shows 0 until it has assigned a value.
+  // The value is 0 until MariaDB has assigned one.
   const body = chosen.replace(' then ', ` and ${value} <> 0 then `);
   const name = nameOf(target, 'chosen');
   return [...recorders, { name, timing: 'BEFORE', event: 'INSERT', body }];
@@ -71,7 +72,7 @@ function named(target: string, op: 'insert' | 'update' | 'delete') {
   return { name: nameOf(target, op), timing: 'AFTER', event } as const;
 }
 
-/** Names have at most 64 characters, and so have those of tables. */
+/** MariaDB limits the names of tables and triggers to 64 characters. */
 function nameOf(target: string, op: string): string {
   return `effectmatch_${op}_${hash('sha256', target, 'hex').slice(0, 12)}`;
 }

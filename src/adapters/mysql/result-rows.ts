@@ -1,7 +1,7 @@
 import { bytesAsText } from '../../backend/results.ts';
 import type { ResultRow } from '../../contract/adapter.ts';
 
-/** Numbers that a JavaScript number cannot carry, and dates, come from the driver as text. */
+/** The driver returns dates, and numbers that JavaScript would round, as text. */
 export function readReturned(row: Readonly<Record<string, unknown>>): ResultRow {
   const cells = Object.entries(row).map(([name, value]) => {
     if (value instanceof Uint8Array) return [name, bytesAsText(value)] as const;

@@ -10,22 +10,22 @@ import { type MysqlConnection, MysqlFailure } from './connection.ts';
 import { quoteName } from './sql.ts';
 import { imageOf, literalOf, readImage } from './value.ts';
 
-/** What manifests are normalised with. */
+/** What is needed to normalise manifests. */
 export interface SchemaTools {
   readonly registration: Registration;
-  /** Registered relations, and those that may be read, by target. */
+  /** Registered relations and relations that may only be read, by target. */
   readonly relations: ReadonlyMap<string, MysqlRelation>;
   readonly controlDatabase: string;
-  /** A trusted session that no other caller uses meanwhile. */
+  /** Runs with a trusted session that no other caller uses at the same time. */
   readonly withSession: <T>(use: (session: MysqlConnection) => Promise<T>) => Promise<T>;
 }
 
-/** The manifest with every value as its column stores it. */
+/** Returns the manifest with every value as its column stores it. */
 export async function normalise(tools: SchemaTools, manifest: Manifest): Promise<Manifest> {
   return await castTwice(tools, (schema) => normaliseManifest(schema, manifest));
 }
 
-/** Reads with keys as the key columns store them. */
+/** Returns the reads with keys as the key columns store them. */
 export async function normaliseKeys(
   tools: SchemaTools,
   reads: readonly StateRead[],
@@ -33,7 +33,7 @@ export async function normaliseKeys(
   return await castTwice(tools, (schema) => normaliseReads(schema, reads));
 }
 
-/** Normalises once to learn what there is to cast, and again with what the server made of it. */
+/** Normalises once to collect the values to cast, and again with the values the server stored. */
 async function castTwice<T>(tools: SchemaTools, normalise: (schema: MysqlSchema) => T): Promise<T> {
   const casts = new Casts();
   const schema = new MysqlSchema(tools, casts);
@@ -43,7 +43,7 @@ async function castTwice<T>(tools: SchemaTools, normalise: (schema: MysqlSchema)
   return normalise(schema);
 }
 
-/** The tables of the database as manifests see them. */
+/** The schema of the database, for normalising manifests. */
 class MysqlSchema implements ManifestSchema<MysqlColumn> {
   readonly registration: Registration;
   readonly labels = {
@@ -92,10 +92,10 @@ class MysqlSchema implements ManifestSchema<MysqlColumn> {
   }
 }
 
-/** A default that means the same for every row, as the catalogue prints it. */
+/** A default that is the same for every row, as the catalogue prints it. */
 const LITERAL = /^(?:-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|'(?:[^'\\]|'')*'|b'[01]*')$/i;
 
-/** Values that the server has to store, and what it made of them. */
+/** Values that the server must cast, and the results. */
 class Casts {
   readonly #wanted = new Map<string, { readonly column: MysqlColumn; readonly literal: string }>();
   readonly #stored = new Map<string, Value | MysqlFailure>();
@@ -104,7 +104,7 @@ class Casts {
     return this.#wanted.size === 0;
   }
 
-  /** The stored value once {@link run} has asked; until then the value as it was stated. */
+  /** The stored value after {@link run}; before that, the stated value. */
   store(column: MysqlColumn, literal: string, stated: Value, where: string): Value {
     const id = canonical([column.definition, column.kind, literal]);
     const stored = this.#stored.get(id);
@@ -116,8 +116,8 @@ class Casts {
   }
 
   /**
-   * Lets temporary columns of the same types store the values: no trigger, check or other code of
-   * the application runs.
+   * Stores the values in temporary columns of the same types, so that no trigger, check or other
+   * application code runs.
    */
   async run(session: MysqlConnection, database: string): Promise<void> {
     const table = `${quoteName(database)}.cast`;
@@ -143,7 +143,9 @@ class Casts {
 
 const BATCH = 500;
 
-/** One statement for many values; one by one if that fails, to find out which it was. */
+/**
+ * Inserts many values with one statement. If it fails, inserts them one by one to find the cause.
+ */
 async function insertAll(
   session: MysqlConnection,
   table: string,

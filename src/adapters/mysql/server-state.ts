@@ -3,20 +3,20 @@ import type { MysqlConnection } from './connection.ts';
 import type { MysqlSettings } from './options.ts';
 import { quoteName } from './sql.ts';
 
-/** Settings of the server that a survey judges. */
+/** Server settings that a survey checks. */
 export const SERVER_SETTINGS = [
   ...['innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_flush_method'],
   ...['innodb_force_recovery', 'wsrep_on', 'init_connect', 'log_bin', 'sync_binlog'],
 ] as const;
 
-/** What a survey reads every time, in one round trip. */
+/** What every survey reads, in one round trip. */
 export interface ServerState {
-  /** Equal as long as the server has counted no statement that could have changed a definition. */
+  /** Unchanged until the server counts a statement that could have changed a definition. */
   readonly counted: string;
   readonly settings: ReadonlyMap<string, string>;
-  /** Occurrences whose stage another session can see: they were committed without a marker. */
+  /** Occurrences whose stage row is visible to other sessions: committed without a marker. */
   readonly unmarked: readonly string[];
-  /** All of it as one text. */
+  /** The whole state as one text. */
   readonly text: string;
 }
 
@@ -35,11 +35,11 @@ const COUNTED = `select group_concat(variable_value)
   from information_schema.global_status
   where variable_name like 'COM\\_%' and variable_name not rlike '^COM_(?:${HARMLESS})$'`;
 
-/** Routines can also be written directly, which counts as an ordinary INSERT or UPDATE. */
+/** Routines can also be written directly, which counts as a plain INSERT or UPDATE. */
 const ROUTINES = `select concat_ws(' ', count(*), sum(conv(left(sha1(concat_ws(char(10),
     db, name, type, body_utf8, definer, security_type, sql_mode)), 15), 16, 10))) from mysql.proc`;
 
-/** Reads the state of the server as it is now. */
+/** Reads the current state of the server. */
 export class ServerWatch {
   readonly #question: string;
 

@@ -2,14 +2,14 @@ import { asFault, MysqlConnection } from './connection.ts';
 import type { MysqlConnectionOptions, MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 
-/** The server ends a stage that is over its time; this long we wait for it to say so. */
+/** How long to wait for the server to report that it ended an overdue stage. */
 const ANSWER_GRACE_MS = 5000;
 const TRUSTED_DEADLINE_MS = 30_000;
 
-/** Modes under which agent statements run: those of a new server, so that bad values are errors. */
+/** The SQL modes for agent statements: a new server's defaults, so that bad values are errors. */
 const AGENT_MODE = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
 
-/** Variables that decide what a statement means, or whether a check is made. */
+/** Variables that change the meaning of a statement or whether a check is made. */
 const WATCHED = [
   ...['sql_mode', 'time_zone', 'foreign_key_checks', 'unique_checks', 'check_constraint_checks'],
   ...['autocommit', 'tx_isolation', 'tx_read_only', 'character_set_client', 'collation_connection'],
@@ -23,7 +23,7 @@ const READ_WATCHED =
   `select ${WATCHED.map((name) => `@@session.${name}`).join(', ')}, ` +
   'abs(@@session.timestamp - unix_timestamp(sysdate(6))) < 2, unix_timestamp(sysdate(3))';
 
-/** The session's variables as one text, and the time on the server. */
+/** The session's variables as one text, and the server's time. */
 export async function readVariables(session: MysqlConnection) {
   const [row] = await session.texts(READ_WATCHED);
   const names = [...WATCHED, 'clock'];
@@ -31,12 +31,12 @@ export async function readVariables(session: MysqlConnection) {
   return { variables, atMs: readMs(row?.[names.length]) };
 }
 
-/** A time of the server, which counts in seconds. */
+/** Converts a server time from seconds. */
 export function readMs(seconds: Buffer | string | null | undefined): number {
   return Math.round(Number(seconds) * 1000);
 }
 
-/** The trusted account's session, opened again when it was lost. It runs trusted queries only. */
+/** The trusted account's session, reopened if it is lost. It runs trusted queries only. */
 export class ControlAccount {
   readonly #options: MysqlConnectionOptions;
   #connection: Promise<MysqlConnection> | undefined;
@@ -47,7 +47,7 @@ export class ControlAccount {
     this.#options = options;
   }
 
-  /** A separate session, for what must not share one with anything else. */
+  /** Opens a separate session, for work that must not share one. */
   async open(): Promise<MysqlConnection> {
     try {
       if (this.#isClosed) throw new Error('the adapter is closed');
@@ -63,17 +63,17 @@ export class ControlAccount {
     }
   }
 
-  /** A live session. */
+  /** Returns a live session. */
   async connection(): Promise<MysqlConnection> {
     const last = this.#connection;
     const known = await last?.catch(() => undefined);
     if (known?.isAlive) return known;
-    // Another caller may have opened one meanwhile.
+    // Another caller may have opened one in the meantime.
     if (this.#connection === last) this.#connection = this.open();
     return await (this.#connection ?? this.open());
   }
 
-  /** A session for several statements in a row, one caller after another. */
+  /** Uses a session for several statements in a row. Callers wait for each other. */
   async withSession<T>(use: (session: MysqlConnection) => Promise<T>): Promise<T> {
     const result = this.#turn.then(async () => await use(await this.connection()));
     this.#turn = result.catch(() => {});
@@ -87,16 +87,16 @@ export class ControlAccount {
   }
 }
 
-/** A session of the execution account, with its variables as they were before agent SQL ran. */
+/** A session of the execution account, and its variables before agent SQL ran. */
 export interface ExecutionSession {
   readonly connection: MysqlConnection;
   readonly variables: string;
 }
 
-/** Sessions that are kept for later candidates, if as many were needed at once. */
+/** The maximum number of idle sessions kept for later candidates. */
 const MAX_READY = 32;
 
-/** Sessions of the execution account. Each serves one candidate at a time, newly logged in. */
+/** Sessions of the execution account. Each serves one candidate per login. */
 export class ExecutionSessions {
   readonly #options: MysqlConnectionOptions;
   readonly #settings: MysqlSettings;
@@ -109,13 +109,13 @@ export class ExecutionSessions {
     this.#settings = settings;
   }
 
-  /** A session that no other candidate gets. */
+  /** Returns a session that no other candidate uses. */
   async take(): Promise<ExecutionSession> {
     const session = await this.#ready.shift()?.catch(() => undefined);
     return session?.connection.isAlive ? session : await this.#open();
   }
 
-  /** Takes back a session whose transaction has ended. It logs in again while nothing waits. */
+  /** Takes back a session after its transaction has ended, and logs in again in the background. */
   giveBack({ connection }: ExecutionSession): void {
     if (!connection.isAlive) return;
     if (this.#isClosed || this.#ready.length >= MAX_READY) {
@@ -123,7 +123,7 @@ export class ExecutionSessions {
       return;
     }
     this.#keep(connection.logInAgain().then((next) => this.#prepare(next)));
-    // One more than are in use: the next candidate does not wait until this session has logged in.
+    // Keep one spare session, so that the next candidate does not wait for this login.
     if (!this.#hasSpare) this.#keep(this.#open());
     this.#hasSpare = true;
   }
@@ -133,14 +133,14 @@ export class ExecutionSessions {
     this.#ready.push(session);
   }
 
-  /** Ends sessions that were kept: a session keeps rights that were revoked since. */
+  /** Closes the kept sessions, because an open session keeps rights that are revoked later. */
   forget(): void {
     this.#hasSpare = false;
     for (const session of this.#ready.splice(0))
       session.then(({ connection }) => connection.close()).catch(() => {});
   }
 
-  /** What the account may do, as a session that logs in now has it. */
+  /** The account's grants, as a new login has them. */
   async readGrants(): Promise<readonly string[]> {
     const session = await this.#open();
     const lines = await session.connection.texts('show grants');
@@ -159,7 +159,7 @@ export class ExecutionSessions {
     return await this.#prepare(await MysqlConnection.open(this.#options, deadlineMs));
   }
 
-  /** Sets what agent statements run under. */
+  /** Sets the variables for agent statements. */
   async #prepare(connection: MysqlConnection): Promise<ExecutionSession> {
     try {
       await connection.query(settingsOf(this.#settings));

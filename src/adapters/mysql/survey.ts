@@ -6,7 +6,7 @@ import { PROCEDURES } from './provision.ts';
 import type { SERVER_SETTINGS, ServerState } from './server-state.ts';
 import { quoteName } from './sql.ts';
 
-/** Routes that exist on every server, and what closes them. */
+/** Outlets that exist on every server, and what closes them. */
 const CLOSED = deniedOutlets({
   'COMMIT, BEGIN, DDL, LOCK TABLES and their disguises':
     'refused in an active XA branch; statements are admitted by the parser of the server',
@@ -25,11 +25,11 @@ const CLOSED = deniedOutlets({
 interface Demand {
   readonly must: RegExp;
   readonly remedy: string;
-  /** The statement that meets the demand, if the server need not be started again for it. */
+  /** The statement that fixes the setting, if it does not need a restart. */
   readonly fix?: string;
 }
 
-/** Settings of the server on which a commit or the evidence depends. */
+/** Server settings that a commit or the evidence depends on. */
 const SERVER = {
   innodb_flush_log_at_trx_commit: {
     must: /^1$/,
@@ -47,16 +47,16 @@ const SERVER = {
   },
 } as const satisfies Partial<Record<(typeof SERVER_SETTINGS)[number], Demand>>;
 
-/** What a survey is made from. */
+/** The facts that a survey is made from. */
 export interface SurveyFacts {
   readonly backend: string;
   readonly definitions: Definitions;
   readonly server: ServerState;
-  /** What SHOW GRANTS says about the execution account. */
+  /** The output of SHOW GRANTS for the execution account. */
   readonly grants: readonly string[];
 }
 
-/** Everything that a certificate rests on. */
+/** Surveys everything that a certificate depends on. */
 export function surveyDatabase(
   settings: MysqlSettings,
   { backend, definitions, server, grants }: SurveyFacts,
@@ -78,7 +78,7 @@ export function surveyDatabase(
   };
 }
 
-/** An outlet, with the statement that closes it if there is one. */
+/** An outlet, with the statement that closes it, if there is one. */
 type Finding = Outlet & { readonly fix?: string | undefined };
 
 function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
@@ -100,7 +100,7 @@ function surveyServer({ settings }: ServerState): readonly Finding[] {
   return [...open, { ...openOutlet(`sync_binlog = ${flushes}`, remedy), fix }];
 }
 
-/** What the account may do must be what provisioning granted, and no more. */
+/** The account must have exactly the rights that provisioning granted. */
 function surveyRights(grants: readonly string[], settings: MysqlSettings): readonly Finding[] {
   const { business, controlDatabase, relations, reads, execution: account } = settings;
   const on = (schema: string, name: string) => `${quoteName(schema)}.${quoteName(name)}`;
@@ -129,11 +129,11 @@ function surveyRights(grants: readonly string[], settings: MysqlSettings): reado
   ];
 }
 
-/** At the end of a line: how an account logs in and how often, which is no right. */
+/** The end of a grant line that says how an account logs in and how often. It grants no right. */
 const LOGIN_TERMS =
   /(?: IDENTIFIED (?:BY PASSWORD '[^']*'|VIA \w+(?: USING '[^']*')?))?(?: REQUIRE (?:SSL|X509))?(?<option> WITH GRANT OPTION)?(?:(?: WITH)?(?: MAX_\w+ \d+)+)?$/;
 
-/** The statement that takes a right away, from its line in SHOW GRANTS. */
+/** The statement that revokes a right, from its line in SHOW GRANTS. */
 function revocationOf(right: string, account: string): string {
   const isPublic = right.endsWith(' TO PUBLIC');
   const [, granted = ''] = /^(.*?)(?: TO PUBLIC)?(?: WITH GRANT OPTION)?$/.exec(right) ?? [];
@@ -142,7 +142,7 @@ function revocationOf(right: string, account: string): string {
   return `revoke grant option${granted.slice(granted.indexOf(' ON '))} from ${from}`;
 }
 
-/** A stage that another session can see was committed without its marker. */
+/** A stage row that another session can see was committed without its marker. */
 function surveyUnmarked({ unmarked }: ServerState): readonly Outlet[] {
   return unmarked.map((occurrence) =>
     openOutlet(

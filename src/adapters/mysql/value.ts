@@ -9,7 +9,7 @@ import {
 } from '../../protocol/value.ts';
 import { quoteName, quoteText } from './sql.ts';
 
-/** How the values of a column are written and read. */
+/** How values of a column are written and read. */
 export type ColumnKind =
   | 'integer'
   | 'bit'
@@ -21,7 +21,7 @@ export type ColumnKind =
   | 'timestamp'
   | 'name';
 
-/** Types by the name that the catalogue gives them. What is missing here cannot be registered. */
+/** Kinds by type name in the catalogue. Columns of other types cannot be registered. */
 const KINDS: Readonly<Record<string, ColumnKind>> = {
   ...{ tinyint: 'integer', smallint: 'integer', mediumint: 'integer', int: 'integer' },
   ...{ bigint: 'integer', year: 'integer', bit: 'bit', decimal: 'decimal' },
@@ -34,10 +34,10 @@ const KINDS: Readonly<Record<string, ColumnKind>> = {
   ...{ uuid: 'name', inet4: 'name', inet6: 'name' },
 };
 
-/** Character sets from which every text can be converted to UTF-8 and back. */
+/** Character sets whose text converts to UTF-8 and back without loss. */
 const CHARACTER_SETS = ['utf8mb4', 'utf8mb3', 'utf8', 'ascii', 'latin1'];
 
-/** How a type is written and read, or why it cannot be. */
+/** How values of a type are written and read, or why they cannot be. */
 export function kindOf(type: string, characterSet: string | null): ColumnKind | { why: string } {
   const kind = Object.hasOwn(KINDS, type) ? KINDS[type] : undefined;
   if (kind === undefined) return { why: `its type ${type} has no exact form here` };
@@ -47,8 +47,8 @@ export function kindOf(type: string, characterSet: string | null): ColumnKind | 
 }
 
 /**
- * The bytes of a value in a form that no setting of a session changes. FLOAT prints six digits, so
- * it is printed as DOUBLE; a TIMESTAMP is printed as the instant that it stores.
+ * The bytes of a value in a form that does not depend on session settings. FLOAT would print only
+ * six digits, so it is printed as DOUBLE. A TIMESTAMP is printed as the instant that it stores.
  */
 function exactForm(kind: ColumnKind, column: string): string {
   switch (kind) {
@@ -72,7 +72,7 @@ interface ImageColumn {
   readonly kind: ColumnKind;
 }
 
-/** The SQL that writes a row as one image: for each column its length and bytes, `-` for NULL. */
+/** SQL that writes a row as one image: the length and bytes of each column, or `-` for NULL. */
 export function imageOf(columns: readonly ImageColumn[], row: 'old' | 'new' | 'r'): string {
   const parts = columns.map(({ name, kind }) => {
     const form = exactForm(kind, `${row}.${quoteName(name)}`);
@@ -81,7 +81,7 @@ export function imageOf(columns: readonly ImageColumn[], row: 'old' | 'new' | 'r
   return `concat(${parts.join(', ')})`;
 }
 
-/** Reads what {@link imageOf} wrote. */
+/** Reads an image written by {@link imageOf}. */
 export function readImage(
   columns: readonly ImageColumn[],
   image: Buffer,
@@ -101,7 +101,7 @@ export function readImage(
     row[name] = decode(kind, image.subarray(colon + 1, end), name);
     at = end;
   }
-  // A length that is no number, or too large, leads elsewhere.
+  // An invalid or too large length does not end exactly at the end of the image.
   if (at !== image.length) throw unreadable('the end');
   return row;
 }
@@ -132,13 +132,13 @@ function decode(kind: ColumnKind, bytes: Buffer, name: string): Value {
   }
 }
 
-/** Scale is the one difference between stored representations that is not compared. */
+/** Scale is the only difference between stored representations that is not compared. */
 function trimDecimal(text: string): string {
   const unpadded = text.replace(/^(-?)0+(?=\d)/, '$1');
   return unpadded.includes('.') ? unpadded.replace(/\.?0+$/, '') : unpadded;
 }
 
-/** Seconds since the epoch, with a fraction as the column stores it; 0 is the zero date. */
+/** Prints seconds since the epoch, with the stored fraction; 0 is the zero date. */
 function printInstant(seconds: string): string {
   const [whole = '', fraction = ''] = seconds.split('.');
   if (Number(whole) === 0 && !/[1-9]/.test(fraction)) return '0000-00-00T00:00:00+00:00';
@@ -150,7 +150,7 @@ function unreadable(name: string): EffectMatchError<'ERR_EM_INVARIANT'> {
   return new EffectMatchError('ERR_EM_INVARIANT', `the image of a row cannot be read at ${name}`);
 }
 
-/** A value as SQL text, for columns of this kind; undefined if it would need a guess. */
+/** A value as SQL text for a column of this kind; undefined if that would be a guess. */
 export function literalOf(kind: ColumnKind, value: Value): string | undefined {
   if (value === null) return 'null';
   if (typeof value === 'boolean') return kind === 'text' ? undefined : String(Number(value));
@@ -170,7 +170,7 @@ export function literalOf(kind: ColumnKind, value: Value): string | undefined {
   }
 }
 
-/** MariaDB reads no zone; sessions that read and write values are in UTC. */
+/** MariaDB does not accept a zone here. Sessions that read and write values are in UTC. */
 function plainTime(kind: ColumnKind, text: string): string {
   if (kind !== 'timestamp' && kind !== 'datetime') return text;
   return text.replace(/(?<=:\d\d(?:\.\d+)?)(?:Z|\+00:00)$/, '');

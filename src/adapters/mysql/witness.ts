@@ -1,23 +1,25 @@
 import type { MysqlConnection } from './connection.ts';
 
-/** The undo entries of a session's transaction, or why they are not known. */
+/** The number of undo entries of a session's transaction, or why it is unknown. */
 export type UndoCount =
   | { readonly kind: 'counted'; readonly entries: number; readonly transaction: string }
   | { readonly kind: 'unknown'; readonly why: string };
 
-/** Asks InnoDB itself, past all recorders, how many rows the transaction of a session has written. */
+/**
+ * Asks InnoDB, independently of the recorders, how many undo entries a session's transaction has.
+ */
 export async function countUndo(control: MysqlConnection, thread: number): Promise<UndoCount> {
   const [row] = await control.texts('show engine innodb status');
   return readStatus(String(row?.[2]), thread);
 }
 
-/** What precedes the transactions. The last deadlock stands before it, and names sessions too. */
+/** The heading before the transactions. The last deadlock comes earlier and also names sessions. */
 const LIST = /^LIST OF TRANSACTIONS FOR EACH SESSION:$/m;
 
 /**
- * Reads the status of InnoDB. It quotes statements of other sessions, which may hold any text: from
- * the first line that may begin the list, the session must be named exactly once, and nothing may
- * have been cut off.
+ * Reads the InnoDB status. It quotes statements of other sessions, which may contain any text.
+ * After the first line that could begin the list, the session must be named exactly once, and
+ * nothing may be cut off.
  */
 export function readStatus(text: string, thread: number): UndoCount {
   const unknown = (why: string): UndoCount => ({ kind: 'unknown', why });

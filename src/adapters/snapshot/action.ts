@@ -6,9 +6,9 @@ import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 /** One call of a registered tool. */
 export interface SnapshotCall {
   readonly tool: string;
-  /** Any JSON; an empty object by default. */
+  /** Any JSON. Default: an empty object. */
   readonly args?: unknown;
-  /** Whether the action continues if this call fails; what it had changed is undone either way. */
+  /** Whether the action continues if this call fails. A failed call's changes are always undone. */
   readonly mayFail?: boolean;
 }
 
@@ -17,10 +17,10 @@ export interface SnapshotAction {
   readonly calls: readonly SnapshotCall[];
 }
 
-/** An action that was checked completely and copied. */
+/** A fully checked copy of an action. */
 export interface CheckedSnapshotAction {
   readonly calls: readonly CheckedCall[];
-  /** What an admission probe writes next to the state. No agent can state it. */
+  /** A token that the admission probe writes next to the state. An agent cannot set it. */
   readonly token?: string;
 }
 
@@ -34,7 +34,7 @@ export interface CheckedCall {
 const MAX_CALLS = 1000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 
-/** Checks untrusted input completely and copies it. */
+/** Checks untrusted input and copies it. */
 export function parseAction(input: unknown, tools: readonly string[]): CheckedSnapshotAction {
   const action = copyAction(input, MAX_CHARACTERS);
   if (!isObject(action)) throw refuseAction('the action must be an object with calls');
@@ -59,7 +59,7 @@ function parseCall(call: Value, where: string, tools: readonly string[]): Checke
   return { tool, args, mayFail };
 }
 
-/** The action as plain data, the same for every way of writing the same calls. */
+/** Describes the action as plain data. The same calls always give the same data. */
 export function describeAction({ calls }: CheckedSnapshotAction): Value {
   return { calls: calls.map((call) => ({ ...call, args: encodeData(call.args) })) };
 }
@@ -68,8 +68,8 @@ export function describeAction({ calls }: CheckedSnapshotAction): Value {
 const MIN_QUOTED = 4;
 
 /**
- * Tells whether an agent wrote an identifier into its calls: as it is, in another case or form, or
- * inside a longer text.
+ * Tells whether an agent wrote an identifier in its calls: exactly, in another case or Unicode
+ * form, or inside a longer text.
  */
 export function chosenBy(calls: readonly CheckedCall[]): (text: string) => boolean {
   const texts: string[] = [];
@@ -86,8 +86,8 @@ export function chosenBy(calls: readonly CheckedCall[]): (text: string) => boole
   for (const { args } of calls) collect(args);
   const joined = texts.join('\n');
   const all = fold(joined);
-  // An accent or a letter after a part changes how the part is folded; letter by letter it is still
-  // there.
+  // An accent or letter that follows a part changes how the part is folded, so also search the
+  // unfolded text.
   const letters = joined.toUpperCase();
   return (text) => {
     const folded = fold(text);

@@ -58,10 +58,10 @@ import { readState } from './reading.ts';
 import { surveyStore } from './survey.ts';
 import { ToolRunner } from './tools.ts';
 
-/** A longer document is read again rather than kept in memory. */
+/** Longer documents are read again instead of being kept in memory. */
 const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024;
 
-/** Opens the file, a new one with the initial state, and refuses what could not be compared. */
+/** Opens the file, or creates it with the initial state. Refuses a state it cannot compare. */
 export async function openAdapter(
   options: SnapshotOptions,
   context: AdapterContext,
@@ -84,7 +84,7 @@ export async function openAdapter(
   );
   let db: DatabaseSync | undefined;
   try {
-    // Before anything is written, so that tools that are refused leave no file.
+    // Load the tools before the first write, so that refused tools leave no file.
     await runner.open();
     if (exists === undefined) createPrivateFile(options.file);
     const opened = openDatabase(options.file);
@@ -144,9 +144,9 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
   readonly #opened: Opened;
   readonly #file: string;
   readonly #site: CandidateSite;
-  /** The survey as long as nothing is wrong: every execution asks twice. */
+  /** The survey, kept while there are no problems, because every execution asks for it twice. */
   #clean: Survey | undefined;
-  /** What was promoted last, which most candidates start from. */
+  /** The last promoted document. Most candidates start from it. */
   #promoted: Document | undefined;
 
   constructor(opened: Opened) {
@@ -155,7 +155,7 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     this.#opened = opened;
     this.#file = identifyFile(file);
     this.registration = layout.registration;
-    // Who the code is, and the layout by which states compare.
+    // The identity covers the code and the layout, which determines how states are compared.
     const all = fingerprint([adapterCode(import.meta.url, '../../sqlite/'), layout.text]);
     const code = `${codeIdentity(new URL('.', import.meta.url))}+${all}`;
     this.identity = { kind: 'snapshot', backend, code };
@@ -225,7 +225,7 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     return retryWhileBusy(() => attempt(connection.open()), { deadlineMs: busyTimeoutMs });
   }
 
-  /** A new connection sees only what has been committed. */
+  /** Uses a new connection, which sees only committed data. */
   #isDurable(token: string): boolean {
     using independent = openDatabase(this.#opened.file, { readOnly: true });
     const found = independent.prepare(`select 1 from main.${PROBE_TABLE} where token = ?`);

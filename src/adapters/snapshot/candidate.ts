@@ -15,23 +15,22 @@ import { readState } from './reading.ts';
 import type { CallReport, ToolRunner } from './tools.ts';
 import { type DocumentView, viewDocument } from './view.ts';
 
-/** The channels that must answer and agree before an observation counts as complete. */
+/** The channels that must report and agree before an observation is complete. */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
 
-/** Where a candidate is held and promoted. */
+/** What a candidate needs to be held and promoted. */
 export interface CandidateSite extends PromotionSite {
   readonly layout: DocumentLayout;
   readonly runner: ToolRunner;
-  /** The durable version as it is now. */
+  /** Reads the current durable version. */
   readonly durable: () => Promise<StateVersion>;
-  /** Told what was promoted. */
+  /** Called with the document after it is promoted. */
   readonly onPromoted: (document: Document) => void;
 }
 
 /**
- * A private copy of the durable state and what calls made of it, held in memory as text. Nothing is
- * locked: the promotion is conditional on the version that the copy was made from, and on the file
- * at the path.
+ * A private copy of the durable state with the changes of the calls, held in memory as text.
+ * Nothing is locked: the promotion requires that the base version and the file are unchanged.
  */
 export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
   readonly id: string;
@@ -42,7 +41,9 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
   #made: Document;
   #digest: string;
   #token: string | undefined;
-  /** What the calls of a task had assigned so far, and the state that the last one left. */
+  /**
+   * The values that calls of a task have assigned so far. `#view` is the state after the last call.
+   */
   #assigned: readonly FreshValues[] = [];
   #view: DocumentView | undefined;
 
@@ -66,8 +67,8 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
   }
 
   /**
-   * One call of a task. An identifier that a tool assigns is known to the agent from then on, and
-   * its later calls may name it: what counts is what the agent had written until then.
+   * Runs one call of a task. Once a tool assigns an identifier, the agent knows it and may name it
+   * in later calls. An identifier therefore counts as chosen only if the agent wrote it before.
    */
   async call({ calls }: CheckedSnapshotAction): Promise<CallAnswer> {
     this.#calls.push(...calls);
@@ -94,7 +95,7 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
     this.#view = view;
   }
 
-  /** The version that the calls started from: the promotion is refused if it has changed. */
+  /** Reads the version that the calls started from. The promotion is refused if it has changed. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     return readState(this.#site.layout, this.#base.state, reads);
   }
@@ -137,7 +138,7 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
     return promotion;
   }
 
-  /** Only memory was held. */
+  /** There is nothing to release: the candidate holds only memory. */
   async end(): Promise<void> {}
 
   #compare(): {
@@ -161,7 +162,9 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
     return [{ op: 'insert', target: PROBE_TABLE, key, before: null, after: {} }];
   }
 
-  /** Covers everything that an observation is made from, recovered tool errors included. */
+  /**
+   * Covers everything that an observation is made from, including tool errors that were allowed.
+   */
   #fingerprint(durable: StateVersion): string {
     const { version, digest } = this.#base;
     const facts = [version, digest, this.#digest, this.#reports, durable.version, durable.digest];
@@ -169,7 +172,9 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
   }
 }
 
-/** Without digests: channels may be stored, and few possible states can be found by trying them. */
+/**
+ * Leaves out digests: channels may be stored, and a digest of few possible states can be guessed.
+ */
 function describeDurable(base: StateVersion, { version, digest }: StateVersion): string {
   const isOther = version === base.version && digest !== base.digest;
   return `version ${version}${isOther ? ' with other content' : ''}`;

@@ -23,20 +23,21 @@ const TABLES: { readonly [name: string]: string } = {
     'occurrence TEXT PRIMARY KEY NOT NULL, disposition TEXT NOT NULL, text TEXT NOT NULL, seal_key TEXT NOT NULL, seal_mac TEXT NOT NULL',
   [META_TABLE]: 'name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL',
   [PROBE_TABLE]: 'token TEXT PRIMARY KEY NOT NULL',
-  // One row, so that a promotion changes one page of it as long as the text fits there.
+  // One row, so that a promotion changes only one page as long as the text fits.
   [STATE_TABLE]:
     'one INTEGER PRIMARY KEY NOT NULL CHECK (one = 1), backend TEXT NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL',
 };
 
 /**
- * The marker table next to the document. A promotion is short, and one that hangs is left alone.
+ * The marker table next to the document. Promotions are short; a void marker does not wait for one
+ * that hangs.
  */
 export const { insertMarker, markersOf } = markerTable({
   table: MARKER_TABLE,
   voidDeadlineMs: 250,
 });
 
-/** Which state is or was durable. The digest is of its canonical text. */
+/** Identifies a state that is or was durable. The digest is of its canonical text. */
 export interface StateVersion {
   readonly version: number;
   readonly digest: string;
@@ -47,15 +48,15 @@ export interface StoredState extends StateVersion {
   readonly text: string;
 }
 
-/** Lower-case hex of a state's content. */
+/** The digest of a state's text, as lower-case hex. */
 export function digestState(text: string): string {
   return hash('sha256', text, 'hex');
 }
 
 /**
- * Creates the tables and the first version in an empty file, and returns the backend id: random,
- * drawn once, kept in the file. Safe when several processes start at once, because all of it
- * happens in one immediate transaction.
+ * Creates the tables and the first version in an empty file, and returns the backend id, which is
+ * random and stored in the file. Several processes may start at once, because one immediate
+ * transaction does all of it.
  */
 export async function ensureState(
   db: DatabaseSync,
@@ -93,17 +94,17 @@ function readSchema(db: DatabaseSync): ReturnType<StatementSync['all']> {
   return statement(db, sql).all();
 }
 
-/** For each connection the `data_version` at its last complete look that found nothing wrong. */
+/** For each connection, the `data_version` at the last full check that found no problem. */
 const lookedAt = new WeakMap<DatabaseSync, unknown>();
 
 /**
- * What is wrong with the file's schema: a table of a different shape, or anything that is not ours.
- * A trigger would run inside the promotion and change what was not compared. The schema is read
- * again as soon as any other connection has committed anything, which is what `data_version` tells;
- * this connection runs our statements only, and none of them changes the schema.
+ * Finds a problem in the file's schema: a table with a different shape, or anything that is not
+ * ours. A trigger would run during the promotion and change data that was not compared. The schema
+ * is read again after any other connection has committed, which `data_version` shows. This
+ * connection runs only our statements, and none of them changes the schema.
  */
 export function findProblem(db: DatabaseSync): string | undefined {
-  // Read first, so that what is committed between the two makes the next look a complete one.
+  // Read this first: a commit between the two reads then makes the next check a full one.
   const committed = readPragma(db, 'data_version');
   if (committed !== undefined && lookedAt.get(db) === committed) return undefined;
   const problem = checkSchema(readSchema(db));
@@ -144,7 +145,7 @@ export interface StagedBase extends StoredState {
   readonly marker: Pick<MarkerText, 'disposition'> | undefined;
 }
 
-/** The durable state, in one statement and so of one moment. */
+/** Reads the durable state in one statement, so that all of it is from one moment. */
 export function readBase(db: DatabaseSync, occurrence: string): StagedBase {
   const [backend, disposition, ...stored] = readRow(
     db,
@@ -161,7 +162,7 @@ function dispositionOf(disposition: unknown): MarkerText['disposition'] {
   return disposition === 'committed' ? 'committed' : 'void';
 }
 
-/** The durable state. A text that is not what its digest says is a fault. */
+/** Reads the durable state. Throws if the text does not match its digest. */
 export function readStored(db: DatabaseSync): StoredState {
   return storedState(readRow(db, `select version, digest, text from main.${STATE_TABLE}`));
 }
@@ -175,13 +176,13 @@ function storedState([version, digest, text]: readonly unknown[]): StoredState {
   );
 }
 
-/** Which state is durable, without reading its text. */
+/** Reads which state is durable, without its text. */
 export function readVersion(db: DatabaseSync): StateVersion {
   const [version, digest] = readRow(db, `select version, digest from main.${STATE_TABLE}`);
   return { version: Number(version), digest: String(digest) };
 }
 
-/** The only row as a list of its values: to name them would take longer than to read them. */
+/** Returns the only row as an array, which is faster than an object. */
 function readRow(db: DatabaseSync, sql: string, ...values: readonly string[]): readonly unknown[] {
   const prepared = statement(db, sql);
   prepared.setReturnArrays(true);
@@ -190,8 +191,8 @@ function readRow(db: DatabaseSync, sql: string, ...values: readonly string[]): r
 }
 
 /**
- * Writes the next state as the durable one inside the open transaction or, if the base is no longer
- * durable, reports what is.
+ * Makes the next state durable in the open transaction. Otherwise reports whether the state has
+ * moved on from the base or the backend was replaced.
  */
 export function advanceState(
   db: DatabaseSync,

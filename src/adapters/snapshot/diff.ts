@@ -6,8 +6,8 @@ import { extendPointer } from './pointer.ts';
 import type { CollectionView, DocumentView } from './view.ts';
 
 /**
- * The net difference of two states: records by key, everything else by JSON pointer, nothing left
- * out. Applied to the first state it gives the second. Linear in the size of the two.
+ * The complete net difference of two states: records by key, everything else by JSON pointer.
+ * Applying it to the first state gives the second. It takes linear time.
  */
 export function diffViews(
   layout: DocumentLayout,
@@ -58,7 +58,7 @@ function pick(row: Row, names: readonly string[]): Row {
   return Object.fromEntries(names.map((name) => [name, row[name] ?? null]));
 }
 
-/** Elements have no key and no order: what counts is how many there are of each. */
+/** Elements have no key and no order. Only the number of equal elements counts. */
 function diffElements(
   target: string,
   before: DocumentView,
@@ -85,14 +85,14 @@ function diffElements(
   }
 }
 
-/** Whether the records that stayed are in their old order and all new ones come after them. */
+/** Whether the remaining records kept their order and all new records come after them. */
 function isAppended(was: CollectionView, is: CollectionView): boolean {
   const stayed = [...was.records.keys()].filter((id) => is.records.has(id));
   const now = is.records.keys();
   return stayed.every((id) => now.next().value === id);
 }
 
-/** The keys of a list's records in their order; a key of one field stands for itself. */
+/** The keys of a list's records in order. A key of one field is given as its value. */
 export function listOrder({ records }: CollectionView): Value {
   return [...records.values()].map(({ key }) => {
     const values = Object.values(key);
@@ -100,7 +100,7 @@ export function listOrder({ records }: CollectionView): Value {
   });
 }
 
-/** Objects are compared field by field; lists and everything else as whole values. */
+/** Compares objects field by field, and lists and other values as a whole. */
 function diffRest(path: string, was: Value, is: Value, changes: ChangeRecord[]): void {
   if (!isObject(was) || !isObject(is)) {
     if (!sameValue(was, is)) changes.push(changeOfRest(path, encodeData(was), encodeData(is)));

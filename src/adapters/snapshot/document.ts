@@ -2,19 +2,19 @@ import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
 
-/** Records carry values inside further objects, and canonical texts end at 64 levels. */
+/** Records nest values in more objects, and canonical texts allow at most 64 levels. */
 const MAX_DEPTH = 48;
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 
-/** Plain data as its canonical text and as what that says. */
+/** A state, and its canonical text. */
 export interface Document {
   readonly text: string;
   readonly state: Value;
 }
 
 /**
- * The canonical text of a state. Whatever is not plain JSON is refused, so that two equal texts are
- * two equal states and nothing (a getter, a class, the order of keys) can hide behind the data.
+ * The canonical text of a state. Anything but plain JSON is refused, so that equal texts mean equal
+ * states and nothing (a getter, a class, the order of keys) is hidden behind the data.
  */
 export function writeDocument(state: unknown): string {
   const text = canonical(state);
@@ -25,8 +25,8 @@ export function writeDocument(state: unknown): string {
 }
 
 /**
- * What a text says; undefined unless it is the canonical text of a state. It is written again even
- * if it was stored by us: JSON.parse of V8 13.6 reads the key "\"" as "\\" if it has met that one
+ * Parses a text; undefined unless it is the canonical text of a state. Even our own stored texts
+ * are checked, because JSON.parse in V8 13.6 reads the key "\"" as "\\" if it has seen the latter
  * before.
  */
 export function checkText(text: string): Document | undefined {
@@ -38,7 +38,7 @@ export function checkText(text: string): Document | undefined {
   }
 }
 
-/** What the stored text says. */
+/** Parses a stored text. */
 export function readDocument(text: string): Document {
   const document = checkText(text);
   if (document !== undefined) return document;

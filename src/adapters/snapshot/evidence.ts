@@ -5,14 +5,13 @@ import { type CheckedCall, chosenBy } from './action.ts';
 import type { DocumentLayout } from './layout.ts';
 import type { DocumentView } from './view.ts';
 
-/** Values of one column that a tool assigned. */
+/** Values of one column that tools assigned. */
 export type FreshValues = Extract<Assigned, { readonly fresh: readonly Value[] }>;
 
 /**
- * Values that are new in their field of their collection. One that the agent wrote into its calls
- * is not among them, however new it is. A counter's next numbers are, because small numbers also
- * occur as arguments. Only a record that was added or changed can hold a new value, so the state
- * before is searched only for those.
+ * Finds values that are new in their field of their collection. A new value that the agent wrote in
+ * its calls does not count, unless it is a counter's next number, because small numbers also occur
+ * as arguments. The earlier state is searched only if a changed record may have a new value.
  */
 export function assignedValues(
   { relations }: DocumentLayout,
@@ -39,7 +38,7 @@ export function assignedValues(
   return assigned;
 }
 
-/** Strings and numbers written by the changes; tools generate no other kinds of value. */
+/** The strings and numbers that the changes wrote. Tools do not generate other kinds of value. */
 function writtenValues(
   changes: readonly ChangeRecord[],
   target: string,
@@ -47,7 +46,7 @@ function writtenValues(
 ): readonly (string | number)[] {
   const values = changes
     .filter((change) => change.target === target)
-    // An update says nothing new about its key.
+    // An update has no new key.
     .map(
       ({ op, key, after }) =>
         ownValue(op === 'insert' ? key : null, column) ?? ownValue(after, column),
@@ -75,7 +74,7 @@ function columnValues(
   return values;
 }
 
-/** What several calls had assigned, with one entry for each column. */
+/** Merges the values that several calls assigned, with one entry for each column. */
 export function joinAssigned(calls: readonly (readonly FreshValues[])[]): readonly FreshValues[] {
   const columns = Map.groupBy(calls.flat(), ({ target, column }) => `${target} ${column}`);
   return [...columns.values()].flatMap((entries) => {

@@ -13,34 +13,34 @@ import { findOverlap, isBeneath, parsePointer, stepInto, type Tokens } from './p
 import { findValue } from './values.ts';
 
 /**
- * The target of everything outside the collections: `path` is a JSON pointer, `value` what it
- * points to.
+ * The target of everything outside the collections. `path` is a JSON pointer, and `value` is what
+ * it points to.
  */
 export const REST_TARGET = '/';
 /**
- * Ends the path under which the order of a list's records is reported. No JSON pointer contains a
- * `~` like this.
+ * The end of the path that reports the order of a list's records. A JSON pointer cannot contain
+ * this `~`.
  */
 export const ORDER_SUFFIX = '~order';
-/** The column of a record's fields that were not declared, as one object. */
+/** The column for all undeclared fields of a record, as one object. */
 export const OTHER_FIELDS = '*';
 /** The column of elements that are compared whole. */
 export const ELEMENT = 'value';
 
-/** A column, and what its values are like. */
+/** A column, and what values it can have. */
 export interface SnapshotColumn {
   readonly name: string;
-  /** A key of an object is text, a key of a list any scalar; `whole` values have to be stated. */
+  /** An object key is text, and a list key is any scalar. `whole` values must be stated. */
   readonly kind: 'object-key' | 'list-key' | 'field' | 'others' | 'whole';
   /** Lists inside a value whose order does not matter. */
   readonly unordered: readonly Tokens[];
-  /** Whether tools make its new values. */
+  /** Whether tools generate its new values. */
   readonly generated: boolean;
 }
 
-/** Records at one place of the document, or elements of lists, checked. */
+/** The records of a collection, or the elements of lists. The declaration has been checked. */
 export interface SnapshotRelation extends RelationShape<SnapshotColumn> {
-  /** Where it is: in the document, or in the record that an element belongs to. */
+  /** Its location in the document, or in the record that an element belongs to. */
   readonly tokens: Tokens;
   readonly volatile: readonly string[];
   /** The declared fields without the key; null if elements are compared whole. */
@@ -50,7 +50,10 @@ export interface SnapshotRelation extends RelationShape<SnapshotColumn> {
 /** One registered collection. */
 export interface Collection extends SnapshotRelation {
   readonly path: string;
-  /** Records by the keys of an object, instead of a list of records that hold their key. */
+  /**
+   * Whether records are keyed by the keys of an object. Otherwise they are a list and contain their
+   * key.
+   */
   readonly isMap: boolean;
   readonly keepsOrder: boolean;
   readonly fields: readonly string[];
@@ -59,33 +62,33 @@ export interface Collection extends SnapshotRelation {
   readonly lists: readonly ReferenceList[];
 }
 
-/** A list whose elements are rows without a key: they count, and have no order. */
+/** A list whose elements are rows without a key. Their number matters, but not their order. */
 export interface ReferenceList extends SnapshotRelation {
-  /** The columns that say to which record an element belongs, in the order of the record's key. */
+  /** The columns that name the record of an element, in the order of the record's key. */
   readonly owner: readonly string[];
 }
 
-/** How a document is taken apart to be compared. */
+/** How a document is split into parts for the comparison. */
 export interface DocumentParts {
   readonly collections: readonly Collection[];
   /** Lists outside the collections whose order does not matter. */
   readonly unordered: readonly Tokens[];
-  /** Arrays that are not collections but are still compared element by element. */
+  /** Lists outside the collections whose elements are compared one by one. */
   readonly lists: readonly ReferenceList[];
 }
 
-/** What an application says about its state, checked. */
+/** The checked layout of an application's state. */
 export interface DocumentLayout extends DocumentParts {
   /** Every collection and every list of elements. */
   readonly relations: readonly SnapshotRelation[];
-  /** How the document is taken apart to be read: with its lists of elements whole. */
+  /** How a document is split for reading. Lists of elements stay whole. */
   readonly whole: DocumentParts;
   readonly registration: Registration;
-  /** Everything that decides how documents compare, as text: part of the adapter's identity. */
+  /** Everything that affects the comparison, as text. It is part of the adapter's identity. */
   readonly text: string;
 }
 
-/** Checks what an application says about its state; what could not be compared is refused. */
+/** Checks the declared layout. Refuses parts that cannot be compared. */
 export function admitLayout(options: SnapshotOptions): DocumentLayout {
   const values = readValuesOption(options.values, refused);
   const parts = admitParts(options);
@@ -112,7 +115,7 @@ function targetOf({ target, columns, key, volatile }: SnapshotRelation): Target 
   return { name: target, columns: columns.map(({ name }) => name), key, volatile };
 }
 
-/** The same options with every list of elements as a list without order, where it is. */
+/** The same options, but with every list of elements as an unordered list in its place. */
 function withWholeLists(options: SnapshotOptions): SnapshotOptions {
   const unordered = (one: Pick<CollectionOption, 'unordered' | 'references'>) => ({
     unordered: [...(one.unordered ?? []), ...Object.keys(one.references ?? {})],
@@ -191,7 +194,7 @@ function admitCollection(name: string, option: CollectionOption, initial: unknow
   };
 }
 
-/** Without declared fields, those that the records of the initial state have. */
+/** The fields of the records in the initial state, used if none are declared. */
 function fieldsOf(initial: unknown, tokens: Tokens, where: string): readonly string[] {
   if (initial === undefined)
     throw refused(`${where}: declare fields, or give the initial state to take them from`);
@@ -229,7 +232,7 @@ function admitList(
   const own = fields === undefined ? [ELEMENT] : [...new Set(fields)];
   demandColumns([...owner, ...own], where);
   demandKnown(generated, own, `${where}, generated`);
-  // The place of an element in its list has no meaning, so only patterns for all places apply.
+  // The index of an element has no meaning, so only patterns for every index apply.
   const inside = stepInto(tokens.reduce(stepInto, place.unordered), '');
   const column = columnMaker(inside, generated);
   const columns = [
@@ -249,7 +252,7 @@ function columnMaker(unordered: readonly Tokens[], generated: readonly string[])
   });
 }
 
-/** Names that records and manifests can carry as columns without being read as something else. */
+/** Whether records and manifests can use the name as a column without confusion. */
 function isColumn(name: unknown): boolean {
   if (typeof name !== 'string' || name === '' || name === '__proto__' || name === OTHER_FIELDS)
     return false;

@@ -14,7 +14,7 @@ import { ABSENT, decodeData, isAbsent, sortLists } from './values.ts';
 
 type Shape = RelationShape<SnapshotColumn>;
 
-/** A document as manifests see it: JSON values, unordered lists in their fixed order. */
+/** The schema of a document for manifests: JSON values, with unordered lists sorted. */
 export class SnapshotSchema implements ManifestSchema<SnapshotColumn> {
   readonly registration: Registration;
   readonly labels = {
@@ -66,7 +66,7 @@ export class SnapshotSchema implements ManifestSchema<SnapshotColumn> {
   }
 }
 
-/** Outside the collections the path decides how the value is read. */
+/** Outside the collections, the path determines how the value is compared. */
 function restShape(parts: DocumentParts, path: Value, where: string): Shape {
   const tokens = readPath(parts, path, where);
   const unordered = tokens === undefined ? [] : tokens.reduce(stepInto, parts.unordered);
@@ -91,7 +91,7 @@ export function readPath(
     const stated = typeof path === 'string' ? `"${path}"` : 'path';
     throw invalid(where, `${stated} is not a JSON pointer, such as "/settings/language"`);
   }
-  // Lists are compared by key or as whole values, never by place.
+  // Lists are compared by key or as a whole, never by index.
   const list = collections.find(
     ({ isMap, tokens: outer }) =>
       !isMap && isBeneath(outer, tokens) && /^\d+$/.test(tokens[outer.length] ?? ''),

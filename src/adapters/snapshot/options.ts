@@ -2,95 +2,98 @@ import { type AdapterRefusal, refusalsOf } from '../../backend/setup.ts';
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 
 /**
- * One tool: changes the state it is given, in place. Every call gets a new copy, so nothing that a
- * tool keeps is the durable state or the candidate. Parameters may be typed as the application
- * knows them.
+ * A tool, which changes the given state in place. Every call gets a new copy, so a tool can never
+ * keep a reference to the durable state or the candidate. Applications can declare their own
+ * parameter types.
  */
 export type SnapshotTool = { run(state: unknown, args: unknown): unknown }['run'];
 
-/** How the elements of a list that is declared as references compare. */
+/** How to compare the elements of a list that is declared as references. */
 export interface ReferencesOption {
   /**
-   * Elements are objects, and these of their fields get columns; the others share `*`. By default
-   * elements are compared whole.
+   * The fields of object elements that get columns; all others share `*`. By default, elements are
+   * compared whole.
    */
   readonly fields?: readonly string[];
   /** Columns whose new values the tools generate, for `generated`. */
   readonly generated?: readonly string[];
 }
 
-/** Where records of one kind are in the document, and how they compare. */
+/** Where the records of one kind are in the document, and how to compare them. */
 export interface CollectionOption {
-  /** JSON Pointer to the list or object that holds the records, such as `/orders`. */
+  /** JSON Pointer to the list or object that contains the records, such as `/orders`. */
   readonly path: string;
   /**
-   * The field, or fields, that say which record it is; with `map`, the name to give the keys of the
-   * object.
+   * The field or fields that identify a record. With `map`, the column name for the object's keys.
    */
   readonly key: string | readonly string[];
-  /** The records are the values of an object instead of the elements of a list. */
+  /** Whether the records are the values of an object instead of the elements of a list. */
   readonly map?: boolean;
   /**
-   * Fields that get a column; by default those of the records in `initial`. All others share `*`.
+   * Fields that get a column. All others share `*`. Default: the fields of the records in
+   * `initial`.
    */
   readonly fields?: readonly string[];
   /** Fields that are not compared on records that an approval names. */
   readonly volatile?: readonly string[];
   /**
-   * Lists inside a record whose order does not matter, such as `/items`; `*` stands for any key or
-   * place.
+   * Lists inside a record whose order does not matter, such as `/items`. `*` matches any key or
+   * index.
    */
   readonly unordered?: readonly string[];
   /**
    * Lists inside a record, such as `/items`, whose elements are rows of a separate target
-   * (`orders/items`), so that each can be approved, and labelled, for itself. They count, and have
-   * no order. The record shows the list empty.
+   * (`orders/items`), so that each can be approved and labelled separately. Their number matters,
+   * but not their order. In the record, the list appears empty.
    */
   readonly references?: { readonly [path: string]: ReferencesOption };
   /**
-   * Whether the order of a list's records is compared; `kept` by default. New records may be
-   * appended in any order.
+   * Whether to compare the order of a list's records. New records may be appended in any order.
+   * Default: `kept`.
    */
   readonly order?: 'kept' | 'ignored';
   /**
-   * Fields whose new values the tools generate, for `generated`; by default a key of one field.
+   * Fields whose new values the tools generate, for `generated`. Default: the key, if it has one
+   * field.
    */
   readonly generated?: readonly string[];
 }
 
-/** What an application says about its state. */
+/** How an application describes its state. */
 export interface SnapshotOptions {
   /**
-   * Path of the SQLite file that holds the state, its version and the markers; created with
-   * `initial`.
+   * Path of the SQLite file for the state, its version and the markers. A missing file is created
+   * with `initial`.
    */
   readonly file: string;
-  /** The state of a new file: any JSON. Ignored if the file already has a state. */
+  /** The state for a new file: any JSON. It is ignored if the file already has a state. */
   readonly initial?: unknown;
   readonly collections: { readonly [name: string]: CollectionOption };
   /**
-   * The module that exports the tools, by path or URL, such as
-   * `new URL('./shop-tools.js', import.meta.url)`. Worker threads load it. A default export
-   * replaces the named ones: an object of tools, or a function that gets `toolData` and returns
-   * one.
+   * The module that exports the tools, as a path or URL, such as `new URL('./shop-tools.js',
+   * import.meta.url)`. Worker threads load it. A default export replaces the named ones: it is an
+   * object of tools, or a function that gets `toolData` and returns one.
    */
   readonly tools: string | URL;
-  /** What a default export that makes the tools is given; anything that `postMessage` can send. */
+  /**
+   * The argument for a default export that creates the tools. `postMessage` must be able to send
+   * it.
+   */
   readonly toolData?: unknown;
   /**
-   * Lists outside the collections whose order does not matter, as JSON pointers with `*` for any
-   * key or place.
+   * Lists outside the collections whose order does not matter, as JSON pointers. `*` matches any
+   * key or index.
    */
   readonly unordered?: readonly string[];
   /**
    * Lists outside the collections whose elements are rows of a separate target, by JSON pointer.
    */
   readonly references?: { readonly [path: string]: ReferencesOption };
-  /** What journal and receipts keep of values; `plain` by default. */
+  /** Whether journal and receipts keep values or only their digests. Default: `plain`. */
   readonly values?: 'plain' | 'digest';
-  /** How long one call of a tool may take; 30000 by default. */
+  /** How long one tool call may take. Default: 30000. */
   readonly toolTimeoutMs?: number;
-  /** How long to wait for other writers of the file; 5000 by default. */
+  /** How long to wait for other writers of the file. Default: 5000. */
   readonly busyTimeoutMs?: number;
 }
 
@@ -118,7 +121,7 @@ const COLLECTION: OptionNames<CollectionOption> = {
   generated: true,
 };
 
-/** Refuses options of the wrong name or kind. What they say about the state is checked later. */
+/** Refuses options with a wrong name or type. Their content is checked later. */
 export function checkOptions(options: SnapshotOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
@@ -133,5 +136,5 @@ export function checkOptions(options: SnapshotOptions): void {
     throw refused('tools must be the path or the URL of the module that exports them');
 }
 
-/** Why the state cannot be registered, and what to change. */
+/** Creates the error for a state that cannot be registered. */
 export const refused: AdapterRefusal = refusalsOf('snapshot');

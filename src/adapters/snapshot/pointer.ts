@@ -1,7 +1,7 @@
-/** The steps into a document: object keys, and in patterns `*` for any key or place. */
+/** The path into a document: object keys, or in patterns `*` for any key or index. */
 export type Tokens = readonly string[];
 
-/** The tokens of a JSON pointer (RFC 6901); undefined for any other text. '' is the whole document. */
+/** Parses a JSON pointer (RFC 6901); undefined if it is not one. '' is the whole document. */
 export function parsePointer(text: string): Tokens | undefined {
   if (text === '') return [];
   if (!text.startsWith('/') || /~(?![01])/.test(text)) return undefined;
@@ -9,17 +9,17 @@ export function parsePointer(text: string): Tokens | undefined {
   return tokens.map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** The JSON pointer of an object's field, given the object's own. */
+/** The JSON pointer of a field, from the pointer of its object. */
 export function extendPointer(pointer: string, token: string): string {
   return `${pointer}/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Whether the second place lies at or beneath the first. */
+/** Whether the second path is equal to the first or below it. */
 export function isBeneath(outer: Tokens, inner: Tokens): boolean {
   return outer.length <= inner.length && outer.every((token, index) => token === inner[index]);
 }
 
-/** The first two places of which one lies at or beneath the other. */
+/** The first two places of which one contains the other or equals it. */
 export function findOverlap<Place extends { readonly tokens: Tokens }>(
   places: readonly Place[],
 ): readonly [Place, Place] | undefined {
@@ -32,7 +32,7 @@ export function findOverlap<Place extends { readonly tokens: Tokens }>(
   return undefined;
 }
 
-/** What remains of the patterns that lead through this token. */
+/** The rest of each pattern that matches this token. */
 export function stepInto(patterns: readonly Tokens[], token: string): readonly Tokens[] {
   if (patterns.length === 0) return patterns;
   return patterns.flatMap(([head, ...tail]) => (head === '*' || head === token ? [tail] : []));

@@ -15,12 +15,12 @@ import {
   type StoredState,
 } from './control.ts';
 
-/** What becomes durable, and on which condition. */
+/** What to make durable, and on which base. */
 export interface PromotionRequest {
   readonly marker: MarkerText;
   readonly base: StateVersion;
   readonly next: StoredState;
-  /** What an admission probe writes next to the state. */
+  /** The token that the admission probe writes next to the state. */
   readonly token: string | undefined;
 }
 
@@ -29,15 +29,15 @@ export interface PromotionSite {
   readonly backend: string;
   readonly busyTimeoutMs: number;
   readonly reached: AdapterContext['reached'];
-  /** Whether the file at the path is no longer the one that was opened. */
+  /** Whether the file at the path is not the one that was opened. */
   readonly isReplaced: () => boolean;
   readonly connection: StoreConnection;
 }
 
 /**
- * The connection that reads for candidates and promotes them: what it wrote is still in its memory
- * when the next candidate reads. Its transactions begin and end within one turn of the event loop,
- * so nothing else ever runs inside one.
+ * The connection that reads for candidates and promotes them, so that the next candidate reads what
+ * it wrote from its cache. Its transactions begin and end in one turn of the event loop, so nothing
+ * else can run inside one.
  */
 export class StoreConnection {
   readonly #file: string;
@@ -51,8 +51,8 @@ export class StoreConnection {
   }
 
   /**
-   * Opens the connection if it is not open. A missing or different file is not opened. A transaction
-   * that is still open was left by a promotion that failed: its connection is given up.
+   * Opens the connection if necessary, but never a missing or different file. If a failed promotion
+   * left a transaction open, its connection is closed first.
    */
   open(): DatabaseSync {
     if (this.#db?.isTransaction) this.drop();
@@ -61,8 +61,8 @@ export class StoreConnection {
     if (this.#isReplaced()) throw unavailable(FILE_REPLACED.detail);
     const db = openDatabase(this.#file);
     try {
-      // This holds as long as the connection: the setting is its own, and a file that a connection
-      // has open cannot be taken out of WAL mode.
+      // This stays in effect: the setting belongs to the connection, and an open file cannot leave
+      // WAL mode.
       pinDurability(db);
     } catch (error) {
       db.close();
@@ -72,7 +72,7 @@ export class StoreConnection {
     return db;
   }
 
-  /** Gives up a connection whose last promotion is not known to be over. */
+  /** Closes a connection whose last promotion may not have ended. */
   drop(): void {
     const db = this.#db;
     this.#db = undefined;
@@ -90,8 +90,8 @@ function unavailable(what: string): EffectMatchError {
 }
 
 /**
- * Marker and state in one flushed transaction, on the condition that the durable state still is the
- * base: of two candidates of one base only one can be promoted.
+ * Writes marker and state in one flushed transaction, if the durable state is still the base. Only
+ * one of two candidates with the same base can be promoted.
  */
 export async function promoteState(
   request: PromotionRequest,
@@ -108,7 +108,7 @@ export async function promoteState(
 
 const REPLACED = refusedPromotion(FILE_REPLACED.reason, FILE_REPLACED.detail);
 
-/** The same on a connection that is open and has no transaction. */
+/** The same, on an open connection without a transaction. */
 export async function promoteOn(
   db: DatabaseSync,
   request: PromotionRequest,

@@ -7,7 +7,7 @@ import { readPath, SnapshotSchema } from './normalise.ts';
 import { findValue } from './values.ts';
 import { type DocumentView, keyText, viewDocument } from './view.ts';
 
-/** Reads records by key and other places by pointer, in the order asked, from one state. */
+/** Reads records by key, and other values by pointer, from one state in the given order. */
 export function readState(
   layout: DocumentLayout,
   state: Value,

@@ -4,7 +4,7 @@ import { type Collection, type DocumentLayout, type DocumentParts, REST_TARGET }
 
 const observed = (outlet: string, by: string): Outlet => ({ outlet, disposition: 'observed', by });
 
-/** Routes that exist for every tool and what closes them. The last is declared, not enforced. */
+/** Outlets of every tool, and what closes them. The last one is declared, not enforced. */
 const CLOSED = deniedOutlets({
   'references to the durable state':
     'every call works on a copy in a worker thread, which is read back as text when it ends',
@@ -16,10 +16,7 @@ const CLOSED = deniedOutlets({
     'declared: registered tools change only the state they get',
 });
 
-/**
- * Every route by which a tool could persist something. Depends on the layout, the file and its
- * schema only.
- */
+/** Lists every outlet of a tool. Depends only on the layout, the file and its schema. */
 export function surveyStore(facts: {
   readonly backend: string;
   readonly file: string;

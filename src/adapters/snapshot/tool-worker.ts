@@ -1,4 +1,4 @@
-// The script of a worker thread: it loads the tools of one adapter and runs one action at a time.
+// The script of a worker thread. It loads the tools of one adapter and runs one action at a time.
 import { parentPort, workerData } from 'node:worker_threads';
 import { invariant } from '../../errors.ts';
 import { writeDocument } from './document.ts';
@@ -41,9 +41,9 @@ async function loadTools(
 }
 
 /**
- * Freezes every object that a path of property names can reach from JSON data, such as
- * `__proto__.x` or `constructor.prototype.x`. A tool that writes through such a path from the agent
- * fails, and the next action finds the built-in objects unchanged.
+ * Freezes every object that can be reached from JSON data by property names, such as `__proto__.x`
+ * or `constructor.prototype.x`. A tool that writes through such a path from the agent fails, and
+ * the next action finds the built-in objects unchanged.
  */
 function freezeBuiltIns(): void {
   const found = new Set<object>();
@@ -58,7 +58,7 @@ function freezeBuiltIns(): void {
   for (const maker of [Object, Array, String, Number, Boolean, Function]) freeze(maker);
 }
 
-/** The text that the calls leave. Reports each call when it ends; a failed one leaves no trace. */
+/** Returns the resulting text. Reports each call when it ends. A failed call changes nothing. */
 async function runCalls(
   tools: ReadonlyMap<string, SnapshotTool>,
   { text: base, calls, wantsReturned }: ActionMessage,
@@ -78,7 +78,7 @@ async function runCalls(
   return text;
 }
 
-/** Each call gets its own copy, so a tool that keeps its copy cannot change what comes later. */
+/** Each call gets its own copy, so a tool that keeps it cannot affect later calls. */
 async function runCall(
   run: SnapshotTool | undefined,
   text: string,
@@ -87,14 +87,14 @@ async function runCall(
   if (run === undefined) throw new Error('this tool does not exist');
   const state: unknown = JSON.parse(text);
   const answer = run(state, args) as PromiseLike<unknown> | null | undefined;
-  // Without a promise the call has ended: nothing it left behind may run before its copy is read.
+  // Without a promise, the call has ended. Do not let pending work run before its copy is read.
   const returned = typeof answer?.then === 'function' ? await answer : answer;
-  // Most calls only read, and this comparison costs less than a canonical text.
+  // Most calls only read, and this comparison is cheaper than a canonical text.
   const left = JSON.stringify(state) === text ? text : writeDocument(state);
   return { text: left, returned };
 }
 
-/** What a tool returned, as JSON; a tool that returns something else fails. */
+/** The return value of a tool as JSON. Anything else is an error. */
 function textOf(returned: unknown): string {
   if (returned === undefined) return 'null';
   const text = JSON.stringify(returned);
@@ -103,7 +103,7 @@ function textOf(returned: unknown): string {
   return text;
 }
 
-/** A tool may throw anything, even something that cannot be turned into text. */
+/** A tool may throw anything, even a value that cannot be converted to text. */
 function describeError(error: unknown): string {
   try {
     const words = error instanceof Error ? error.message : String(error);

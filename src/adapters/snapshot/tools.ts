@@ -5,54 +5,54 @@ import type { CheckedCall } from './action.ts';
 import { checkText, type Document } from './document.ts';
 import { refused } from './options.ts';
 
-/** How one call ended. A failed call left nothing; `failed` is the tool's own message. */
+/** How one call ended. A failed call changed nothing; `failed` is the tool's message. */
 export interface CallReport {
   readonly tool: string;
   readonly failed?: string;
-  /** What the tool returned, if that was wanted and the call did not fail. */
+  /** The return value, if it was wanted and the call succeeded. */
   readonly returned?: Value;
 }
 
-/** What the calls made of the state, or the call that ended the action. */
+/** The state after the calls, or the failed call that ended the action. */
 export type Run =
   | { readonly kind: 'done'; readonly made: Document; readonly calls: readonly CallReport[] }
   | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
 
-/** The module that a worker loads its tools from, and what it is given to make them. */
+/** The module that exports the tools, and the data for creating them. */
 export interface ToolModule {
   readonly module: string;
   readonly data: unknown;
 }
 
-/** What a worker is sent for one action. */
+/** The message to a worker for one action. */
 export interface ActionMessage {
   readonly text: string;
   readonly calls: readonly CheckedCall[];
-  /** Whether to report what the tools return. */
+  /** Whether to report the return values of the tools. */
   readonly wantsReturned: boolean;
 }
 
-/** What a worker says: first that it is ready, then for each action its calls and their end. */
+/** Messages from a worker: first that it is ready, then the calls of each action and its end. */
 type FromWorker =
   | { readonly kind: 'ready'; readonly tools: readonly string[] }
   | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'call'; readonly failed?: string; readonly returned?: string }
   | { readonly kind: 'ended'; readonly text: string; readonly isIdle: boolean };
 
-/** What ends the wait for a worker, its own end included. */
+/** What ends the wait for a worker, including the end of the worker. */
 type Answer =
   | Exclude<FromWorker, { readonly kind: 'call' }>
   | { readonly kind: 'late' | 'died'; readonly why: string };
 
-/** What a tool may use up and what of it may be kept. */
+/** The limits for tools, and whether their messages are kept. */
 export interface ToolLimits {
   /** How long one call may take. */
   readonly timeoutMs: number;
-  /** Whether a tool's message may be kept: it may quote values. */
+  /** Whether to keep a tool's error message, which may quote values. */
   readonly quotesValues: boolean;
 }
 
-/** Tools can post anything in the name of their worker, or change it so that it writes nonsense. */
+/** Tools can post any message as their worker, or break it so that it sends invalid data. */
 const STRAY = {
   kind: 'died',
   why: 'its worker did not send the canonical text of a state',
@@ -62,9 +62,9 @@ const NOT_KEPT = 'its message is not kept, because it may quote values';
 const SCRIPT = new URL(`./tool-worker${extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * Runs the tools of one adapter in worker threads, so that nothing they do can reach the built-in
- * objects of this process and a deadline can stop them. Each running action has a worker to itself.
- * A worker is used again only if its action left nothing behind that could still run.
+ * Runs the tools of one adapter in worker threads, so that they cannot change the built-in objects
+ * of this process and a deadline can stop them. Each running action has its own worker. A worker is
+ * reused only if its action left nothing running.
  */
 export class ToolRunner {
   readonly #source: ToolModule;
@@ -78,7 +78,7 @@ export class ToolRunner {
     this.#limits = limits;
   }
 
-  /** Loads the module once, which tells the names of its tools. */
+  /** Loads the module once, to learn the names of its tools. */
   async open(): Promise<void> {
     this.#keep(await this.#start());
   }
@@ -87,7 +87,7 @@ export class ToolRunner {
     return this.#names;
   }
 
-  /** Runs the calls in order on copies of the base. What they leave arrives here as text. */
+  /** Runs the calls in order on copies of the base. The worker returns the result as text. */
   async run(
     base: Document,
     calls: readonly CheckedCall[],
@@ -119,7 +119,7 @@ export class ToolRunner {
     return { kind: 'done', made, calls: reports };
   }
 
-  /** Stops every worker, with the calls that are running there. */
+  /** Stops every worker and the calls it is running. */
   async close(): Promise<void> {
     this.#idle = undefined;
     await Promise.all([...this.#workers].map((worker) => worker.terminate()));
@@ -132,7 +132,7 @@ export class ToolRunner {
     return worker;
   }
 
-  /** One is enough: actions on one state that overlap cannot all be promoted. */
+  /** Keeps one idle worker. That is enough, because overlapping actions cannot all be promoted. */
   #keep(worker: Worker): void {
     if (this.#idle !== undefined || !this.#workers.has(worker)) {
       void worker.terminate();
@@ -149,7 +149,7 @@ export class ToolRunner {
       this.#workers.delete(worker);
       if (this.#idle === worker) this.#idle = undefined;
     });
-    // An error ends the worker, and 'exit' follows. Without a listener it would end the process.
+    // After an error, the worker exits. Without a listener, the error would end this process.
     worker.on('error', () => {});
     const answer = await awaitAnswer(worker, LOAD_TIMEOUT_MS);
     if (answer.kind === 'ready') {
@@ -162,8 +162,8 @@ export class ToolRunner {
 }
 
 /**
- * Waits until a worker has done what it was asked to. The time starts again with every call that is
- * reported; a report that `onCall` does not expect ends the waiting, because a tool could send it.
+ * Waits until a worker has finished. Every reported call restarts the timeout. A report that
+ * `onCall` does not expect ends the wait, because a tool may have sent it.
  */
 async function awaitAnswer(
   worker: Worker,
@@ -198,7 +198,7 @@ function createWorker(source: ToolModule): Worker {
   }
 }
 
-/** A tool can post anything in the name of its worker. */
+/** A tool can post any message as its worker. */
 function parseReturned(text: unknown): Value {
   try {
     return typeof text === 'string' ? (JSON.parse(text) as Value) : null;
@@ -211,7 +211,7 @@ function whyOf(answer: Answer): string {
   return 'why' in answer ? answer.why : STRAY.why;
 }
 
-/** What the calls left, as text that is checked here: a tool may have changed its own worker. */
+/** Checks the resulting text here, because a tool may have modified its worker. */
 function madeOf(base: Document, text: string): Document | undefined {
   return text === base.text ? base : checkText(text);
 }

@@ -2,7 +2,7 @@ import { canonical } from '../../protocol/canon.ts';
 import { isObject, readReal, type Value } from '../../protocol/value.ts';
 import { stepInto, type Tokens } from './pointer.ts';
 
-/** What is at a place; undefined if there is nothing. A list has no places. */
+/** The value at a path; undefined if there is none. Paths do not lead into lists. */
 export function findValue(value: Value, tokens: Tokens): Value | undefined {
   let found: Value | undefined = value;
   for (const token of tokens) {
@@ -13,9 +13,9 @@ export function findValue(value: Value, tokens: Tokens): Value | undefined {
 }
 
 /**
- * The value with every list that a pattern leads to in one fixed order, so that two orders of the
- * same elements are the same value while every element still counts. Inner lists first: they are
- * part of what outer ones sort by.
+ * Sorts every list that a pattern matches, so that the same elements in any order give the same
+ * value. Duplicates are kept. Inner lists come first, because outer lists are sorted by their
+ * content.
  */
 export function sortLists(value: Value, unordered: readonly Tokens[]): Value {
   if (unordered.length === 0 || typeof value !== 'object' || value === null) return value;
@@ -34,8 +34,8 @@ export function sortLists(value: Value, unordered: readonly Tokens[]): Value {
 }
 
 /**
- * What a declared field holds that its record does not have. No JSON document contains bytes, so
- * none can forge it.
+ * The value of a declared field that is missing from its record. JSON has no bytes, so no document
+ * can contain it.
  */
 export const ABSENT: Value = Object.freeze({ $bytes: '' });
 
@@ -43,7 +43,7 @@ export function isAbsent(value: Value): boolean {
   return isObject(value) && value.$bytes === '' && Object.keys(value).length === 1;
 }
 
-/** The JSON that a value of a manifest stands for; undefined if JSON has no form for it. */
+/** Converts a manifest value to JSON; undefined if JSON cannot represent it. */
 export function decodeData(value: Value): Value | undefined {
   if (typeof value !== 'object' || value === null) return value;
   if (!isObject(value)) {

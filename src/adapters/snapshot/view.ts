@@ -10,28 +10,25 @@ import {
 import type { Tokens } from './pointer.ts';
 import { ABSENT, findValue, sortLists } from './values.ts';
 
-/** One record as it is compared. */
+/** One record in the form that is compared. */
 export interface RecordView {
   readonly key: Row;
-  /** Every column except the key; a declared field that the record lacks is `ABSENT`. */
+  /** All columns except the key. A declared field that is missing is `ABSENT`. */
   readonly fields: Row;
 }
 
-/** The records of one collection by the text of their key, in the order of the document. */
+/** The records of one collection by the text of their key, in document order. */
 export interface CollectionView {
   readonly records: ReadonlyMap<string, RecordView>;
-  /** Whether there is a list of records, whose order means something. */
+  /** Whether the records are in a list, so that their order has a meaning. */
   readonly isList: boolean;
 }
 
-/**
- * A document taken apart without loss: the records of its collections, and the rest with empty
- * places for them.
- */
+/** A document split without loss: the records of its collections, and the rest without them. */
 export interface DocumentView {
   readonly rest: Value;
   readonly collections: ReadonlyMap<string, CollectionView>;
-  /** The elements of lists declared as references, by target; the lists themselves are empty. */
+  /** The elements of lists declared as references, by target. The lists themselves are empty. */
   readonly elements: ReadonlyMap<string, readonly Row[]>;
 }
 
@@ -40,9 +37,8 @@ type Entry = { readonly [field: string]: Value };
 type Mutable = { [key: string]: Value };
 
 /**
- * Takes a document apart. What does not look as registered (a list that holds something else, two
- * records with one key, something else at the path) stays part of the rest, so that it is compared
- * as a whole.
+ * Splits a document. Parts that are not as registered (a list with other elements, two records with
+ * one key, another value at the path) stay in the rest and are compared as a whole.
  */
 export function viewDocument(parts: DocumentParts, state: Value): DocumentView {
   let rest = state;
@@ -59,7 +55,7 @@ export function viewDocument(parts: DocumentParts, state: Value): DocumentView {
 
 const NO_RECORDS: CollectionView = { records: new Map(), isList: false };
 
-/** The records at the place of a collection, and what is left there without them. */
+/** The records of a collection, and what is left in their place. */
 function takeRecords(
   found: Value | undefined,
   collection: Collection,
@@ -88,7 +84,7 @@ function mapEntries(found: Entry, { key: [name = ''] }: Collection): readonly Ke
   );
 }
 
-/** Undefined unless every element is a record, each with a different key. */
+/** Undefined unless every element is a record with a different key. */
 function listEntries(
   found: readonly Value[],
   collection: Collection,
@@ -114,7 +110,7 @@ function readKey(collection: Collection, entry: Entry): Row | undefined {
   return key;
 }
 
-/** An injective text of a key, under which a record is found again. */
+/** A unique text for a key, used to look up the record. */
 export function keyText(collection: Pick<Collection, 'key'>, key: Row): string {
   let text = '';
   for (const name of collection.key) text += valueText(key[name] ?? null);
@@ -134,7 +130,7 @@ function viewRecord(
   return { key, fields: spreadFields(collection.fields, record, isOwn) };
 }
 
-/** Takes the elements of the lists out and leaves the lists empty. */
+/** Removes the elements of the lists and leaves the lists empty. */
 function takeElements(
   value: Value,
   lists: readonly ReferenceList[],
@@ -161,7 +157,7 @@ function viewElement({ fields }: ReferenceList, element: Value): Row {
   return spreadFields(fields, element, () => true);
 }
 
-/** Declared fields in their columns, and all others together. */
+/** Puts declared fields in their columns, and all others in one column. */
 function spreadFields(
   declared: readonly string[],
   entry: Entry,
@@ -179,7 +175,7 @@ function spreadFields(
   return fields;
 }
 
-/** The same value with another one at a place that exists. What is on the way is copied. */
+/** Replaces the value at an existing path. Copies the objects on the way. */
 function replaceAt(value: Value, [token, ...deeper]: Tokens, inner: Value): Value {
   if (token === undefined) return inner;
   const parent = value as Entry;

@@ -21,7 +21,7 @@ import { PROBE_TABLE } from './control.ts';
 import { splitScript, TOKEN } from './script.ts';
 import { bindNumber, bindValue, encodeReal, isInt64 } from './value.ts';
 
-/** What may be bound to a parameter. Whole numbers are bound as INTEGER, booleans as 0 and 1. */
+/** A value that can be bound to a parameter. Integers are bound as INTEGER, booleans as 0 and 1. */
 export type SqliteValue = null | boolean | number | bigint | string | Uint8Array;
 
 /** One statement with its parameters, by position or by name. */
@@ -37,7 +37,7 @@ export type SqliteAction =
   /** The text of several statements without parameters, separated by semicolons. */
   | { readonly script: string };
 
-/** An action that was checked completely: its own copy, ready to bind. */
+/** A fully checked copy of an action, ready to bind. */
 export interface CheckedSqliteAction {
   readonly statements: readonly BoundStatement[];
 }
@@ -50,10 +50,7 @@ export interface BoundStatement {
 
 const MAX_PARAMETERS = 32_766;
 
-/**
- * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
- * it.
- */
+/** Checks untrusted input and copies it, so that the agent cannot change it afterwards. */
 export function parseAction(input: unknown): CheckedSqliteAction {
   return { statements: readStatements(input, parseStatement, splitScript) };
 }
@@ -112,10 +109,7 @@ function parseValue(value: unknown, where: string): SQLInputValue {
   }
 }
 
-/**
- * Bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$real`,
- * `$bytes`.
- */
+/** Reads bytes, or a tagged value that plain JSON cannot express: `$int`, `$real`, `$bytes`. */
 function parseObjectValue(value: unknown, where: string): SQLInputValue {
   if (value === null) return null;
   const bytes = readBoundBytes(value, where, MAX_VALUE_BYTES);
@@ -127,7 +121,7 @@ function parseObjectValue(value: unknown, where: string): SQLInputValue {
   return bound.parameter;
 }
 
-/** The action as plain data, the same for every way of writing the same statements and values. */
+/** Describes the action as plain data. The same statements and values always give the same data. */
 export function describeAction(action: CheckedSqliteAction): Value {
   return {
     statements: action.statements.map(({ sql, positional, named }) => ({
@@ -152,8 +146,8 @@ function describeValue(value: SQLInputValue): Value {
 const probes = new WeakSet<CheckedSqliteAction>();
 
 /**
- * The action of the admission probe. It writes to a control table, which the fence lets through for
- * these very objects only: nothing that {@link parseAction} returns is among them.
+ * The action of the admission probe. It writes to a control table. The fence allows this only for
+ * objects created here, and {@link parseAction} never returns one of them.
  */
 export function probeAction(token: string): CheckedSqliteAction {
   const sql = `insert into ${PROBE_TABLE} (token) values (?)`;
@@ -166,15 +160,12 @@ export function isProbe(action: CheckedSqliteAction): boolean {
   return probes.has(action);
 }
 
-/**
- * What SQLite calls each parameter of a statement, by its number; null for a plain `?`, which has
- * no name.
- */
+/** SQLite's name for each parameter of a statement, by number; null for a plain `?`. */
 type Parameters = readonly (string | null)[];
 
-/** SQLite's own limit for the number behind a `?`. */
+/** SQLite's limit for the number after a `?`. */
 const MAX_NUMBER = 32_766;
-/** The parameters of a statement, numbered as SQLite numbers them. */
+/** Returns the parameters of a statement, numbered as SQLite numbers them. */
 function readParameters(sql: string, where: string): Parameters {
   const parameters: (string | null)[] = [];
   const known = new Set<string>();
@@ -199,8 +190,8 @@ function reach(parameters: (string | null)[], name: string, where: string): void
 }
 
 /**
- * Refuses values that are not one for each parameter: SQLite would take NULL for a missing one without a word, and a
- * value too many would fail only when the license is spent.
+ * Requires one value for each parameter. SQLite would silently use NULL for a missing value, and an
+ * extra value would fail only after the license is spent.
  */
 function checkCount(parameters: Parameters, count: number, where: string): void {
   const named = parameters.find((name) => name !== null && !name.startsWith('?'));
@@ -213,7 +204,7 @@ function checkCount(parameters: Parameters, count: number, where: string): void 
   throw refuseValueCount(`${where}: the statement`, parameters.length, count);
 }
 
-/** The same for values by name. A name may be given with or without its first character. */
+/** The same check for named values. A name may be given with or without its first character. */
 function checkNames(parameters: Parameters, names: readonly string[], where: string): void {
   const unnamed = parameters.find((name) => name === null || name.startsWith('?'));
   if (unnamed !== undefined) {

@@ -59,10 +59,7 @@ import { surveyCatalog } from './survey.ts';
 
 const DEFAULT_BUSY_TIMEOUT_MS = 5000;
 
-/**
- * Opens the file, creates the control tables where they are missing, and refuses what could not be
- * protected.
- */
+/** Opens the file and creates missing control tables. Refuses a database it cannot protect. */
 export async function openAdapter(
   options: SqliteOptions,
   context: AdapterContext,
@@ -76,7 +73,7 @@ export async function openAdapter(
   try {
     const deadline = { deadlineMs: busyTimeoutMs };
     await retryWhileBusy(() => pinDurability(db), deadline);
-    // Before anything is written, so that a refused registration leaves the file as it was.
+    // Check this before the first write, so that a refused registration leaves the file unchanged.
     const registration = admitRegistration(
       options,
       await retryWhileBusy(() => readCatalog(db), deadline),
@@ -102,7 +99,7 @@ interface Opened {
   readonly context: AdapterContext;
 }
 
-/** One SQLite file behind an authorizer and a session. Reports; decides nothing. */
+/** One SQLite file behind an authorizer and a session. It only reports; it decides nothing. */
 class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly profiles = ['net-state'] as const;
   readonly channels = CHANNELS;
@@ -120,12 +117,15 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   readonly #queue = new StageQueue();
   readonly #queries: QueryProcess;
   /**
-   * The connection of the last candidate, kept for the next: opening, setting up and compiling
-   * again would cost more than the candidate itself.
+   * The connection of the last candidate, kept for the next one. Opening it and compiling
+   * statements again would cost more than the candidate itself.
    */
   #kept: HoldingConnection | undefined;
   #catalog: SqliteCatalog;
-  /** The file's version when the catalogue was read: the trusted connection counts other commits. */
+  /**
+   * The file's `data_version` when the catalogue was read. It changes when another connection
+   * commits.
+   */
   #catalogVersion: unknown;
   #isCatalogDoubtful = false;
   #survey:
@@ -192,7 +192,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
       return result;
     } finally {
       if (result.kind === 'failed') {
-        // The connection reads the schema completely before its first use, and may know better.
+        // The connection read the whole schema before its first use, and may be right.
         this.#isCatalogDoubtful ||= result.reason === 'boundary-changed';
         connection?.close();
         endTurn();
@@ -200,7 +200,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
     }
   }
 
-  /** Undefined if a different file is at the path: opening would also create a missing one. */
+  /** Undefined if the path has a different file. Opening a missing file would create it. */
   #takeConnection(): HoldingConnection | undefined {
     const kept = this.#kept;
     this.#kept = undefined;
@@ -236,7 +236,8 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   }
 
   /**
-   * Read again whenever any other connection has committed since; nothing else can change a schema.
+   * Reads the catalogue again if another connection has committed: only a commit can change the
+   * schema.
    */
   async #readCatalog(): Promise<SqliteCatalog> {
     const { db } = this.#opened;
@@ -260,17 +261,16 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
 }
 
 /**
- * Lets the stages of one process take the write lock in the order in which they asked. SQLite
- * itself has no queue: every writer has to try again until it meets the moment at which the lock is
- * free. Between processes that remains so.
+ * Gives the write lock to the stages of one process in the order they asked for it. SQLite has no
+ * queue: every writer retries until the lock happens to be free. This remains so between processes.
  */
 class StageQueue {
   #taken = false;
   readonly #waiting: (() => void)[] = [];
 
   /**
-   * Waits up to `deadlineMs` for its turn. Returns how to end it, once; undefined when the turn did
-   * not come.
+   * Waits up to `deadlineMs` for a turn. Returns a function that ends the turn, or undefined if the
+   * deadline passed.
    */
   async take(deadlineMs: number): Promise<(() => void) | undefined> {
     if (this.#taken && !(await this.#wait(deadlineMs))) return undefined;
@@ -298,9 +298,7 @@ class StageQueue {
     });
   }
 
-  /**
-   * The turn goes straight to the next in line, so that a later stage cannot get in first.
-   */
+  /** Passes the turn directly to the next in line, so that a later stage cannot overtake it. */
   #passOn(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#taken = false;

@@ -13,24 +13,22 @@ import type { SqliteCatalog } from './catalog.ts';
 import { foldName } from './control.ts';
 import { inspectRelation } from './relation.ts';
 
-/** A relation to register: its name, or its name with the columns that are not compared. */
+/** A relation to register: a name, or a name with the columns that are not compared. */
 export type SqliteRelationOption =
   | string
   | { readonly name: string; readonly volatile?: readonly string[] };
 
-/** What an application says about its database. */
+/** How an application describes its database. */
 export interface SqliteOptions {
   /** Path of an existing database file. */
   readonly file: string;
-  /**
-   * The tables that protected operations may write. Everything else in the file must stay as it is.
-   */
+  /** The tables that protected operations may write. The rest of the file must not change. */
   readonly relations: readonly SqliteRelationOption[];
-  /** What journal and receipts keep of values; `plain` unless told. */
+  /** Whether journal and receipts keep values or only their digests. Default: `plain`. */
   readonly values?: 'plain' | 'digest';
-  /** Sessions give net changes only, so `net-state` is the only profile. */
+  /** Sessions report only net changes, so `net-state` is the only profile. */
   readonly profile?: 'net-state';
-  /** How long to wait for other writers before an operation fails as busy; 5000 unless told. */
+  /** How long to wait for other writers before an operation fails as busy. Default: 5000. */
   readonly busyTimeoutMs?: number;
 }
 
@@ -41,7 +39,7 @@ const RELATION = { name: true, volatile: true } as const;
 
 export const refused = refusalsOf('sqlite');
 
-/** What can be said about options without the file. */
+/** Checks the options as far as possible without the file. */
 export function checkOptions(options: SqliteOptions): void {
   const misnamed = misnamedOption(options, OPTIONS);
   if (misnamed !== undefined) throw refused(misnamed);
@@ -51,8 +49,8 @@ export function checkOptions(options: SqliteOptions): void {
 }
 
 /**
- * A file that exists, is a regular one and can be written. Returns what identifies it while the
- * adapter is open.
+ * Requires an existing, regular, writable file. Returns its identity, which must not change while
+ * the adapter is open.
  */
 export function admitFile(file: string): string {
   const stats = statSync(file, { throwIfNoEntry: false });
@@ -71,8 +69,8 @@ export function admitFile(file: string): string {
 }
 
 /**
- * Checks what was registered against the schema; the first thing that cannot be protected is
- * refused with a remedy.
+ * Checks the registration against the schema. Refuses the first relation that cannot be protected,
+ * and says how to fix it.
  */
 export function admitRegistration(options: SqliteOptions, catalog: SqliteCatalog): Registration {
   const profile: string = options.profile ?? 'net-state';

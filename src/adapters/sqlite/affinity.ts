@@ -6,15 +6,15 @@ import { DatabaseSync } from '../../sqlite/engine.ts';
 import type { SqliteColumn, SqliteRelation } from './catalog.ts';
 import { bindValue, decodeCell, selectExact } from './value.ts';
 
-/** What a column would store for a value, or why it would not store it. */
+/** What a column would store for a value, or why it cannot store it. */
 export type Cast =
   | { readonly kind: 'stored'; readonly value: Value }
   | { readonly kind: 'unstorable'; readonly why: string };
 
 /**
- * SQLite's own type system, asked instead of imitated: a private in-memory database with one
- * single-column table per declared type. It has no constraints, defaults, triggers or collations,
- * so no code of the application runs here.
+ * Uses SQLite's own type system instead of imitating it: a private in-memory database with one
+ * single-column table for each declared type. The tables have no constraints, defaults, triggers or
+ * collations, so no application code runs here.
  */
 export class Affinity {
   readonly #db = new DatabaseSync(':memory:', { allowExtension: false });
@@ -23,7 +23,7 @@ export class Affinity {
     { readonly write: StatementSync; readonly read: StatementSync }
   >();
 
-  /** Stores the value in a column of this type and reads back what is there. */
+  /** Stores the value in a column of this type and reads it back. */
   cast(relation: SqliteRelation, column: SqliteColumn, value: Value): Cast {
     const bound = bindValue(value);
     if (bound === undefined) return { kind: 'unstorable', why: describeUnbound(value) };
@@ -43,9 +43,7 @@ export class Affinity {
     return { kind: 'stored', value: stored };
   }
 
-  /**
-   * The value of a literal as SQL writes it. The caller has made sure that the text is a literal.
-   */
+  /** Returns the value of an SQL literal. The caller must make sure that the text is a literal. */
   literal(text: string): Value {
     const read = this.#db.prepare(`select ${selectExact('x')} from (select ${text} as x)`);
     read.setReadBigInts(true);
@@ -67,8 +65,8 @@ export class Affinity {
     const known = this.#columns.get(id);
     if (known !== undefined) return known;
     const table = `t${this.#columns.size}`;
-    // The name of a type may be any text; affinity looks only at what it contains. STRICT knows six
-    // plain words.
+    // A type name can be any text, and affinity depends on the words in it. STRICT allows six plain
+    // words.
     const declared = strict ? type : type === '' ? '' : quoteName(type);
     invariant(!strict || /^[A-Za-z]+$/.test(type), 'the types of a STRICT table are plain words');
     this.#db.exec(`create table ${table} (c ${declared}) ${strict ? 'strict' : ''}`);

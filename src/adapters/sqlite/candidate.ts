@@ -33,25 +33,25 @@ import { readState } from './reading.ts';
 import { type CandidateState, readClock, readHighestRowid, takeSnapshot } from './snapshot.ts';
 import { runStatements } from './statements.ts';
 
-/** The database as a candidate sees it. */
+/** What a candidate knows about its database. */
 export interface CandidateTools {
   readonly backend: string;
   /** How long a COMMIT may wait for readers. */
   readonly busyTimeoutMs: number;
   readonly registration: Registration;
   readonly affinity: Affinity;
-  /** The trusted connection: it sees the committed state beneath the candidate. */
+  /** The trusted connection. It sees the committed state without the candidate's changes. */
   readonly base: DatabaseSync;
   readonly reached: AdapterContext['reached'];
-  /** The schema as the last survey saw it. */
+  /** The schema at the last survey. */
   readonly catalog: SqliteCatalog;
   /** Whether the path now refers to a different file. */
   readonly isReplaced: () => boolean;
-  /** Takes the connection back. One that is not clean may serve no other candidate. */
+  /** Takes the connection back. It can serve another candidate only if it is clean. */
   readonly release: (connection: HoldingConnection, isClean: boolean) => void;
 }
 
-/** The failure of a stage on a file that is not the one that was opened. */
+/** The failure of a stage if the file was replaced after it was opened. */
 export const REPLACED = stageFailed(FILE_REPLACED.reason, FILE_REPLACED.detail);
 
 const TOUCHED = refusedPromotion(
@@ -59,7 +59,7 @@ const TOUCHED = refusedPromotion(
   'the candidate or a setting of its connection moved',
 );
 
-/** The failure of a call that ended the transaction. */
+/** The failure of a call during which the transaction ended. */
 function lostBy(applied: Applied): StageFailure {
   if (applied.kind === 'failed') return applied;
   return stageFailed('action-failed', 'the transaction ended during the call');
@@ -71,9 +71,8 @@ const SCHEMA_CHANGED = stageFailed(
 );
 
 /**
- * A transaction held open with the writes of its actions in it. No other candidate uses the
- * connection meanwhile, and that an earlier one left nothing on it is checked before an action
- * runs.
+ * A held transaction with the writes of its actions. No other candidate uses the connection at the
+ * same time. Before an action runs, the candidate checks that an earlier one left nothing on it.
  */
 export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   readonly id: string;
@@ -85,9 +84,9 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   #session: Session | undefined;
   #relations: ReadonlyMap<string, SqliteRelation> = new Map();
   #window: { readonly fromMs: number; readonly toMs: number } | undefined;
-  /** What has to stand still from the end of the last action on. */
+  /** State that must not change after the last action. */
   #standing: string | undefined;
-  /** The last observation, and whether it found everything except the rows as it was before. */
+  /** The last observation, and whether it found everything but the rows unchanged. */
   #seen: { readonly evidence: string; readonly isClean: boolean } | undefined;
 
   constructor(tools: CandidateTools, connection: HoldingConnection) {
@@ -96,7 +95,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     this.#connection = connection;
   }
 
-  /** Takes the write lock and checks that the file and its schema are those that were certified. */
+  /** Takes the write lock and checks that the file and its schema are the certified ones. */
   async begin(
     occurrence: OccurrenceId,
     lockWithinMs: number,
@@ -148,8 +147,8 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   }
 
   /**
-   * An action in its own savepoint. What is undone leaves the session too: a changeset compares the
-   * rows with those beneath the transaction.
+   * Runs an action in its own savepoint. Undone changes leave the session too, because a changeset
+   * compares the rows with the committed ones.
    */
   async call(action: CheckedSqliteAction): Promise<CallAnswer> {
     const { db, fence } = this.#connection;
@@ -158,7 +157,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     fence.lower();
     statement(db, CALL_SAVEPOINT.open).run();
     const applied = await this.apply(action);
-    // An error may have rolled the whole transaction back, together with earlier calls.
+    // An error may have rolled back the whole transaction, including earlier calls.
     if (!db.isTransaction) return { ...lostBy(applied), isLost: true };
     fence.lower();
     if (applied.kind === 'failed') {
@@ -170,14 +169,14 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     return applied;
   }
 
-  /** SQLite puts nothing off; this looks once more at what the calls have compiled. */
+  /** SQLite defers nothing. An empty action ends the time window and reads the standing again. */
   async complete(): Promise<Applied> {
     return await this.apply({ statements: [] });
   }
 
   /**
-   * A relation that appears in the log for the first time has not been written yet, because what is
-   * not in the log cannot be: its highest rowid is still the one beneath the candidate.
+   * Notes the highest rowid of each relation before its first write. A relation that is new in the
+   * log has not been written yet, because writes need a log entry.
    */
   #noteRowids(): void {
     for (const name of this.#log.written.keys()) {
@@ -189,8 +188,9 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   }
 
   /**
-   * The committed rows beneath the candidate. Nothing can change them while the candidate holds the
-   * write lock, and the action's own changes do not make its approval look stale.
+   * Reads the committed rows, without the candidate's changes. They cannot change while the
+   * candidate holds the write lock, so the action's own changes do not make its approval look
+   * stale.
    */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
     this.#assertHeld();
@@ -231,10 +231,10 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
 
   async commit(marker: MarkerText): Promise<Promotion> {
     this.#assertHeld();
-    // The observation read the settings; none can have been set since without changing the
+    // The observation read the settings. None can have been set since without changing the
     // standing.
     const isUntouched = this.#seen?.isClean === true && this.#readStanding() === this.#standing;
-    // The marker is not part of what is observed, and recording it would cost more than writing it.
+    // The marker is not observed, and recording it in the session would cost more than writing it.
     this.#closeSession();
     this.#connection.fence.lower();
     const { busyTimeoutMs, reached, isReplaced } = this.#tools;
@@ -243,14 +243,14 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       check: () => (isUntouched ? undefined : TOUCHED),
       write: () => (isReplaced() ? refusedPromotion(REPLACED.reason, REPLACED.detail) : undefined),
     });
-    // A connection on which a commit failed serves no other candidate.
+    // After a failed commit, the connection must not serve another candidate.
     if (promotion.kind !== 'confirmed') this.#seen = undefined;
     return promotion;
   }
 
   /**
-   * Gives the connection back: from then on it may serve another candidate. It may do so only after
-   * a commit or a rollback, and only if an observation found its settings as they were before.
+   * Gives the connection back. It can serve another candidate only after a commit or rollback, and
+   * only if an observation found its settings unchanged.
    */
   async end(how: CandidateEnd): Promise<void> {
     if (this.#connection.db.isOpen) this.#closeSession();

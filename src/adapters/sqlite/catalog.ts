@@ -14,35 +14,33 @@ export interface SqliteColumn {
   readonly name: string;
   readonly type: string;
   readonly notNull: boolean;
-  /** The text of its DEFAULT clause, null where it has none. */
+  /** The text of the DEFAULT clause; null if there is none. */
   readonly defaultText: string | null;
 }
 
-/** What the catalogue says about one relation. */
+/** A relation as the catalogue describes it. */
 export interface SqliteRelation {
   readonly name: string;
-  /** The same name, as manifests and records have it. */
+  /** The name that manifests and records use. */
   readonly target: string;
   readonly kind: string;
   readonly strict: boolean;
   readonly withoutRowid: boolean;
   /**
-   * Stored columns in schema order. Generated ones are not among them: they follow from the others.
+   * Stored columns in schema order. Generated columns are excluded: they follow from the others.
    */
   readonly columns: readonly SqliteColumn[];
   readonly computed: readonly string[];
   /** Key columns in key order. */
   readonly key: readonly string[];
-  /**
-   * The column that stands for the rowid (INTEGER PRIMARY KEY): SQLite assigns its values.
-   */
+  /** The column that is an alias of the rowid (INTEGER PRIMARY KEY). SQLite assigns its values. */
   readonly rowidAlias: string | undefined;
   readonly foreignKeys: readonly ForeignKeyColumn[];
 }
 
-/** The schema of the main database as one connection saw it. */
+/** The schema of the main database as one connection read it. */
 export interface SqliteCatalog {
-  /** Everything that was read, as one text: equal texts mean an unchanged schema. */
+  /** Everything that was read, as one text. Equal texts mean an unchanged schema. */
   readonly text: string;
   readonly objects: readonly SchemaObject[];
   readonly settings: Readonly<Record<string, unknown>>;
@@ -50,7 +48,7 @@ export interface SqliteCatalog {
   readonly relations: ReadonlyMap<string, SqliteRelation>;
 }
 
-/** Pragmas that belong to the file and change what its content means or how durable a commit is. */
+/** Pragmas of the file that affect the meaning of its content or the durability of a commit. */
 const FILE_SETTINGS = [
   'schema_version',
   'user_version',
@@ -61,9 +59,9 @@ const FILE_SETTINGS = [
 ] as const;
 
 /**
- * What is compared at every step of a candidate: counters in the file's header that move with every
- * change of the schema or of what the application keeps there, and the journal mode, which decides
- * what makes a commit durable.
+ * What is compared at every step of a candidate: counters in the file header that change with the
+ * schema or with the application's own header values, and the journal mode, which determines when a
+ * commit is durable.
  */
 export const VERSIONS = [
   'schema_version',
@@ -72,21 +70,21 @@ export const VERSIONS = [
   'journal_mode',
 ] as const;
 
-/** The versions as one text. */
+/** Reads the versions as one text. */
 export function readVersions(db: DatabaseSync): string {
   return VERSIONS.map((name) => `${name} ${String(readPragma(db, name))}`).join(', ');
 }
 
-/** The versions that a catalogue was read with. */
+/** The versions in a catalogue. */
 export function versionsOf(catalog: SqliteCatalog): string {
   return VERSIONS.map((name) => `${name} ${String(catalog.settings[name])}`).join(', ');
 }
 
 /**
- * The schema as it is now, read row by row only where a version moved. Rows of `sqlite_schema` that
- * someone edits without moving `schema_version` are not read here, and by no open connection
- * either: SQLite keeps the schema it has parsed until that counter moves. What agent SQL runs on is
- * therefore what the connection it runs on has parsed, and {@link readCatalog} is called on that
+ * Returns the current schema, and reads its rows only if a version changed. This misses rows of
+ * `sqlite_schema` that were edited without changing `schema_version`. Open connections miss them
+ * too, because SQLite keeps its parsed schema until that counter changes. Agent SQL therefore runs
+ * on the schema that its own connection has parsed. {@link readCatalog} reads that schema on that
  * connection, under the write lock, before its first use.
  */
 export function refreshCatalog(db: DatabaseSync, known: SqliteCatalog): SqliteCatalog {
@@ -96,8 +94,8 @@ export function refreshCatalog(db: DatabaseSync, known: SqliteCatalog): SqliteCa
 const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid';
 
 /**
- * Reads the schema fresh: one scan of `sqlite_schema` and six pragmas. The relations are described
- * again only when that text is not `known`'s, and `known` itself is returned when it is.
+ * Reads the schema with one scan of `sqlite_schema` and six pragmas. Returns `known` if the text is
+ * the same, and describes the relations again only if it is not.
  */
 export function readCatalog(db: DatabaseSync, known?: SqliteCatalog): SqliteCatalog {
   const settings = Object.fromEntries(FILE_SETTINGS.map((name) => [name, readPragma(db, name)]));
@@ -151,7 +149,7 @@ function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation
   );
 }
 
-/** SQLite keeps the names of what is referred to as they were written, in any case. */
+/** SQLite keeps referenced names as they were written, in any case. */
 function describeForeignKeys(
   db: DatabaseSync,
   target: string,
@@ -160,7 +158,7 @@ function describeForeignKeys(
   const rows = db.prepare(`pragma foreign_key_list(${quoteName(target)})`).all();
   return rows.map(({ table, from, to, seq }) => {
     const parent = relations.find(({ name }) => isSameName(name, String(table)));
-    // Without columns it refers to the primary key.
+    // A foreign key without columns refers to the primary key.
     const referred =
       to === null
         ? parent?.key[Number(seq)]
@@ -198,12 +196,12 @@ function describeColumns(
   };
 }
 
-/** A primary key of a rowid table that needs no separate index is the rowid itself. */
+/** If the primary key of a rowid table has no index, it is the rowid itself. */
 function hasKeyIndex(db: DatabaseSync, name: string): boolean {
   return keyIndex(db, name) !== undefined;
 }
 
-/** The index that enforces the primary key, undefined where the rowid does. */
+/** The index that enforces the primary key; undefined if the key is the rowid. */
 export function keyIndex(db: DatabaseSync, table: string): string | undefined {
   const rows = db.prepare(`pragma index_list(${quoteName(table)})`).all();
   const row = rows.find((candidate) => candidate.origin === 'pk');
@@ -216,10 +214,7 @@ export function indexCollations(db: DatabaseSync, index: string): readonly strin
   return rows.filter((row) => row.key === 1).map((row) => String(row.coll));
 }
 
-/**
- * How SQLite decides what a column makes of a value, by the words in its declared type (datatype3,
- * section 3.1).
- */
+/** The affinity that SQLite derives from the words in a declared type (datatype3, section 3.1). */
 export function affinityOf(
   { strict }: SqliteRelation,
   { type }: SqliteColumn,
@@ -232,8 +227,8 @@ export function affinityOf(
 }
 
 /**
- * Whether a column can hold a REAL zero with either sign. Only columns without affinity keep it:
- * REAL drops the sign, INTEGER and NUMERIC make it an integer, TEXT makes it text.
+ * Whether a column can store both 0.0 and -0.0. Only columns without affinity can: REAL drops the
+ * sign, INTEGER and NUMERIC convert to an integer, and TEXT converts to text.
  */
 export function keepsSignedZero(relation: SqliteRelation, column: SqliteColumn): boolean {
   return (

@@ -7,12 +7,12 @@ import { encodeReal, encodeText } from './value.ts';
 /** The changes of one table, by column position. */
 export interface TableChanges {
   readonly table: string;
-  /** Per column its place in the primary key, from 1; 0 for every other column. */
+  /** For each column, its position in the primary key from 1, or 0 if it is not part of the key. */
   readonly keyPlaces: readonly number[];
   readonly changes: readonly SessionChange[];
 }
 
-/** One changed row. A column is undefined where the changeset does not mention it. */
+/** One changed row. Columns that the changeset does not mention are undefined. */
 export interface SessionChange {
   readonly op: Op;
   readonly before: readonly (Value | undefined)[];
@@ -24,9 +24,9 @@ const OPS: { readonly [byte: number]: Op } = { 9: 'delete', 18: 'insert', 23: 'u
 const MAX_COLUMNS = 32_767;
 
 /**
- * Decodes a changeset of SQLite's session extension. Strict: anything but a well-formed changeset
- * (a patchset, a cut, a byte too many, a length that does not fit) throws
- * `ERR_EM_CHANGESET_INVALID`, because a guess here would be a guess about what became durable.
+ * Decodes a changeset of SQLite's session extension. Throws `ERR_EM_CHANGESET_INVALID` for anything
+ * else, such as a patchset, truncated or extra bytes, or a wrong length. A guess here would be a
+ * guess about what became durable.
  */
 export function decodeChangeset(bytes: Uint8Array): readonly TableChanges[] {
   const reader = new Reader(bytes);
@@ -47,7 +47,7 @@ function readTable(reader: Reader): TableChanges {
   return { table, keyPlaces, changes };
 }
 
-/** The places of the key columns are 1 to their number, each once. */
+/** The positions of the key columns must be 1, 2, and so on, each once. */
 function checkKeyPlaces(reader: Reader, keyPlaces: readonly number[]): void {
   const size = keyPlaces.reduce((count, place) => (place > 0 ? count + 1 : count), 0);
   for (let place = 1; place <= size; place += 1) {
@@ -70,7 +70,7 @@ function readChange(reader: Reader, keyPlaces: readonly number[]): SessionChange
 
 const NO_IMAGE: readonly (Value | undefined)[] = [];
 
-/** An update names its key, and of every other column both images or neither. */
+/** An update has its key. Every other column has both images or neither. */
 function checkUpdate(
   reader: Reader,
   keyPlaces: readonly number[],
@@ -89,7 +89,7 @@ function checkUpdate(
   }
 }
 
-/** A cursor that cannot leave its bytes. */
+/** A cursor that cannot move past its bytes. */
 class Reader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -131,7 +131,7 @@ class Reader {
     return this.#bytes.subarray(from, this.#at);
   }
 
-  /** Moves on over bytes that are there, and returns where they start. */
+  /** Skips bytes that must exist, and returns where they start. */
   #skip(length: number): number {
     const from = this.#at;
     if (length > this.#bytes.length - from)
@@ -141,7 +141,7 @@ class Reader {
   }
 
   /**
-   * Seven bits per byte, highest first. SQLite writes the shortest form and never more than 31 bits
+   * Reads seven bits per byte, highest first. SQLite uses the shortest form and at most 31 bits
    * here.
    */
   varint(): number {
@@ -169,10 +169,7 @@ class Reader {
     return values;
   }
 
-  /**
-   * 64 bits; a number as long as that is exact, which spares most integers the way through a
-   * bigint.
-   */
+  /** Reads 64 bits. Most integers are exact as a number and do not need a bigint. */
   integer(): Value {
     const from = this.#skip(8);
     const number = this.#bytes.readInt32BE(from) * 2 ** 32 + this.#bytes.readUInt32BE(from + 4);

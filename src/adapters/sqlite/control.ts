@@ -5,7 +5,7 @@ import { immediate, retryWhileBusy, statement } from '../../sqlite/connection.ts
 import { markerTable } from '../../sqlite/marker-table.ts';
 import type { SqliteCatalog } from './catalog.ts';
 
-/** Names that start with this belong to EffectMatch: agent SQL neither reads nor writes them. */
+/** The prefix of EffectMatch's own names. Agent SQL can neither read nor write them. */
 const CONTROL_PREFIX = 'effectmatch_';
 const MARKER_TABLE = 'effectmatch_marker';
 const META_TABLE = 'effectmatch_meta';
@@ -13,9 +13,9 @@ export const PROBE_TABLE = 'effectmatch_probe';
 const VERSION = '1';
 
 /**
- * Occurrences are random. With the rows in a separate b-tree, a new marker goes behind the last
- * one and its occurrence into a small index; in one b-tree by occurrence it would go between any
- * two, and every third one would split a page, which a commit has to write.
+ * Occurrences are random. In a rowid table, a new marker is appended and only its occurrence goes
+ * into a small index. In one b-tree by occurrence, markers would be inserted anywhere, and every
+ * third one would split a page that the commit must write.
  */
 const TABLES: { readonly [name: string]: string } = {
   [MARKER_TABLE]:
@@ -24,29 +24,25 @@ const TABLES: { readonly [name: string]: string } = {
   [PROBE_TABLE]: '(token TEXT PRIMARY KEY NOT NULL) strict, without rowid',
 };
 
-/** The markers. A live stage holds the file longer than a void marker waits. */
+/** The markers. A void marker waits less time than a live stage holds the file. */
 export const { findMarker, insertMarker, markersOf } = markerTable({
   table: MARKER_TABLE,
   voidDeadlineMs: 250,
 });
 
-/** Whether a table name is one of ours, in any spelling that SQLite takes for the same. */
+/** Whether SQLite would treat a name as one of ours. */
 export function isControlName(name: string): boolean {
   return foldName(name).startsWith(CONTROL_PREFIX);
 }
 
-/**
- * A name as SQLite compares names: upper and lower case of the ASCII letters are the same, all
- * others are not.
- */
+/** Folds a name the way SQLite compares names: only ASCII letters are case-insensitive. */
 export function foldName(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
 /**
- * Creates the control tables where they are missing and returns the backend id: random, drawn once,
- * kept in the file. Safe when several processes start at once, because all of it happens in one
- * immediate transaction.
+ * Creates missing control tables and returns the backend id, which is random and stored in the
+ * file. Several processes may start at once, because one immediate transaction does all of it.
  */
 export async function ensureControlTables(
   db: DatabaseSync,
@@ -73,7 +69,7 @@ export async function ensureControlTables(
 }
 
 /**
- * The backend id as a connection sees it; undefined where there is none, or where it was removed
+ * Reads the backend id. It is undefined if the file has none, for example because it was removed
  * from a copy.
  */
 export function readMeta(db: DatabaseSync): string | undefined {
@@ -95,14 +91,14 @@ export function readMeta(db: DatabaseSync): string | undefined {
   return backend;
 }
 
-/** The backend id in a file whose schema is known to be ours. */
+/** Reads the backend id from a file that is known to have our schema. */
 export function readBackend(db: DatabaseSync): unknown {
   return statement(db, `select value from main.${META_TABLE} where name = 'backend'`).get()?.value;
 }
 
 /**
- * What is wrong with the control tables: another shape than ours, or anything attached to them. A
- * trigger on the marker table would run inside the promotion, with the fence lifted.
+ * Reports control tables that have a different shape or have something attached. A trigger on the
+ * marker table would run during promotion, while the fence is down.
  */
 export function controlProblems(catalog: SqliteCatalog): readonly string[] {
   const problems = Object.entries(TABLES).flatMap(([name, shape]) => {
@@ -114,7 +110,7 @@ export function controlProblems(catalog: SqliteCatalog): readonly string[] {
       : [`the table ${name} is not as this release creates it`];
   });
   for (const { type, name, table, sql } of catalog.objects) {
-    // An index without a text comes from the definition of its table.
+    // An index without SQL text comes from its table's definition.
     const ours =
       (type === 'table' && Object.hasOwn(TABLES, name)) || (type === 'index' && sql === null);
     if (!ours && (isControlName(name) || isControlName(table)))

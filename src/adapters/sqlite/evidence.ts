@@ -26,10 +26,7 @@ import {
   takeSnapshot,
 } from './snapshot.ts';
 
-/**
- * The channels that must all answer, and agree, before an observation of this adapter counts as
- * complete.
- */
+/** The channels that must report and agree before an observation is complete. */
 export const CHANNELS = [
   'changeset',
   'authorizer',
@@ -39,7 +36,7 @@ export const CHANNELS = [
   'settings',
 ] as const;
 
-/** Fingerprint of everything that an observation is made from. */
+/** The fingerprint of everything that an observation is made from. */
 function fingerprintEvidence(changeset: Uint8Array, now: CandidateState): string {
   const sequence = [...now.sequence].map(([name, highest]) => [name, String(highest)]);
   const facts = [now.versions, now.settings, sequence, String(now.totalChanges), now.baseVersion];
@@ -47,11 +44,11 @@ function fingerprintEvidence(changeset: Uint8Array, now: CandidateState): string
 }
 
 /**
- * What must be the same after the action, at the final gate and before the commit for an
- * observation in between to be about this candidate. Nothing that writes, sets a pragma, or ends or
- * begins a transaction can be compiled on a held connection without being denied and counted, and
- * what was compiled before counts the rows it writes: while none of these moves, a second changeset
- * would be the same as the first, and so would be the settings.
+ * State that must be the same after the action, at the final gate and before the commit, so that
+ * the observation in between describes this candidate. On a held connection, the fence denies and
+ * counts every statement that writes, sets a pragma, or begins or ends a transaction. Statements
+ * compiled earlier count the rows they write. While none of these counts changes, a second
+ * changeset would equal the first, and so would the settings.
  */
 export function readStanding(connections: Connections, fence: Fence): string {
   const { candidate } = connections;
@@ -65,19 +62,19 @@ export interface HeldState {
   readonly candidate: string;
   readonly connections: Connections;
   readonly affinity: Affinity;
-  /** The schema that was certified; the candidate still has its versions. */
+  /** The certified schema. The candidate still has its versions. */
   readonly catalog: SqliteCatalog;
   readonly session: Session;
   /** The relations that may be written, by name. */
   readonly relations: ReadonlyMap<string, SqliteRelation>;
   readonly log: FenceLog;
-  /** The highest rowid in use of every relation that is written, before its first write. */
+  /** The highest rowid of each written relation before its first write. */
   readonly rowidsBefore: ReadonlyMap<string, bigint>;
   readonly before: CandidateState;
   readonly window: Evidence['window'];
 }
 
-/** Reads the candidate: records and channels. Nothing is concluded here. */
+/** Reads the records and channels of a candidate. It draws no conclusions. */
 export function observeCandidate(observed: HeldState): CandidateEvidence {
   const { candidate, connections, log, before } = observed;
   const changeset = observed.session.changeset();
@@ -112,8 +109,8 @@ export function observeCandidate(observed: HeldState): CandidateEvidence {
 }
 
 /**
- * A changeset that cannot be read leaves the channel silent: what is not known must not pass for
- * nothing.
+ * Leaves the channel silent if the changeset is unreadable, because unknown changes must not count
+ * as none.
  */
 function readRecords(observed: HeldState, changeset: Uint8Array, gross: bigint): NamedRecords {
   const { relations, connections, log } = observed;
@@ -151,9 +148,9 @@ function readRecords(observed: HeldState, changeset: Uint8Array, gross: bigint):
 }
 
 /**
- * Whether the rows are read instead of believing the session. Under a key with several spellings it
- * takes the row of one for the row of the other; but it names every spelling that was touched, and
- * each is looked up exactly.
+ * Whether to read the rows instead of trusting the session. If a key has several spellings, the
+ * session may confuse their rows. It still names every spelling that was touched, and each is
+ * looked up exactly.
  */
 function isRestated({ catalog }: HeldState, relation: SqliteRelation): boolean {
   if (isMisstated(relation)) return true;
@@ -171,9 +168,9 @@ function shapeOf(relation: SqliteRelation | undefined): TableShape | undefined {
 }
 
 /**
- * AUTOINCREMENT moves its counter with the rows it inserts; that much follows from the records.
- * Anything else (a row inserted high up and removed again) is a lasting change that no row shows,
- * and is reported as what differs.
+ * AUTOINCREMENT advances its counter with the inserted rows, which the records explain. Any other
+ * advance, such as a high row that was inserted and deleted again, is a lasting change that no row
+ * shows. It is reported as a difference.
  */
 function compareSequence(
   before: RowidCounters,
@@ -182,8 +179,8 @@ function compareSequence(
   records: readonly ChangeRecord[],
 ): ChannelReport {
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter((name) => {
-    // A table that has never had a row has no counter, or one at zero: SQLite enters it when a
-    // write is compiled.
+    // A table that never had a row has no counter, or a zero counter that SQLite adds when it
+    // compiles a write.
     const to = after.get(name) ?? 0n;
     if (to === (before.get(name) ?? 0n)) return false;
     return to !== highestInserted(relations, records, name);
@@ -216,11 +213,11 @@ function integerOf(value: unknown): bigint | undefined {
 }
 
 /**
- * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used): one step per
- * row that is added. Rows that were added and are gone again cannot be counted; they are at most
- * the writes that no record accounts for. Deleted rows account for none, because REPLACE removes
- * rows without counting them. AUTOINCREMENT never assigns a key again: those of rows that are gone
- * again would be used up for good, so there only rows that stayed count.
+ * SQLite assigns an INTEGER PRIMARY KEY above the highest one in use (or ever used), one step for
+ * each added row. Rows that were added and deleted again cannot be counted. There are at most as
+ * many of them as writes that no record explains. A delete explains no write, because REPLACE
+ * deletes rows without counting them. AUTOINCREMENT never reuses a key, so only rows that remain
+ * count there.
  */
 function assignedKeys(
   observed: HeldState,

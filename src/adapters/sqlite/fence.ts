@@ -5,37 +5,30 @@ import { OBSERVED_PRAGMAS } from './snapshot.ts';
 
 const { SQLITE_OK, SQLITE_DENY } = constants;
 
-/**
- * What the fence has to know: the relations that may be written, and the names that people know
- * triggers by.
- */
+/** What the fence needs: the writable relations, and the names of views and triggers. */
 export interface FenceRules {
   /** The registered relations. */
   readonly writable: ReadonlyMap<string, SqliteRelation>;
   /**
-   * Writing to a view writes nothing by itself; what its INSTEAD OF triggers write is checked on
-   * its own.
+   * A write to a view writes nothing itself. The writes of its INSTEAD OF triggers are checked
+   * separately.
    */
   readonly views: ReadonlySet<string>;
   readonly triggers: ReadonlySet<string>;
-  /** The admission probe writes to the adapter's own probe table. */
+  /** Whether this is the admission probe, which writes to the adapter's own probe table. */
   readonly isProbe: boolean;
 }
 
-/**
- * What the fence saw: relations that may have been written, with the columns of updates, and what
- * it denied.
- */
+/** What the fence saw: relations that may have been written, the updated columns, and denials. */
 export class FenceLog {
   readonly written = new Map<string, Written>();
   /**
-   * The same in the order asked, so that a statement that is compiled once can be entered again
-   * when it runs again.
+   * The same writes in order, so that a compiled statement can log them again when it is reused.
    */
   readonly writes: CompiledWrite[] = [];
   readonly denied: string[] = [];
 
-  /** Forgets what was denied to a call that was undone. */
+  /** Forgets the denials of a call that was undone. */
   forgetDenied(): void {
     this.denied.length = 0;
   }
@@ -55,7 +48,7 @@ export interface Written {
   readonly updated: Set<string>;
 }
 
-/** One write that a statement may do. */
+/** One write that a statement may perform. */
 export interface CompiledWrite {
   readonly code: number;
   readonly table: string;
@@ -63,15 +56,15 @@ export interface CompiledWrite {
 }
 
 /**
- * Puts an allow-list between SQLite's compiler and every statement of this connection: reading,
- * recursion, listed functions, and writes to registered relations. Everything else is denied,
- * including codes a later SQLite may add. SQLite asks for every statement, trigger program and
- * foreign-key action when it compiles them, so what was not asked for cannot run. The callback
- * never throws: an exception would surface as something other than a denial.
+ * Puts an allow-list between SQLite's compiler and every statement of this connection: reads,
+ * recursion, listed functions, and writes to registered relations. It denies everything else,
+ * including codes that a later SQLite may add. SQLite asks when it compiles a statement, trigger
+ * program or foreign-key action, so nothing can run without being asked about. The callback never
+ * throws: an exception would not look like a denial.
  *
- * It stands as long as the connection. SQLite compiles every statement again after an authorizer
- * was set, so it is set once, and what it lets through depends on whose turn it is: the action's,
- * none, or ours.
+ * The fence lasts as long as the connection. Setting an authorizer makes SQLite recompile every
+ * statement, so it is set only once. What it allows depends on the current turn: the action's,
+ * nobody's or ours.
  */
 export class Fence {
   #turn: { readonly rules: FenceRules; readonly log: FenceLog } | 'none' | 'ours' = 'ours';
@@ -93,33 +86,31 @@ export class Fence {
     });
   }
 
-  /** Statements of an action from here on. */
+  /** Applies the rules to the statements of an action from now on. */
   raise(rules: FenceRules, log: FenceLog): void {
     this.#turn = { rules, log };
   }
 
   /**
-   * Only what observes a candidate from here on: nothing that writes, sets, begins or ends can be
-   * compiled.
+   * Allows only observing the candidate from now on. Statements that write, set a pragma, or begin
+   * or end a transaction do not compile.
    */
   hold(): void {
     this.#turn = 'none';
   }
 
-  /** Our statements from here on. */
+  /** Allows all of our own statements from now on. */
   lower(): void {
     this.#turn = 'ours';
   }
 
-  /** How often something was denied while a candidate was held. */
+  /** The number of denials while a candidate was held. */
   get trespasses(): number {
     return this.#trespasses;
   }
 }
 
-/**
- * What reading rows and settings asks for, and what a session asks for when it makes a changeset.
- */
+/** The requests made by reading rows and settings, and by a session that creates a changeset. */
 function isObserving(code: number, first: string | null, second: string | null): boolean {
   switch (code) {
     case constants.SQLITE_SELECT:
@@ -146,7 +137,7 @@ interface Request {
   readonly schema: string | null;
 }
 
-/** What the request would do that is not allowed; undefined where it is. */
+/** Why the request is not allowed; undefined if it is. */
 function judge(request: Request, rules: FenceRules, log: FenceLog): string | undefined {
   const { code, first, second } = request;
   switch (code) {
@@ -165,7 +156,7 @@ function judge(request: Request, rules: FenceRules, log: FenceLog): string | und
     case constants.SQLITE_DELETE:
       return judgeWrite(request, rules, log);
     case constants.SQLITE_PRAGMA:
-      // The session extension asks for the columns of a table when it is first written.
+      // The session extension reads the columns of a table when it is first written.
       if (first === 'table_xinfo' && second !== null && rules.writable.has(second))
         return undefined;
       return `uses PRAGMA ${first ?? '?'}, which agent SQL may not use`;
@@ -203,8 +194,8 @@ function isForeignControl(table: string, rules: FenceRules): boolean {
 }
 
 /**
- * SQLite names the innermost trigger or view, and for common table expressions their name, which
- * says nothing to a reader.
+ * SQLite names the innermost trigger or view. For a common table expression it gives that name,
+ * which means nothing to a reader.
  */
 function nameSource(inner: string | null, rules: FenceRules): string {
   if (inner !== null && rules.triggers.has(inner)) return `trigger "${inner}"`;
@@ -212,7 +203,7 @@ function nameSource(inner: string | null, rules: FenceRules): string {
   return 'the statement';
 }
 
-/** What SQLite calls each kind of statement that changes a schema, by the code it asks with. */
+/** SQLite's names for statements that change a schema, by authorizer code. */
 const STATEMENTS = new Map(
   Object.entries(constants)
     .filter(([name]) => /^SQLITE_(CREATE|DROP|ALTER|ATTACH|DETACH|REINDEX|ANALYZE)/.test(name))
@@ -220,13 +211,13 @@ const STATEMENTS = new Map(
 );
 
 /**
- * SQL functions that agent SQL, and triggers and views it sets off, may call: built in, and without
- * any effect outside the statement. A list of what is allowed rather than of what is not, so that a
- * function of a later SQLite, of an extension or of a virtual table stays closed until someone has
- * looked at it. Left out on purpose: `load_extension`, `fts3_tokenizer` and `sqlite_log` reach
- * outside the database, `optimize` and the other full-text functions can write. `changes`,
- * `last_insert_rowid` and `total_changes` tell what the connection did last, which before the first
- * write of an action is of an earlier one; what comes of it is observed like everything else.
+ * Functions that agent SQL, and the triggers and views it uses, may call. They are built in and
+ * have no effect outside the statement. This is an allow-list, so that functions from a later
+ * SQLite, an extension or a virtual table stay denied until they are reviewed. `load_extension`,
+ * `fts3_tokenizer` and `sqlite_log` are left out because they reach outside the database;
+ * `optimize` and the other full-text functions can write. `changes`, `last_insert_rowid` and
+ * `total_changes` may describe an earlier action until the first write. Their effects are observed
+ * like any others.
  */
 export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
   `-> ->> abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling changes char coalesce concat concat_ws cos cosh

@@ -9,15 +9,14 @@ import { readSettings } from './snapshot.ts';
 import type { CompiledStatement } from './statements.ts';
 
 /**
- * A connection that holds candidates, one after another. It is made for one schema: whatever was
- * compiled and checked on it stays true while SQLite keeps the schema that the connection has
- * parsed. It is closed where the schema changed, where an action failed, and where a stage ended in
- * any other way than by a commit or a rollback that returned.
+ * A connection that holds one candidate after another. It belongs to one schema: compiled
+ * statements and checks stay valid while SQLite keeps the parsed schema. It is closed if the schema
+ * changed, if an action failed, or if a stage did not end with a completed commit or rollback.
  */
 export class HoldingConnection {
   readonly db: DatabaseSync;
   readonly fence: Fence;
-  /** Statements of earlier actions, compiled behind the fence under the rules of this schema. */
+  /** Statements of earlier actions, compiled behind the fence under this schema's rules. */
   readonly compiled = new Map<string, CompiledStatement>();
   #rules: FenceRules | undefined;
   #settings: string | undefined;
@@ -30,9 +29,9 @@ export class HoldingConnection {
   }
 
   /**
-   * Takes the write lock. Before the first time everything is settled that must be so outside of a
-   * transaction. Without cache spilling the lock stays RESERVED until COMMIT, so that the trusted
-   * connection can read meanwhile, also with a rollback journal.
+   * Takes the write lock. The first call also sets everything that must be set outside a
+   * transaction. Without cache spilling, the lock stays RESERVED until COMMIT, so that the trusted
+   * connection can read even with a rollback journal.
    */
   begin(): void {
     const { db } = this;
@@ -45,9 +44,8 @@ export class HoldingConnection {
   }
 
   /**
-   * The settings as they were read back when the connection was set up. They are read again after
-   * every action, and a connection on which they have moved is closed; between two actions nothing
-   * that sets one can be compiled.
+   * The settings at setup. They are read again after every action, and the connection is closed if
+   * they changed. Between two actions, no statement that sets one can compile.
    */
   get settings(): string {
     invariant(this.#settings !== undefined, 'a connection that has begun is set up');
@@ -55,32 +53,29 @@ export class HoldingConnection {
   }
 
   /**
-   * Whether this connection has parsed this very schema, and is pinned for its journal; asked under
-   * the write lock, with equal versions. The first time all of it is read by the connection itself:
-   * what was read before the connection was opened and is read again after it has parsed is what it
-   * has parsed.
+   * Whether this connection has parsed exactly this schema and is pinned for its journal mode. Call
+   * it under the write lock, with equal versions. The first call reads the whole schema on this
+   * connection. The catalogue was read before the connection was opened; if it is unchanged now, it
+   * is the schema that the connection parsed.
    */
   hasParsed(catalog: SqliteCatalog): boolean {
     this.#catalog ??= readCatalog(this.db, catalog);
     return this.#catalog === catalog && catalog.settings.journal_mode === this.#journalMode;
   }
 
-  /** Whether it may serve a stage for this schema, as far as can be told without the lock. */
+  /** Whether the connection can serve this schema, as far as is known without the lock. */
   isFor(catalog: SqliteCatalog): boolean {
     return this.#catalog === catalog;
   }
 
-  /** What actions may write; undefined if a registered relation is not a table. */
+  /** The rules for actions; undefined if a registered relation is not a table. */
   rulesFor(catalog: SqliteCatalog, registration: Registration): FenceRules | undefined {
     const names = registration.targets.map((target) => target.name);
     this.#rules ??= makeRules(catalog, names, false);
     return this.#rules;
   }
 
-  /**
-   * Rolls back what is still open. Returns whether nothing is left, so that another stage may
-   * follow.
-   */
+  /** Rolls back an open transaction. Returns whether the connection can serve another stage. */
   release(): boolean {
     const { db } = this;
     if (!db.isOpen) return false;
@@ -92,13 +87,13 @@ export class HoldingConnection {
     return !db.isTransaction;
   }
 
-  /** Rolls back and closes; a session on it ends too. */
+  /** Rolls back and closes the connection, which also ends its session. */
   close(): void {
     if (!this.db.isOpen) return;
     try {
       this.#rollBack();
     } catch {
-      // A rollback that fails is repeated by closing, and by the next connection that finds the
+      // If a rollback fails, closing repeats it, and so does the next connection that finds the
       // journal.
     } finally {
       this.db.close();
@@ -111,7 +106,7 @@ export class HoldingConnection {
   }
 }
 
-/** What the admission probe may write. */
+/** The rules for the admission probe. */
 export function probeRules(catalog: SqliteCatalog): FenceRules | undefined {
   return makeRules(catalog, [PROBE_TABLE], true);
 }

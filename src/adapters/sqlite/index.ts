@@ -1,4 +1,4 @@
-/** SQLite: agent SQL in a held transaction of one file, behind an allow-list. @module */
+/** Adapter for SQLite: agent SQL runs in a held transaction, behind an allow-list. @module */
 import '../../node-version.ts';
 
 import type { AdapterFactory } from '../../contract/adapter.ts';
@@ -10,9 +10,9 @@ export type { CheckedSqliteAction, SqliteAction, SqliteStatement, SqliteValue } 
 export type { SqliteOptions, SqliteRelationOption } from './admission.ts';
 
 /**
- * Protects writes to an existing SQLite file: agent SQL runs in a held transaction behind an
- * allow-list, its net changes are read from a session, and exactly that transaction commits
- * together with its marker.
+ * Protects writes to an existing SQLite file. Agent SQL runs in a held transaction behind an
+ * allow-list, a session reports its net changes, and exactly that transaction commits together with
+ * its marker.
  */
 export function sqlite(options: SqliteOptions): AdapterFactory<CheckedSqliteAction> {
   return { open: async (context) => await openAdapter(options, context) };

@@ -6,7 +6,7 @@ import type { Affinity } from './affinity.ts';
 import type { SqliteCatalog, SqliteColumn, SqliteRelation } from './catalog.ts';
 import { inspectRelation } from './relation.ts';
 
-/** SQLite's tables as manifests see them. */
+/** The schema of a SQLite file, for normalising manifests. */
 export class SqliteSchema implements ManifestSchema<SqliteColumn> {
   readonly registration: Registration;
   readonly labels = {
@@ -27,7 +27,7 @@ export class SqliteSchema implements ManifestSchema<SqliteColumn> {
     return isRegistered ? this.readable({ target }, where) : undefined;
   }
 
-  /** Any table of the file with a usable key may be read, registered or not. */
+  /** Any table with a usable key can be read, registered or not. */
   readable({ target }: { readonly target: string }, where: string): SqliteRelation {
     const inspection = inspectRelation(this.#catalog, target);
     if (inspection.kind === 'usable') return inspection.relation;
@@ -56,8 +56,6 @@ export class SqliteSchema implements ManifestSchema<SqliteColumn> {
   }
 }
 
-/**
- * A DEFAULT clause that means the same for every row: a number, string, blob, NULL, TRUE or FALSE.
- */
+/** A DEFAULT that is the same for every row: a number, string, blob, NULL, TRUE or FALSE. */
 const LITERAL =
   /^(?:[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?0x[0-9a-f]+|'(?:[^']|'')*'|x'(?:[0-9a-f]{2})*'|null|true|false)$/i;

@@ -8,13 +8,13 @@ import type { BoundStatement } from './action.ts';
 import { Fence, FenceLog } from './fence.ts';
 import { compileStatement, plainRow } from './statements.ts';
 
-/** What the process is asked: one statement and how many rows to keep. */
+/** A request to the query process: one statement and the number of rows to keep. */
 export interface QueryOrder {
   readonly statement: BoundStatement;
   readonly rows: number;
 }
 
-/** What it answers. */
+/** The answer of the query process. */
 export type QueryAnswer =
   | { readonly kind: 'rows'; readonly found: QueryRows }
   | { readonly kind: 'refused'; readonly why: string };
@@ -26,7 +26,7 @@ const RULES = {
   isProbe: false,
 };
 
-/** Answers over a read-only connection, on which the fence also lets nothing write. */
+/** Answers on a read-only connection, where the fence also denies every write. */
 function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder): QueryAnswer {
   const log = new FenceLog();
   fence.raise(RULES, log);
@@ -60,18 +60,18 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
   }
 }
 
-/** For a query no table can be written, registered or not. */
+/** A query can write no table, registered or not. */
 function describeDenied(denied: string): string {
   return denied.startsWith('writes to ') ? 'it writes, and a query only reads' : denied;
 }
 
-/** One row of a small query can have thousands of large values, which all are in memory at once. */
+/** Even one row can have thousands of large values, which are all in memory at once. */
 const MAX_MEMORY = 1024 * 1024 * 1024;
 const WATCH = `setInterval(() => {
   if (process.memoryUsage.rss() > ${MAX_MEMORY}) process.kill(process.pid, 'SIGKILL');
 }, 20)`;
 
-// SQLite cannot be stopped while it runs, so another thread ends the process.
+// SQLite cannot be interrupted, so another thread kills the process.
 new Worker(WATCH, { eval: true, execArgv: [] }).unref();
 const [, , file = ''] = process.argv;
 const db = openDatabase(file, { readOnly: true });

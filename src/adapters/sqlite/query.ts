@@ -11,8 +11,8 @@ const SCRIPT = fileURLToPath(
 );
 
 /**
- * Queries run in a separate process with a read-only connection, one after another. SQLite cannot
- * be interrupted from JavaScript, so a query that takes too long is ended with its process.
+ * Runs queries one at a time in a separate process with a read-only connection. SQLite cannot be
+ * interrupted from JavaScript, so a query that takes too long is ended by killing its process.
  */
 export class QueryProcess {
   readonly #file: string;
@@ -28,7 +28,7 @@ export class QueryProcess {
     const statement = singleStatement(action.statements);
     const until = performance.now() + limits.timeoutMs;
     const asked = this.#last.then(() => {
-      // Otherwise slow queries, also of clients that have gone, would hold up all others for long.
+      // Otherwise slow queries, even of disconnected clients, would delay all others.
       if (performance.now() > until) return LATE;
       return this.#ask({ statement, rows: limits.rows }, limits);
     });
@@ -62,7 +62,7 @@ export class QueryProcess {
     }
   }
 
-  /** It gets no environment: nothing of the host's secrets is in it. */
+  /** The process gets an empty environment, so it has none of the host's secrets. */
   #start(): ChildProcess {
     if (this.#child?.connected) return this.#child;
     const child = fork(SCRIPT, [this.#file], {

@@ -8,7 +8,7 @@ import type { SqliteRelation } from './catalog.ts';
 import type { SqliteSchema } from './normalise.ts';
 import { bindValue, decodeCell, selectExact } from './value.ts';
 
-/** Reads rows by exact key, in the order asked. */
+/** Reads rows by exact key, in the given order. */
 export function readState(
   db: DatabaseSync,
   schema: SqliteSchema,
@@ -23,9 +23,9 @@ export function readState(
 }
 
 /**
- * The columns of the row with exactly this key, or null. SQL equality finds the candidates by
- * index, and of these the one counts whose key has the same stored representation: under NOCASE,
- * 'A' is not 'a' here.
+ * Reads columns of the row with exactly this key, or null. SQL equality finds possible rows by
+ * index. The row counts only if its key has the same stored representation: under NOCASE, 'A' is
+ * not 'a' here.
  */
 export function readRow(
   db: DatabaseSync,
@@ -34,7 +34,7 @@ export function readRow(
 ): Row | null {
   const bounds = relation.key.map((name) => bindValue(wanted.key[name] ?? null));
   const conditions = relation.key.map((name, index) => {
-    // A unary plus keeps the cast from lending its affinity to the comparison.
+    // The unary plus keeps the cast's affinity out of the comparison.
     const parameter = bounds[index]?.isText ? '+cast(? as text)' : '?';
     return `${quoteName(name)} = ${parameter}`;
   });

@@ -12,7 +12,7 @@ import type { Connections } from './snapshot.ts';
 import { decodeCell, selectExact } from './value.ts';
 
 /**
- * What is needed to name the columns of a changeset: every stored column in schema order, and the
+ * What is needed to name the columns of a changeset: the stored columns in schema order, and the
  * key in key order.
  */
 export interface TableShape {
@@ -21,16 +21,16 @@ export interface TableShape {
   readonly key: readonly string[];
 }
 
-/** The records of a changeset, or why they cannot be told from it. */
+/** The records of a changeset, or why they are unclear. */
 export type NamedRecords =
   | { readonly kind: 'records'; readonly records: readonly ChangeRecord[] }
   | { readonly kind: 'unclear'; readonly why: string };
 
 /**
- * Names the columns of a decoded changeset. `unclear` where the changeset does not fit the schema,
- * and where one key appears in two spellings: the session finds the current row by SQL equality
- * (`'A' = 'a'` under NOCASE, 1 = 1.0), so a key that was only respelled comes out as an update of
- * the key itself or as the same row twice.
+ * Names the columns of a decoded changeset. The result is `unclear` if the changeset does not fit
+ * the schema, or if one key appears in two spellings. The session finds the current row by SQL
+ * equality (`'A' = 'a'` under NOCASE, 1 = 1.0), so a respelled key looks like an update of the key,
+ * or like the same row twice.
  */
 export function nameRecords(
   tables: readonly TableChanges[],
@@ -90,7 +90,7 @@ function nameRecord(table: TableChanges, shape: TableShape, change: SessionChang
   };
 }
 
-/** The values of the key columns by name, or those of all others. */
+/** The values of the key columns by name, or of all other columns. */
 function pick(
   { columns }: TableShape,
   image: readonly (Value | undefined)[],
@@ -112,8 +112,8 @@ function pick(
 }
 
 /**
- * Whether a session may state rows of this relation otherwise than they are stored. It takes a
- * whole REAL for an INTEGER in two places: in the key of a new row, so that one row gets two
+ * Whether a session may report rows of this relation differently from how they are stored. It
+ * treats a whole REAL as an INTEGER in two cases: in the key of a new row, so that one row gets two
  * entries, and in a column that was added with a whole number as its default, so that every old row
  * seems to change.
  */
@@ -126,8 +126,8 @@ export function isMisstated(relation: SqliteRelation): boolean {
 }
 
 /**
- * The changes of a relation from the rows themselves: the session only says which keys were
- * touched, and what is stored under each of them beneath the candidate and in it makes the record.
+ * Builds the changes of a relation from the rows themselves. The session only says which keys were
+ * touched. The record compares the committed row of each key with the candidate's.
  */
 export function restateChanges(
   connections: Connections,
@@ -153,7 +153,7 @@ export function restateChanges(
   });
 }
 
-/** A key of the changeset as its columns store it. */
+/** Converts a key of the changeset to what its columns store. */
 function storedKey(affinity: Affinity, relation: SqliteRelation, stated: Row): Row {
   const entries = relation.columns.flatMap((column): [string, Value][] => {
     const value = stated[column.name];
@@ -165,7 +165,7 @@ function storedKey(affinity: Affinity, relation: SqliteRelation, stated: Row): R
   return Object.fromEntries(entries);
 }
 
-/** The keys that a change names: the one it starts from, and the one it ends with. */
+/** The keys before and after a change. */
 function touchedKeys(
   relation: SqliteRelation,
   table: TableChanges,
@@ -202,19 +202,19 @@ function compareRows(
   return { op: 'update', before: pick(before), after: pick(after) };
 }
 
-/** What was written, as far as it limits where a hidden change can be. */
+/** Facts about the writes that limit where a hidden change can be. */
 interface WriteFacts {
   readonly written: Written;
   readonly records: readonly ChangeRecord[];
-  /** Rows written in all tables, repeated writes and those of triggers counted. */
+  /** The number of rows written in all tables, including repeated and trigger writes. */
   readonly gross: bigint;
 }
 
 /**
- * A session compares REAL values as numbers, so a change from 0.0 to -0.0 is the one change of a
- * stored value that it does not record. Only columns without affinity can hold both. This compares
- * them with the committed state, which cannot move while the candidate holds the write lock, and
- * returns the first key whose zero changed its sign.
+ * Returns the first key whose zero changed its sign. A session compares REAL values as numbers, so
+ * it does not record a change from 0.0 to -0.0. This is the only stored change it misses, and only
+ * columns without affinity can hold both values. They are compared with the committed state, which
+ * cannot change while the candidate holds the write lock.
  */
 export function findTurnedZero(
   connections: Connections,
@@ -239,9 +239,9 @@ export function findTurnedZero(
 }
 
 /**
- * Every row that a session reports as inserted or updated took at least one counted write of its
- * own. Where these are all the writes there were, no other row can have been written. Removed rows
- * leave room for doubt, because REPLACE removes rows without counting them.
+ * Each inserted or updated row in a session took at least one counted write. If there were no other
+ * writes, no other row can have been written. After deletes this is uncertain, because REPLACE
+ * deletes rows without counting them.
  */
 function mayHideRows({ records, gross }: WriteFacts): boolean {
   return records.some((record) => record.op === 'delete') || BigInt(records.length) !== gross;
@@ -254,8 +254,7 @@ function turnsZero(
 ): boolean {
   const before = readRow(connections.base, relation, wanted);
   const after = readRow(connections.candidate, relation, wanted);
-  // An updated row that is no longer there under exactly its key has a zero in the key that was
-  // turned.
+  // If an updated row no longer has exactly its key, a zero in the key changed its sign.
   if (before === null || after === null) return true;
   return wanted.columns.some((name) => differ(before[name], after[name]));
 }
@@ -273,7 +272,7 @@ function findTurnedRow(
   return undefined;
 }
 
-/** Rows with a REAL zero in one of the columns, by their key with the sign of zeros left out. */
+/** Rows with a REAL zero in one of the columns, by key. The key ignores the sign of zeros. */
 function rowsWithZero(
   db: DatabaseSync,
   relation: SqliteRelation,
@@ -303,7 +302,7 @@ function rowsWithZero(
   return rows;
 }
 
-/** Whether one is 0.0 and the other -0.0. */
+/** Whether one value is 0.0 and the other -0.0. */
 function differ(a: Value | undefined, b: Value | undefined): boolean {
   return isRealZero(a) && isRealZero(b) && isNegativeZero(a) !== isNegativeZero(b);
 }

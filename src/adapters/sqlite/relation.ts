@@ -10,14 +10,14 @@ import {
 } from './catalog.ts';
 import { isControlName } from './control.ts';
 
-/** A relation that the changeset can speak for, or why it cannot and what would help. */
+/** A relation that a changeset can describe, or why it cannot and how to fix that. */
 export type TableInspection =
   | {
       readonly kind: 'usable';
       readonly relation: SqliteRelation;
       /**
-       * Two different keys can be equal to SQL: 'A' and 'a' under NOCASE, 1 and 1.0 without
-       * affinity.
+       * Whether SQL can treat two different keys as equal: 'A' and 'a' under NOCASE, 1 and 1.0
+       * without affinity.
        */
       readonly aliasedKey: boolean;
     }
@@ -25,10 +25,7 @@ export type TableInspection =
 
 const inspections = new WeakMap<SqliteCatalog, Map<string, TableInspection>>();
 
-/**
- * Decides whether every row of a relation, and every change of one, is identified and recorded by a
- * session.
- */
+/** Decides whether a session identifies every row of a relation and records every change. */
 export function inspectRelation(catalog: SqliteCatalog, name: string): TableInspection {
   const known = inspections.get(catalog) ?? new Map<string, TableInspection>();
   inspections.set(catalog, known);
@@ -85,10 +82,10 @@ function inspectTable(catalog: SqliteCatalog, relation: SqliteRelation): TableIn
 }
 
 /**
- * A session looks up the current row of a key with the column's collation. Where the key's index is
- * finer than that (a NOCASE column under `PRIMARY KEY (name COLLATE BINARY)`), two rows answer to
- * one key and it may report the wrong one. The comparison is made on an empty copy of the
- * definition, which is also how an unknown collation comes out.
+ * A session looks up the current row of a key with the column's collation. If the key's index is
+ * finer (a NOCASE column under `PRIMARY KEY (name COLLATE BINARY)`), two rows match one key, and
+ * the session may report the wrong one. The comparison uses an empty copy of the table definition,
+ * which also fails for an unknown collation.
  */
 function inspectCollations(catalog: SqliteCatalog, relation: SqliteRelation): TableInspection {
   const definition = catalog.objects.find(

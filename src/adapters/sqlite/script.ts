@@ -1,13 +1,13 @@
 import { refuseAction } from '../../contract/action-input.ts';
 
-/** A name as SQLite's tokenizer takes it; every character beyond ASCII belongs to one. */
+/** A character of a name in SQLite's tokenizer. All non-ASCII characters belong to names. */
 const ID = '[\\w$\\u0080-\\uffff]';
 
 /**
- * Everything that may contain a parameter's sign without being one, then parameters, then any other
- * character, in the order in which SQLite's tokenizer decides. A doubled quote inside a string
- * reads as two strings, which is the same here. Whatever is not closed reaches to the end, so that
- * no character is looked at again and again.
+ * Matches tokens in the order of SQLite's tokenizer: first everything that may contain a parameter
+ * sign, then parameters, then any other character. A doubled quote inside a string reads as two
+ * strings, which is the same here. An unclosed token extends to the end of the text, so that no
+ * character is scanned repeatedly.
  */
 export const TOKEN = new RegExp(
   [
@@ -20,14 +20,14 @@ export const TOKEN = new RegExp(
   'g',
 );
 
-/** Words with which the statements of an action begin. No body of such a statement has a semicolon. */
+/** The first words of allowed statements. None of these statements has a body with semicolons. */
 const BEGINNINGS = ['select', 'insert', 'update', 'delete', 'replace', 'with', 'values'];
 
 /**
- * The statements of a script, each with the comments before it. Semicolons in strings, quoted names
- * and comments do not count. Anything but a query or a write is refused by its first word, such as
- * CREATE TRIGGER, whose body has semicolons, and BEGIN. When a piece is compiled, SQLite says where
- * its first statement ends, and text after it is refused.
+ * Splits a script into statements, each with its preceding comments. Semicolons in strings, quoted
+ * names and comments do not count. Statements other than queries and writes are refused by their
+ * first word, such as BEGIN, or CREATE TRIGGER, whose body has semicolons. When a piece is
+ * compiled, SQLite reports where its first statement ends, and text after it is refused.
  */
 export function splitScript(script: string): readonly string[] {
   const statements: string[] = [];

@@ -4,8 +4,8 @@ import { quoteName, readPragma, statement } from '../../sqlite/connection.ts';
 import { readVersions, type SqliteCatalog, type SqliteRelation, VERSIONS } from './catalog.ts';
 
 /**
- * Settings of the connection that would change what the held transaction means, and whether it has
- * temporary objects.
+ * Connection settings that would change the meaning of the held transaction. `temp.schema_version`
+ * shows whether there are temporary objects.
  */
 const SETTINGS = [
   'foreign_keys',
@@ -18,38 +18,35 @@ const SETTINGS = [
   'temp.schema_version',
 ] as const;
 
-/** The pragmas that are read of a held candidate, as SQLite names them to an authorizer. */
+/** Pragmas that are read on a held candidate, by the names that the authorizer sees. */
 export const OBSERVED_PRAGMAS: ReadonlySet<string> = new Set([
   ...VERSIONS,
   ...SETTINGS.filter((name) => !name.includes('.')),
 ]);
 
-/** Everything beside the rows that must stay as it is, at one moment of a candidate. */
+/** Everything except the rows that must not change, at one moment of a candidate. */
 export interface CandidateState {
   readonly versions: string;
   readonly settings: string;
   readonly sequence: RowidCounters;
   readonly totalChanges: bigint;
-  /**
-   * Moves on the trusted connection whenever any other connection commits: nothing may, while the
-   * stage is held.
-   */
+  /** Changes when another connection commits. None may while the stage is held. */
   readonly baseVersion: unknown;
 }
 
 /**
- * Highest rowid ever used, by table with AUTOINCREMENT; text where something else than one number
- * is there.
+ * The highest rowid ever used, by AUTOINCREMENT table. It is text if `sqlite_sequence` does not
+ * have exactly one number for the table.
  */
 export type RowidCounters = ReadonlyMap<string, bigint | string>;
 
-/** The two views of a held candidate: its own connection, and the committed state beneath it. */
+/** The two views of a held candidate: its own connection, and the committed state. */
 export interface Connections {
   readonly candidate: DatabaseSync;
   readonly base: DatabaseSync;
 }
 
-/** `settings` are read unless the caller knows them. */
+/** Reads the state of a candidate. The caller can pass `settings` that it already knows. */
 export function takeSnapshot(
   connections: Connections,
   catalog: SqliteCatalog,
@@ -66,8 +63,8 @@ export function takeSnapshot(
 }
 
 /**
- * Every row that a statement of this connection inserted, changed or removed counts, also where
- * another takes it back.
+ * The number of rows that this connection has inserted, updated or deleted, including changes that
+ * were undone later.
  */
 export function countChanges(db: DatabaseSync): bigint {
   const total = statement(db, 'select total_changes() as total');
@@ -81,7 +78,7 @@ export function readBaseVersion({ base }: Connections): unknown {
   return readPragma(base, 'data_version');
 }
 
-/** The highest rowid in use, 0 in an empty table; undefined if no column shows the rowid. */
+/** The highest rowid in use, or 0 in an empty table; undefined if no column shows the rowid. */
 export function readHighestRowid(
   db: DatabaseSync,
   { name, rowidAlias }: SqliteRelation,
@@ -96,7 +93,7 @@ export function readHighestRowid(
   return typeof highest === 'bigint' ? highest : 0n;
 }
 
-/** Milliseconds since the epoch on the clock that CURRENT_TIMESTAMP and its relatives read. */
+/** Milliseconds since the epoch, by the clock that CURRENT_TIMESTAMP uses. */
 export function readClock(db: DatabaseSync): number {
   const seconds = statement(db, "select unixepoch('now', 'subsec') as seconds").get()?.seconds;
   invariant(typeof seconds === 'number', 'SQLite tells the time');
@@ -117,7 +114,7 @@ function readSequence(db: DatabaseSync, catalog: SqliteCatalog): RowidCounters {
     const name = String(row.name);
     const known = sequence.get(name);
     const seq = typeof row.seq === 'bigint' ? row.seq : String(row.seq);
-    // Two rows of one name: SQLite uses the first, and both are part of what must not change.
+    // There can be two rows with one name. SQLite uses the first, but neither may change.
     sequence.set(name, known === undefined ? seq : `${known}, ${seq}`);
   }
   return sequence;

@@ -6,7 +6,7 @@ import { extendedCode } from '../../sqlite/connection.ts';
 import type { BoundStatement, CheckedSqliteAction } from './action.ts';
 import type { CompiledWrite, FenceLog } from './fence.ts';
 
-/** What became of an action: run to its end, or why not. */
+/** The result of an action: done, or why it failed. */
 export type RunResult =
   | { readonly kind: 'done'; readonly results?: readonly StatementResult[] }
   | {
@@ -17,47 +17,41 @@ export type RunResult =
 
 const MAX_DETAIL = 1000;
 
-/** A statement of an action, compiled behind the fence and asked about completely. */
+/** A statement of an action, compiled behind the fence. */
 export interface CompiledStatement {
   readonly prepared: StatementSync;
-  /** What compiling it made the fence note. SQLite asks again only where it compiles again. */
+  /** The writes that the fence logged at compile time. SQLite asks again only if it recompiles. */
   readonly writes: readonly CompiledWrite[];
 }
 
-/** What statements are run with. */
+/** What is needed to run statements. */
 export interface RunTools {
   readonly db: DatabaseSync;
   readonly log: FenceLog;
   /**
-   * SQLite's own messages can quote values (a trigger's RAISE, a piece of SQL): `false` keeps only
-   * the kind of error.
+   * SQLite's messages can quote values, such as a trigger's RAISE or a piece of SQL. `false` keeps
+   * only the kind of error.
    */
   readonly quotesValues: boolean;
-  /**
-   * Statements that were compiled on this connection under the same rules; undefined where none may
-   * be kept.
-   */
+  /** Statements compiled on this connection under the same rules; undefined if none may be kept. */
   readonly compiled: Map<string, CompiledStatement> | undefined;
-  /**
-   * Called when a statement has been compiled, with what it may write in the log, and has not run
-   * yet.
-   */
+  /** Called after a statement is compiled and its writes are logged, but before it runs. */
   readonly beforeRun: () => void;
 }
 
-/** Bounds what is kept: the last ones, this many, none longer than this many characters. */
+/** The limits for kept statements: how many, and how long each may be. */
 const MAX_KEPT = 100;
 const MAX_KEPT_CHARACTERS = 10_000;
 
 /**
- * Runs the statements in order, behind the fence, inside the open transaction, and stops at the
- * first thing wrong.
+ * Runs the statements in order, behind the fence, in the open transaction. Stops at the first
+ * failure.
  */
 export function runStatements(action: CheckedSqliteAction, tools: RunTools): RunResult {
   const collector = new ResultCollector();
   for (const [index, statement] of action.statements.entries()) {
     const error = runStatement(statement, tools, collector);
-    // A denial counts even where SQLite found a way on without what was denied.
+    // A denial counts even if SQLite continued without what was denied.
     const denied = tools.log.denied[0];
     if (denied === undefined && error === undefined) continue;
     const prefix = action.statements.length > 1 ? `statement ${index + 1}: ` : '';
@@ -68,7 +62,7 @@ export function runStatements(action: CheckedSqliteAction, tools: RunTools): Run
   return { kind: 'done', ...(results && { results }) };
 }
 
-/** Returns what went wrong, undefined where nothing did. */
+/** Returns what went wrong, if anything. */
 function runStatement(
   statement: BoundStatement,
   tools: RunTools,
@@ -84,13 +78,13 @@ function runStatement(
     const { prepared } = compiled;
     const returnsRows = prepared.columns().length > 0;
     collector.begin(returnsRows);
-    // What returns no rows has run to its end with the first step. Otherwise every row is fetched,
+    // A statement without result rows completes in its first step. Otherwise every row is fetched,
     // so that a statement that fails late fails here.
     if (!returnsRows) prepared.run(named, ...positional);
     else
       for (const row of prepared.iterate(named, ...positional)) collector.add(() => plainRow(row));
   } catch (error) {
-    // ON CONFLICT ROLLBACK and RAISE(ROLLBACK) end the transaction together with the error.
+    // ON CONFLICT ROLLBACK and RAISE(ROLLBACK) also end the transaction.
     const ended = db.isTransaction ? '' : ' (which rolled the whole transaction back)';
     return `${quotesValues ? wordsOf(error) : kindOf(error)}${ended}`;
   }
@@ -98,7 +92,7 @@ function runStatement(
   return undefined;
 }
 
-/** A row as plain data. */
+/** Converts a row to plain data. */
 export function plainRow(row: Readonly<Record<string, SQLOutputValue>>): ResultRow {
   const cells = Object.entries(row).map(([column, value]) => [column, plainCell(value)] as const);
   return Object.fromEntries(cells);
@@ -111,9 +105,7 @@ function plainCell(value: SQLOutputValue): ResultRow[string] {
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/**
- * The compiled statement with what it may write entered in the log, or what is wrong with the text.
- */
+/** Compiles a statement and logs what it may write, or returns what is wrong with the text. */
 export function compileStatement(
   sql: string,
   { db, log, compiled }: Pick<RunTools, 'db' | 'log' | 'compiled'>,
@@ -149,8 +141,8 @@ function kindOf(error: unknown): string {
 }
 
 /**
- * Nothing but white space, semicolons and comments. A comment that is never closed reaches to the
- * end.
+ * Whether the text has only white space, semicolons and comments. An unclosed comment extends to
+ * the end.
  */
 function isBlank(sql: string): boolean {
   let at = 0;

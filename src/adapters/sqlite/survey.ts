@@ -6,7 +6,7 @@ import { controlProblems, isControlName } from './control.ts';
 import { ALLOWED_FUNCTIONS } from './fence.ts';
 import { inspectRelation } from './relation.ts';
 
-/** Routes that exist in every SQLite database and what closes them. */
+/** Outlets that exist in every SQLite database, and what closes them. */
 const CLOSED = deniedOutlets({
   'ATTACH and DETACH': 'authorizer; the connection allows no attached database',
   'PRAGMA statements and functions': 'authorizer',
@@ -24,7 +24,7 @@ const CLOSED = deniedOutlets({
   'control tables of EffectMatch': 'authorizer',
 });
 
-/** How the connection that runs agent SQL is set up; part of every certificate. */
+/** The setup of the connection that runs agent SQL. It is part of every certificate. */
 const ENFORCEMENT = fingerprint([
   process.versions.sqlite,
   CLOSED,
@@ -33,9 +33,9 @@ const ENFORCEMENT = fingerprint([
 ]);
 
 /**
- * Every route by which agent SQL could persist something in this file, from the schema as it is
- * now. `outlets` depend only on schema and registration, so the caller may keep the result as long
- * as the catalogue's text is the same.
+ * Lists every outlet of agent SQL in this file, from the current schema. `outlets` depends only on
+ * the schema and the registration, so the caller can keep the result while the catalogue's text is
+ * the same.
  */
 export function surveyCatalog(
   facts: {
@@ -68,7 +68,7 @@ export function surveyCatalog(
   };
 }
 
-/** A registered relation is observed as long as it still is what was registered. */
+/** A registered relation is observed as long as it matches its registration. */
 function surveyTarget(catalog: SqliteCatalog, target: Target): Outlet {
   const outlet = `relation ${target.name}`;
   const inspection = inspectRelation(catalog, target.name);

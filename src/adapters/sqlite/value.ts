@@ -4,9 +4,8 @@ import { EffectMatchError } from '../../errors.ts';
 import { encodeBytes, encodeInteger, readTag, type Value } from '../../protocol/value.ts';
 
 /**
- * A REAL as a value. The text always shows that it is one (`1.0`, `1e+21`, `-0.0`), so that a
- * person who reads an approval can tell it from the INTEGER 1, which SQLite stores and compares as
- * another value.
+ * Encodes a REAL. The text always shows the type (`1.0`, `1e+21`, `-0.0`), so that a reader of an
+ * approval can distinguish it from the INTEGER 1, which SQLite stores as a different value.
  */
 export function encodeReal(real: number): Value {
   if (Object.is(real, -0)) return { $real: '-0.0' };
@@ -15,8 +14,8 @@ export function encodeReal(real: number): Value {
 }
 
 /**
- * TEXT as a value, from its bytes: invalid UTF-8 keeps its bytes, because decoding would make
- * different texts equal.
+ * Encodes TEXT from its bytes. Invalid UTF-8 keeps its bytes, because decoding would make different
+ * texts equal.
  */
 export function encodeText(bytes: Uint8Array): Value {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -24,8 +23,8 @@ export function encodeText(bytes: Uint8Array): Value {
 }
 
 /**
- * Reads one cell that was selected with {@link selectExact}: its storage class, and its content
- * with TEXT as bytes. Integers must arrive as bigint.
+ * Decodes a cell that was selected with {@link selectExact}: its storage class, and its content
+ * with TEXT as bytes. Integers must be bigints.
  */
 export function decodeCell(storage: unknown, content: unknown): Value {
   if (storage === 'null') return null;
@@ -39,14 +38,16 @@ export function decodeCell(storage: unknown, content: unknown): Value {
   );
 }
 
-/** Two result columns that {@link decodeCell} reads without loss. `column` is quoted SQL. */
+/**
+ * Selects two result columns that {@link decodeCell} reads without loss. `column` is quoted SQL.
+ */
 export function selectExact(column: string): string {
   return `typeof(${column}), case typeof(${column}) when 'text' then cast(${column} as blob) else ${column} end`;
 }
 
 /**
- * What is bound for a value: the parameter, and whether it is the bytes of a TEXT that cannot be
- * bound as a string.
+ * The parameter for a value. `isText` means that it has the bytes of a TEXT that cannot be bound as
+ * a string.
  */
 export interface BoundValue {
   readonly parameter: SQLInputValue;
@@ -54,9 +55,9 @@ export interface BoundValue {
 }
 
 /**
- * The SQLite value that a manifest value stands for, before a column's affinity applies. A whole
- * number is an INTEGER and any other number a REAL; undefined for what no SQLite value stands for
- * (lists, objects, decimals, digests).
+ * The SQLite value of a manifest value, before a column's affinity applies. An integer is an
+ * INTEGER and any other number a REAL. Lists, objects, decimals and digests have no SQLite value
+ * and return undefined.
  */
 export function bindValue(value: Value): BoundValue | undefined {
   if (value === null || typeof value === 'string') return { parameter: value, isText: false };
@@ -80,8 +81,8 @@ export function bindValue(value: Value): BoundValue | undefined {
 }
 
 /**
- * A JavaScript number as SQL authors expect it: 1 is an INTEGER. `node:sqlite` would bind every
- * number as a REAL, which a column without affinity keeps as 1.0.
+ * Binds a JavaScript number as SQL authors expect: 1 is an INTEGER. `node:sqlite` would bind every
+ * number as a REAL, and a column without affinity would store 1.0.
  */
 export function bindNumber(value: number): number | bigint {
   return Number.isSafeInteger(value) && !Object.is(value, -0) ? BigInt(value) : value;
