@@ -11,7 +11,7 @@ export const SCOPES = ['ask', 'read', 'answer', 'execute', 'audit', 'operate'] a
 /** One of {@link SCOPES}. */
 export type Scope = (typeof SCOPES)[number];
 
-/** Who holds a token. */
+/** The kind of caller that holds a token. */
 export type CallerKind = StoredToken['kind'];
 
 /**
@@ -36,7 +36,7 @@ const TOKEN_MS = 90 * DAY_MS;
 export interface Caller {
   readonly kind: CallerKind;
   readonly name: string;
-  /** Identifies the token in logs. It grants no access. */
+  /** The token's id. It grants no access. */
   readonly token: string;
   readonly scopes: ReadonlySet<string>;
   /** The agent's permissions in the configuration; undefined for operators. */

@@ -16,7 +16,7 @@ export function digestOfHeader(header: string | undefined): string | undefined {
   return token === undefined ? undefined : digestToken(token);
 }
 
-/** A token has 256 random bits, so nobody can guess it from a plain digest. */
+/** A token has 256 random bits, so guessing cannot reverse a plain digest. */
 function digestToken(token: string): string {
   return `sha256:${createHash('sha256').update(token).digest('hex')}`;
 }

@@ -39,7 +39,7 @@ export interface ToolAnswer {
   readonly generated?: { readonly [label: string]: Value };
   /** The rows that the statements returned. Only for committed changes and reads. */
   readonly rows?: readonly ResultRow[];
-  /** Some rows are missing from `rows`. */
+  /** There are more rows than `rows` contains. */
   readonly more?: true;
   /** The handle of a task, and when the task expires. */
   readonly task?: string;

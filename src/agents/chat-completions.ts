@@ -107,7 +107,7 @@ function parseAnswer<T extends object>(text: string): Partial<T> {
   }
 }
 
-/** Rejects messages with more calls than a model would ever make at once. */
+/** The most tool calls accepted in one message. */
 const MAX_CALLS = 1000;
 
 function isCall(call: unknown): boolean {

@@ -10,8 +10,8 @@ export interface Pause {
 
 /**
  * What to show before a call that a person has to approve; undefined if the call can continue.
- * Creates the request and executes nothing. The framework's answer does not approve the call: the
- * call itself checks the license.
+ * Creates the request if it is new, but executes nothing. The framework's answer does not approve
+ * the call: the call itself checks the license.
  */
 export async function pauseFor(tool: AgentTool, input: unknown): Promise<Pause | undefined> {
   const answer = await tool.show?.(input);

@@ -88,8 +88,8 @@ export interface AgentTool {
   /** Never throws, except if `signal` aborts. Without a license it changes nothing. */
   call(input: unknown, options?: CallOptions): Promise<ToolAnswer>;
   /**
-   * Present if a person has to approve. Creates the request and returns its status, but executes
-   * nothing. Call it from a framework's approval hook.
+   * Present if a person has to approve. Creates the request if it is new and returns its status,
+   * but executes nothing. Call it from a framework's approval hook.
    */
   show?(input: unknown): Promise<ToolAnswer>;
 }

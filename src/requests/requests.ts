@@ -392,7 +392,7 @@ export class Requests implements AsyncDisposable {
     });
   }
 
-  /** Changes the content of an open request. Tries again if somebody else changed it meanwhile. */
+  /** Changes the content of an open request. Tries again if it changed in the meantime. */
   async #amend(id: string, work: (asked: AskedRecord) => AskedRecord): Promise<ApprovalRequest> {
     for (let tries = 0; tries < AMEND_TRIES; tries += 1) {
       const stored = await this.#demandOpen(id);
@@ -486,7 +486,7 @@ export class Requests implements AsyncDisposable {
     return task;
   }
 
-  /** Waits for a final state or the time limit, then returns the request. */
+  /** Waits for a final state, or for an answer if `until` says so. Returns the request. */
   async wait(id: string, options: WaitOptions = {}): Promise<ApprovalRequest> {
     const { waitMs = WAIT_MS, until: wish, signal } = options;
     const until = performance.now() + waitMs;
@@ -739,7 +739,7 @@ function announced(store: RequestStore, tell: () => void): RequestStore {
   });
 }
 
-/** Nobody should be asked to approve a change without effects. */
+/** Rejects a proposal without effects: there is nothing to approve. */
 function demandChange({ approved }: Proposal): void {
   if (approved.effects.length > 0) return;
   const message = 'it would change nothing, so there is nothing to approve';

@@ -47,7 +47,7 @@ export interface StoredQuery {
 
 /** A token as a store keeps it: only its digest. */
 export interface StoredToken {
-  /** For display. It grants no access. */
+  /** A public id. It grants no access. */
   readonly id: string;
   readonly digest: string;
   readonly kind: 'agent' | 'operator';
