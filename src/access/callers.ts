@@ -14,10 +14,7 @@ export type Scope = (typeof SCOPES)[number];
 /** The kind of caller that holds a token. */
 export type CallerKind = StoredToken['kind'];
 
-/**
- * The scopes that each kind of caller may hold, and the defaults. An agent can never answer
- * requests.
- */
+/** The scopes that each kind may hold, and the defaults. An agent can never answer. */
 const ALLOWED: Readonly<Record<CallerKind, readonly Scope[]>> = {
   agent: ['ask', 'read', 'execute'],
   operator: ['read', 'answer', 'execute', 'audit', 'operate'],
@@ -60,10 +57,7 @@ export class Callers {
       for (const digest of agent.digests) this.#byDigest.set(digest, agent);
   }
 
-  /**
-   * The caller whose token is in this `Authorization` header; undefined if the token is not valid
-   * now.
-   */
+  /** The caller with the token in this `Authorization` header; undefined if it is not valid. */
   async find(header: string | undefined): Promise<Caller | undefined> {
     const digest = digestOfHeader(header);
     if (digest === undefined) return undefined;

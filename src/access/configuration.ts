@@ -38,7 +38,7 @@ export interface UpstreamConfig extends UpstreamServer {
 }
 
 /**
- * What a tool of an upstream server does. `read` and `write` are the digest that `effectmatch mcp
+ * What a tool of an upstream server does. `read` and `write` hold the digest that `effectmatch mcp
  * --classify` prints. If the tool's definition changes, the tool is refused.
  */
 export type UpstreamTool =

@@ -8,9 +8,7 @@ export function newToken(): { readonly token: string; readonly digest: string } 
   return { token, digest: digestToken(token) };
 }
 
-/**
- * The digest of the token in an `Authorization` header; undefined unless the token is one of ours.
- */
+/** The digest of the token in an `Authorization` header; undefined unless it is one of ours. */
 export function digestOfHeader(header: string | undefined): string | undefined {
   const [, token] = TOKEN.exec(header ?? '') ?? [];
   return token === undefined ? undefined : digestToken(token);

@@ -12,10 +12,7 @@ export type ToolStatus =
   | Exclude<RequestState, 'pending'>
   /** A read tool returned rows. */
   | 'read'
-  /**
-   * States of a task: it is open, a call in it succeeded or failed without an effect, it was
-   * discarded.
-   */
+  /** A task is open, a call in it succeeded or failed without an effect, or it was discarded. */
   | 'open'
   | 'done'
   | 'failed'
@@ -191,9 +188,7 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
   unavailable: 'The host could not answer; call it again later: it never runs twice.',
 };
 
-/**
- * Another execution under the same license committed the change, and this ledger did not record it.
- */
+/** Another execution under the same license committed the change, unknown to this ledger. */
 const DONE_BEFORE = /^(?:already-committed|decided-elsewhere): /;
 const DONE_BY_ANOTHER =
   'It was done before, by another execution; do not ask again, and tell a person.';

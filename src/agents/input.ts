@@ -6,10 +6,7 @@ import type { JsonSchema } from './json-schema.ts';
 
 const MAX_INPUT = 64 * 1024;
 
-/**
- * Hints for clients about tools that read, tools that ask for a change, and tools that send a
- * message.
- */
+/** Hints for clients about tools that read, ask for a change, or send a message. */
 export const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 export const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
 export const SAYING = { readOnlyHint: false, destructiveHint: false, idempotentHint: false };

@@ -36,9 +36,7 @@ export function describePause({ rendering, link, request }: Pause): string {
   return `${rendering}\n\nIt is approved by a signature ${where}. A yes here only continues.`;
 }
 
-/**
- * Parses the arguments of a tool call; undefined if they are not JSON, which every tool refuses.
- */
+/** Parses the arguments of a call; undefined if they are not JSON, which every tool refuses. */
 export function parseArguments(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -41,7 +41,7 @@ const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the app
 
 /**
  * Tools that let an agent make many calls on one private candidate. Each task has a random handle
- * that only its agent knows. It ends with this process.
+ * that only its agent knows. Tasks end with this process.
  */
 export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
   const tasks = new AgentTasks();
@@ -103,7 +103,7 @@ async function open(
       demandGiven(adapter);
       return await runtime.draft(String(adapter), limits);
     }
-    // A task can read everything that its adapter exposes, so check that too.
+    // A task can read everything that its adapter exposes.
     demandGiven((await requests.get(String(request))).adapter);
     return await requests.open(String(request), limits);
   });

@@ -104,9 +104,7 @@ const KEY = {
 };
 const APPROVED = 'A person approves the exact outcome before anything changes.';
 
-/**
- * The tools of one agent in one run. The tools check the license themselves, whoever calls them.
- */
+/** The tools of one agent in one run. They check the license themselves, whoever calls them. */
 export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
   const { agent, run, operations = {}, adapters = {} } = options;
   if (!isName(agent)) throw misconfigured('agent must be a name');
@@ -197,9 +195,7 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
   };
 }
 
-/**
- * Executes an approved request, or waits for the process that does. The runtime checks the license.
- */
+/** Executes an approved request, or waits for the process that does. Needs a valid license. */
 async function settle(
   { requests, onFault }: AgentToolsOptions,
   request: ApprovalRequest,

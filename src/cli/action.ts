@@ -83,9 +83,7 @@ function readSql(args: Arguments) {
   return second === undefined ? only : { statements };
 }
 
-/**
- * The action to run. An operation computes it from its validated input, as it did when proposed.
- */
+/** The action to run. An operation computes it from its validated input, as for the proposal. */
 export async function actionOf(config: RuntimeConfig, argument: ActionArgument): Promise<unknown> {
   if (argument.kind === 'action') return argument.action;
   const operation = operationNamed(config, argument.name);

@@ -27,9 +27,7 @@ export function configNameIn(folder: string): string {
   return existing ?? `effectmatch.config.${isForModules(folder) ? 'ts' : 'mts'}`;
 }
 
-/**
- * Applies Node's rule: the nearest package.json decides. If there is none, the file's syntax does.
- */
+/** Node's rule: the nearest package.json decides. If there is none, the file's syntax does. */
 function isForModules(folder: string): boolean {
   const file = join(folder, 'package.json');
   if (!existsSync(file)) return dirname(folder) === folder || isForModules(dirname(folder));
@@ -119,9 +117,7 @@ export async function openRecords(args: Arguments): Promise<DeploymentRecords> {
   return await openOrCreateRecords(config);
 }
 
-/**
- * Like {@link openRecords}, for verbs that may run first. Creates the store, but not the keyring.
- */
+/** Like {@link openRecords}, for verbs that may run first. Creates the store, not the keyring. */
 export async function openOrCreateRecords(config: RuntimeConfig): Promise<DeploymentRecords> {
   const { keyring, context } = openKeys(config);
   const ledgers = await ledgersOf(config.store).open(context);
@@ -191,10 +187,7 @@ export function readPrefix(text: string): string {
   );
 }
 
-/**
- * The only occurrence with this prefix. Throws if there is none, and lists them if there are
- * several.
- */
+/** The only occurrence with this prefix. Throws if there is none, or lists them if several. */
 export async function findOccurrence(ledgers: Ledgers, prefix: string): Promise<OccurrenceId> {
   const candidates = await ledgers.search(prefix);
   const [only, second] = candidates;

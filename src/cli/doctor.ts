@@ -15,9 +15,7 @@ import { sayUnchanged } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
 
-/**
- * Shows every outlet through which an operation could leave something behind, and which are open.
- */
+/** Shows the outlets through which an operation could leave something behind, and what is open. */
 export const doctor: Verb = {
   name: 'doctor',
   summary: 'survey the boundary: every outlet, what is open, and what would close it',

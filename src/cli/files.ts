@@ -37,9 +37,9 @@ interface Overwriting {
 }
 
 /**
- * Writes a file that only its owner can read. The file is written completely or not at all, through
- * a temporary file. An existing file is replaced only with `force`, because an earlier export is
- * evidence. Returns the number of lines.
+ * Writes a file that only its owner can read. Goes through a temporary file, so that the file is
+ * complete and flushed, or not there. An existing file is replaced only with `force`, because an
+ * earlier export is evidence. Returns the number of lines.
  */
 export async function writePrivateFile(
   file: string,

@@ -5,9 +5,7 @@ import { EffectMatchError } from '../errors.ts';
 import { type Arguments, EXIT, type Verb } from './command.ts';
 import { GuidedError } from './fault.ts';
 
-/**
- * Creates a key for an approver. It runs on the approver's machine, so it needs no configuration.
- */
+/** Creates a key for an approver. Runs on the approver's machine, without a configuration. */
 export const keygen: Verb = {
   name: 'keygen',
   summary: 'make a key for an approver',

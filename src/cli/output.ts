@@ -58,9 +58,7 @@ export function createOutput(
   };
 }
 
-/**
- * Characters that a terminal acts on or does not show: controls, reordering marks, invisible ones.
- */
+/** Characters that a terminal acts on or hides: controls, reordering marks, invisible ones. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**

@@ -107,9 +107,7 @@ async function compareRights(
   return EXIT.done;
 }
 
-/**
- * Lists what changes for other applications' logins. Asks for confirmation if one loses something.
- */
+/** Lists what changes for other applications' logins. Asks first if one loses something. */
 async function agreeToChanges(
   changes: readonly LoginChange[],
   args: Arguments,

@@ -104,9 +104,7 @@ async function act(action: Exclude<Action, 'show' | 'report'>, acting: Acting): 
   }
 }
 
-/**
- * On Ctrl-C, starts no more nodes and waits for those in progress, so that no license is wasted.
- */
+/** On Ctrl-C, starts no more nodes and waits for those in progress, so no license is wasted. */
 async function driveInterruptibly(workflows: Workflows, run: string): Promise<HandoffReport> {
   using _progress = showProgress('running');
   using interrupt = catchInterrupt();

@@ -282,7 +282,7 @@ function definitionOf(classified: UpstreamTool): string | undefined {
   return 'read' in classified ? classified.read : classified.write;
 }
 
-/** How to turn a call into a request; undefined if the call is forwarded. */
+/** Turns a call into a request; undefined if calls are forwarded. */
 function wantedBy(classified: UpstreamTool): ((input: unknown) => WantedChange) | undefined {
   if (classified === 'refused' || 'read' in classified || 'files' in classified) return undefined;
   if ('operation' in classified) return (input) => ({ operation: classified.operation, input });

@@ -15,9 +15,7 @@ const CATCH_UP_POLL_MS = 20;
 
 /** A listener, and the events that it wants. */
 export interface EventReader {
-  /**
-   * Connections with the same name are counted together. `most` limits them; no limit by default.
-   */
+  /** Connections with the same name count together, up to `most` of them if it is set. */
   readonly name: string;
   readonly most?: number;
   /** Selects the events to send. All of them by default. */
@@ -167,9 +165,7 @@ export class EventStream {
     unwatch();
   }
 
-  /**
-   * Reads the events since the last call. If the store cannot be read, the next round tries again.
-   */
+  /** Reads the events since the last call. If that fails, the next round tries again. */
   async #read(tell: Tell): Promise<void> {
     for (;;) {
       const events = await this.#requests.events(this.#seq, PAGE).catch(() => []);

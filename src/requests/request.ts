@@ -28,9 +28,7 @@ export type Ask = WantedChange & DraftAsk;
 export interface DraftAsk {
   /** The agent's name. It comes from the host, never from the model. */
   readonly by: string;
-  /**
-   * The agent's conversation or job. Asking the same thing again in one run finds the same request.
-   */
+  /** The agent's conversation or job. Asking again in the same run finds the same request. */
   readonly run: string;
   /** The reason in the agent's words. The approver sees it marked as unverified. */
   readonly reason?: string;
@@ -77,9 +75,7 @@ export function isFinal(state: RequestState): boolean {
  */
 export type RunMode = 'on-approval' | 'on-call' | 'on-task';
 
-/**
- * The stored content of a request. Until it is renewed, only `messages` and `assignedTo` change.
- */
+/** The content of a request. Until it is renewed, only `messages` and `assignedTo` change. */
 export interface AskedRecord {
   readonly wanted: WantedChange;
   readonly reason?: string;

@@ -41,9 +41,7 @@ import {
 } from './wanted.ts';
 import { keepDelivering, showDelivery, type Webhook, type WebhookDelivery } from './webhook.ts';
 
-/**
- * An approver that signs automatically. Its limits are those of its issuer in the configuration.
- */
+/** An approver that signs automatically, within the limits of its issuer in the configuration. */
 export interface ApprovalRule {
   readonly approver: Approver;
   /** The operations that it signs. Requests beyond its limits wait for a person. */
@@ -84,7 +82,7 @@ export interface AgentRequests {
   /** Replies to an approver's question. */
   reply(id: string, text: string): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
-  /** Opens the task of an approved request. Otherwise returns the request. */
+  /** Opens the task of an approved request. If there is none to open, returns the request. */
   open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
 }
 
@@ -92,9 +90,7 @@ export interface AgentRequests {
 export interface WaitOptions {
   /** Defaults to one minute. */
   readonly waitMs?: number;
-  /**
-   * Stop waiting when the request is no longer pending. By default, wait until its state is final.
-   */
+  /** Wait until the request is no longer pending. By default, wait until its state is final. */
   readonly until?: 'answered';
   readonly signal?: AbortSignal;
 }
@@ -108,7 +104,7 @@ export interface RequestPage {
 /** A request that was proposed again, and what changed. */
 export interface Renewed {
   readonly request: ApprovalRequest;
-  /** The proposal before. */
+  /** The earlier proposal. */
   readonly earlier: Proposal;
   /**
    * Lines of the two renderings: `-` only in the earlier one, `+` only in the new one. `~` reports
@@ -290,9 +286,7 @@ export class Requests implements AsyncDisposable {
     return (await this.page(query)).requests;
   }
 
-  /**
-   * Like {@link list}, with the start of the next page. A page may be short even if there are more.
-   */
+  /** Like {@link list}, with a cursor for the next page. A page may be short before the end. */
   async page(query: RequestQuery = {}): Promise<RequestPage> {
     const { olderThanMs, limit = PAGE, ...rest } = query;
     const stored = await this.#store.list({
@@ -514,7 +508,7 @@ export class Requests implements AsyncDisposable {
     return () => void this.#watching.delete(tell);
   }
 
-  /** Attempts to deliver events to webhooks, after this entry of the log, oldest first. */
+  /** The log of webhook deliveries after this entry, oldest first. */
   async deliveries(after = 0, limit = PAGE): Promise<readonly WebhookDelivery[]> {
     const logged = await this.#store.deliveries(after, Math.min(limit, MAX_PAGE));
     return logged.map(showDelivery);
@@ -798,10 +792,7 @@ function detailOf(terminal: Terminal): string | null {
   return terminal.kind === 'indeterminate' ? terminal.gap : null;
 }
 
-/**
- * Compares two renderings without the plan revision and the action's salted digest, which always
- * differ.
- */
+/** Ignores the plan revision and the action's salted digest, which always differ. */
 function differenceOf(earlier: Proposal, later: Proposal): readonly string[] {
   const linesOf = ({ rendering }: Proposal) =>
     rendering

@@ -119,9 +119,7 @@ const ANSWERED = [
   },
 ] as const;
 
-/**
- * Creates a small shop, pending requests from its agents, and requests that are already answered.
- */
+/** Creates a small shop with pending requests from its agents, and some that were answered. */
 export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
   const key = generateApprover(DEMO_APPROVER);
   saveApproverKey(join(folder, `${DEMO_APPROVER}.key.json`), key);

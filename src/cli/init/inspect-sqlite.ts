@@ -71,9 +71,7 @@ function describeTable(db: DatabaseSync, catalog: SqliteCatalog, name: string): 
   };
 }
 
-/**
- * Drops the trigger's event (`update of … on t`), which writes nothing. The body starts with BEGIN.
- */
+/** Drops the event (`update of … on t`), which writes nothing. The body starts with BEGIN. */
 function bodyOf(sql: string): string {
   return sql.slice(Math.max(0, sql.search(/\bbegin\b/i)));
 }
