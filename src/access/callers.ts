@@ -25,7 +25,7 @@ const USUAL: Readonly<Record<CallerKind, readonly Scope[]>> = {
 };
 const OPERATOR_CALLS = 600;
 const DAY_MS = 86_400_000;
-/** The longest lifetime of a token. */
+/** The longest lifetime that `effectmatch token` accepts. */
 export const MAX_TOKEN_MS = 366 * DAY_MS;
 const TOKEN_MS = 90 * DAY_MS;
 
