@@ -5,7 +5,7 @@ import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { AgentConfig } from './configuration.ts';
 import { Pace } from './pace.ts';
 
-/** An agent as the configuration describes it. Nothing that the agent sends changes it. */
+/** An agent as configured. Nothing that the agent sends can change it. */
 export interface Agent {
   readonly name: string;
   readonly digests: readonly string[];
@@ -32,7 +32,7 @@ const MAX_CALLS = 1_000_000;
 
 type Deployed = Pick<RuntimeConfig, 'agents' | 'operations' | 'adapters' | 'upstreams'>;
 
-/** The agents of a configuration. Whatever is misspelt or does not exist is refused. */
+/** Reads the agents of a configuration. Rejects misspelt options and unknown names. */
 export function readAgents(config: Deployed): ReadonlyMap<string, Agent> {
   const { agents = {} } = config;
   const read = Object.entries(agents).map(([name, agent]) => readAgent(name, agent, config));

@@ -11,10 +11,10 @@ export const SCOPES = ['ask', 'read', 'answer', 'execute', 'audit', 'operate'] a
 /** One of {@link SCOPES}. */
 export type Scope = (typeof SCOPES)[number];
 
-/** Whose a token is. */
+/** The kind of caller that holds a token. */
 export type CallerKind = StoredToken['kind'];
 
-/** What each kind may hold, and what a token has unless said otherwise. An agent never answers. */
+/** The scopes that each kind may hold, and the defaults. An agent can never answer. */
 const ALLOWED: Readonly<Record<CallerKind, readonly Scope[]>> = {
   agent: ['ask', 'read', 'execute'],
   operator: ['read', 'answer', 'execute', 'audit', 'operate'],
@@ -25,23 +25,23 @@ const USUAL: Readonly<Record<CallerKind, readonly Scope[]>> = {
 };
 const OPERATOR_CALLS = 600;
 const DAY_MS = 86_400_000;
-/** No token lives longer than this. */
+/** The longest lifetime that `effectmatch token` accepts. */
 export const MAX_TOKEN_MS = 366 * DAY_MS;
 const TOKEN_MS = 90 * DAY_MS;
 
-/** Who calls, as the token alone says it. */
+/** A caller, identified by its token alone. */
 export interface Caller {
   readonly kind: CallerKind;
   readonly name: string;
-  /** Names the token without opening anything. */
+  /** The token's id. It grants no access. */
   readonly token: string;
   readonly scopes: ReadonlySet<string>;
-  /** What the configuration lets an agent ask for; undefined for operators. */
+  /** The agent's permissions in the configuration; undefined for operators. */
   readonly agent?: Agent;
   readonly pace: Pace;
 }
 
-/** Finds who calls. Digests of the configuration and of the store count alike. */
+/** Identifies callers. Tokens may come from the configuration or from the store. */
 export class Callers {
   readonly #agents: ReadonlyMap<string, Agent>;
   readonly #byDigest = new Map<string, Agent>();
@@ -57,7 +57,7 @@ export class Callers {
       for (const digest of agent.digests) this.#byDigest.set(digest, agent);
   }
 
-  /** The caller whose token this `Authorization` header has; undefined if it is not valid now. */
+  /** The caller with the token in this `Authorization` header; undefined if it is not valid. */
   async find(header: string | undefined): Promise<Caller | undefined> {
     const digest = digestOfHeader(header);
     if (digest === undefined) return undefined;
@@ -68,7 +68,7 @@ export class Callers {
     const { kind, holder: name, scopes, id } = token;
     if (kind === 'operator')
       return { kind, name, token: id, scopes: new Set(scopes), pace: this.#paceOf(name) };
-    // An agent that the configuration no longer has may ask for nothing.
+    // An agent that was removed from the configuration loses its access.
     const agent = this.#agents.get(name);
     return agent && callerOf(agent, id, scopes);
   }
@@ -85,28 +85,28 @@ function callerOf(agent: Agent, token: string, scopes: readonly string[]): Calle
   return { kind: 'agent', name, token, agent, pace, scopes: new Set(scopes) };
 }
 
-/** The beginning of a digest: it names the token and does not open anything. */
+/** The start of a digest. It identifies the token and grants no access. */
 function idOf(digest: string): string {
   return `tok_${digest.slice(7, 23)}`;
 }
 
-/** What a new token is for. */
+/** The token to create. */
 export interface TokenWish {
   readonly kind: CallerKind;
   readonly holder: string;
-  /** Those that are usual for its kind, unless said otherwise. */
+  /** Defaults to the usual scopes of its kind. */
   readonly scopes?: readonly string[];
-  /** 90 days unless said otherwise. */
+  /** Defaults to 90 days. */
   readonly lifetimeMs?: number;
 }
 
-/** A token that was just made. It is shown once; only its digest is kept. */
+/** A new token. It is shown once; only its digest is stored. */
 export interface IssuedToken {
   readonly token: string;
   readonly stored: StoredToken;
 }
 
-/** Makes a token and keeps its digest. */
+/** Creates a token and stores its digest. */
 export async function issueToken(
   store: TokenStore,
   wish: TokenWish,
@@ -127,7 +127,7 @@ export async function issueToken(
   return { token, stored };
 }
 
-/** Makes a token like an earlier one, which ends after the overlap. */
+/** Creates a token with the same holder and scopes. The earlier one expires after the overlap. */
 export async function rotateToken(
   store: TokenStore,
   id: string,
@@ -144,7 +144,7 @@ export async function rotateToken(
   return issued;
 }
 
-/** Ends a token now. */
+/** Ends a token immediately. */
 export async function revokeToken(
   store: TokenStore,
   id: string,

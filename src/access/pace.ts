@@ -1,6 +1,6 @@
 const MINUTE_MS = 60_000;
 
-/** Allows so many calls in a minute, all at once if need be. */
+/** Limits the calls per minute. A full minute's calls may come in one burst. */
 export class Pace {
   readonly #perMinute: number;
   readonly #now: () => number;
@@ -14,7 +14,7 @@ export class Pace {
     this.#countedAt = now();
   }
 
-  /** Whether one more call is allowed; counts it if so. */
+  /** Whether one more call is allowed. Counts the call if it is. */
   take(): boolean {
     const now = this.#now();
     const earned = ((now - this.#countedAt) * this.#perMinute) / MINUTE_MS;

@@ -10,7 +10,7 @@ import { type DescribedInput, describeInput } from './json-schema.ts';
 import { describePause, pauseFor } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
-/** A tool as `generateText` and `streamText` take it. */
+/** A tool in the form that `generateText` and `streamText` take. */
 export interface AiSdkTool {
   readonly description: string;
   readonly inputSchema: DescribedInput;
@@ -20,21 +20,21 @@ export interface AiSdkTool {
   ): Promise<ToolAnswer>;
 }
 
-/** Whether the SDK pauses before a call, and what it shows. */
+/** Whether the SDK pauses before a call, and the reason that it shows. */
 export type AiSdkApproval = (
   input: unknown,
 ) => Promise<{ readonly type: 'user-approval'; readonly reason: string } | 'not-applicable'>;
 
-/** What is passed to `generateText`, `streamText` or an agent: `{ tools, toolApproval }`. */
+/** The options for `generateText`, `streamText` or an agent: `{ tools, toolApproval }`. */
 export interface AiSdkTools {
   readonly tools: Record<string, AiSdkTool>;
   readonly toolApproval: Record<string, AiSdkApproval>;
 }
 
 /**
- * The tools, and the approval configuration that pauses a call with what a person has to sign and
- * where. An `approved: true` in the messages only lets the call continue: without a license it changes
- * nothing and answers `approval-required`.
+ * The tools, and an approval configuration that pauses a call and shows what a person has to sign,
+ * and where. An `approved: true` in the messages only lets the call continue: without a license it
+ * changes nothing and returns `approval-required`.
  */
 export function aiSdkTools(tools: readonly AgentTool[]): AiSdkTools {
   const entries = tools.map((tool) => [tool.name, aiSdkTool(tool)] as const);

@@ -5,52 +5,52 @@ import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
 import type { Value } from '../protocol/value.ts';
 import type { ApprovalRequest, RequestState } from '../requests/request.ts';
 
-/** Where a call stands. */
+/** The status of a call. */
 export type ToolStatus =
-  /** It waits for a person. */
+  /** A person has to approve it. */
   | 'approval-required'
   | Exclude<RequestState, 'pending'>
-  /** Rows of a read tool. */
+  /** A read tool returned rows. */
   | 'read'
-  /** A task is open; or one call in it was done, or failed without an effect; or it was given up. */
+  /** A task is open, a call in it succeeded or failed without an effect, or it was discarded. */
   | 'open'
   | 'done'
   | 'failed'
   | 'discarded'
-  /** The input cannot be used; nothing was asked for or changed. */
+  /** The input is invalid; nothing was requested or changed. */
   | 'refused'
-  /** The host could not answer. What came of the request is not known here. */
+  /** The host could not answer. The request may still have gone through. */
   | 'unavailable';
 
-/** What every tool answers, as plain JSON. */
+/** The answer of every tool, as plain JSON. */
 export interface ToolAnswer {
   readonly status: ToolStatus;
-  /** The request, for `request_status`. */
+  /** The id of the request, for `request_status`. */
   readonly request?: string;
-  /** Where a person can answer it. */
+  /** Where a person can answer the request. */
   readonly link?: string;
-  /** What a person is asked to approve, cut to a few thousand characters. */
+  /** What a person is asked to approve, shortened to a few thousand characters. */
   readonly rendering?: string;
   readonly occurrence?: string;
-  /** What the backend assigned, by label; only of what committed. */
+  /** The values that the backend assigned, by label. Only for committed changes. */
   readonly generated?: { readonly [label: string]: Value };
-  /** What the statements returned; only of what committed, or was read. */
+  /** The rows that the statements returned. Only for committed changes and reads. */
   readonly rows?: readonly ResultRow[];
-  /** There are more rows than these. */
+  /** There are more rows than `rows` contains. */
   readonly more?: true;
-  /** The handle of a task, and when it ends by itself. */
+  /** The handle of a task, and when the task expires. */
   readonly task?: string;
   readonly expiresAt?: string;
-  /** What tools of the backend returned, one entry for each. */
+  /** What the backend's tools returned, one entry for each call. */
   readonly returned?: readonly Value[];
-  /** How what was observed differs from what was approved, cut like the rendering. */
+  /** How the observed outcome differs from the approved one, shortened like the rendering. */
   readonly diff?: string;
   /** Why it was declined, rejected or refused. */
   readonly detail?: string;
-  /** What an approver asks before answering; `reply_request` answers it. */
+  /** A question from an approver. Reply to it with `reply_request`. */
   readonly question?: string;
   readonly code?: ErrorCode;
-  /** What to do now, in one sentence. */
+  /** What to do next, in one sentence. */
   readonly next: string;
 }
 
@@ -94,7 +94,7 @@ export function answerOfOpen(task: string, expiresAt: string): ToolAnswer {
 export function answerOfCall(answer: CallAnswer): ToolAnswer {
   if (answer.kind === 'failed') {
     const { reason, detail, isLost } = answer;
-    // It may be over because it was committed.
+    // The task may be over because it was committed.
     const next = isLost === true ? OVER : NEXT.failed;
     return { status: 'failed', detail: cut(`${reason}: ${detail}`), next };
   }
@@ -128,7 +128,7 @@ function nextOfTask(terminal: Terminal): string {
 
 const OVER = 'The task is over, and this call changed nothing; ending it tells how it ended.';
 
-/** What is wrong with the input, or that the host cannot answer; then only the code is told. */
+/** An error as an answer. If the input is not to blame, the agent learns only the error code. */
 export function answerOfError(error: unknown): ToolAnswer {
   const code = error instanceof EffectMatchError ? error.code : undefined;
   const isInput = code !== undefined && OF_INPUT.has(code);
@@ -137,7 +137,7 @@ export function answerOfError(error: unknown): ToolAnswer {
   return answerOfFault(error);
 }
 
-/** The host could not answer. Says nothing about what came of the request, if there is one. */
+/** The answer if the host failed. It does not say whether the request went through. */
 export function answerOfFault(error: unknown, request?: string): ToolAnswer {
   const code = error instanceof EffectMatchError ? error.code : undefined;
   return {
@@ -188,12 +188,12 @@ const NEXT: Readonly<Record<Exclude<ToolStatus, 'approval-required'>, string>> =
   unavailable: 'The host could not answer; call it again later: it never runs twice.',
 };
 
-/** Another execution under the same license committed it, of which this ledger knew nothing. */
+/** Another execution under the same license committed the change, unknown to this ledger. */
 const DONE_BEFORE = /^(?:already-committed|decided-elsewhere): /;
 const DONE_BY_ANOTHER =
   'It was done before, by another execution; do not ask again, and tell a person.';
 
-/** What was asked back last, unless the agent has replied since. */
+/** The approver's last question, unless the agent has replied to it. */
 function questionIn({ state, messages = [] }: ApprovalRequest): string | undefined {
   const last = messages.at(-1);
   return state === 'pending' && last?.from === 'approver' ? last.text : undefined;
@@ -226,7 +226,7 @@ function rowFields(results: readonly StatementResult[]): Pick<ToolAnswer, 'rows'
   return { rows: kept, ...(isCut && { more: true as const }) };
 }
 
-/** A value that is too long is left out, and said to be. */
+/** Replaces each value that is too long with a note of its length. */
 function capReturned(returned: readonly Value[]): readonly Value[] {
   return returned.map((value) => {
     const { length } = JSON.stringify(value);

@@ -8,15 +8,15 @@ export interface Endpoint {
   readonly baseUrl: string;
   readonly apiKey?: string;
   readonly model: string;
-  /** Called with pieces of text as they arrive; the answer is then streamed. */
+  /** Called with each piece of text as it arrives. If set, the response is streamed. */
   readonly onText?: (text: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** A tool as a model is told about it. */
+/** The part of a tool that a model sees. */
 export type ToolDescription = Pick<AgentTool, 'name' | 'description' | 'inputSchema'>;
 
-/** The model's next message. */
+/** Requests the model's next message. */
 export async function complete(
   endpoint: Endpoint & { readonly tools: readonly ToolDescription[] },
   messages: readonly ChatMessage[],
@@ -83,7 +83,7 @@ async function readStream(
   return asMessage(content === '' ? null : content, made);
 }
 
-/** Server-sent events: lines that begin with `data:`, up to `[DONE]`. */
+/** Reads server-sent events: lines that begin with `data:`, up to `[DONE]`. */
 async function* deltasOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Delta> {
   let rest = '';
   for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
@@ -107,7 +107,7 @@ function parseAnswer<T extends object>(text: string): Partial<T> {
   }
 }
 
-/** Models do not call more tools than this at once. */
+/** The most tool calls accepted in one message. */
 const MAX_CALLS = 1000;
 
 function isCall(call: unknown): boolean {

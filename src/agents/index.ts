@@ -1,5 +1,5 @@
 /**
- * Tools by which agents ask for changes and read, whatever framework calls them.
+ * Tools with which agents ask for changes and read data, in any framework.
  *
  * @module
  */

@@ -6,11 +6,11 @@ import type { JsonSchema } from './json-schema.ts';
 
 const MAX_INPUT = 64 * 1024;
 
-/** What a client may tell its user about tools that read, and about tools that ask. */
+/** Hints for clients about tools that read, ask for a change, or send a message. */
 export const READING = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 export const ASKING = { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
 export const SAYING = { readOnlyHint: false, destructiveHint: false, idempotentHint: false };
-/** SQL stays in the database. What an operation reaches depends on its adapter. */
+/** SQL stays within the database. An operation may reach other systems through its adapter. */
 export const CLOSED = { openWorldHint: false };
 export const OPEN = { openWorldHint: true };
 
@@ -24,7 +24,7 @@ export const SQL_FIELDS = {
   },
 };
 
-/** Runs a call; what it throws becomes an answer, except that it was aborted. */
+/** Runs a call and turns errors into answers. Only an abort is thrown. */
 export async function answering(
   { onFault }: { readonly onFault?: ((error: unknown) => void) | undefined },
   work: () => Promise<ToolAnswer>,
@@ -39,7 +39,7 @@ export async function answering(
   }
 }
 
-/** A plain copy of the input, within bounds and with known fields only. */
+/** A plain copy of the input. Rejects unknown fields and inputs that are too long. */
 export function readInput({ properties = {}, required = [] }: JsonSchema, input: unknown): Fields {
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
   if (!isObject) throw invalidInput('it is not an object');
@@ -54,12 +54,12 @@ export function readInput({ properties = {}, required = [] }: JsonSchema, input:
   return fields;
 }
 
-/** The statement among the fields. */
+/** The SQL statement among the fields of an input. */
 export function statementOf({ sql, values }: Fields): Fields {
   return { sql, ...(values !== undefined && { values }) };
 }
 
-/** A schema of an object with no other fields. */
+/** The schema of an object that allows no other fields. */
 export function closedSchema(
   properties: Readonly<Record<string, object>>,
   required: readonly string[],
@@ -67,7 +67,7 @@ export function closedSchema(
   return { type: 'object', properties, required, additionalProperties: false };
 }
 
-/** The error about an input that cannot be used. */
+/** The error for an invalid input. */
 export function invalidInput(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
   return new EffectMatchError('ERR_EM_INPUT_INVALID', `the input cannot be used: ${why}`);
 }

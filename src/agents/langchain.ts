@@ -10,17 +10,17 @@ import type { JsonSchema } from './json-schema.ts';
 import { answerText, type Pause, pauseFor } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
-/** The functions of LangChain that are used, from the application's own installation. */
+/** The LangChain functions that we call, from the application's own installation. */
 export interface LangChain<Tool, Middleware> {
-  /** Of `langchain`. */
+  /** From `langchain`. */
   readonly tool: (...fields: never[]) => Tool;
-  /** Of `langchain`. */
+  /** From `langchain`. */
   readonly createMiddleware: (...fields: never[]) => Middleware;
-  /** Of `@langchain/langgraph`. */
+  /** From `@langchain/langgraph`. */
   readonly interrupt: (value: never) => unknown;
 }
 
-/** What is passed to `createAgent`. */
+/** The options for `createAgent`. */
 export interface LangChainTools<Tool, Middleware> {
   readonly tools: Tool[];
   readonly middleware: Middleware[];
@@ -52,9 +52,9 @@ interface MiddlewareFields {
 }
 
 /**
- * The tools, and a middleware that interrupts a call with what a person has to sign and where. The
- * value that the run is resumed with is not looked at: without a license the call changes nothing
- * and answers `approval-required`.
+ * The tools, and a middleware that interrupts a call and shows what a person has to sign, and
+ * where. The value that resumes the run is ignored: without a license the call changes nothing and
+ * returns `approval-required`.
  */
 export function langChainTools<Tool, Middleware>(
   tools: readonly AgentTool[],

@@ -11,7 +11,7 @@ import { complete, type Endpoint } from './chat-completions.ts';
 import { answerText, type Pause, parseArguments } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
-/** A message of the conversation, as the protocol has it. */
+/** A message in the conversation, as the protocol defines it. */
 export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly content?: string | null;
@@ -19,38 +19,38 @@ export interface ChatMessage {
   readonly tool_call_id?: string;
 }
 
-/** A call that a model makes. */
+/** A tool call by the model. */
 export interface ChatToolCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** What a loop needs. */
+/** Options for {@link runLoop}. */
 export interface LoopOptions extends Endpoint {
   readonly tools: readonly AgentTool[];
-  /** The conversation so far; one that was paused continues where it was. */
+  /** The conversation so far. A paused one continues where it stopped. */
   readonly messages: readonly ChatMessage[];
-  /** Whether the loop returns while a person has to approve; yes unless said otherwise. */
+  /** Whether to return when a person has to approve something. Defaults to true. */
   readonly pause?: boolean;
-  /** How often the model is asked; 20 times unless said otherwise. */
+  /** How often to call the model. Defaults to 20. */
   readonly turns?: number;
 }
 
-/** Why the loop returned, and the conversation up to there, which is all that has to be kept. */
+/** Why the loop returned, and the conversation so far. To resume, you only need the messages. */
 export interface LoopResult {
   readonly kind: 'answered' | 'paused' | 'turns-spent';
   readonly messages: readonly ChatMessage[];
-  /** What a person has to sign, if it is paused. */
+  /** What a person has to sign, if the loop paused. */
   readonly waiting: readonly Pause[];
 }
 
 const TURNS = 20;
 
 /**
- * Asks the model and runs the tools that it calls, until it answers. A conversation that
- * is paused is passed in again once something was signed: calls without an answer are called again,
- * and meet their own requests. Nothing in the messages is an approval.
+ * Calls the model and runs its tool calls until it answers. To resume a paused conversation, pass
+ * it in again after signing: calls without an answer run again and find their earlier requests.
+ * Nothing in the messages counts as an approval.
  */
 export async function runLoop(options: LoopOptions): Promise<LoopResult> {
   const { turns = TURNS } = options;
@@ -65,7 +65,7 @@ export async function runLoop(options: LoopOptions): Promise<LoopResult> {
   return { kind: 'turns-spent', messages, waiting: [] };
 }
 
-/** Answers what is open; returns what waits for a person instead of an answer. */
+/** Answers the open calls. Returns those that wait for a person instead. */
 async function answerCalls(
   { tools, pause = true, signal }: LoopOptions,
   messages: ChatMessage[],
@@ -81,7 +81,7 @@ async function answerCalls(
   return waiting;
 }
 
-/** The calls of the model's last message that have no answer yet. */
+/** The calls in the model's last message that have no answer yet. */
 function openCalls(messages: readonly ChatMessage[]): readonly ChatToolCall[] {
   const last = messages.findLastIndex(({ role }) => role === 'assistant');
   const answered = new Set(messages.slice(last + 1).map((message) => message.tool_call_id));

@@ -10,7 +10,7 @@ import { type DescribedInput, describeInput } from './json-schema.ts';
 import { type Pause, pauseFor, showCall } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
-/** What Mastra's `createTool` is called with. */
+/** The argument of Mastra's `createTool`. */
 interface ToolFields {
   readonly id: string;
   readonly description: string;
@@ -23,9 +23,9 @@ interface ToolFields {
 }
 
 /**
- * The tools, made with Mastra's own `createTool`. A call that a person has to approve suspends the
- * run. `approveToolCall` only lets it continue: without a license the call changes nothing and answers
- * `approval-required`.
+ * The tools, created with Mastra's own `createTool`. A call that a person has to approve suspends
+ * the run. `approveToolCall` only lets it continue: without a license the call changes nothing and
+ * returns `approval-required`.
  */
 export function mastraTools<Tool>(
   tools: readonly AgentTool[],
@@ -45,7 +45,7 @@ export function mastraTools<Tool>(
   return Object.fromEntries(entries);
 }
 
-/** A call that Mastra has suspended, as `suspendPayload` and `tool-call-approval` have it. */
+/** A call that Mastra has suspended, as in `suspendPayload` and `tool-call-approval`. */
 export interface SuspendedCall {
   readonly toolName: string;
   readonly args: unknown;

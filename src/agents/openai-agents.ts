@@ -10,7 +10,7 @@ import type { JsonSchema } from './json-schema.ts';
 import { answerText, type Pause, parseArguments, pauseFor, showCall } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
-/** What the SDK's `tool` is called with. */
+/** The argument of the SDK's `tool`. */
 interface ToolFields {
   readonly name: string;
   readonly description: string;
@@ -24,16 +24,16 @@ interface ToolFields {
   ) => Promise<string>;
 }
 
-/** A call that the SDK has interrupted, as `result.interruptions` has it. */
+/** A call that the SDK has interrupted, as in `result.interruptions`. */
 export interface InterruptedCall {
   readonly name?: string | undefined;
   readonly arguments?: string | undefined;
 }
 
 /**
- * The tools, made with the SDK's own `tool` function. A call that a person has to approve
- * interrupts the run. Anyone who holds the run's state can tell the SDK to continue; without a
- * license the call then changes nothing and answers `approval-required`.
+ * The tools, created with the SDK's own `tool` function. A call that a person has to approve
+ * interrupts the run. Anyone who holds the run's state can tell the SDK to continue. Without a
+ * license the call then changes nothing and returns `approval-required`.
  */
 export function openAiAgentsTools<Tool>(
   tools: readonly AgentTool[],

@@ -1,7 +1,7 @@
 import type { ToolAnswer } from './answer.ts';
 import type { AgentTool } from './tools.ts';
 
-/** What a person is shown while a framework pauses. */
+/** What a person sees while a framework is paused. */
 export interface Pause {
   readonly request: string;
   readonly link?: string;
@@ -9,9 +9,9 @@ export interface Pause {
 }
 
 /**
- * What to show before a call that a person has to approve; undefined if the call can continue. Asks
- * and executes nothing. Nothing that the framework is told afterwards approves it: the call itself
- * checks the license.
+ * What to show before a call that a person has to approve; undefined if the call can continue.
+ * Creates the request if it is new, but executes nothing. The framework's answer does not approve
+ * the call: the call itself checks the license.
  */
 export async function pauseFor(tool: AgentTool, input: unknown): Promise<Pause | undefined> {
   const answer = await tool.show?.(input);
@@ -20,7 +20,7 @@ export async function pauseFor(tool: AgentTool, input: unknown): Promise<Pause |
   return { request, rendering, ...(link !== undefined && { link }) };
 }
 
-/** The same for a call that a framework has kept. */
+/** Like {@link pauseFor}, for a call that a framework has stored. */
 export async function showCall(
   tools: readonly AgentTool[],
   name: string | undefined,
@@ -30,13 +30,13 @@ export async function showCall(
   return tool && (await pauseFor(tool, input));
 }
 
-/** The same in words. */
+/** A pause as text. */
 export function describePause({ rendering, link, request }: Pause): string {
   const where = link === undefined ? `as request ${request}` : `at ${link}`;
   return `${rendering}\n\nIt is approved by a signature ${where}. A yes here only continues.`;
 }
 
-/** Arguments as models write them; undefined if they are not JSON, which every tool refuses. */
+/** Parses the arguments of a call; undefined if they are not JSON, which every tool refuses. */
 export function parseArguments(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -45,7 +45,7 @@ export function parseArguments(text: string): unknown {
   }
 }
 
-/** An answer as the text that models read. */
+/** An answer as JSON text for a model. */
 export function answerText(answer: ToolAnswer): string {
   return JSON.stringify(answer);
 }

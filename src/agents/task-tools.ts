@@ -21,7 +21,7 @@ import {
 } from './input.ts';
 import type { AgentTool } from './tools.ts';
 
-/** What the tools for tasks need. */
+/** Options for {@link taskTools}. */
 export interface TaskToolsOptions {
   readonly requests: AgentRequests;
   readonly runtime: Pick<Runtime, 'draft'>;
@@ -32,7 +32,7 @@ export interface TaskToolsOptions {
   readonly onFault?: ((error: unknown) => void) | undefined;
 }
 
-/** How many tasks one agent may have open: each holds a session, or the lock of a whole file. */
+/** How many tasks one agent may have open. Each holds a session, or the lock on a whole file. */
 const MAX_OPEN = 4;
 const MAX_KNOWN = 16;
 const TASK = { type: 'string', maxLength: 64, description: 'The task, as task_open named it.' };
@@ -40,8 +40,8 @@ const ACTION = { type: 'object', description: 'What the adapter runs, if it is n
 const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
 
 /**
- * The tools by which an agent works in many calls on one private candidate. A task is known by a
- * random handle that only its agent was told, and lives no longer than this process.
+ * Tools that let an agent make many calls on one private candidate. Each task has a random handle
+ * that only its agent knows. Tasks end with this process.
  */
 export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
   const tasks = new AgentTasks();
@@ -80,7 +80,7 @@ export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
       if (!isTask(found) && tasks.submitted.has(found))
         throw invalidInput('it was submitted, and its request stands');
       const ended = await tasks.ending(task, async () => await found.discard());
-      // It may have been finished before.
+      // The task may have been finished before.
       return ended === undefined || ended.kind === 'rejected' ? DISCARDED : answerOfTask(ended);
     }),
   ];
@@ -103,7 +103,7 @@ async function open(
       demandGiven(adapter);
       return await runtime.draft(String(adapter), limits);
     }
-    // A task can read whatever its adapter shows.
+    // A task can read everything that its adapter exposes.
     demandGiven((await requests.get(String(request))).adapter);
     return await requests.open(String(request), limits);
   });
@@ -113,7 +113,7 @@ const isTask = (open: Task | Draft): open is Task => 'finish' in open;
 const isRequest = (opened: Task | Draft | ApprovalRequest): opened is ApprovalRequest =>
   'state' in opened;
 
-/** A task or draft, and the token by which it was opened. */
+/** A task or draft, and the token that opened it. */
 interface KnownTask {
   readonly task: Task | Draft;
   readonly caller: string | undefined;
@@ -121,14 +121,14 @@ interface KnownTask {
 
 /** The tasks and drafts of one agent. */
 class AgentTasks {
-  /** What ended is kept for a while, so that its agent can ask how. */
+  /** Ended tasks are kept for a while, so that the agent can ask how they ended. */
   readonly #known = new Map<string, KnownTask>();
-  /** Those that are being opened, or may still hold a candidate. */
+  /** Tasks that are being opened or may still hold a candidate. */
   readonly #open = new Set<string>();
-  /** Drafts that a request was made of. */
+  /** Drafts that were submitted as requests. */
   readonly submitted = new WeakSet<Draft>();
 
-  /** Takes a place before anything is awaited: calls may arrive together. */
+  /** Reserves a place before the first await, because calls may arrive together. */
   async open(
     caller: string | undefined,
     begin: () => Promise<Task | Draft | ApprovalRequest>,
@@ -150,14 +150,14 @@ class AgentTasks {
     }
   }
 
-  /** The handle of another token is answered like one that does not exist. */
+  /** A handle that belongs to another token is reported as unknown. */
   find(handle: unknown, caller: string | undefined): Task | Draft {
     const found = this.#known.get(String(handle));
     if (found !== undefined && found.caller === caller) return found.task;
     throw new EffectMatchError('ERR_EM_NOT_FOUND', 'there is no such task; open one');
   }
 
-  /** Ends a task; its place is free afterwards, however it ended. */
+  /** Ends a task and frees its place, even if ending it fails. */
   async ending<T>(handle: unknown, end: () => Promise<T>): Promise<T> {
     try {
       return await end();
@@ -224,8 +224,8 @@ const DISCARD_TOOL = {
 };
 
 /**
- * The tools of a task that the host itself opened: the model calls and finishes, and knows of no
- * handle. If its turn ends without `finish`, the host finishes or discards.
+ * The tools of a task that the host opened. The model calls and finishes without a handle. If its
+ * turn ends without `finish`, the host must finish or discard the task.
  */
 export function boundTools(
   task: Pick<Task, 'call' | 'finish'>,

@@ -26,29 +26,29 @@ import { taskTools } from './task-tools.ts';
 /** Which tools one agent gets in one run. */
 export interface AgentToolsOptions {
   readonly requests: Requests;
-  /** Who asks. The host says it, never the model. */
+  /** The agent's name. It comes from the host, never from the model. */
   readonly agent: string;
-  /** The conversation or job: the same call in one run is one request. */
+  /** The conversation or job. Repeating a call in the same run finds the same request. */
   readonly run: string;
-  /** The operations that this agent may ask for; each is a tool. */
+  /** The operations that this agent may ask for. Each becomes a tool. */
   readonly operations?: Readonly<Record<string, Operation>>;
-  /** Input schemas for operations whose schema library cannot write JSON Schema. */
+  /** Input schemas for operations whose schema library cannot generate JSON Schema. */
   readonly schemas?: Readonly<Record<string, JsonSchema>>;
-  /** Adapters that this agent may send SQL to: to read, or to ask for changes. */
+  /** The adapters that this agent may send SQL to, for reads or for changes. */
   readonly adapters?: Readonly<Record<string, AdapterTools>>;
-  /** Reads, and opens drafts; needed for read tools and tasks. */
+  /** Needed for read tools and tasks. */
   readonly runtime?: Pick<Runtime, 'query' | 'draft'>;
-  /** Tools of another server that keep their name and input, and are carried out here. */
+  /** Tools of another server that keep their name and input but run here. */
   readonly taken?: readonly TakenTool[];
-  /** How long its tasks may take, and how many calls each may make. */
+  /** How long a task may take, and how many calls it may make. */
   readonly taskLimits?: TaskLimits;
-  /** How long a call waits for a person; it does not wait unless said. */
+  /** How long a call waits for a person. By default it does not wait. */
   readonly waitMs?: number;
-  /** Told about every fault that the agent only learns the code of. */
+  /** Receives the faults for which the agent sees only an error code. */
   readonly onFault?: (error: unknown) => void;
 }
 
-/** A tool that asks for something else than its name says. */
+/** A tool of another server whose calls are turned into requests. */
 export interface TakenTool {
   readonly name: string;
   readonly description: string;
@@ -60,11 +60,11 @@ export interface TakenTool {
 export interface AdapterTools {
   readonly sql?: boolean;
   readonly read?: boolean;
-  /** Drafts of many calls, and tasks of approved requests. */
+  /** Allows drafts of many calls, and tasks for approved requests. */
   readonly task?: boolean;
 }
 
-/** What a client may tell its user about a tool. */
+/** Hints about a tool that a client may show its user. */
 export interface ToolAnnotations {
   readonly readOnlyHint: boolean;
   readonly destructiveHint: boolean;
@@ -72,24 +72,24 @@ export interface ToolAnnotations {
   readonly openWorldHint: boolean;
 }
 
-/** What comes with a call besides its input. */
+/** What accompanies a call besides its input. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Which of the agent's tokens calls. A task is known only to the one that opened it. */
+  /** Which of the agent's tokens made the call. A task belongs to the token that opened it. */
   readonly caller?: string;
 }
 
-/** One tool, in the terms that every framework shares. */
+/** A tool in a form that suits every framework. */
 export interface AgentTool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonSchema;
   readonly annotations: ToolAnnotations;
-  /** Never throws, except when `signal` aborts. Without a license it changes nothing. */
+  /** Never throws, except if `signal` aborts. Without a license it changes nothing. */
   call(input: unknown, options?: CallOptions): Promise<ToolAnswer>;
   /**
-   * Present if a person has to approve: asks and tells where it stands, and executes nothing. For
-   * the hook by which a framework pauses and shows.
+   * Present if a person has to approve. Creates the request if it is new and returns its status,
+   * but executes nothing. Call it from a framework's approval hook.
    */
   show?(input: unknown): Promise<ToolAnswer>;
 }
@@ -104,7 +104,7 @@ const KEY = {
 };
 const APPROVED = 'A person approves the exact outcome before anything changes.';
 
-/** The tools of one agent in one run. The license is checked inside them, whatever calls them. */
+/** The tools of one agent in one run. They check the license themselves, whoever calls them. */
 export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
   const { agent, run, operations = {}, adapters = {} } = options;
   if (!isName(agent)) throw misconfigured('agent must be a name');
@@ -156,7 +156,7 @@ function sqlTool(options: AgentToolsOptions, adapter: string): AgentTool {
   return askingTool(options, { name, text, inputSchema, reach: CLOSED, want });
 }
 
-/** All its fields are input: a reason or a key could be a field of the tool itself. */
+/** Passes every field as input: the tool itself may have a field named "reason" or "key". */
 function takenTool(options: AgentToolsOptions, taken: TakenTool): AgentTool {
   const { name, inputSchema, want } = taken;
   const text = `${taken.description} ${APPROVED}`;
@@ -195,7 +195,7 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
   };
 }
 
-/** Executes what is approved, or waits for the process that does: the runtime checks its license. */
+/** Executes an approved request, or waits for the process that does. Needs a valid license. */
 async function settle(
   { requests, onFault }: AgentToolsOptions,
   request: ApprovalRequest,
@@ -206,7 +206,7 @@ async function settle(
     return answerOf(await requests.execute(id));
   } catch (error) {
     if (isAttemptOpen(error)) return answerOf(await requests.get(id));
-    // From here on nothing may say that it was refused: it may have happened.
+    // Never answer "refused" after this point: the change may have happened.
     onFault?.(error);
     return answerOfFault(error, id);
   }
@@ -273,7 +273,7 @@ function replyTool(options: AgentToolsOptions): AgentTool {
   };
 }
 
-/** What model providers take for the name of a tool. */
+/** Replaces characters that model providers do not allow in a tool's name. */
 function toolName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
 }

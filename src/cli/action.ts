@@ -6,7 +6,7 @@ import type { Arguments, Flags } from './command.ts';
 import { GuidedError, wordsOf } from './fault.ts';
 import { readTextFile } from './files.ts';
 
-/** How an action is given to the verbs that need one. */
+/** The flags that pass an action to a verb. */
 export const ACTION_FLAGS = {
   action: {
     value: 'FILE',
@@ -31,12 +31,12 @@ export const ACTION_FLAGS = {
   },
 } satisfies Flags;
 
-/** What to run: an action, or an operation that computes one. The runtime checks it later. */
+/** What to run: an action, or an operation that computes one. The runtime validates it later. */
 export type ActionArgument =
   | { readonly kind: 'action'; readonly action: unknown }
   | { readonly kind: 'operation'; readonly name: string; readonly input: unknown };
 
-/** Reads what to run, which is said in exactly one way. */
+/** Reads what to run. Exactly one of the flags must be given. */
 export function readActionArgument(args: Arguments): ActionArgument {
   const given = ['sql', 'file', 'action', 'operation'].filter((flag) => args.has(flag));
   if (given.length !== 1)
@@ -64,8 +64,8 @@ function readScript(file: string) {
 }
 
 /**
- * One statement, or several with their values in the same order. A final semicolon is left out, as
- * in a file.
+ * One statement, or several with their values in the same order. A trailing semicolon is dropped,
+ * as in a file.
  */
 function readSql(args: Arguments) {
   const [texts, values] = [args.values('sql'), args.values('values')];
@@ -83,14 +83,14 @@ function readSql(args: Arguments) {
   return second === undefined ? only : { statements };
 }
 
-/** The action to run. An operation computes it from its checked input, as it did when proposed. */
+/** The action to run. An operation computes it from its validated input, as for the proposal. */
 export async function actionOf(config: RuntimeConfig, argument: ActionArgument): Promise<unknown> {
   if (argument.kind === 'action') return argument.action;
   const operation = operationNamed(config, argument.name);
   return operation.action(await parseInput(operation, argument.input));
 }
 
-/** The operation of the configuration with this name. */
+/** The configured operation with this name. */
 export function operationNamed({ operations = {} }: RuntimeConfig, name: string): Operation {
   const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
   if (operation !== undefined) return operation;
@@ -99,7 +99,7 @@ export function operationNamed({ operations = {} }: RuntimeConfig, name: string)
   throw new GuidedError('ERR_EM_NOT_FOUND', message, `the configuration has: ${known}`);
 }
 
-/** Reads JSON exactly: a number that a double cannot hold is refused. */
+/** Parses JSON exactly: rejects numbers that a double cannot represent. */
 function parseJson(text: string, what: string, example: string): unknown {
   const check = (_key: string, value: unknown, context?: { readonly source?: string }) => {
     const isInfinite = typeof value === 'number' && !Number.isFinite(value);
@@ -116,7 +116,7 @@ function parseJson(text: string, what: string, example: string): unknown {
   }
 }
 
-/** JSON numbers are read as doubles, which skip integers beyond 2^53. */
+/** JSON numbers are parsed as doubles, which skip integers beyond 2^53. */
 function inexact(what: string, source: string): GuidedError {
   const shown = source.slice(0, 40);
   const integer = /^-?\d+$/.test(source) ? `, or { "$int": "${shown}" } for an integer` : '';

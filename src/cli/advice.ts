@@ -18,9 +18,9 @@ const PROVISION = 'prepare the database with `effectmatch provision`';
 const HOST = 'correct the host in the address, or check the network';
 
 /**
- * What to do next, by error code, by the system's or database's code of a fault's cause, and by
- * the reason of a rejection. If the action may have run, the advice only says that no data was
- * changed: sequences do not roll back, and the verdict lists those that moved.
+ * What to do next, by error code, by the system or database code of the cause, or by the reason of
+ * a rejection. If the action may have run, the advice says only that no data was changed: sequences
+ * do not roll back, and the verdict lists those that moved.
  */
 const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
   ERR_EM_ACCESS_REFUSED: 'send a token whose digest is in the configuration; nothing was done',
@@ -117,7 +117,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   SQLITE_14: 'check that the folder exists and that this user may write there',
   SQLITE_26: 'name a database file: this file is not a database',
 
-  // Reasons of a rejection. The detail of a verdict explains the others.
+  // Reasons of a rejection. For the others, the detail of the verdict is enough.
   'action-failed':
     'no data was changed, and the license is spent; correct the action, then plan and approve it again',
   'action-invalid':
@@ -208,7 +208,7 @@ export function adviceFor(code: string): string | undefined {
   return Object.hasOwn(ADVICE, code) ? ADVICE[code] : undefined;
 }
 
-/** What to do after a verdict; `earlier` if it was recorded before this command. */
+/** What to do after a verdict; `earlier` if it was recorded before this command ran. */
 export function adviseTerminal(terminal: Terminal, earlier = false): string {
   const id = shortId(terminal.occurrence);
   const look = `effectmatch show ${id}`;
@@ -230,7 +230,7 @@ export function adviseTerminal(terminal: Terminal, earlier = false): string {
   }
 }
 
-/** What to do about a refused rehearsal, by what its message says. */
+/** What to do about a refused rehearsal, by its message. */
 const REHEARSAL: readonly (readonly [RegExp, string])[] = [
   [
     /boundary cannot be certified/,
@@ -257,7 +257,7 @@ const REHEARSAL: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** What to do about a fault, if its message says more than its code. */
+/** What to do about a fault whose message says more than its code. */
 const MESSAGES: readonly (readonly [ErrorCode, RegExp, string])[] = [
   ['ERR_EM_ACTION_INVALID', /submit them as a list of statements/, `${SEVERAL}; nothing was run`],
   [
@@ -282,7 +282,7 @@ const MESSAGES: readonly (readonly [ErrorCode, RegExp, string])[] = [
   ],
 ];
 
-/** The advice for what a message says. */
+/** The advice for a message. */
 export function adviceForMessage(code: ErrorCode, message: string): string | undefined {
   return MESSAGES.find(([of, pattern]) => of === code && pattern.test(message))?.[2];
 }

@@ -21,7 +21,7 @@ import { exitCodeOfRequest, openConfigured } from './requests.ts';
 const EXPIRES = '10m';
 const PAGE_LINES = 200;
 
-/** Shows what a proposal says and signs it. It needs the key and nothing else. */
+/** Shows a proposal and signs it. It needs only the key. */
 export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',
@@ -83,7 +83,7 @@ first in place of the proposal, or the same request.`,
   },
 };
 
-/** What is shown and signed: a proposal, or a license that waits for a second signature. */
+/** What is shown and signed: a proposal, or a license that needs a second signature. */
 type Signable = Proposal & { readonly first?: SignedLicense };
 
 function signableOf(first: SignedLicense | unknown): Signable {
@@ -91,7 +91,7 @@ function signableOf(first: SignedLicense | unknown): Signable {
   return { draft: license, approved, rendering, first: { license, approved, signature } };
 }
 
-/** Shows the proposal, asks, and signs; undefined if the answer was no. */
+/** Shows the proposal, asks for confirmation, and signs; undefined if the answer was no. */
 async function signShown(
   args: Arguments,
   proposal: Signable,
@@ -99,7 +99,7 @@ async function signShown(
 ): Promise<SignedLicense | undefined> {
   const key = loadKey(args.needed('key'));
   const expiresIn = args.value('expires') ?? EXPIRES;
-  // What would fail after the answer is refused before the question.
+  // Check first whatever would fail after the confirmation.
   const help = 'run `effectmatch approve --help`; nothing was signed';
   withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
   if (!args.has('request')) assertFree(resolve(args.needed('out')), { force: args.has('force') });
@@ -151,7 +151,7 @@ async function saveLicense(
   return EXIT.done;
 }
 
-/** Hands the license to the request, which is executed at once unless the agent has to call. */
+/** Answers the request with the license. It is executed at once unless the agent has to call. */
 async function answerRequest(
   requests: Requests,
   id: string,
@@ -177,7 +177,7 @@ async function answerRequest(
   return exitCodeOfRequest(ended);
 }
 
-/** What cannot be answered is not shown to be signed. */
+/** Rejects a request that cannot be answered, before anything is shown. */
 function assertWaiting({ id, state, detail, answeredBy }: ApprovalRequest): void {
   if (state === 'pending') return;
   const who = answeredBy === undefined ? '' : `, answered by ${answeredBy}`;
@@ -201,7 +201,7 @@ function readSignable(file: string): Signable {
   return withNext('ERR_EM_RECORD_INVALID', next, () => parse(text));
 }
 
-/** Whether a file has a signature; what else it has is checked afterwards. */
+/** Whether a file contains a signature. The rest of it is validated later. */
 function isSigned(text: string): boolean {
   try {
     return Object.hasOwn(Object(JSON.parse(text)), 'signature');
@@ -210,7 +210,7 @@ function isSigned(text: string): boolean {
   }
 }
 
-/** Refuses to sign without a prompt unless --yes was given. */
+/** Throws if it cannot ask for confirmation. */
 export function assertCanAsk(output: Output): void {
   if (canAsk(output)) return;
   const message = 'it cannot ask for confirmation here: this is not a terminal';
@@ -218,14 +218,14 @@ export function assertCanAsk(output: Output): void {
   throw new GuidedError('ERR_EM_USAGE', message, next);
 }
 
-/** A license for a request goes back to it; every other one is run. */
+/** A license for a request goes back to the request. Any other license is run directly. */
 function nextOf(out: string, signed: SignedLicense): string {
   if (isRequestId(signed.license.task))
     return `send ${out} where you got the proposal: the console, or the person who sent it`;
   return `effectmatch run ${out} ${actionFlags(signed)}`;
 }
 
-/** How `run` is told the action that this license is for. */
+/** The flags with which `run` gets the action of this license. */
 function actionFlags({ license, approved }: SignedLicense): string {
   const { operation, action } = license;
   if (operation !== undefined) return `--operation ${operation} --input '…'`;
@@ -239,7 +239,7 @@ function renderWhole({ draft, approved }: Proposal): string {
   return renderLicense(draft, approved, { full: true });
 }
 
-/** What is signed, in full, and what comes with it unsigned. */
+/** The full text that is signed, and the unsigned note. */
 function renderEverything(proposal: Proposal): string {
   const note = renderNote(proposal.note, { full: true });
   return note === '' ? renderWhole(proposal) : `${renderWhole(proposal)}\n\n${note}`;
@@ -258,7 +258,7 @@ function printPage(args: Arguments, proposal: Proposal, page: number, output: Ou
   return EXIT.done;
 }
 
-/** The key file of an approver. */
+/** Loads an approver's key file. */
 export function loadKey(file: string): ApproverKey {
   try {
     const next = 'give --key the file that `effectmatch keygen` wrote; nothing was signed';

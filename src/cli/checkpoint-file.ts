@@ -8,27 +8,25 @@ import { readTextFile } from './files.ts';
 
 const WANTED = 'name a file that `effectmatch journal --checkpoint --export FILE` wrote';
 
-/**
- * An exported checkpoint as a file: the sealed text and its seal, everything a later check needs.
- */
+/** Formats an exported checkpoint: the sealed text and its seal, all that a later check needs. */
 export function formatCheckpoint({ text, seal }: Sealed<Checkpoint>): string {
   return `${JSON.stringify({ text, seal }, null, 2)}\n`;
 }
 
-/** A checkpoint in the form that anyone with the public key can verify. */
+/** Formats a checkpoint that anyone with the public key can verify. */
 export function formatSignedCheckpoint(keyring: Keyring, { record }: Sealed<Checkpoint>): string {
   return `${JSON.stringify(createSigner(keyring).checkpoint(record))}\n`;
 }
 
-/** The keys by which a deployment recognises what it exported. */
+/** The keys that verify a deployment's own exports. */
 interface Keys {
   readonly sealer: Sealer;
   readonly keyring: Keyring;
 }
 
 /**
- * Reads an exported checkpoint and checks its seal or its signature: a file that this deployment
- * did not write proves nothing.
+ * Reads an exported checkpoint and checks its seal or signature. Rejects files that this deployment
+ * did not write.
  */
 export function readCheckpoint({ sealer, keyring }: Keys, file: string): Sealed<Checkpoint> {
   const text = readTextFile(file, WANTED);

@@ -4,7 +4,7 @@ import type { Terminal } from '../protocol/terminal.ts';
 import { type GuidedError, usageError } from './fault.ts';
 import type { Output } from './output.ts';
 
-/** What a script learns from a verb without reading its output. */
+/** The exit codes, for scripts that do not parse the output. */
 export const EXIT = {
   done: 0,
   fault: 1,
@@ -15,53 +15,53 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The exit code of a verdict. A missing verdict permits nothing, so it has its own code. */
+/** The exit code of a verdict. A missing verdict has its own code, because it permits nothing. */
 export function exitCodeOf(terminal: Terminal | undefined): ExitCode {
   if (terminal === undefined) return EXIT.halted;
   return terminal.kind === 'committed' ? EXIT.done : EXIT[terminal.kind];
 }
 
-/** One verb. Parsing, help and completion are all made from this description. */
+/** A verb. Parsing, help and completion all use this description. */
 export interface Verb {
   readonly name: string;
   /** One line for the list of verbs. */
   readonly summary: string;
-  /** Whole sentences for the verb's help. */
+  /** The text of the verb's help, in whole sentences. */
   readonly about: string;
-  /** The required words after the verb, in order. */
+  /** The required arguments, in order. */
   readonly positionals?: readonly string[];
-  /** The words that may follow them. */
+  /** The optional arguments after them. */
   readonly optional?: readonly string[];
   readonly flags?: Flags;
   readonly examples: readonly string[];
-  /** Text to copy, printed as it is after the examples. */
+  /** Text to copy, printed verbatim after the examples. */
   readonly blocks?: readonly { readonly title: string; readonly text: string }[];
   run(args: Arguments, output: Output): Promise<ExitCode>;
 }
 
 /** One flag of a verb. */
 interface Flag {
-  /** What follows the flag, for example `FILE`; absent for a switch. */
+  /** The placeholder of the flag's value, such as `FILE`; absent for a switch. */
   readonly value?: string;
   readonly about: string;
-  /** The flag is refused without this other flag. */
+  /** The flag requires this other flag. */
   readonly needs?: string;
   /** The flag may be given several times. */
   readonly repeats?: true;
-  /** The flag is refused together with any of these. */
+  /** The flag cannot be combined with any of these. */
   readonly excludes?: readonly string[];
 }
 
 export type Flags = Readonly<Record<string, Flag>>;
 
-/** Every verb takes these. */
+/** The flags of every verb. */
 const COMMON_FLAGS: Flags = {
   json: { about: 'print one JSON document' },
   'no-color': { about: 'print without colour' },
   help: { about: 'print this help' },
 };
 
-/** Verbs that need a deployment take this one too. */
+/** The flag of every verb that needs a deployment. */
 export const CONFIG_FLAG = {
   config: {
     value: 'FILE',
@@ -69,10 +69,10 @@ export const CONFIG_FLAG = {
   },
 } satisfies Flags;
 
-/** The flags of a verb, those that every verb takes included. */
+/** The flags of a verb, including the common ones. */
 export const flagsOf = ({ flags }: Pick<Verb, 'flags'>): Flags => ({ ...flags, ...COMMON_FLAGS });
 
-/** What a verb was called with: only known flags, with a value if they take one. */
+/** The parsed arguments of a verb. All flags are known and have a value if they need one. */
 export class Arguments {
   readonly positionals: readonly string[];
   readonly #verb: string;
@@ -88,7 +88,7 @@ export class Arguments {
     this.#values = values;
   }
 
-  /** The first word after the verb; empty if it is optional and missing. */
+  /** The first argument; empty if it is optional and missing. */
   get first(): string {
     return this.positionals[0] ?? '';
   }
@@ -106,7 +106,7 @@ export class Arguments {
     return this.#values.get(flag) ?? [];
   }
 
-  /** The value of a flag that this call cannot do without. */
+  /** The value of a required flag. */
   needed(flag: string): string {
     const value = this.value(flag);
     if (value === undefined) throw this.wrong(`--${flag} is needed`);
@@ -130,20 +130,20 @@ export class Arguments {
     throw this.wrong(`--${flag} takes one of ${words.join(', ')}, not "${given}"`);
   }
 
-  /** A mistake in this call; the help of its verb says how to call it. */
+  /** A usage error that refers to the verb's help. */
   wrong(message: string): GuidedError<'ERR_EM_USAGE'> {
     return usageError(message, this.#verb);
   }
 }
 
-/** What looks like a flag. SQL that begins with a comment (`-- …`) does not. */
+/** What looks like a flag. SQL that starts with a comment (`-- …`) does not. */
 const FLAG = /^--?[a-z][\w-]*(?:=|$)/i;
 
-/** The part of a verb's description that says how it is called. */
+/** The part of a verb's description that defines its arguments. */
 type Signature = Pick<Verb, 'flags' | 'positionals' | 'optional'>;
 
 /**
- * Reads a verb's arguments strictly: anything unknown, doubled or incomplete is refused before
+ * Parses a verb's arguments strictly. Rejects unknown, repeated and incomplete flags before
  * anything is done.
  */
 export function readArguments(
@@ -208,7 +208,7 @@ function checkTogether(args: Arguments, flags: Flags): void {
 
 const dashed = (name: string): string => `--${name}`;
 
-/** Says that a word is not known, and which known word was probably meant. */
+/** Reports an unknown word and suggests a similar known one. */
 export function unknownWord(what: string, word: string, known: readonly string[]): string {
   return `unknown ${what} "${word}"${suggest(word, known)}`;
 }

@@ -5,7 +5,7 @@ import { readSecretFile } from '../crypto/secret-file.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 
-/** What a configuration file looks like, for a reader who has none yet. */
+/** An example configuration, for error messages and help. */
 export const CONFIG_EXAMPLE = `import { defineConfig } from 'effectmatch';
 import { sqlite } from 'effectmatch/adapters/sqlite';
 
@@ -21,15 +21,15 @@ export default defineConfig({
   requests: { store: 'effectmatch.requests.db' }, // what agents ask for
 });`;
 
-/** Returns the deployment unchanged, so that editors complete and check a configuration file. */
+/** Returns the configuration unchanged. It lets editors complete and type-check the file. */
 export function defineConfig(config: RuntimeConfig): RuntimeConfig {
   return config;
 }
 
 /**
- * A setting that does not belong in a configuration file, such as an address with a password: from
- * the environment, or else from a file of `NAME=value` lines that only its owner can read. A
- * missing one is refused by name, because an empty address would quietly lead to another server.
+ * Reads a setting that does not belong in a configuration file, such as an address with a password:
+ * from the environment, or else from a file of `NAME=value` lines that only its owner can read.
+ * Throws if it is missing, because an empty address would silently connect to a different server.
  */
 export function fromEnvironment(name: string, { file }: { readonly file?: string } = {}): string {
   const given = process.env[name] ?? '';

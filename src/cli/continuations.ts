@@ -10,7 +10,7 @@ import { GuidedError } from './fault.ts';
 import { readTextFile } from './files.ts';
 import { type Output, printableLine } from './output.ts';
 
-/** Lists work that was released and never completed. It never opens a backend. */
+/** Lists work that was released but never completed. It never opens a backend. */
 export const continuations: Verb = {
   name: 'continuations',
   summary: 'list work that was released and has not completed, or release it again',

@@ -11,7 +11,7 @@ Paying invoice 4711 on a real SQLite database in a temporary folder. A person ap
 and an agent runs SQL. EffectMatch holds the change, compares what it really did with the approval,
 and commits it only if the two are equal. Shipping the goods waits for that verdict.`;
 
-/** Shows what the verdicts mean, with real executions. */
+/** Demonstrates the verdicts with real executions. */
 export const demo: Verb = {
   name: 'demo',
   summary: 'see five real executions, in a few seconds, with nothing to set up',
@@ -36,7 +36,7 @@ anything ends differently than it says, and it leaves nothing behind.`,
   },
 };
 
-/** A folder that is removed however the demo ends, including by Ctrl-C or a closed pipe. */
+/** A folder that is removed when the demo ends, even by Ctrl-C or a closed pipe. */
 function openTemporaryFolder(): { readonly path: string } & Disposable {
   const path = createFolder();
   const remove = () =>

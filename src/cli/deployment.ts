@@ -15,19 +15,19 @@ import type { Arguments } from './command.ts';
 import { CONFIG_EXAMPLE } from './config.ts';
 import { GuidedError, sayUnchanged, wordsOf } from './fault.ts';
 
-/** The names under which verbs look for a configuration, in this order. */
+/** The file names that verbs look for, in this order. */
 const CONFIG_NAMES = ['ts', 'mts', 'js', 'mjs'].map((ending) => `effectmatch.config.${ending}`);
 
 /**
- * The name of a folder's configuration: of the one that exists, or else a name under which Node
- * loads an ES module. In a package without "type": "module", Node takes `.ts` for CommonJS.
+ * The name of a folder's configuration file: the existing one, or else a name that Node loads as an
+ * ES module. In a package without "type": "module", Node loads `.ts` as CommonJS.
  */
 export function configNameIn(folder: string): string {
   const existing = CONFIG_NAMES.find((name) => existsSync(join(folder, name)));
   return existing ?? `effectmatch.config.${isForModules(folder) ? 'ts' : 'mts'}`;
 }
 
-/** Node's rule: the nearest package.json decides; without any, the text of the file does. */
+/** Node's rule: the nearest package.json decides. If there is none, the file's syntax does. */
 function isForModules(folder: string): boolean {
   const file = join(folder, 'package.json');
   if (!existsSync(file)) return dirname(folder) === folder || isForModules(dirname(folder));
@@ -35,14 +35,14 @@ function isForModules(folder: string): boolean {
     const content = JSON.parse(readFileSync(file, 'utf8')) as { readonly type?: unknown } | null;
     return content?.type === 'module';
   } catch {
-    return false; // Node reports such a file itself
+    return false; // Node itself reports an invalid file
   }
 }
 
 /**
- * The deployment that `--config` names, or the one of the current folder. The process then works
- * in the folder of that file, so every relative path in it (of the store, of the keyring, inside
- * an adapter) is relative to that folder.
+ * Loads the configuration that `--config` names, or the one in the current folder. Changes the
+ * working directory to the folder of that file, so that relative paths in it (store, keyring,
+ * adapters) are relative to that folder.
  */
 export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
   const file = findConfig(args.value('config'));
@@ -50,7 +50,7 @@ export async function loadConfig(args: Arguments): Promise<RuntimeConfig> {
   return await readConfig(file);
 }
 
-/** The configuration in a file. */
+/** Loads the configuration from a file. */
 export async function readConfig(file: string): Promise<RuntimeConfig> {
   const { default: config } = await importConfig(file);
   if (config === undefined) {
@@ -110,14 +110,14 @@ export interface DeploymentRecords extends AsyncDisposable {
   readonly keyring: Keyring;
 }
 
-/** Opens the keyring and the store that the configuration names, and no adapter. */
+/** Opens the configured keyring and store, but no adapter. */
 export async function openRecords(args: Arguments): Promise<DeploymentRecords> {
   const config = await loadConfig(args);
   assertPresent(config);
   return await openOrCreateRecords(config);
 }
 
-/** The same for verbs that begin a deployment's records: they create the store, not the keyring. */
+/** Like {@link openRecords}, for verbs that may run first. Creates the store, not the keyring. */
 export async function openOrCreateRecords(config: RuntimeConfig): Promise<DeploymentRecords> {
   const { keyring, context } = openKeys(config);
   const ledgers = await ledgersOf(config.store).open(context);
@@ -125,7 +125,7 @@ export async function openOrCreateRecords(config: RuntimeConfig): Promise<Deploy
   return { config, ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
 }
 
-/** The keyring, and what a ledger needs of it. */
+/** Opens the keyring and derives what a ledger needs from it. */
 export function openKeys(config: RuntimeConfig) {
   assertKeyring(config);
   const keyring =
@@ -133,13 +133,13 @@ export function openKeys(config: RuntimeConfig) {
   return { keyring, context: { sealer: createSealer(keyring), digest: digestText } };
 }
 
-/** Opens a deployment for one verb. A fault before it is open has changed nothing. */
+/** Opens a runtime for one verb. If that fails, the error says that nothing was changed. */
 export function openRuntime(config: RuntimeConfig): Promise<Runtime> {
   assertKeyring(config);
   return sayUnchanged(() => createRuntime(config));
 }
 
-/** Without a keyring or a store, a path is wrong, or nothing has run yet. */
+/** Throws if the keyring or store is missing: a path is wrong, or nothing has run yet. */
 export function assertPresent(config: RuntimeConfig): void {
   assertKeyring(config);
   const { file } = ledgersOf(config.store);
@@ -147,7 +147,7 @@ export function assertPresent(config: RuntimeConfig): void {
     throw missing('store', file, '`effectmatch plan` and `run` make it');
 }
 
-/** No verb creates a keyring silently: a second one could not read what the first one sealed. */
+/** No verb creates a keyring silently: a new keyring could not read the records of the old one. */
 export function assertKeyring({ keyring }: RuntimeConfig): void {
   if (typeof keyring === 'string' && !existsSync(keyring))
     throw missing('keyring', keyring, '`effectmatch init` makes one');
@@ -161,7 +161,7 @@ function missing(what: string, path: string, maker: string): GuidedError<'ERR_EM
   );
 }
 
-/** The adapter that is meant: the one named with --adapter, or the only one there is. */
+/** The adapter named with --adapter, or the only one. */
 export function chooseAdapterName(adapters: RuntimeConfig['adapters'], args: Arguments): string {
   const wanted = args.value('adapter');
   const names = Object.keys(adapters);
@@ -176,7 +176,7 @@ export function chooseAdapterName(adapters: RuntimeConfig['adapters'], args: Arg
   );
 }
 
-/** The beginning of an occurrence id as it was typed, with or without `occ_`. */
+/** Parses the start of an occurrence id, with or without `occ_`. */
 export function readPrefix(text: string): string {
   const hex = text.startsWith('occ_') ? text.slice(4) : text;
   if (/^[0-9a-f]{1,40}$/.test(hex)) return `occ_${hex}`;
@@ -187,7 +187,7 @@ export function readPrefix(text: string): string {
   );
 }
 
-/** The one occurrence with this prefix; none and several are refused, the several with a list. */
+/** The only occurrence with this prefix. Throws if there is none, or lists them if several. */
 export async function findOccurrence(ledgers: Ledgers, prefix: string): Promise<OccurrenceId> {
   const candidates = await ledgers.search(prefix);
   const [only, second] = candidates;

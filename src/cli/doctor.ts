@@ -15,7 +15,7 @@ import { sayUnchanged } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
 
-/** Shows every way by which an operation could leave something behind, and what is still open. */
+/** Shows the outlets through which an operation could leave something behind, and what is open. */
 export const doctor: Verb = {
   name: 'doctor',
   summary: 'survey the boundary: every outlet, what is open, and what would close it',
@@ -65,7 +65,7 @@ would be refused.`,
 /** What was learned about one adapter. */
 interface Examination {
   readonly name: string;
-  /** What closes outlets, if it is not the backend's rights alone. */
+  /** What closes the outlets, if the backend's rights alone do not. */
   readonly boundary: Registration['boundary'];
   readonly survey: Survey;
   readonly proof: ServiceProof;
@@ -91,7 +91,7 @@ async function examine(
   }
 }
 
-/** Only a live service has to be tried, and the store keeps the result. */
+/** Only a live service has to be tested. The store keeps the result. */
 async function prove(config: RuntimeConfig, name: string, adapter: Adapter): Promise<ServiceProof> {
   if (!isTriedLater(adapter)) return NO_PROOF;
   await using records = await openOrCreateRecords(config);

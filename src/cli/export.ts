@@ -16,7 +16,7 @@ import { showProgress } from './progress.ts';
 
 const FORMATS = ['jsonl', 'cloudevents'] as const;
 
-/** Hands out signed receipts, or the public keys that verify them. It never opens a backend. */
+/** Exports signed receipts, or the public keys that verify them. It never opens a backend. */
 export const exportReceipts: Verb = {
   name: 'export',
   summary: 'write signed receipts of what was decided, for people who cannot see this store',
@@ -143,7 +143,7 @@ async function* makeItems(
   }
 }
 
-/** CloudEvents 1.0. Only `data` is signed: the other fields are for routing. */
+/** CloudEvents 1.0. Only `data` is signed; the other fields are for routing. */
 interface CloudEvent {
   readonly specversion: '1.0';
   readonly id: string;

@@ -1,7 +1,7 @@
 import { EffectMatchError, ERROR_CODES, type ErrorCode, hasCode } from '../errors.ts';
 import { adviceFor, adviceForMessage } from './advice.ts';
 
-/** A fault whose thrower knows better than the table of advice what to do next. */
+/** An error with its own advice, which takes precedence over the table of advice. */
 export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchError<C> {
   readonly next: string;
 
@@ -11,14 +11,14 @@ export class GuidedError<C extends ErrorCode = ErrorCode> extends EffectMatchErr
   }
 }
 
-/** A fault in the form in which every verb reports it: code, what happened, what to do. */
+/** A fault as every verb reports it: the code, what happened, and what to do. */
 interface FaultReport {
   readonly code: ErrorCode;
   readonly message: string;
   readonly next: string;
 }
 
-/** Describes anything that was thrown. */
+/** Describes any thrown value. */
 export function describeFault(error: unknown): FaultReport {
   if (isOurs(error)) {
     const { code, message } = error;
@@ -29,12 +29,12 @@ export function describeFault(error: unknown): FaultReport {
   return { code, message: `unexpected: ${wordsOf(error)}`, next: adviceFor(code) };
 }
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** By name and code, not by class: a configuration file may have loaded its own copy of us. */
+/** Compares the name and code, not the class: a configuration file may load its own copy of us. */
 function isOurs(error: unknown): error is EffectMatchError {
   if (!(error instanceof Error) || error.name !== 'EffectMatchError') return false;
   return ERROR_CODES.some((code) => hasCode(error, code));
@@ -42,7 +42,7 @@ function isOurs(error: unknown): error is EffectMatchError {
 
 const MAX_CAUSES = 5;
 
-/** Advice for the first cause in the chain that has any. */
+/** The advice for the first cause in the chain that has any. */
 function adviseCause(error: Error): string | undefined {
   let { cause } = error;
   for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth += 1) {
@@ -53,7 +53,7 @@ function adviseCause(error: Error): string | undefined {
   return undefined;
 }
 
-/** SQLite's code is numeric and may carry details in its upper bits. */
+/** SQLite's numeric code may carry details in its upper bits. */
 function causeCode(cause: Error & { errcode?: unknown; code?: unknown }): string {
   if (typeof cause.errcode === 'number') return `SQLITE_${cause.errcode & 0xff}`;
   const isTimeout = /connection timeout|timeout expired/i.test(cause.message);
@@ -70,7 +70,7 @@ export function withNext<T>(code: ErrorCode, next: string, work: () => T): T {
   }
 }
 
-/** Adds to any fault of `work`, which only reads or opens, that nothing was changed. */
+/** Adds "nothing was changed" to any fault of `work`, which must only read or open. */
 export async function sayUnchanged<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -81,7 +81,7 @@ export async function sayUnchanged<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A mistake on the command line: nothing was done, and the verb's help says how to call it. */
+/** A mistake on the command line. The advice points to the verb's help. */
 export function usageError(message: string, verb?: string): GuidedError<'ERR_EM_USAGE'> {
   const help = verb === undefined ? 'effectmatch help' : `effectmatch ${verb} --help`;
   return new GuidedError('ERR_EM_USAGE', message, `run \`${help}\`; nothing was done`);

@@ -16,7 +16,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { hasCode } from '../errors.ts';
 import { GuidedError } from './fault.ts';
 
-/** The text of a file named on the command line; `next` says which file to name instead. */
+/** Reads a text file named on the command line. `next` is the advice if that fails. */
 export function readTextFile(file: string, next: string): string {
   let bytes: Buffer;
   try {
@@ -31,15 +31,15 @@ export function readTextFile(file: string, next: string): string {
   throw new GuidedError('ERR_EM_USAGE', message, 'save it as UTF-8');
 }
 
-/** Whether a file may be replaced. */
+/** Whether an existing file may be replaced. */
 interface Overwriting {
   readonly force: boolean;
 }
 
 /**
- * Writes a file that only its owner can read, whole and flushed, or not at all: a temporary file
- * is written and then renamed. An existing file is replaced only with `force`, because an earlier
- * export is evidence. Returns how many lines were written.
+ * Writes a file that only its owner can read. Goes through a temporary file, so that the file is
+ * complete and flushed, or not there. An existing file is replaced only with `force`, because an
+ * earlier export is evidence. Returns the number of lines.
  */
 export async function writePrivateFile(
   file: string,
@@ -51,7 +51,7 @@ export async function writePrivateFile(
   try {
     const descriptor = openSync(draft, 'wx', 0o600);
     try {
-      // The umask reduces the mode given to open; this one is exact.
+      // The umask may reduce the mode given to open, so set it explicitly.
       fchmodSync(descriptor, 0o600);
       for await (const line of lines) {
         writeFileSync(descriptor, `${line}\n`);
@@ -71,12 +71,12 @@ export async function writePrivateFile(
   return count;
 }
 
-/** Refuses a file in advance that {@link writePrivateFile} would refuse to replace. */
+/** Throws in advance if {@link writePrivateFile} would refuse to replace the file. */
 export function assertFree(file: string, { force }: Overwriting): void {
   if (!force && existsSync(file)) throw taken(file);
 }
 
-/** Faults of the file system become advice; anything that the lines threw stays as it is. */
+/** Adds advice to file system errors. Errors from `lines` stay as they are. */
 function explain(file: string, cause: unknown): unknown {
   if (!(cause instanceof Error && 'syscall' in cause)) return cause;
   if (hasCode(cause, 'EEXIST')) return taken(file, cause);

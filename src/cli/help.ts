@@ -6,7 +6,7 @@ const EXIT_CODES =
   `Exit codes: ${EXIT.done} committed or done, ${EXIT.fault} usage or fault, ${EXIT.rejected} rejected, ` +
   `${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate, ${EXIT.halted} halted.`;
 
-/** The overview: what this is, the verbs, and where to begin. */
+/** Prints the overview: what EffectMatch is, its verbs, and where to start. */
 export function printOverview(verbs: readonly Verb[], output: Output): void {
   output.document({ verbs: verbs.map(describeVerb), exitCodes: EXIT });
   const { line, paint } = output;
@@ -30,7 +30,7 @@ export function printOverview(verbs: readonly Verb[], output: Output): void {
   line('Installed in a project, not globally? Write `npx effectmatch` for `effectmatch`.');
 }
 
-/** The help of one verb. */
+/** Prints the help of one verb. */
 export function printVerbHelp(verb: Verb, output: Output): void {
   output.document(describeVerb(verb));
   const { line, paint } = output;
@@ -76,14 +76,14 @@ function printRows(rows: readonly (readonly [string, string])[], { line }: Outpu
   }
 }
 
-/** Help fits a terminal of this many columns. */
+/** The width of help texts, in columns. */
 const WIDTH = 80;
 
 function printParagraph(text: string, { line }: Output): void {
   for (const part of fold(text, WIDTH)) line(part);
 }
 
-/** A command on as many lines as it needs, broken before flags as a shell allows it. */
+/** Breaks a long command before its flags, with backslashes as in a shell. */
 function breakCommand(command: string): string {
   const [first = '', ...flags] = command.split(/ (?=--)/);
   const lines: string[] = [];
@@ -120,7 +120,7 @@ function usageOf({ name, positionals = [], optional = [] }: Verb): string {
   return [name, ...words].join(' ');
 }
 
-/** Makes the verb that prints a completion script, from the same descriptions as the help. */
+/** Creates the verb that prints a completion script, from the same descriptions as the help. */
 export function completionOf(verbs: () => Promise<readonly Verb[]>): Verb {
   const shells = ['bash', 'fish', 'zsh'] as const;
   return {
@@ -145,7 +145,7 @@ export function completionOf(verbs: () => Promise<readonly Verb[]>): Verb {
   };
 }
 
-/** Bash completes file names if no word fits. */
+/** The script makes Bash complete file names if no word matches. */
 function bashScript(verbs: readonly Verb[]): string {
   const cases = verbs.map((verb) => {
     const words = Object.keys(flagsOf(verb)).map((name) => `--${name}`);

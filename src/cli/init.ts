@@ -28,7 +28,7 @@ const KEYRING = 'effectmatch.keys.json';
 const BOUNDARIES = ['server', 'managed'] as const;
 const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 
-/** From a database to a configuration: looks, asks if there is a terminal, and writes. */
+/** Writes a configuration for a database. Asks for the choices if there is a terminal. */
 export const init: Verb = {
   name: 'init',
   summary: 'look at a database and write a configuration for it',
@@ -87,7 +87,7 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     const relations = chooseRelations(await askRelations(args, asks), schema);
     const approver = await chooseApprover(args, asks, folder);
     const keyring = resolve(folder, KEYRING);
-    // Everything that can be refused is refused before the first file is written.
+    // Check everything that can fail before writing the first file.
     if (existsSync(keyring)) loadKeyring(keyring);
     const [adapter, profile] = [chooseName(args, schema), chooseProfile(args, schema)];
     const access =
@@ -118,8 +118,8 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
 };
 
 /**
- * Makes the keyring of a configuration that is there and lacks it, as after a checkout: keys are not
- * in version control. False if nothing is missing.
+ * Creates the missing keyring of an existing configuration, for example after a checkout: keys are
+ * not in version control. Returns false if nothing is missing.
  */
 async function completeKeys(file: string, output: Output): Promise<boolean> {
   const { keyring, store } = (await readConfig(file).catch(() => undefined)) ?? {};
@@ -189,7 +189,7 @@ async function askRelations(args: Arguments, asks: boolean): Promise<string> {
   return args.value('relations') ?? (asks ? answered(await ask(question, 'all')) : 'all');
 }
 
-/** An approver, with a key that is new or was found in its file. */
+/** An approver, and a key that is new or was read from its file. */
 interface ChosenApprover {
   readonly key: ApproverKey;
   readonly file: string;
@@ -214,7 +214,7 @@ async function chooseApprover(
   return { key, file, isNew: false };
 }
 
-/** Ctrl-C accepts no default. */
+/** Throws on Ctrl-C, which does not accept the default. */
 function answered(answer: string | undefined): string {
   if (answer !== undefined) return answer;
   const message = 'the question was not answered, and nothing was written';
@@ -230,13 +230,13 @@ function chooseName(args: Arguments, { suggestedName }: DatabaseSchema): string 
   throw args.wrong(`an adapter is named by ${rule}`);
 }
 
-/** The ledger never shares a file with the business data. */
+/** Keeps the ledger and the business data in different files. */
 function chooseStore(address: string, folder: string): string {
   const isTaken = address === resolve(folder, 'effectmatch.db');
   return isTaken ? 'effectmatch-ledger.db' : 'effectmatch.db';
 }
 
-/** Without a superuser, rights cannot close everything: the statement gate has to. */
+/** Without a superuser, rights alone cannot close every outlet, so the statement gate has to. */
 function chooseBoundary(args: Arguments, { server }: DatabaseSchema): ConfigPlan['boundary'] {
   const stated = args.choice('boundary', BOUNDARIES);
   if (server === undefined) {
@@ -253,12 +253,12 @@ function chooseProfile(args: Arguments, { kind }: DatabaseSchema): string {
   return profile;
 }
 
-/** What init did. */
+/** What `init` did. */
 interface Report {
   readonly schema: DatabaseSchema;
   readonly plan: ConfigPlan;
   readonly file: string;
-  /** The other files that it wrote, all of them secret. */
+  /** The other files it wrote. All of them are secret. */
   readonly written: readonly string[];
   readonly keyFile: string | undefined;
 }

@@ -26,7 +26,7 @@ const DISPOSITIONS = [
   'indeterminate',
 ] as const satisfies readonly Terminal['kind'][];
 
-/** How rows are chosen by their content. */
+/** The flags that select rows by content. */
 export const FILTER_FLAGS = {
   kind: { value: 'KIND', about: `only rows of one kind: ${KINDS.join(', ')}` },
   task: { value: 'TEXT', about: 'only rows of this task' },
@@ -46,7 +46,7 @@ export const FILTER_FLAGS = {
   until: { value: 'TIME', about: 'only rows before then' },
 } satisfies Flags;
 
-/** Which rows are wanted; an undefined field does not restrict them. */
+/** Which rows to show. An undefined field does not restrict them. */
 type Filter = ReturnType<typeof readFilter>;
 
 export function readFilter(args: Arguments, nowMs: number) {
@@ -68,8 +68,8 @@ const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d
 const AGO_MAX_MS = 100 * 365 * 86_400_000;
 
 /**
- * A day in UTC, an instant with its zone, or a duration back from now. A time without a zone is
- * refused as ambiguous.
+ * Parses a day in UTC, an instant with a time zone, or a duration before now. A time without a zone
+ * is ambiguous and rejected.
  */
 function readTime(args: Arguments, flag: string, nowMs: number): number | undefined {
   const text = args.value(flag);
@@ -87,7 +87,7 @@ function readTime(args: Arguments, flag: string, nowMs: number): number | undefi
   }
 }
 
-/** Whether a calendar has this day: Date would silently read 30 February as a day in March. */
+/** Whether the day exists: Date silently reads 30 February as a day in March. */
 function isDay(text: string): boolean {
   return new Date(Date.parse(text)).toISOString().startsWith(text);
 }
@@ -95,7 +95,7 @@ function isDay(text: string): boolean {
 /** What an occurrence is about. */
 type About = { readonly [field in 'task' | 'adapter' | 'operation']?: string | undefined };
 
-/** Looks up what a row is about; what the row does not say itself is in its claim. */
+/** Looks up what a row is about. Fields that the row lacks come from its claim. */
 function createLookup(ledgers: Pick<Ledgers, 'holder'>): (entry: JournalEntry) => Promise<About> {
   const claims = new Map<OccurrenceId, Promise<About>>();
   const readClaim = async (occurrence: OccurrenceId): Promise<About> => {
@@ -113,7 +113,7 @@ function createLookup(ledgers: Pick<Ledgers, 'holder'>): (entry: JournalEntry) =
   };
 }
 
-/** Whether a row is wanted. */
+/** Whether to show a row. */
 export type Matcher = (entry: JournalEntry) => Promise<boolean>;
 
 export function createMatcher(ledgers: Pick<Ledgers, 'holder'>, filter: Filter): Matcher {
@@ -134,14 +134,14 @@ export function createMatcher(ledgers: Pick<Ledgers, 'holder'>, filter: Filter):
 
 const PAGE = 500;
 
-/** Which rows to read: the first after a row, or else the newest. */
+/** Which rows to read: the first ones after a given row, or else the newest. */
 interface RowRequest {
   readonly limit: number;
   readonly after: number | undefined;
   readonly matches: Matcher;
 }
 
-/** The wanted rows, in order. Reads page by page, because any number may lie between two of them. */
+/** The matching rows, in order. Reads page by page, because matches may be far apart. */
 export async function readRows(
   ledgers: Ledgers,
   { limit, after, matches }: RowRequest,
@@ -171,15 +171,16 @@ export async function readRows(
   return found.slice(0, limit);
 }
 
-/** What the first line of a row has before the task. */
+/** The widths of the columns before the task. */
 const COLUMNS = { seq: 5, at: 20, state: 13, id: 16 };
 const GAP = '  ';
 const TASK_AT = 4 * GAP.length + COLUMNS.seq + COLUMNS.at + COLUMNS.state + COLUMNS.id;
 const TASK_MIN = 8;
 
 /**
- * Formats rows: number, time, what happened, occurrence and task on one line; for a verdict a second
- * line with the reason, what changed, and who approved it. No line is wider than the terminal.
+ * Formats rows. The first line has the number, time, event, occurrence and task. A verdict has a
+ * second line with the reason, the changes, and who approved it. No line is wider than the
+ * terminal.
  */
 export function createLineWriter(
   ledgers: Ledgers,
@@ -205,7 +206,7 @@ export function createLineWriter(
   };
 }
 
-/** The reason of a verdict, what changed where, and who approved it. */
+/** The reason of a verdict, the changes, and who approved them. */
 async function describeVerdict(
   ledgers: Ledgers,
   terminal: Terminal,
@@ -222,7 +223,7 @@ async function describeVerdict(
 const SIGNS = { insert: '+', update: '~', delete: '-' } as const;
 const SUMMARISED = 3;
 
-/** Which tables are written how often, in a few words: `~1 invoice, +2 line`. */
+/** Summarises how often each table is written: `~1 invoice, +2 line`. */
 function summariseEffects({ effects }: Approved): string {
   const groups = Map.groupBy(effects, ({ op, target }) => SIGNS[op] + renderTarget(target));
   const parts = [...groups].map(([name, group]) => {

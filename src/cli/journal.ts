@@ -85,7 +85,7 @@ also detects a journal that was cut off or restored from an older copy.`,
   },
 };
 
-/** File names are relative to where the command was called, not to the configuration. */
+/** File names are relative to the caller's folder, not to the configuration's. */
 function pathOf(args: Arguments, flag: string): string | undefined {
   const given = args.value(flag);
   return given === undefined ? undefined : resolve(given);
@@ -124,13 +124,13 @@ async function withProgress<T>(what: string, work: () => Promise<T>): Promise<T>
 const FOLLOW_MS = 500;
 
 interface Following {
-  /** The rows so far. */
+  /** The rows that were already read. */
   readonly entries: readonly JournalEntry[];
   readonly after: number;
   readonly matches: Matcher;
 }
 
-/** Prints rows as they come until Ctrl-C. None is missed, because rows are numbered. */
+/** Prints new rows until Ctrl-C. Rows are numbered, so none is missed. */
 async function followRows(
   ledgers: Ledgers,
   { entries, after, matches }: Following,
@@ -206,7 +206,7 @@ async function seal(
     output.line(`exported${signed ? ' and signed' : ''} to ${file}; keep it on another machine`);
 }
 
-/** An earlier export is evidence, so it is never overwritten. */
+/** An earlier export is evidence, so never overwrite it. */
 function exportFile(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx' });

@@ -5,7 +5,7 @@ import { EffectMatchError } from '../errors.ts';
 import { type Arguments, EXIT, type Verb } from './command.ts';
 import { GuidedError } from './fault.ts';
 
-/** Makes a key for an approver. It needs no configuration: it runs on the approver's machine. */
+/** Creates a key for an approver. Runs on the approver's machine, without a configuration. */
 export const keygen: Verb = {
   name: 'keygen',
   summary: 'make a key for an approver',
@@ -40,7 +40,7 @@ An existing file is never overwritten.`,
   },
 };
 
-/** A new key for a name given on the command line. */
+/** Creates a key for a name from the command line. */
 export function newApprover(issuer: string, args: Arguments): ApproverKey {
   try {
     return generateApprover(issuer);
@@ -50,7 +50,7 @@ export function newApprover(issuer: string, args: Arguments): ApproverKey {
   }
 }
 
-/** The usual name of an approver's key file. */
+/** The default name of an approver's key file. */
 export function keyFileOf(issuer: string): string {
   return `${issuer.replace(/[^\w.-]/g, '-')}.key.json`;
 }

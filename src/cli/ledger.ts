@@ -6,7 +6,7 @@ import { GuidedError } from './fault.ts';
 import type { Output } from './output.ts';
 import { readAdmin } from './provision.ts';
 
-/** Moves a ledger into PostgreSQL, and its old rows out of the way. */
+/** Moves a ledger into PostgreSQL, or its old rows into the archive. */
 export const ledger: Verb = {
   name: 'ledger',
   summary: 'move a ledger into PostgreSQL, or its old rows into the archive',

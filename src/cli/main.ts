@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Entry of the `effectmatch` command. It imports nothing before it has seen which Node runs it, so
- * that an older one gets a sentence and not a syntax error from somewhere inside.
+ * Entry point of the `effectmatch` command. It checks the Node version before it imports anything,
+ * so that an older Node reports a clear message instead of a syntax error.
  *
  * @module
  */

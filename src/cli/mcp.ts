@@ -22,7 +22,7 @@ agents: {
     read: ['books'],             // read_books
   },
 },`;
-/** Clients start it in a folder of theirs, so it is named by where it is installed. */
+/** Clients start the server in their own folder, so the example uses an absolute path. */
 const PROGRAM = '/srv/books/node_modules/.bin/effectmatch';
 const COMMAND = `"command": "${PROGRAM}"`;
 const ARGUMENTS =
@@ -93,7 +93,7 @@ args = ["mcp", "--agent", "billing-agent",
     const port = args.count('http', 0);
     if (port !== undefined && port > 65_535)
       throw args.wrong(`--http takes a port up to 65535, not ${port}`);
-    // stdout belongs to the protocol, whatever a configuration file prints.
+    // stdout is reserved for the protocol. Redirect whatever a configuration file prints.
     if (port === undefined) console.log = console.error;
     const served = await importServer();
     await using opened = await openConfigured(args);
@@ -126,14 +126,14 @@ args = ["mcp", "--agent", "billing-agent",
   },
 };
 
-/** The SDK is an optional peer. */
+/** The SDK is an optional peer dependency. */
 async function importServer(): Promise<typeof import('../mcp/index.ts')> {
   return await import('../mcp/index.ts').catch((cause) => {
     throw missing('@modelcontextprotocol/server', cause);
   });
 }
 
-/** So is its client, which only upstream servers need. */
+/** Its client is optional too. Only upstream servers need it. */
 async function importGateway(): Promise<typeof import('../mcp/gateway.ts')> {
   return await import('../mcp/gateway.ts').catch((cause) => {
     throw missing('@modelcontextprotocol/client', cause);
@@ -151,7 +151,7 @@ async function openGateways(config: RuntimeConfig): Promise<Gateways | undefined
   return await (await importGateway()).Gateways.open(config);
 }
 
-/** What a person has to judge, in the form in which the configuration takes it. */
+/** Lists the tools that a person has to classify, in the form that the configuration uses. */
 async function listTools(args: Arguments, name: string, output: Output): Promise<ExitCode> {
   const { upstreams = {} } = await loadConfig(args);
   const upstream = upstreams[name];
@@ -169,12 +169,12 @@ async function listTools(args: Arguments, name: string, output: Output): Promise
   return EXIT.done;
 }
 
-/** What the server tells its operator. Words of agents and drivers may hold control characters. */
+/** Prints a line for the operator. Escapes control characters in text from agents and drivers. */
 function report(line: string): void {
   process.stderr.write(`effectmatch: ${printableLine(line)}\n`);
 }
 
-/** Messages of errors may quote what was sent, so only their codes are logged. */
+/** Error messages may quote the input, so only the codes are logged. */
 function reportFault(what: string, error: unknown): void {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unexpected';
   report(`${what}: ${code}`);
@@ -208,7 +208,7 @@ function withoutAgents(what: string): GuidedError<'ERR_EM_CONFIG_INVALID'> {
   return new GuidedError('ERR_EM_CONFIG_INVALID', `${what}; nothing was done`, next);
 }
 
-/** The second signal ends the process at once. */
+/** Aborts on the first signal. A second signal ends the process at once. */
 function endOnSignal(): AbortSignal {
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)

@@ -1,7 +1,7 @@
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 
-/** What text may be emphasised as; each maps to one terminal colour. */
+/** How text is emphasised. Each tone maps to one terminal style. */
 export type Tone = 'plain' | 'strong' | 'dim' | 'good' | 'bad' | 'caution';
 
 const CODES: Record<Tone, readonly [number, number] | undefined> = {
@@ -13,22 +13,22 @@ const CODES: Record<Tone, readonly [number, number] | undefined> = {
   caution: [33, 39],
 };
 
-/** Where a verb prints: lines for people, or one JSON document for programs, never both. */
+/** Where a verb prints: lines for people, or JSON for programs, never both. */
 export interface Output {
   readonly json: boolean;
-  /** How many columns a line may have: those of the terminal, or as `COLUMNS` says. */
+  /** The columns of a line, from the terminal or from `COLUMNS`. */
   readonly width: number;
-  /** One or several lines for people; nothing in JSON mode. */
+  /** Prints one or more lines for people. Prints nothing in JSON mode. */
   line(text?: string): void;
-  /** The one document of JSON mode; nothing otherwise. */
+  /** Prints the document in JSON mode. Prints nothing otherwise. */
   document(value: unknown): void;
-  /** One of many documents in JSON mode, one per line, for a stream without an end. */
+  /** Prints one of many documents in JSON mode, one per line, for an endless stream. */
   row(value: unknown): void;
-  /** Text in a colour, where colour is wanted. */
+  /** Colours text, if colour is enabled. */
   paint(tone: Tone, text: string): string;
 }
 
-/** Colour only on a terminal, and never when `NO_COLOR` or `--no-color` says so. */
+/** Colours are used only on a terminal, and never with `NO_COLOR` or `--no-color`. */
 export function createOutput(
   stream: NodeJS.WriteStream,
   options: { readonly json: boolean; readonly noColor: boolean },
@@ -58,12 +58,12 @@ export function createOutput(
   };
 }
 
-/** What a terminal acts on or does not show: controls, reordering marks, invisible characters. */
+/** Characters that a terminal acts on or hides: controls, reordering marks, invisible ones. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Text from records as a terminal may show it: control characters, marks that reorder text and
- * invisible characters become visible escapes, so that nothing stored in a journal can repaint or
+ * Makes text from records safe for a terminal. Control characters, marks that reorder text and
+ * invisible characters become visible escapes, so that nothing in a journal can overwrite or
  * imitate the text around it. Line breaks stay.
  */
 export function printable(text: string): string {
@@ -72,7 +72,7 @@ export function printable(text: string): string {
   );
 }
 
-/** The same for JSON, which by itself escapes only the oldest controls. The value stays the same. */
+/** Like {@link printable}, for JSON, which itself escapes only ASCII controls. */
 function escapeHidden(json: string): string {
   return json.replace(HIDDEN, (char) =>
     char === '\n'
@@ -81,17 +81,17 @@ function escapeHidden(json: string): string {
   );
 }
 
-/** The same on one line: a line break in a record must not start what looks like a new row. */
+/** Like {@link printable}, on one line: a line break in a record must not look like a new row. */
 export function printableLine(text: string): string {
   return printable(text).replaceAll('\n', '\\n');
 }
 
-/** Every line moved to the right. */
+/** Indents every line. */
 export function indent(text: string, by: number): string {
   return text.replace(/^(?=.)/gm, ' '.repeat(by));
 }
 
-/** The words of a paragraph on lines of at most `width` characters; a longer word gets its own. */
+/** Wraps a paragraph to lines of at most `width` characters. A longer word gets its own line. */
 export function fold(paragraph: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
@@ -105,7 +105,7 @@ export function fold(paragraph: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-/** Lines of at most `width` characters, broken at spaces if possible, continued with an indent. */
+/** Wraps text to `width` characters, at spaces if possible. Continuation lines are indented. */
 export function wrap(text: string, width: number): string[] {
   return text.split('\n').flatMap((line) => {
     const lines: string[] = [];
@@ -120,14 +120,14 @@ export function wrap(text: string, width: number): string[] {
   });
 }
 
-/** How wide text for an approver may be where the width of the terminal is not known. */
+/** The width of text for an approver if the terminal's width is unknown. */
 const WIDTH_UNKNOWN = 80;
 const WIDTH_MIN = 30;
 
 /**
- * A line of an approval on lines that fit the terminal, so that the terminal breaks none of them:
- * what it moves to a new line could pass for a line of the approval. The lines that follow repeat
- * the indent and the bar of the first, and go on after `> `, with which no line begins.
+ * Wraps a line of an approval so that the terminal does not: a line broken by the terminal could
+ * look like a separate line of the approval. Continuation lines repeat the indent and the bar of
+ * the first, followed by `> `, with which no other line begins.
  */
 export function wrapMarked(line: string, width: number): readonly string[] {
   const isKnown = width > 0 && Number.isFinite(width);
@@ -155,14 +155,14 @@ export function wrapMarked(line: string, width: number): readonly string[] {
   return [...lines, shown];
 }
 
-/** How many columns a text takes at most: terminals may draw what is not ASCII twice as wide. */
+/** The most columns a text can take: terminals may draw non-ASCII characters twice as wide. */
 function columnsOf(text: string): number {
   let columns = 0;
   for (const character of text) columns += character > '\u007e' ? 2 : 1;
   return columns;
 }
 
-/** The text in at most `width` characters; an ellipsis stands for what is left out. */
+/** Shortens text to `width` characters, with an ellipsis at the end. */
 export function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, width - 1).toWellFormed()}…`;
 }
@@ -172,12 +172,12 @@ export function countOf(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
-/** Enough of an id to name it: verbs take any unique prefix. */
+/** Enough of an id to identify it: verbs accept any unique prefix. */
 export function shortId(occurrence: OccurrenceId): string {
   return occurrence.slice(0, 16);
 }
 
-/** Green for the one verdict that releases work, red and yellow for those that do not. */
+/** Green for the only verdict that releases work, red or yellow for the others. */
 export function toneOf(kind: Terminal['kind']): Tone {
   if (kind === 'committed') return 'good';
   return kind === 'indeterminate' ? 'caution' : 'bad';

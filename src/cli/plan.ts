@@ -18,7 +18,7 @@ import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
 import { pageThrough, printNote, printRendering } from './prompt.ts';
 
-/** Rehearses an action and writes down what it would do, for an approver to sign. */
+/** Rehearses an action and writes a proposal for an approver to sign. */
 export const plan: Verb = {
   name: 'plan',
   summary: 'rehearse a statement, roll it back, and show what it would do',
@@ -103,7 +103,7 @@ contract computes the outcome from the input and the state it reads.`,
   },
 };
 
-/** Settings by name. The value is everything after the first equals sign. */
+/** Parses settings. The value is everything after the first equals sign. */
 function readSettings(args: Arguments): SessionSettings {
   const settings = new Map<string, string>();
   for (const setting of args.values('set')) {
@@ -120,13 +120,13 @@ function readSettings(args: Arguments): SessionSettings {
   return Object.fromEntries(settings);
 }
 
-/** A proposal, and what its rehearsal left behind although it was rolled back. */
+/** A proposal, and what its rehearsal left behind despite the rollback. */
 interface Planned {
   readonly proposal: Proposal;
   readonly residue: readonly Residue[];
 }
 
-/** Says how the proposal came about and what to watch out for. */
+/** Prints how the proposal was made, and warnings about it. */
 function explain(argument: ActionArgument, { proposal, residue }: Planned, output: Output): void {
   const warn = (text: string) => output.line(output.paint('caution', text));
   output.line(
@@ -139,7 +139,7 @@ function explain(argument: ActionArgument, { proposal, residue }: Planned, outpu
   for (const line of renderResidue(residue)) warn(printableLine(line));
 }
 
-/** An operation computes its outcome itself. */
+/** Proposes an operation, which computes its outcome itself. */
 async function propose(
   config: RuntimeConfig,
   { name, input }: ActionArgument & { readonly kind: 'operation' },

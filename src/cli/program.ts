@@ -5,7 +5,7 @@ import { createOutput, type Output, printable, type Tone, wrap } from './output.
 import { silenceProgress } from './progress.ts';
 import { packageVersion } from './version.ts';
 
-/** Loaded when it is named: a command needs one of them, and together they take twice as long. */
+/** Verbs are loaded when named: a command needs only one, and loading all takes twice as long. */
 const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
   demo: async () => (await import('./demo.ts')).demo,
   init: async () => (await import('./init.ts')).init,
@@ -38,10 +38,10 @@ const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
 
 const loadVerbs = () => Promise.all(Object.values(VERBS).map((load) => load()));
 
-/** Flags that may precede the verb: they change what is printed, not what is done. */
+/** Flags that may precede the verb. They affect only what is printed. */
 const LEADING = ['--json', '--no-color'];
 
-/** Runs one command line, and ends the process with its exit code once everything is printed. */
+/** Runs a command line, then exits with its code after all output is written. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
   const flags = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const noColor = flags.includes('--no-color');
@@ -53,11 +53,11 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   process.exitCode = await runCommand(argv, output).catch((error: unknown) =>
     reportFault(error, output, complaints),
   );
-  // A configuration file may have opened something that would keep the process alive.
+  // Exit explicitly: a configuration file may have opened something that keeps the process alive.
   process.stdout.write('', () => process.exit());
 }
 
-/** A reader that stops early (`| head`) changes neither what a verb does nor its exit code. */
+/** A reader that stops early (`| head`) affects neither the verb nor its exit code. */
 function ignoreAbsentReader(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.exit(EXIT.fault);
 }
@@ -105,10 +105,10 @@ function printVersion(words: readonly string[], output: Output): ExitCode {
   return EXIT.done;
 }
 
-/** Wide enough for the longest code. */
+/** Fits the longest error code. */
 const NARROWEST = 60;
 
-/** Prints code, message and next step: as a document on stdout in JSON mode, else on stderr. */
+/** Prints the code, message and next step: as JSON on stdout in JSON mode, else on stderr. */
 function reportFault(error: unknown, output: Output, { line, paint, width }: Output): ExitCode {
   const { code, message, next } = describeFault(error);
   output.document({ error: { code, message, next } });

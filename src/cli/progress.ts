@@ -1,13 +1,13 @@
 const QUIET_MS = 1000;
 const REPAINT_MS = 250;
 
-/** Something under way. */
+/** A display of work in progress. */
 interface Progress extends Disposable {
-  /** How far it has come. Work that never lets the event loop turn is shown by this alone. */
+  /** Reports progress. Needed for work that blocks the event loop, where the timer cannot run. */
   at(detail: string): void;
 }
 
-/** Where progress is shown, and by which clock. */
+/** Where to show progress, and which clock to use. */
 interface ProgressSite {
   readonly stream: { readonly isTTY?: boolean; write(text: string): unknown };
   readonly nowMs: () => number;
@@ -15,20 +15,20 @@ interface ProgressSite {
 
 let silenced = false;
 
-/** Turns progress output off for this process, because a program reads the requested document. */
+/** Turns off progress output for this process, because a program reads the output. */
 export function silenceProgress(): void {
   silenced = true;
 }
 
 /**
- * Says on a terminal that something is under way once it takes over a second, on stderr so that
- * output stays clean.
+ * Shows on a terminal that work is in progress, once it takes over a second. Uses stderr to keep
+ * stdout clean.
  */
 export function showProgress(what: string): Progress {
   return openProgress(what, { stream: process.stderr, nowMs: () => performance.now() }, silenced);
 }
 
-/** The same on a chosen stream. It writes nothing for a second, and removes what it wrote. */
+/** Like {@link showProgress}, on a given stream. Removes its output at the end. */
 export function openProgress(
   what: string,
   { stream, nowMs }: ProgressSite,
@@ -59,8 +59,8 @@ export function openProgress(
 }
 
 /**
- * Ctrl-C, or a supervisor's SIGTERM, as a promise instead of the end of the process; a second one
- * ends it after all.
+ * Turns the first Ctrl-C or SIGTERM into a promise instead of ending the process. A second one ends
+ * it.
  */
 export function catchInterrupt(): Disposable & { readonly interrupted: Promise<'interrupted'> } {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();

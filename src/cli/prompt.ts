@@ -7,14 +7,14 @@ import { type Output, printable, type Tone, wrapMarked } from './output.ts';
 
 const isTerminal = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
-/** Whether a person can answer: stdin and stdout are a terminal, and JSON was not asked for. */
+/** Whether a person can answer: stdin and stdout are terminals, and --json was not given. */
 export function canAsk({ json }: Output): boolean {
   return !json && isTerminal();
 }
 
 /**
- * Asks one question on the terminal; an empty answer takes the offered one. Ctrl-C and the end of
- * input give undefined.
+ * Asks a question on the terminal. An empty answer accepts the default. Returns undefined on Ctrl-C
+ * or the end of input.
  */
 export async function ask(question: string, offered = ''): Promise<string | undefined> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
@@ -31,8 +31,8 @@ export async function ask(question: string, offered = ''): Promise<string | unde
 }
 
 /**
- * Asks for a yes; anything else is a no. If the text above was shortened, the answer `all` shows
- * the whole text and asks again.
+ * Asks for confirmation; anything but yes is a no. If the text above was shortened, the answer
+ * `all` shows all of it and asks again.
  */
 export async function confirm(question: string, showAll?: () => Promise<void>): Promise<boolean> {
   for (;;) {
@@ -43,12 +43,12 @@ export async function confirm(question: string, showAll?: () => Promise<void>): 
   }
 }
 
-/** Prints a rendering like a diff: additions, changes and removals each in their colour. */
+/** Prints a rendering like a diff, with colours for additions, changes and removals. */
 export function printRendering(rendering: string, output: Output): void {
   for (const line of paintLines(rendering, output)) output.line(line);
 }
 
-/** Prints what comes with a proposal and is not signed: warnings, and what the agent says. */
+/** Prints the unsigned part of a proposal: warnings, and what the agent says. */
 export function printNote({ note }: Proposal, options: RenderOptions, output: Output): void {
   const text = renderNote(note, options);
   if (text === '') return;
@@ -56,7 +56,7 @@ export function printNote({ note }: Proposal, options: RenderOptions, output: Ou
   printRendering(text, output);
 }
 
-/** Prints it in a pager if there is a terminal: the full text can be fifty thousand lines. */
+/** Prints text in a pager if there is a terminal: it can have fifty thousand lines. */
 export async function pageThrough(rendering: string, output: Output): Promise<void> {
   const lines = paintLines(rendering, output);
   if (output.json || (await readInPager(lines))) return;
@@ -78,15 +78,16 @@ function toneOfLine(text: string): Tone {
 }
 
 /**
- * Shows lines in the program that `PAGER` names, `less` by default, and waits until the reader is
- * done. Returns false if the text was perhaps not shown and must be printed: without a terminal,
- * if `PAGER` is empty or `cat`, or if the program fails. No one may sign what was not shown.
+ * Shows lines in the program that `PAGER` names, by default `less`, and waits until the reader
+ * quits. Returns false if the text may not have been shown and must be printed: without a terminal,
+ * if `PAGER` is empty or `cat`, if the text fits the screen, or if the program fails. Never
+ * sign a text that was not shown.
  */
 async function readInPager(lines: readonly string[]): Promise<boolean> {
   const command = process.env.PAGER ?? 'less';
   if (!isTerminal() || ['', 'cat'].includes(command.trim())) return false;
   if (lines.length < (process.stdout.rows ?? 24)) return false;
-  // Through a shell, because PAGER may hold flags. LESS keeps colours and skips short texts.
+  // Use a shell, because PAGER may contain flags. LESS keeps colours and skips short texts.
   const child = spawn(command, {
     shell: true,
     stdio: ['pipe', 'inherit', 'inherit'],

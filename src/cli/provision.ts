@@ -80,7 +80,7 @@ other applications that keep or lose something, and asks before one loses anythi
   },
 };
 
-/** Says for every role what would be different, with everything rolled back. */
+/** Shows what would change for each role, and rolls everything back. */
 async function compareRights(
   { rehearse }: Provisioning,
   what: object,
@@ -107,7 +107,7 @@ async function compareRights(
   return EXIT.done;
 }
 
-/** Lists what changes for logins of other applications, and asks if one of them loses something. */
+/** Lists what changes for other applications' logins. Asks first if one loses something. */
 async function agreeToChanges(
   changes: readonly LoginChange[],
   args: Arguments,
@@ -125,14 +125,14 @@ async function agreeToChanges(
 
 const LOSES = 'a login of another application would lose something, and this is not a terminal';
 
-/** The administrator's address, which is in no configuration. */
+/** The administrator's address, which is never in a configuration. */
 export function readAdmin(args: Arguments): string {
   const admin = args.value('admin') ?? process.env[ADMIN_VARIABLE] ?? '';
   if (admin !== '') return admin;
   throw args.wrong(`name the administrator's connection: --admin URL, or ${ADMIN_VARIABLE}`);
 }
 
-/** Equal lines are printed once, with their number. */
+/** Prints equal lines once, with their number. */
 function printLeftOut(leftOut: readonly LeftOut[], { line, paint }: Output): void {
   const lines = leftOut.map(({ statement, needs }) => {
     const sql = printableLine(statement.replace(/\s+/g, ' ')).slice(0, 100);
@@ -158,7 +158,7 @@ async function apply(provisioning: Provisioning, what: string) {
   return { steps, leftOut };
 }
 
-/** The adapter to prepare, of those that can be prepared. */
+/** The adapter to prepare, among those that need it. */
 function chooseProvisionable(adapters: RuntimeConfig['adapters'], args: Arguments) {
   const provisionable = Object.entries(adapters).filter(([, factory]) => factory.provisioning);
   if (provisionable.length === 0) {

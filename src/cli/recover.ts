@@ -13,7 +13,7 @@ import { workflowsOptions } from './workflow.ts';
 
 const NODES_SHOWN = 10;
 
-/** Settles what interrupted processes left behind. */
+/** Settles the attempts of interrupted processes. */
 export const recover: Verb = {
   name: 'recover',
   summary: 'settle attempts that ended without a verdict',
@@ -58,7 +58,7 @@ requests expire, and prints what needs a person.`,
   },
 };
 
-/** Looks again and again, and prints what it did and what needs a person, once each. */
+/** Checks repeatedly, and prints once each what it did and what needs a person. */
 async function watch(config: RuntimeConfig, seconds: number, output: Output): Promise<ExitCode> {
   using interrupt = catchInterrupt();
   await using runtime = await createRuntime({ ...config, recoverAtStart: false });
@@ -129,8 +129,8 @@ function describe(result: Recovered, { paint }: Output): string {
 }
 
 /**
- * Only the reason `interrupted` proves that nothing became durable; otherwise another attempt may
- * have made the change.
+ * Only the reason `interrupted` proves that nothing became durable. With any other reason, another
+ * attempt may have made the change.
  */
 function explain(terminal: Terminal): string {
   if (terminal.kind !== 'rejected') return terminal.kind;

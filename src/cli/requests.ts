@@ -21,12 +21,12 @@ interface OpenedRequests extends AsyncDisposable {
   readonly requests: Requests;
 }
 
-/** Opens the requests that the configuration names, with the deployment behind them. */
+/** Opens the requests of the configuration that the arguments name. */
 export async function openConfigured(args: Arguments): Promise<OpenedRequests> {
   return await openRequestsOf(await loadConfig(args));
 }
 
-/** The same for a configuration that was loaded. */
+/** Opens the requests of a loaded configuration. */
 export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedRequests> {
   if (config.requests === undefined) throw withoutRequests();
   const runtime = await openRuntime(config);
@@ -45,7 +45,7 @@ export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedReque
   };
 }
 
-/** What to do about a configuration that has no place for requests. */
+/** The error for a configuration without `requests`. */
 export function withoutRequests(): GuidedError<'ERR_EM_CONFIG_INVALID'> {
   return new GuidedError(
     'ERR_EM_CONFIG_INVALID',
@@ -54,7 +54,7 @@ export function withoutRequests(): GuidedError<'ERR_EM_CONFIG_INVALID'> {
   );
 }
 
-/** Lists what waits for a person, or shows one request. */
+/** Lists requests, or shows one. */
 export const requests: Verb = {
   name: 'requests',
   summary: 'list what agents have asked for, or show one request',
@@ -127,7 +127,7 @@ proposal file and writes it, for the HTTP API; that needs your key and nothing e
   },
 };
 
-/** Signs the decline of a proposal that was handed over as a file. */
+/** Signs the decline of a proposal in a file. */
 async function writeDecline(args: Arguments, reason: string, output: Output): Promise<ExitCode> {
   const { issuer, privateKey } = loadApproverKey(resolve(args.needed('key')));
   const text = readTextFile(args.first, 'name a proposal file');
@@ -139,7 +139,7 @@ async function writeDecline(args: Arguments, reason: string, output: Output): Pr
   return EXIT.done;
 }
 
-/** Signs the decline of a request and answers it. */
+/** Signs the decline of a request and sends it. */
 async function declineSigned(args: Arguments, reason: string, output: Output): Promise<ExitCode> {
   const { issuer, privateKey } = loadApproverKey(resolve(args.needed('key')));
   await using opened = await openConfigured(args);
@@ -151,7 +151,7 @@ async function declineSigned(args: Arguments, reason: string, output: Output): P
   return EXIT.done;
 }
 
-/** A request is the task of its proposal, and how often it was proposed is the plan's revision. */
+/** A request's id is the task of its proposal, and its generation is the plan revision. */
 function declinedBy({ draft }: Proposal, reason: string): Declined {
   const { task, planRevision, approved } = draft;
   return { request: task, generation: planRevision, approved, reason };
@@ -179,14 +179,14 @@ A license for the earlier proposal can no longer be used.`,
   },
 };
 
-/** The exit code of where a request stands. */
+/** The exit code for the state of a request. */
 export function exitCodeOfRequest({ state, terminal }: ApprovalRequest): ExitCode {
   if (terminal !== undefined)
     return terminal.kind === 'committed' ? EXIT.done : EXIT[terminal.kind];
   return isFinal(state) ? EXIT.rejected : EXIT.halted;
 }
 
-/** Where one request stands, on two lines. */
+/** Prints the state of a request on two lines. */
 export function printLine(request: ApprovalRequest, { line, paint, width }: Output): void {
   const { id, state, by, askedAt, operation, adapter, reason = '', detail = '' } = request;
   const tone = state === 'pending' ? 'caution' : toneOf(request.terminal?.kind ?? 'rejected');
@@ -196,7 +196,7 @@ export function printLine(request: ApprovalRequest, { line, paint, width }: Outp
   line(`  ${id}`);
 }
 
-/** Everything about one request; what the agent says is marked as such. */
+/** Prints everything about one request. The agent's words are marked as such. */
 function printRequest(
   request: ApprovalRequest,
   output: Output,

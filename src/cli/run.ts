@@ -73,7 +73,7 @@ function isProposal(text: string): boolean {
   }
 }
 
-/** Which execution is meant. Running a license again must never be another execution by mistake. */
+/** Which execution of the license to run. Running it again must never start another by mistake. */
 function readUse(args: Arguments, occurrences: number): number {
   const use = args.count('use', 1) ?? (occurrences === 1 ? 1 : undefined);
   if (use !== undefined && use <= occurrences) return use;
@@ -84,7 +84,7 @@ function readUse(args: Arguments, occurrences: number): number {
 
 const MAX_ROWS_SHOWN = 20;
 
-/** The rows that statements returned; as JSON, in which no value can pass for another line. */
+/** The rows that statements returned, as JSON, so that no value can look like another line. */
 function renderResults(results: readonly StatementResult[]): string[] {
   return results.flatMap(({ rows, omitted }, index) => {
     const total = rows.length + omitted;
@@ -107,10 +107,10 @@ interface RunRequest {
 }
 
 /**
- * Executes an action, or finds the verdict of an earlier execution. Ctrl-C settles it as recovery
- * would if the process had died, and records the verdict. If the execution ends first, its verdict
- * stands: the first recorded verdict wins. While another process executes it, Ctrl-C only ends the
- * waiting.
+ * Executes an action, or finds the verdict of an earlier execution. On Ctrl-C, settles the
+ * execution as recovery would after a crash, and records the verdict. If the execution ends first,
+ * its verdict counts: the first recorded verdict wins. If another process is executing it, Ctrl-C
+ * only stops waiting.
  */
 async function executeInterruptibly(config: RuntimeConfig, request: RunRequest): Promise<Ensured> {
   const { license, action, use, occurrence } = request;
@@ -133,7 +133,7 @@ async function executeInterruptibly(config: RuntimeConfig, request: RunRequest):
     await runtime.close();
     return first;
   }
-  // Closing would wait for a session that still waits for the backend; it ends with the process.
+  // Do not close the runtime: that would wait for the backend. The session ends with the process.
   const ended = executing.catch(() => undefined);
   if (isWaiting) return await findVerdict(runtime, occurrence);
   const settled = await Promise.race([settleInterrupted(config, occurrence), ended]);
@@ -141,7 +141,7 @@ async function executeInterruptibly(config: RuntimeConfig, request: RunRequest):
   return (await ended) ?? (await findVerdict(runtime, occurrence));
 }
 
-/** Settles this execution, and no other, over separate connections; undefined if it cannot. */
+/** Settles only this execution, over separate connections; undefined if that fails. */
 async function settleInterrupted(
   config: RuntimeConfig,
   occurrence: OccurrenceId,
@@ -151,12 +151,12 @@ async function settleInterrupted(
     const [settled] = await other.recover({ now: true, occurrence });
     if (settled?.kind === 'settled') return settled.terminal;
   } catch {
-    // The execution itself continues, and reports how it ended.
+    // The execution itself continues and reports how it ended.
   }
   return undefined;
 }
 
-/** The verdict that is recorded; without one it says whether anything was claimed. */
+/** The recorded verdict. Without one, throws an error that says whether anything was claimed. */
 async function findVerdict({ ledgers }: Runtime, occurrence: OccurrenceId): Promise<Ensured> {
   const holder = await ledgers.holder(occurrence);
   const terminal = holder && (await ledgers.terminal(occurrence));

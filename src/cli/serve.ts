@@ -62,7 +62,7 @@ async function createDemo(folder: string): Promise<RuntimeConfig> {
   return await createDemoInbox(folder);
 }
 
-/** What the flags say. */
+/** The values of the flags. */
 interface Serving {
   readonly port: number;
   readonly isLogged: boolean;
@@ -82,7 +82,7 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   const { origin = `http://localhost:${listeners.port}`, people } = config.console ?? {};
   const options = { origin, isLogged: flags.isLogged };
   const { demoFolder } = flags;
-  // The demo takes a key that was made in its pages, as a restart with it in the configuration would.
+  // The demo accepts a key created in its pages, as a restart with the key configured would.
   const acceptKey = async (key: string, to: string): Promise<string> => {
     const earlier = served;
     const { renewDemoInbox, withDemoKey } = await import('./demo/inbox.ts');
@@ -184,8 +184,8 @@ function writeLog(entry: CallLog): void {
 type Listener = ReturnType<typeof import('@hono/node-server').createAdaptorServer>;
 
 /**
- * Listens on both addresses that browsers understand by `localhost`: on one that were left free,
- * another program could pass for the console.
+ * Listens on both addresses that browsers resolve `localhost` to. On an address left free, another
+ * program could pose as the console.
  */
 async function listenLocally(
   create: () => Listener,
@@ -217,7 +217,7 @@ function hasLoopback6(): boolean {
   return addresses.some((found) => found?.address === '::1');
 }
 
-/** Whose each public key is. */
+/** The owner of each public key. */
 function namesOfKeys(
   people: Readonly<Record<string, { readonly key: string | readonly string[] }>>,
 ): Readonly<Record<string, string>> {

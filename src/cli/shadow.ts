@@ -9,8 +9,8 @@ import { showProgress } from './progress.ts';
 import { printRendering } from './prompt.ts';
 
 /**
- * Says what `run` would have decided, and decides nothing. It is a separate verb because a flag
- * that is forgotten or misspelt must not turn a look into an execution.
+ * Shows what `run` would decide, without deciding anything. It is a separate verb because a
+ * forgotten or misspelt flag must not turn a trial into an execution.
  */
 export const shadow: Verb = {
   name: 'shadow',
@@ -77,7 +77,7 @@ function print(
   output.line(`next: ${look}, or effectmatch journal --kind shadow`);
 }
 
-/** Green only for what would have committed; the text says it too. */
+/** Green only if it would have committed. The text says so too. */
 export function shadowTone({ would }: Shadow): Tone {
   if (would === 'commit') return 'good';
   return would === 'reject' ? 'bad' : 'caution';

@@ -12,7 +12,7 @@ import { findOccurrence, openRecords, readPrefix } from './deployment.ts';
 import { indent, type Output, toneOf, wrap } from './output.ts';
 import { shadowTone } from './shadow.ts';
 
-/** Shows everything that is recorded about one occurrence. It never opens a backend. */
+/** Shows all records of one occurrence. It never opens a backend. */
 export const show: Verb = {
   name: 'show',
   summary: 'show one occurrence: what was approved, what came of it, and why',
@@ -41,8 +41,8 @@ none. Any unique beginning of the id will do.`,
 };
 
 /**
- * What the records say about one occurrence. Without a holder, every attempt was refused before it
- * could claim. A shadow has no other records.
+ * The records of one occurrence. Without a holder, every attempt was refused before it could claim.
+ * A shadow has no other records.
  */
 type History = Awaited<ReturnType<typeof readHistory>>;
 
@@ -60,7 +60,7 @@ async function readHistory(ledgers: Ledgers, occurrence: OccurrenceId) {
   };
 }
 
-/** A claim without a verdict halts. Attempts that never claimed were all refused: a verdict. */
+/** A claim without a verdict means halted. If no attempt ever claimed, all were rejected. */
 function verdictCode({ holder, terminal, attempts }: History): ExitCode {
   if (holder === undefined && attempts.length > 0) return EXIT.rejected;
   return exitCodeOf(terminal);
@@ -112,7 +112,7 @@ function printHistory(history: History, output: Output): void {
   printDependentWork(history, output);
 }
 
-/** How one attempt ended: when, whose, the verdict with its differences, and the certificate. */
+/** Prints how one attempt ended: time, execution, verdict with differences, and certificate. */
 function printAttempt(attempt: Terminal, holder: ClaimEntry | undefined, output: Output): void {
   const { line, paint } = output;
   const { kind, execution, recordedAt } = attempt;
@@ -146,7 +146,7 @@ function describeVerdict({ holder, terminal }: History, { paint }: Output): stri
   return paint('caution', 'no verdict, so dependent work is halted');
 }
 
-/** Text moved to the right, on lines that fit the terminal. */
+/** Wraps text to the terminal and indents it. */
 function indented(text: string, by: number, { width }: Output): string {
   return indent(wrap(text, width - by).join('\n'), by);
 }

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-/** A large rehearsal takes seconds; a statement that never ends takes all of this. */
+/** A large rehearsal takes seconds, so only an endless statement takes this long. */
 const STALL_S = 120;
 
 const WATCH = `
@@ -17,9 +17,9 @@ setInterval(() => {
 }, 1000);`;
 
 /**
- * Ends the process when its event loop stands still. SQLite cannot be interrupted from JavaScript,
- * so one endless statement of an agent would hold the server, its signals and the database's lock
- * for ever. Killing it rolls the statement back.
+ * Kills the process when its event loop is blocked. SQLite cannot be interrupted from JavaScript,
+ * so an agent's endless statement would block the server, its signal handlers and the database
+ * forever. Killing the process rolls the statement back.
  */
 export function endWhenStalled(seconds = STALL_S): Disposable {
   const beat = new Int32Array(new SharedArrayBuffer(4));

@@ -18,7 +18,7 @@ import { withoutRequests } from './requests.ts';
 
 const OVERLAP = '24h';
 
-/** Makes, lists, replaces and ends the tokens of agents and operators. */
+/** Creates, lists, rotates and revokes the tokens of agents and operators. */
 export const token: Verb = {
   name: 'token',
   summary: 'make, list, replace or revoke the tokens of agents and operators',

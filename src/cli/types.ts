@@ -8,7 +8,7 @@ import { countOf } from './output.ts';
 
 const OUT = 'effectmatch.types.ts';
 
-/** Writes the types of a database's tables, so that a manifest with a wrong column does not compile. */
+/** Writes types for the tables, so that a manifest with a wrong column does not compile. */
 export const types: Verb = {
   name: 'types',
   summary: 'write TypeScript types of the tables, for manifests that the compiler checks',
@@ -41,7 +41,7 @@ schema has changed.`,
   },
 };
 
-/** A module with the types of an adapter's tables, and the functions that state effects on them. */
+/** A module with the types of an adapter's tables, and functions that state effects on them. */
 function typesText(adapter: string, tables: readonly TableSchema[]): string {
   const name = adapter.replace(/\W+/g, '_').replace(/^(?=\d)/, '_');
   const type = `${name.charAt(0).toUpperCase()}${name.slice(1)}Tables`;

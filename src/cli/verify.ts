@@ -12,7 +12,7 @@ import { describeFault, GuidedError, withNext, wordsOf } from './fault.ts';
 import { fold, indent, type Output, toneOf } from './output.ts';
 import { showProgress } from './progress.ts';
 
-/** An envelope with the attributes of an event around it. */
+/** The longest line: an envelope, plus the attributes of the event around it. */
 const MAX_LINE_BYTES = MAX_ENVELOPE_BYTES + 16 * 1024;
 
 const PROVES = {
@@ -70,7 +70,7 @@ verified receipt of a rejection is still a rejection.`,
     const kinds = new Set<Verified['kind']>();
     const documents: Verified[] = [];
     let count = 0;
-    // On a terminal the printed documents already show the progress.
+    // On a terminal, the printed documents already show the progress.
     using progress = process.stdout.isTTY ? undefined : showProgress('verifying');
     for await (const { line, text } of readDocuments(file)) {
       const verified = verifyDocument(keys, text, `${file}, line ${line}`);
@@ -94,8 +94,8 @@ interface Document {
 }
 
 /**
- * The documents of a file: one per line as an export writes them, or a single one over several
- * lines. The file may be of any length: at most one document is held at a time.
+ * The documents in a file: one per line, as an export writes them, or a single one over several
+ * lines. Holds one document in memory at a time, so the file can have any length.
  */
 async function* readDocuments(file: string): AsyncGenerator<Document> {
   let line = 0;
@@ -146,7 +146,7 @@ function assertSize(file: string, bytes: number): void {
   throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', message);
 }
 
-/** One fault ends it, with the place: a file that is verified in part is not verified. */
+/** Stops at the first fault and reports its place: a partly verified file is not verified. */
 function verifyDocument(keys: readonly ReceiptKey[], text: string, place: string): Verified {
   try {
     return verifyReceipt(keys, unwrap(text));
@@ -168,7 +168,7 @@ const EVENT_FIELDS = [
   'data',
 ] as const;
 
-/** The envelope inside an event of `export --format cloudevents`; the rest is not signed. */
+/** The envelope inside an event of `export --format cloudevents`. The rest is not signed. */
 function unwrap(text: string): unknown {
   return /^\s*\{\s*"specversion"/.test(text) ? readFields('event', text, EVENT_FIELDS).data : text;
 }

@@ -72,7 +72,7 @@ async function waitForOccurrence(
   return exitCodeOf(terminal);
 }
 
-/** The occurrence that a license buys. */
+/** The occurrence of a license. */
 function readLicensed(args: Arguments) {
   const text = readTextFile(args.first, 'name the file of a license');
   const next = 'name a license, an occurrence (occ_…) or a request (req_…)';

@@ -26,7 +26,7 @@ const ACTIONS = ['start', 'approve', 'resume', 'revise', 'show', 'report', 'canc
 type Action = (typeof ACTIONS)[number];
 const EXPIRES = '1h';
 
-/** Starts, shows and ends runs of workflows. */
+/** Starts, shows and ends workflow runs. */
 export const workflow: Verb = {
   name: 'workflow',
   summary: 'start, approve, show, report or cancel a run of a workflow',
@@ -104,7 +104,7 @@ async function act(action: Exclude<Action, 'show' | 'report'>, acting: Acting): 
   }
 }
 
-/** Ctrl-C starts nothing more and waits for what is under way, so that no license is spent in vain. */
+/** On Ctrl-C, starts no more nodes and waits for those in progress, so no license is wasted. */
 async function driveInterruptibly(workflows: Workflows, run: string): Promise<HandoffReport> {
   using _progress = showProgress('running');
   using interrupt = catchInterrupt();
@@ -122,7 +122,7 @@ interface OpenedWorkflows extends AsyncDisposable {
   readonly workflows: Workflows;
 }
 
-/** Opens the workflows of the configuration. Nothing runs by itself. */
+/** Opens the workflows of the configuration without starting anything. */
 async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows> {
   const config = await loadConfig(args);
   const runtime = await openRuntime(config);
@@ -137,7 +137,7 @@ async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows
   };
 }
 
-/** What opens the workflows of a configuration. */
+/** The options for opening a configuration's workflows. */
 export function workflowsOptions(config: RuntimeConfig, runtime: Runtime) {
   const { workflows: configured, operations } = config;
   if (configured === undefined)

@@ -10,27 +10,27 @@ import { serverRefusal } from '../upstream/server.ts';
 import { Upstream, type UpstreamDefinition } from '../upstream/upstream.ts';
 import { PrivateTree } from './private-tree.ts';
 
-/** A tool whose calls go to the upstream server, and whose answers come from it. */
+/** A tool whose calls are forwarded to the upstream server. */
 export interface PassedTool {
   readonly listed: Tool;
   call(input: object, signal: AbortSignal): Promise<PassedAnswer>;
 }
 
-/** What the upstream answered, or our own answer if it could not be called. */
+/** The upstream's answer, or ours if the upstream could not be called. */
 export type PassedAnswer =
   | { readonly kind: 'passed'; readonly result: CallToolResult }
   | { readonly kind: 'refused'; readonly answer: ToolAnswer };
 
-/** What an agent is offered of an upstream server. */
+/** The tools of an upstream server that an agent may use. */
 export interface GatewayOffer {
   readonly passed: readonly PassedTool[];
-  /** Tools that keep their name and input, and are carried out here. */
+  /** Tools that keep their name and input but run here. */
   readonly taken: readonly TakenTool[];
-  /** Tools that the upstream does not have: to ask for what was changed in a private copy. */
+  /** Tools that the upstream does not have, for submitting the changes in a private copy. */
   readonly own: readonly AgentTool[];
 }
 
-/** The upstream servers of a configuration. Nothing but a classified tool gets through. */
+/** The upstream servers of a configuration. Only classified tools can be called. */
 export class Gateways implements AsyncDisposable {
   readonly #offers = new Map<string, OpenGateway>();
 
@@ -49,7 +49,7 @@ export class Gateways implements AsyncDisposable {
     }
   }
 
-  /** Why tools of an upstream are not offered, for its operator. */
+  /** Why some tools are not offered, for the operator. */
   warnings(): readonly string[] {
     return [...this.#offers.values()].flatMap(({ warnings }) => warnings);
   }
@@ -65,7 +65,7 @@ export class Gateways implements AsyncDisposable {
   }
 }
 
-/** The tools of an upstream server, with the digests by which they are classified. */
+/** The tools of an upstream server, and the digests that classify them. */
 export async function describeTools(
   name: string,
   config: UpstreamConfig,
@@ -107,7 +107,7 @@ class OpenGateway {
       const listed = compare(name, config, await upstream.tools());
       return new OpenGateway(name, config, upstream, listed);
     } finally {
-      // A private copy belongs to one agent; this one was only for the list of tools.
+      // Each agent gets its own private copy. This one was only for listing the tools.
       if (copy !== undefined) await upstream.close();
       copy?.remove();
     }
@@ -165,9 +165,9 @@ class PrivateCopy {
   readonly #name: string;
   readonly #config: UpstreamConfig;
   readonly #files: NonNullable<UpstreamConfig['files']>;
-  /** What calls work on now. */
+  /** The copy that calls work on now. */
   #held: HeldCopy | undefined;
-  /** Also those that are being submitted. */
+  /** Includes the copies that are being submitted. */
   readonly #all = new Set<HeldCopy>();
 
   constructor(name: string, config: UpstreamConfig, files: NonNullable<UpstreamConfig['files']>) {
@@ -176,7 +176,7 @@ class PrivateCopy {
     this.#files = files;
   }
 
-  /** Made at the first call, from the folder as it is then. */
+  /** Creates the copy at the first call, from the folder's current content. */
   open(): Upstream {
     if (this.#held === undefined) {
       const tree = new PrivateTree(this.#files.root);
@@ -226,8 +226,8 @@ class PrivateCopy {
   }
 
   /**
-   * The program is stopped first, so that nothing changes while the copy is looked at. Calls that
-   * arrive meanwhile get a new copy: none is answered and then forgotten.
+   * Stops the program first, so that nothing changes while the copy is read. Calls that arrive in
+   * the meantime work on a new copy, so none of their changes are lost.
    */
   async #submit(requests: AgentRequests, run: string): Promise<ToolAnswer> {
     const held = this.#held;
@@ -240,7 +240,7 @@ class PrivateCopy {
       await this.#drop(held);
       return answerOf(asked);
     } catch (error) {
-      // It may be submitted again, unless another copy has taken its place.
+      // The agent can submit the copy again, unless a new one has replaced it.
       if (this.#held === undefined) this.#held = held;
       else await this.#drop(held);
       throw error;
@@ -282,7 +282,7 @@ function definitionOf(classified: UpstreamTool): string | undefined {
   return 'read' in classified ? classified.read : classified.write;
 }
 
-/** What a call of a tool that is carried out here asks for; undefined for one that is passed on. */
+/** Turns a call into a request; undefined if calls are forwarded. */
 function wantedBy(classified: UpstreamTool): ((input: unknown) => WantedChange) | undefined {
   if (classified === 'refused' || 'read' in classified || 'files' in classified) return undefined;
   if ('operation' in classified) return (input) => ({ operation: classified.operation, input });

@@ -14,13 +14,13 @@ import type { Callers } from '../access/callers.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import type { AgentServers } from './server.ts';
 
-/** A server that listens, and how to stop it. */
+/** A listening server, and how to stop it. */
 export interface Listening {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** The longest message that is read, over HTTP and over stdio. */
+/** The longest message accepted over HTTP and stdio, in bytes. */
 export const MAX_MESSAGE = 1024 * 1024;
 const PATH = '/mcp';
 const MAX_CONNECTIONS = 512;
@@ -28,7 +28,7 @@ const MAX_SUBSCRIPTIONS = 64;
 const RECEIVE_MS = 30_000;
 const GRACE_MS = 5_000;
 
-/** Why a request over HTTP is not served. */
+/** Why an HTTP request is refused. */
 class Refusal extends Error {
   readonly status: number;
   readonly code: ErrorCode;
@@ -42,7 +42,7 @@ class Refusal extends Error {
   }
 }
 
-/** Serves every agent that has a token, on 127.0.0.1. The token alone decides who calls. */
+/** Serves all agents with a token on 127.0.0.1. The token alone identifies the caller. */
 export async function listenHttp(
   servers: AgentServers,
   { port, onError }: { readonly port: number; readonly onError: (error: Error) => void },
@@ -75,7 +75,7 @@ export async function listenHttp(
   };
 }
 
-/** Every check before anything is read; then the SDK serves what was read. */
+/** Makes every check before it reads the body, then passes the request to the SDK. */
 async function answer(
   handler: McpHttpHandler,
   callers: Callers,
@@ -106,7 +106,7 @@ async function answer(
   else await pipeline(Readable.fromWeb(served.body), response).catch(() => {});
 }
 
-/** A web page must not reach this server through the browser of the person at this machine. */
+/** Keeps web pages from reaching this server through the browser of a local user. */
 function checkSource(headers: Headers): void {
   const host = validateHostHeader(headers.get('host'), localhostAllowedHostnames());
   const origin = validateOriginHeader(headers.get('origin'), localhostAllowedOrigins());
@@ -115,7 +115,7 @@ function checkSource(headers: Headers): void {
   throw new Refusal(403, 'ERR_EM_ACCESS_REFUSED', `the header ${what} does not name this machine`);
 }
 
-/** Invalid UTF-8 is refused: what an approver reads must be what was sent. */
+/** Rejects invalid UTF-8: an approver must read exactly what was sent. */
 async function readBody(incoming: IncomingMessage) {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -127,7 +127,7 @@ async function readBody(incoming: IncomingMessage) {
   }
   const body = Buffer.concat(chunks);
   const parsedBody = parseBody(body);
-  // A batch would be many calls, counted as one.
+  // A batch would count as one call.
   if (Array.isArray(parsedBody))
     throw new Refusal(400, 'ERR_EM_INPUT_INVALID', 'batches are not served', -32_600);
   return { body, parsedBody };

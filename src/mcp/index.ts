@@ -1,6 +1,6 @@
 /**
- * The MCP server. It needs the package `@modelcontextprotocol/server`, so it is imported only by
- * the verb that serves.
+ * The MCP server. It needs the package `@modelcontextprotocol/server`, so only the `mcp` verb
+ * imports it.
  *
  * @module
  */

@@ -13,26 +13,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EffectMatchError } from '../errors.ts';
 
-/** One entry of a tree, as far as it is compared. */
+/** The compared properties of one entry. */
 interface TreeEntry {
   readonly kind: 'file' | 'directory' | 'symlink' | 'other';
   readonly mode: number;
-  /** Digest of a file, or the target of a link. */
+  /** The digest of a file, or the target of a link. */
   readonly content: string;
 }
 
 type Entries = ReadonlyMap<string, TreeEntry>;
 
 /**
- * A copy of a folder in which another program works. What it changed there becomes operations of
- * the adapter that protects the folder; nothing else of it is used.
+ * A copy of a folder in which another program works. The program's changes become operations of the
+ * adapter that protects the folder. Nothing else in the copy is used.
  */
 export class PrivateTree {
   readonly folder: string;
   readonly #home: string;
   readonly #before: Entries;
 
-  /** Copies the folder as it is now. Links are copied as links. */
+  /** Copies the folder's current content. Links are copied as links. */
   constructor(root: string) {
     this.#home = realpathSync(mkdtempSync(join(tmpdir(), 'effectmatch-tree-')));
     this.folder = join(this.#home, 'tree');
@@ -45,7 +45,7 @@ export class PrivateTree {
     throw new EffectMatchError('ERR_EM_CONFIG_INVALID', why);
   }
 
-  /** What was changed since, as operations in an order in which they can run. */
+  /** The changes since the copy was made, as operations in an order in which they can run. */
   operations(): readonly object[] {
     const before = this.#before;
     const after = listEntries(this.folder);
@@ -78,13 +78,16 @@ export class PrivateTree {
   }
 }
 
-/** Whether something has to be removed before what is there now can be made. */
+/** Whether an entry must be removed before the new one can be created. */
 function isReplaced(was: TreeEntry, is: TreeEntry | undefined): boolean {
   if (is === undefined || is.kind !== was.kind) return true;
   return is.kind === 'symlink' && is.content !== was.content;
 }
 
-/** A link may go up at its beginning only, and not out of the folder: then no chain leaves it. */
+/**
+ * A link may contain `..` only at its start, and may not lead out of the folder. Then no chain of
+ * links leads out either.
+ */
 function leadsOut(path: string, { kind, content }: TreeEntry): boolean {
   if (kind !== 'symlink') return false;
   const names = content.split('/').filter((name) => name !== '' && name !== '.');
@@ -94,7 +97,7 @@ function leadsOut(path: string, { kind, content }: TreeEntry): boolean {
   return content.startsWith('/') || ups > depth || names.lastIndexOf('..') >= ups;
 }
 
-/** Parents before what lies in them. */
+/** Lists directories before their content. */
 function listEntries(folder: string): Entries {
   const entries = new Map<string, TreeEntry>();
   const walk = (prefix: string): void => {

@@ -19,28 +19,28 @@ import type { Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import type { Gateways, PassedTool } from './gateway.ts';
 
-/** What an MCP server for agents is made of. */
+/** Options for {@link openAgentServers}. */
 export interface AgentServersOptions {
   readonly config: RuntimeConfig;
   readonly runtime: Runtime;
   readonly requests: Requests;
   /** The upstream servers that agents reach through this one. */
   readonly gateways?: Gateways;
-  /** The run of every call: the same call in one run is one request. */
+  /** The run of every call. Repeating a call in the same run finds the same request. */
   readonly run: string;
   readonly version: string;
-  /** Told what an operator may read: never an input, a row or a token. */
+  /** Receives lines for the operator. They never contain an input, a row or a token. */
   readonly log: (line: string) => void;
-  /** Told about every fault that an agent only learns the code of. */
+  /** Receives the faults for which an agent sees only an error code. */
   readonly onFault: (agent: string, error: unknown) => void;
 }
 
-/** The agents, and a fresh protocol server for one of them. */
+/** The agents, and a way to open a protocol server for one of them. */
 export interface AgentServers {
   readonly agents: ReadonlyMap<string, Agent>;
   /** Finds an agent by its token. */
   readonly callers: Callers;
-  /** `caller` names the token, where an agent may have several. */
+  /** `caller` is the id of the token, because an agent may have several. */
   open(agent: string, caller?: string): Server;
 }
 
@@ -49,7 +49,7 @@ const INSTRUCTIONS =
   'a person answers approval-required with a link for that person; then call request_status. ' +
   'Repeating a call never repeats its effect.';
 
-/** Builds each agent's tools once; every connection or HTTP request gets its own server. */
+/** Builds each agent's tools once. Every connection or HTTP request gets its own server. */
 export function openAgentServers(options: AgentServersOptions): AgentServers {
   const agents = readAgents(options.config);
   const offers = new Map(
@@ -105,7 +105,7 @@ function offerOf(options: AgentServersOptions, agent: Agent): Offer {
   };
 }
 
-/** A refusal is not what the tool would answer, so no other form is promised. */
+/** Drops the output schema, because a refusal would not conform to it. */
 function withoutOutput({ outputSchema: _, ...tool }: Tool): Tool {
   return tool;
 }
@@ -143,7 +143,7 @@ function serverFor(
   return server;
 }
 
-/** Has an upstream server answer. What it says is passed on as it is. */
+/** Forwards a call to an upstream server and returns its answer unchanged. */
 async function pass(
   { log }: AgentServersOptions,
   agent: Agent,
@@ -158,7 +158,7 @@ async function pass(
   return called.kind === 'passed' ? called.result : resultOf(called.answer);
 }
 
-/** Over HTTP every message is counted before it is read. */
+/** Counts calls over stdio only: HTTP messages are counted before they are read. */
 async function call(
   { pace }: Agent,
   caller: string | undefined,
@@ -177,8 +177,8 @@ const TOO_OFTEN: ToolAnswer = {
 };
 
 /**
- * Has a client that can do so open the link for its user, once per call. What the client answers
- * is not looked at: only a license approves.
+ * Asks a client that supports it to open the link for its user, once per call. The client's
+ * response is ignored: only a license approves.
  */
 function sendToLink(
   server: Server,
@@ -187,7 +187,7 @@ function sendToLink(
 ): InputRequiredResult | undefined {
   if (status !== 'approval-required' || link === undefined) return undefined;
   const hasAnswered = mcpReq.inputResponses !== undefined;
-  // A client of 2026 says with every message what it can do, one of 2025 once, at the start.
+  // A 2026 client declares its capabilities in every message, a 2025 client once, at the start.
   const envelope = mcpReq.envelope as { readonly [key: string]: ClientCapabilities } | undefined;
   const can = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities();
   const canOpen = can?.elicitation?.url !== undefined;

@@ -24,7 +24,7 @@ export async function serveAgentOnStdio(
   await handle.close();
 }
 
-/** Passes on whole lines, and refuses those that are too long or not UTF-8. */
+/** Forwards whole lines, and rejects lines that are too long or not UTF-8. */
 class CheckedLines extends Transform {
   readonly #refuse: (message: string) => void;
   #parts: Buffer[] = [];

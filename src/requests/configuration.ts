@@ -1,6 +1,6 @@
 import type { RequestsOptions } from './requests.ts';
 
-/** How the requests of a deployment are kept, as the configuration says it. */
+/** The part of {@link RequestsOptions} that the configuration sets. */
 export type RequestsConfig = Pick<
   RequestsOptions,
   'store' | 'link' | 'expiresIn' | 'run' | 'rules' | 'webhooks'

@@ -4,34 +4,34 @@ import type { Requests } from './requests.ts';
 
 const POLL_MS = 500;
 const PAGE = 500;
-/** So many may listen at once. */
+/** The maximum number of open connections. */
 const MAX_LISTENERS = 200;
 const BEAT_MS = 15_000;
-/** So many messages wait for a listener that does not read them. */
+/** A listener with more unread messages than this is disconnected. */
 const MAX_UNREAD = 1000;
-/** So long a listener that is behind may take to read what it was sent. */
+/** How long a listener that is catching up may take to read what it was sent. */
 const CATCH_UP_MS = 30_000;
 const CATCH_UP_POLL_MS = 20;
 
-/** Who listens, to what. */
+/** A listener, and the events that it wants. */
 export interface EventReader {
-  /** Whose connections are counted together, and how many there may be; any number unless said. */
+  /** Connections with the same name count together, up to `most` of them if it is set. */
   readonly name: string;
   readonly most?: number;
-  /** Which events concern it; all of them unless said. */
+  /** Selects the events to send. All of them by default. */
   readonly wants?: (event: RequestEvent) => boolean;
-  /** Begin after this event; with what happens from now on unless said. */
+  /** Start after this event. By default only new events are sent. */
   readonly after?: number | undefined;
   readonly signal: AbortSignal;
-  /** Whether it may still listen; asked with every beat. */
+  /** Whether it may still listen. Checked at every heartbeat. */
   readonly isAdmitted?: () => Promise<boolean>;
-  /** The text of one message. */
+  /** Formats an event as one message. */
   readonly write: (event: RequestEvent) => string;
 }
 
 type Tell = (event: RequestEvent) => void;
 
-/** Tells listeners what happens to requests. One reader of the store serves all of them. */
+/** Tells listeners what happens to requests. All of them share one reader of the store. */
 export class EventStream {
   readonly #requests: Requests;
   readonly #listeners = new Set<Tell>();
@@ -46,7 +46,7 @@ export class EventStream {
     this.#requests = requests;
   }
 
-  /** An answer that stays open; undefined if there are too many already. */
+  /** A response that stays open; undefined if there are too many connections. */
   open(listener: EventReader): Response | undefined {
     const { name, signal, most = MAX_LISTENERS } = listener;
     const named = this.#names.get(name) ?? 0;
@@ -59,7 +59,7 @@ export class EventStream {
       start: (controller) => {
         let isOpen = true;
         const send = (text: string) => {
-          // A listener that reads nothing must not fill the memory.
+          // Disconnect a listener that does not read, so that its messages do not fill the memory.
           if (isOpen && (controller.desiredSize ?? 0) > -MAX_UNREAD) controller.enqueue(text);
           else end();
         };
@@ -83,14 +83,14 @@ export class EventStream {
         const isBehind = () => (controller.desiredSize ?? 0) < 0;
         this.#join(listener, tell, { isOpen: () => isOpen, isBehind }).catch(() => end());
       },
-      // The listener may go without `signal` saying so. Writing to it then would throw.
+      // A listener may disconnect without aborting `signal`. Writing to it would then throw.
       cancel: () => end(),
     });
     const headers = { 'content-type': 'text/event-stream' };
     return new Response(body.pipeThrough(new TextEncoderStream()), { headers });
   }
 
-  /** The number of the last event that was read; what happens from now on has a higher one. */
+  /** The number of the last event that was read. Later events have higher numbers. */
   async last(): Promise<number> {
     this.#working ??= this.#work();
     await this.#started;
@@ -102,7 +102,7 @@ export class EventStream {
     await this.#working;
   }
 
-  /** Sends what concerns a listener and what it has not had yet. */
+  /** Sends the events that a listener wants and has not received yet. */
   #tellFor({ wants, write, after = 0 }: EventReader, send: (text: string) => void): Tell {
     let last = after;
     return (event) => {
@@ -112,7 +112,7 @@ export class EventStream {
     };
   }
 
-  /** Catches up with the others, then listens with them: nothing is left out in between. */
+  /** Sends the events that a listener missed, then adds it to the others. No event is skipped. */
   async #join(
     { after }: EventReader,
     tell: Tell,
@@ -145,7 +145,7 @@ export class EventStream {
     const { signal } = this.#stopping;
     this.#started = this.#read(() => {});
     await this.#started;
-    // What this process does is told at once; what others do, at the next look.
+    // Events of this process are sent at once, those of other processes at the next poll.
     let wake = () => {};
     let isDue = false;
     const unwatch = this.#requests.watch(() => {
@@ -165,7 +165,7 @@ export class EventStream {
     unwatch();
   }
 
-  /** Reads on from where it was; the next round tries again if the store cannot be read. */
+  /** Reads the events since the last call. If that fails, the next round tries again. */
   async #read(tell: Tell): Promise<void> {
     for (;;) {
       const events = await this.#requests.events(this.#seq, PAGE).catch(() => []);
@@ -182,6 +182,6 @@ function closeQuietly(controller: ReadableStreamDefaultController): void {
   try {
     controller.close();
   } catch {
-    // The listener has gone and has closed it itself.
+    // The listener disconnected and has already closed the stream.
   }
 }

@@ -3,7 +3,7 @@ import type { Proposal, SignedLicense } from '../protocol/license.ts';
 
 const SIGNED: readonly string[] = ['issuer', 'key', 'nonce', 'notBefore', 'expiresAt'];
 
-/** What a license says otherwise than the proposal that it must answer; undefined if it fits. */
+/** The first field in which a license differs from its proposal; undefined if the license fits. */
 export function findUnfit({ draft }: Proposal, { license }: SignedLicense): string | undefined {
   const fields = Object.keys(draft) as (keyof typeof draft)[];
   const other = fields.find((name) => canonical(license[name]) !== canonical(draft[name]));

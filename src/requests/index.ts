@@ -1,5 +1,5 @@
 /**
- * The durable list of what agents ask for and people answer.
+ * The durable list of changes that agents ask for and people approve or decline.
  *
  * @module
  */

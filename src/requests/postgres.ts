@@ -26,7 +26,7 @@ export type { ConnectionOptions } from '../postgres/options.ts';
 
 /** Where the tables are. */
 export interface PostgresRequestsOptions {
-  /** `effectmatch_ledger_requests` unless said otherwise. */
+  /** Defaults to `effectmatch_ledger_requests`. */
   readonly schema?: string;
 }
 
@@ -36,8 +36,8 @@ const LOGGED = 'number, receiver, seq, attempt, at_ms, delivered, result';
 const TOKEN = 'id, digest, kind, holder, scopes, created_ms, expires_ms';
 
 /**
- * Requests next to a ledger in PostgreSQL, for any number of machines. `connection` is the ledger's
- * login; `effectmatch provision --ledger` makes it and the tables.
+ * Opens requests next to a ledger in PostgreSQL, for any number of machines. `connection` is the
+ * ledger's login. `effectmatch provision --ledger` creates the login and the tables.
  */
 export async function openPostgresRequests(
   connection: ConnectionOptions,
@@ -53,7 +53,7 @@ export async function openPostgresRequests(
   }
 }
 
-/** Columns by the field that they keep, in the order in which they are read. */
+/** The column of each field, in the order in which they are read. */
 const COLUMNS: Readonly<Record<keyof StoredRequest, string>> = {
   ...{ id: 'id', generation: 'generation', by: 'by', run: 'run', adapter: 'adapter' },
   ...{ operation: 'operation', mode: 'mode', askedMs: 'asked_ms', expiresMs: 'expires_ms' },
@@ -130,7 +130,7 @@ class PostgresRequests implements RequestStore {
     return await this.#update(id, only, fields, atMs, true);
   }
 
-  /** One statement: the second of two writers finds that the request has changed. */
+  /** Uses one statement, so that the second of two writers sees that the request has changed. */
   async #update(
     id: string,
     only: Parameters<RequestStore['change']>[1],
@@ -268,8 +268,8 @@ class PostgresRequests implements RequestStore {
   }
 
   /**
-   * One transaction, on disk when it returns; says how many rows came back. Writers follow one
-   * another, so that events become visible in the order of their numbers.
+   * Runs one transaction that is on disk when it returns, and returns the number of rows. A lock
+   * serialises writers, so that events become visible in the order of their numbers.
    */
   async #write(statement: WireStatement): Promise<number> {
     const lock = 'select pg_advisory_xact_lock(hashtextextended($1, 0))';
@@ -291,7 +291,7 @@ class PostgresRequests implements RequestStore {
     return replies[0]?.rows ?? [];
   }
 
-  /** The session may be in an open transaction, so the next call begins a new one. */
+  /** Closes the session, which may be in an open transaction. The next call opens a new one. */
   async #failed(error: unknown): Promise<unknown> {
     const session = this.#session;
     this.#session = undefined;
@@ -339,7 +339,7 @@ function readToken(row: TextRow): StoredToken {
   };
 }
 
-/** PostgreSQL has no text with a NUL character. */
+/** PostgreSQL text cannot contain NUL characters. */
 function asText(value: string | number | null): string | null {
   return value === null ? null : String(value).replaceAll('\0', '\ufffd');
 }

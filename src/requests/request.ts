@@ -6,45 +6,45 @@ import type { OccurrenceId } from '../protocol/record.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 
-/** What an agent asks to have done, in one of three ways. */
+/** The change that an agent asks for, in one of three forms. */
 export type WantedChange =
-  /** A registered operation: its contract computes what to approve. */
+  /** A registered operation. Its contract computes what to approve. */
   | { readonly operation: string; readonly input: unknown }
-  /** An action that is rehearsed to see what it would do. */
+  /** An action. It is rehearsed to find out what it would do. */
   | { readonly adapter: string; readonly action: unknown; readonly set?: SessionSettings }
   /**
-   * An outcome that is stated, and the action that carries it out. Without an action the agent
-   * carries it out itself, in a task that it opens once the outcome is approved.
+   * A stated outcome, and the action that carries it out. Without an action, the agent carries it
+   * out itself, in a task that it opens after the approval.
    */
   | {
       readonly manifest: Omit<ManifestDraft, 'task' | 'planRevision'>;
       readonly action?: unknown;
     };
 
-/** A question to the people who may approve. */
+/** A change that an agent asks for, and who asks. */
 export type Ask = WantedChange & DraftAsk;
 
-/** A question without what is wanted, which a draft has recorded. */
+/** Who asks for a change, and why. A draft has recorded the change itself. */
 export interface DraftAsk {
-  /** Who asks: the agent's name, given by the host and never by the model. */
+  /** The agent's name. It comes from the host, never from the model. */
   readonly by: string;
-  /** The agent's conversation or job. The same question in one run is one request. */
+  /** The agent's conversation or job. Asking again in the same run finds the same request. */
   readonly run: string;
-  /** Why, in the agent's words. Shown to the approver as unverified. */
+  /** The reason in the agent's words. The approver sees it marked as unverified. */
   readonly reason?: string;
-  /** Tells a deliberate repetition from a repeated call. */
+  /** Distinguishes a deliberate repetition from a repeated call. */
   readonly key?: string;
 }
 
 /**
- * Where a request stands. From `running` on it is what the journal says. `declined`: a person said
- * no, and `detail` has the reason. `expired`: it was not answered, or its license not used, in time.
- * `withdrawn`: the agent took it back. `stale`: what it was proposed for has changed, and `renew`
- * proposes it again.
+ * The state of a request. From `running` on, the journal determines it. `declined`: a person said
+ * no, and `detail` has the reason. `expired`: it was not answered, or its license was not used, in
+ * time. `withdrawn`: the agent took it back. `stale`: the state it was proposed for has changed;
+ * `renew` proposes it again.
  */
 export type RequestState = (typeof REQUEST_STATES)[number];
 
-/** Every state, in the order in which a request can reach them. */
+/** All states, in the order in which a request can reach them. */
 export const REQUEST_STATES = [
   'pending',
   'approved',
@@ -59,23 +59,23 @@ export const REQUEST_STATES = [
   'stale',
 ] as const;
 
-/** Whether a word is a state of requests. */
+/** Whether a word is the name of a state. */
 export function isRequestState(word: string): word is RequestState {
   return REQUEST_STATES.some((state) => state === word);
 }
 
-/** Whether nothing more happens to a request in this state unless it is renewed. */
+/** Whether a request in this state can only change if it is renewed. */
 export function isFinal(state: RequestState): boolean {
   return state !== 'pending' && state !== 'approved' && state !== 'running';
 }
 
 /**
- * When an approved request is executed: by the host at once, when the agent calls again, or by the
- * calls of a task that the agent opens.
+ * What executes an approved request: the host at once, the agent's next call, or the calls of a
+ * task that the agent opens.
  */
 export type RunMode = 'on-approval' | 'on-call' | 'on-task';
 
-/** What is stored of a question. Until it is renewed, only messages and whom it is for change. */
+/** The content of a request. Until it is renewed, only `messages` and `assignedTo` change. */
 export interface AskedRecord {
   readonly wanted: WantedChange;
   readonly reason?: string;
@@ -84,7 +84,7 @@ export interface AskedRecord {
   readonly assignedTo?: string;
 }
 
-/** What an approver asks back, and what the agent replies. Nothing verifies it. */
+/** A question from an approver, or the agent's reply. Nothing verifies the text. */
 export interface RequestMessage {
   readonly from: 'approver' | 'agent';
   readonly by: string;
@@ -100,36 +100,36 @@ export interface ApprovalRequest {
   readonly run: string;
   readonly adapter: string;
   readonly operation?: string;
-  /** The agent's words; nothing checks them. */
+  /** The reason in the agent's words. Nothing verifies it. */
   readonly reason?: string;
-  /** How often it was proposed. A renewed request is a later plan of the same task. */
+  /** How often it was proposed. A renewed request is a later plan revision of the same task. */
   readonly generation: number;
   readonly askedAt: string;
   readonly expiresAt: string;
   readonly rendering: string;
   readonly proposal: Proposal;
   readonly mode: RunMode;
-  /** Where a person can answer it, if the host has such a place. */
+  /** Where a person can answer it, if the host has a page for that. */
   readonly link?: string;
   /** Who answered it. */
   readonly answeredBy?: string;
-  /** What was asked back and replied, oldest first. */
+  /** Questions and replies, oldest first. */
   readonly messages?: readonly RequestMessage[];
-  /** Whom an approver handed it to. Others who may approve it still can. */
+  /** The approver it was assigned to. Others who may approve it still can. */
   readonly assignedTo?: string;
-  /** The approver's signed "no", if it was declined with one. */
+  /** The approver's signed decline, if there is one. */
   readonly decline?: SignedDecline;
-  /** What one person signed, while it waits for a second signature. */
+  /** The license with one signature, while the request waits for a second. */
   readonly first?: SignedLicense;
-  /** Why it was declined, rejected, or is stale. */
+  /** Why it was declined or rejected, or is stale. */
   readonly detail?: string;
   readonly occurrence?: OccurrenceId;
   readonly terminal?: Terminal;
-  /** What the statements of a committed action returned, where values are stored. */
+  /** What the statements of a committed action returned, if the adapter stores plain values. */
   readonly results?: readonly StatementResult[];
 }
 
-/** What happened to a request, in order. */
+/** Something that happened to a request. Events are numbered in order. */
 export interface RequestEvent {
   readonly seq: number;
   readonly id: string;
@@ -145,10 +145,10 @@ export interface RequestQuery {
   readonly state?: RequestState;
   readonly by?: string;
   readonly adapter?: string;
-  /** Asked at least this long ago. */
+  /** Only requests that were asked at least this long ago. */
   readonly olderThanMs?: number;
-  /** At most so many; 50 unless said otherwise, 500 at most. */
+  /** The page size. Defaults to 50, at most 500. */
   readonly limit?: number;
-  /** The last one of the page before. */
+  /** The last request of the previous page. */
   readonly after?: string;
 }

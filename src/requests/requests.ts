@@ -41,79 +41,79 @@ import {
 } from './wanted.ts';
 import { keepDelivering, showDelivery, type Webhook, type WebhookDelivery } from './webhook.ts';
 
-/** An approver that signs by itself. Its limits are those of its issuer in the configuration. */
+/** An approver that signs automatically, within the limits of its issuer in the configuration. */
 export interface ApprovalRule {
   readonly approver: Approver;
-  /** The operations that it signs. What its limits do not allow waits for a person. */
+  /** The operations that it signs. Requests beyond its limits wait for a person. */
   readonly operations: readonly string[];
   readonly expiresIn: SignOptions['expiresIn'];
 }
 
 type HostMode = Exclude<RunMode, 'on-task'>;
 
-/** What requests need. */
+/** Options for {@link openRequests}. */
 export interface RequestsOptions {
   readonly runtime: Runtime;
-  /** The operations of the runtime's configuration. */
+  /** The operations in the runtime's configuration. */
   readonly operations?: RuntimeConfig['operations'];
-  /** The issuers of the runtime's configuration, for signed declines. */
+  /** The issuers in the runtime's configuration. They verify signed declines. */
   readonly issuers?: RuntimeConfig['issuers'];
   /** The path of an SQLite file, the address of a ledger (`postgres://…`), or a store. */
   readonly store: string | RequestStore;
-  /** Where a person can answer, with `{id}` for the request. */
+  /** The URL at which a person can answer. `{id}` is replaced by the request's id. */
   readonly link?: string;
-  /** How long a question waits for an answer; one day unless said otherwise. */
+  /** How long a request waits for an answer. Defaults to one day. */
   readonly expiresIn?: string | number;
-  /** When an approved request is executed; by the host, at once, unless said otherwise. */
+  /** When an approved request is executed. By default, the host executes it at once. */
   readonly run?: HostMode | Readonly<Record<string, HostMode>>;
-  /** Approvers that sign by themselves; none unless said otherwise. */
+  /** Approvers that sign automatically. None by default. */
   readonly rules?: readonly ApprovalRule[];
   readonly webhooks?: readonly Webhook[];
   readonly clock?: Clock;
 }
 
-/** What an agent may do: only with its own requests. */
+/** What an agent may do. It can only access its own requests. */
 export interface AgentRequests {
   ask(ask: WantedChange & Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
-  /** Ends a draft and asks for what it recorded. */
+  /** Ends a draft and asks for the changes that it recorded. */
   submit(draft: Draft, ask: Omit<DraftAsk, 'by'>): Promise<ApprovalRequest>;
   get(id: string): Promise<ApprovalRequest>;
   wait(id: string, options?: WaitOptions): Promise<ApprovalRequest>;
-  /** Answers what an approver has asked back. */
+  /** Replies to an approver's question. */
   reply(id: string, text: string): Promise<ApprovalRequest>;
   withdraw(id: string): Promise<ApprovalRequest>;
-  /** Opens the task of an approved request; otherwise where the request stands. */
+  /** Opens the task of an approved request. If there is none to open, returns the request. */
   open(id: string, options?: TaskOptions): Promise<Task | ApprovalRequest>;
 }
 
-/** How long to wait. */
+/** How long to wait, and for what. */
 export interface WaitOptions {
-  /** One minute unless said otherwise. */
+  /** Defaults to one minute. */
   readonly waitMs?: number;
-  /** Ends once it is no longer pending; without this, once nothing more happens to it. */
+  /** Wait until the request is no longer pending. By default, wait until its state is final. */
   readonly until?: 'answered';
   readonly signal?: AbortSignal;
 }
 
-/** Some of the requests, and the last one of them if there may be more. */
+/** A page of requests, and where the next page starts if there may be more. */
 export interface RequestPage {
   readonly requests: readonly ApprovalRequest[];
   readonly next?: string;
 }
 
-/** A request that was proposed again, and what is different. */
+/** A request that was proposed again, and what changed. */
 export interface Renewed {
   readonly request: ApprovalRequest;
-  /** What was proposed before. */
+  /** The earlier proposal. */
   readonly earlier: Proposal;
   /**
-   * Lines of the two renderings: `-` only in the earlier one, `+` only in the new one. `~` says what
-   * has changed and is not shown there.
+   * Lines of the two renderings: `-` only in the earlier one, `+` only in the new one. `~` reports
+   * changes that the renderings do not show.
    */
   readonly difference: readonly string[];
 }
 
-/** Why an execution that claimed nothing makes a request stale: proposing again helps. */
+/** Rejections before a claim that make a request stale. Proposing it again helps. */
 const STALE: ReadonlySet<string> = new Set([
   ...['stale-state', 'precondition-broken', 'plan-superseded'],
   ...['adapter-changed', 'policy-changed', 'frame-changed', 'registration-mismatch'],
@@ -129,15 +129,15 @@ const AMEND_TRIES = 5;
 const OPEN: readonly RequestState[] = ['pending'];
 const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
 
-/** Opens the list of what waits for a person. */
+/** Opens the list of requests. */
 export async function openRequests(options: RequestsOptions): Promise<Requests> {
   const { store } = options;
   return new Requests(options, typeof store === 'string' ? await openStore(store) : store);
 }
 
 /**
- * Opens the store at a place. The driver is an optional package, so it is loaded only where it is
- * needed.
+ * Opens the store at a path or address. The PostgreSQL driver is an optional package, so it is
+ * loaded only if needed.
  */
 export async function openStore(place: string): Promise<RequestStore> {
   if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
@@ -149,8 +149,8 @@ export async function openStore(place: string): Promise<RequestStore> {
 }
 
 /**
- * What agents ask for, what people answer, and what became of it. Nothing here is authority: the
- * license is, and the runtime checks it. The journal says what became of an execution.
+ * What agents ask for, how people answer, and how it ends. Requests carry no authority: the runtime
+ * checks the license, and the journal records how an execution ended.
  */
 export class Requests implements AsyncDisposable {
   readonly #options: RequestsOptions;
@@ -174,7 +174,7 @@ export class Requests implements AsyncDisposable {
     this.#lifetimeMs = parseDuration(expiresIn, MAX_DAYS_MS);
   }
 
-  /** What one agent may do. */
+  /** The methods that one agent may call, for its own requests. */
   forAgent(by: string): AgentRequests {
     const own = async (id: string) => {
       const found = await this.#find(id);
@@ -194,16 +194,17 @@ export class Requests implements AsyncDisposable {
   }
 
   /**
-   * Proposes what is asked for, unless it was asked before: then this is where that request stands.
-   * An approved request that runs when the agent calls is executed here.
+   * Proposes a change. If it was asked for before, returns that request instead. If the request is
+   * approved and runs on the agent's call, executes it.
    */
   async ask(ask: Ask): Promise<ApprovalRequest> {
     return await this.#meet(await this.#record(ask));
   }
 
   /**
-   * Ends a draft and asks for what it recorded: that is rehearsed, and after the approval it runs
-   * again and must leave the same. Nothing is locked while a person thinks.
+   * Ends a draft and asks for the changes that it recorded. The recorded calls are rehearsed, and
+   * run again after the approval; both must have the same effects. Nothing is locked in the
+   * meantime.
    */
   async submit(draft: Draft, ask: DraftAsk): Promise<ApprovalRequest> {
     const { adapter, set } = draft;
@@ -211,7 +212,7 @@ export class Requests implements AsyncDisposable {
     return await this.ask({ ...ask, adapter, action, ...(set && { set }) });
   }
 
-  /** The same without executing anything, to show what a person would be asked. */
+  /** Like {@link ask}, without executing anything. Shows what a person would be asked. */
   async show(ask: Ask): Promise<ApprovalRequest> {
     return await this.#view(await this.#record(ask));
   }
@@ -245,12 +246,12 @@ export class Requests implements AsyncDisposable {
     return await this.#view(await this.#find(id));
   }
 
-  /** How many wait for a person; a thousand also where there are more. */
+  /** How many requests wait for a person. Stops counting at a thousand. */
   async countWaiting(): Promise<number> {
     return await this.#store.count('pending');
   }
 
-  /** The id of the only request that begins so; for people, who copy the beginning of one. */
+  /** Finds the only request whose id starts with this text, so that people can abbreviate ids. */
   async findId(beginning: string): Promise<string> {
     const found = /^req_[0-9a-f]{4,40}$/.test(beginning) ? await this.#store.search(beginning) : [];
     const [id, another] = found;
@@ -261,8 +262,8 @@ export class Requests implements AsyncDisposable {
   }
 
   /**
-   * Where it stands, after looking whether what it was proposed for is still there. If not, it is
-   * stale.
+   * Checks whether the state that the request was proposed for still exists. If not, the request
+   * becomes stale.
    */
   async recheck(id: string): Promise<ApprovalRequest> {
     const stored = await this.#find(id);
@@ -285,7 +286,7 @@ export class Requests implements AsyncDisposable {
     return (await this.page(query)).requests;
   }
 
-  /** The same, with where the next page begins; a page may be short although there are more. */
+  /** Like {@link list}, with a cursor for the next page. A page may be short before the end. */
   async page(query: RequestQuery = {}): Promise<RequestPage> {
     const { olderThanMs, limit = PAGE, ...rest } = query;
     const stored = await this.#store.list({
@@ -294,7 +295,7 @@ export class Requests implements AsyncDisposable {
       limit: Math.min(limit, MAX_PAGE),
     });
     const found = await Promise.all(stored.map((request) => this.#view(request)));
-    // What is overdue turns out to be expired only now.
+    // Overdue requests turn out to be expired only when they are read.
     const { state: wanted } = query;
     const requests = found.filter(({ state }) => wanted === undefined || state === wanted);
     const isLast = stored.length < Math.min(limit, MAX_PAGE);
@@ -303,8 +304,8 @@ export class Requests implements AsyncDisposable {
   }
 
   /**
-   * Answers with a license that fits. A request takes one license: the first. If the license needs
-   * a second signature, the request keeps it and stays open until it comes back with one.
+   * Answers a request with a license that fits it. Only the first license counts. If it needs a
+   * second signature, the request keeps it and stays open until it returns with one.
    */
   async answer(id: string, license: unknown): Promise<ApprovalRequest> {
     const signed = parseSignedLicense(license);
@@ -334,7 +335,7 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
-  /** Keeps a license until a second person has signed it too. */
+  /** Keeps a license until a second person has signed it. */
   async #keepFirst(stored: StoredRequest, signed: SignedLicense): Promise<ApprovalRequest> {
     const { id } = stored;
     const { generation } = stored;
@@ -348,7 +349,7 @@ export class Requests implements AsyncDisposable {
     throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
   }
 
-  /** Says no, with a reason that reaches the agent. */
+  /** Declines a request. The agent sees the reason. */
   async decline(id: string, { by, reason }: { by: string; reason: string }) {
     if (typeof reason !== 'string' || reason.trim() === '')
       throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say why it is declined');
@@ -359,12 +360,12 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
-  /** Asks the agent something before answering. The request stays open. */
+  /** Sends the agent a question. The request stays open. */
   async askBack(id: string, { by, text }: { by: string; text: string }): Promise<ApprovalRequest> {
     return await this.#addMessage(id, { from: 'approver', by, text });
   }
 
-  /** Hands a request to another approver, by name. Others who may approve it still can. */
+  /** Assigns a request to another approver. Others who may approve it still can. */
   async assign(id: string, to: string): Promise<ApprovalRequest> {
     if (!isName(to)) throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say whom it is for');
     return await this.#amend(id, (asked) => ({ ...asked, assignedTo: to }));
@@ -385,7 +386,7 @@ export class Requests implements AsyncDisposable {
     });
   }
 
-  /** Changes what is said about an open request, if nothing else has changed it meanwhile. */
+  /** Changes the content of an open request. Tries again if it changed in the meantime. */
   async #amend(id: string, work: (asked: AskedRecord) => AskedRecord): Promise<ApprovalRequest> {
     for (let tries = 0; tries < AMEND_TRIES; tries += 1) {
       const stored = await this.#demandOpen(id);
@@ -398,7 +399,7 @@ export class Requests implements AsyncDisposable {
     throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
   }
 
-  /** Says no, with an approver's signature over what was proposed and why. */
+  /** Declines a request with an approver's signature over the proposal and the reason. */
   async declineSigned(id: string, decline: unknown): Promise<ApprovalRequest> {
     const signed = declineRecord.parse(decline);
     const { issuer, reason } = signed;
@@ -417,7 +418,7 @@ export class Requests implements AsyncDisposable {
     return await this.get(id);
   }
 
-  /** The agent takes its question back. */
+  /** Withdraws a request on behalf of its agent. */
   async withdraw(id: string): Promise<ApprovalRequest> {
     const stored = await this.#demandOpen(id);
     if (!(await this.#change(stored, OPEN, { state: 'withdrawn' })))
@@ -426,8 +427,8 @@ export class Requests implements AsyncDisposable {
   }
 
   /**
-   * Proposes it again from the state as it is now, as a later plan of the same task: a license for
-   * the earlier one is refused from then on. Not possible once anything was claimed.
+   * Proposes the change again from the current state, as a later plan revision of the same task.
+   * Licenses for the earlier revision are refused from then on. Fails if one was already claimed.
    */
   async renew(id: string): Promise<Renewed> {
     const stored = await this.#find(id);
@@ -442,8 +443,8 @@ export class Requests implements AsyncDisposable {
       ...(reason && { reason }),
     };
     const proposal = await proposeWanted(this.#proposer, wanted, plan);
-    // From here on no license for the earlier plan can be claimed. One that was claimed before
-    // counts.
+    // No license for the earlier revision can be claimed from here on, but one may have been
+    // claimed just before.
     await this.#demandRenewable(stored);
     const asked: AskedRecord = { ...said, proposal };
     const now = this.#clock.now();
@@ -455,14 +456,14 @@ export class Requests implements AsyncDisposable {
     return { request, earlier, difference };
   }
 
-  /** Executes an approved request, or finds its verdict. Never a second effect. */
+  /** Executes an approved request, or returns its verdict. Never executes it twice. */
   async execute(id: string): Promise<ApprovalRequest> {
     return await this.#view(await this.#execute(await this.#find(id)));
   }
 
   /**
-   * Opens the task of an approved request that was asked for without an action. Returns where the
-   * request stands if there is none to open.
+   * Opens the task of an approved request that has no action. If there is no task to open, returns
+   * the request.
    */
   async open(id: string, options: TaskOptions = {}): Promise<Task | ApprovalRequest> {
     const stored = await this.#find(id);
@@ -479,7 +480,7 @@ export class Requests implements AsyncDisposable {
     return task;
   }
 
-  /** Waits until nothing more happens to it; otherwise returns where it stands. */
+  /** Waits for a final state, or for an answer if `until` says so. Returns the request. */
   async wait(id: string, options: WaitOptions = {}): Promise<ApprovalRequest> {
     const { waitMs = WAIT_MS, until: wish, signal } = options;
     const until = performance.now() + waitMs;
@@ -493,35 +494,34 @@ export class Requests implements AsyncDisposable {
     }
   }
 
-  /** What happened after this event, oldest first. */
+  /** The events after this one, oldest first. */
   events(afterSeq = 0, limit = PAGE): Promise<readonly RequestEvent[]> {
     return this.#store.events(afterSeq, Math.min(limit, MAX_PAGE));
   }
 
   /**
-   * Calls back whenever this process may have added an event; returns how to stop that. Other
-   * processes add events too, so callers also look from time to time.
+   * Calls back whenever this process may have added an event. Returns a function that stops it.
+   * Other processes add events too, so callers must also poll.
    */
   watch(tell: () => void): () => void {
     this.#watching.add(tell);
     return () => void this.#watching.delete(tell);
   }
 
-  /** Tries at delivering events to webhooks after this one, oldest first. */
+  /** The log of webhook deliveries after this entry, oldest first. */
   async deliveries(after = 0, limit = PAGE): Promise<readonly WebhookDelivery[]> {
     const logged = await this.#store.deliveries(after, Math.min(limit, MAX_PAGE));
     return logged.map(showDelivery);
   }
 
-  /** The tokens of agents and operators, as digests. */
+  /** The stored tokens of agents and operators, as digests. */
   get tokens(): TokenStore {
     return this.#store;
   }
 
   /**
-   * Executes what is approved and reports to webhooks, until it is closed. What is overdue becomes
-   * `expired` when it is looked at.
-   * Several processes may do this at once.
+   * Executes approved requests and delivers events to webhooks, until it is closed. Several
+   * processes may do this at once. Overdue requests become `expired` when they are next read.
    */
   start(): void {
     const { webhooks = [] } = this.#options;
@@ -529,7 +529,7 @@ export class Requests implements AsyncDisposable {
       ...{ store: this.#store, clock: this.#clock, signal: this.#stopping.signal },
       linkTo: (id: string) => this.#linkTo(id),
     };
-    // A receiver that does not answer must hold up neither executions nor other receivers.
+    // A receiver that does not respond must not delay executions or other receivers.
     const deliver = () => webhooks.map((webhook) => keepDelivering(context, webhook));
     this.#working ??= Promise.all([this.#work(), ...deliver()]);
   }
@@ -554,7 +554,7 @@ export class Requests implements AsyncDisposable {
   }
 
   async #workOnce(): Promise<void> {
-    // All of them: those that wait for their agent to call must not hide the ones that are due.
+    // Read every page: requests that wait for their agent's call must not hide those that are due.
     for (let after: string | undefined, isLast = false; !isLast; ) {
       const page = {
         state: 'approved',
@@ -569,12 +569,12 @@ export class Requests implements AsyncDisposable {
     }
   }
 
-  /** What is thrown says nothing about the outcome; the next round asks again. */
+  /** Ignores errors, because they say nothing about the outcome. The next round tries again. */
   async #executeQuietly(id: string): Promise<void> {
     await this.execute(id).catch(() => {});
   }
 
-  /** Calls at the same moment share one execution. */
+  /** Concurrent calls share one execution. */
   async #execute(stored: StoredRequest): Promise<StoredRequest> {
     const { id, license, state, mode } = stored;
     if (license === null || state === 'pending' || isFinal(state)) return stored;
@@ -595,7 +595,7 @@ export class Requests implements AsyncDisposable {
     return await this.#find(stored.id);
   }
 
-  /** Keeps how an execution ended. The journal has it too, and counts where they differ. */
+  /** Stores how an execution ended. If the journal differs, the journal counts. */
   async #note(stored: StoredRequest, executed: Executed): Promise<void> {
     const { proposal } = readAsked(stored);
     const isPlain = proposal.approved.registration.values === 'plain';
@@ -619,7 +619,7 @@ export class Requests implements AsyncDisposable {
     }
   }
 
-  /** Where a request stands; one that is approved and runs when the agent calls is executed. */
+  /** Returns a request. Executes it first if it is approved and runs on the agent's call. */
   async #meet(stored: StoredRequest): Promise<ApprovalRequest> {
     const isDue = stored.state === 'approved' && stored.mode === 'on-call';
     return await this.#view(isDue ? await this.#execute(stored) : stored);
@@ -651,7 +651,7 @@ export class Requests implements AsyncDisposable {
     };
   }
 
-  /** The journal comes first, then the clock, then what is stored. */
+  /** The journal takes precedence, then the clock, then the stored state. */
   async #truth(stored: StoredRequest): Promise<{ state: RequestState; terminal?: Terminal }> {
     const { occurrence, state } = stored;
     if (occurrence !== null) {
@@ -698,7 +698,7 @@ export class Requests implements AsyncDisposable {
     return this.#store.change(id, { from, generation }, change, this.#clock.now());
   }
 
-  /** If proposing again would help, says so; otherwise changes nothing. */
+  /** Marks a request as stale if proposing it again would help. Otherwise changes nothing. */
   async #markStale(stored: StoredRequest, { reason, detail }: Refusal): Promise<boolean> {
     if (!STALE.has(reason)) return false;
     const change = { state: 'stale', detail: `${reason}: ${detail}` } as const;
@@ -718,7 +718,7 @@ export class Requests implements AsyncDisposable {
 
 const ADDS_EVENTS: readonly string[] = ['insert', 'change', 'renew'];
 
-/** The store, which tells of every call that may have added an event. */
+/** Wraps the store to report every call that may have added an event. */
 function announced(store: RequestStore, tell: () => void): RequestStore {
   return new Proxy(store, {
     get(target, name: keyof RequestStore) {
@@ -733,7 +733,7 @@ function announced(store: RequestStore, tell: () => void): RequestStore {
   });
 }
 
-/** A person is not asked to approve that nothing happens. */
+/** Rejects a proposal without effects: there is nothing to approve. */
 function demandChange({ approved }: Proposal): void {
   if (approved.effects.length > 0) return;
   const message = 'it would change nothing, so there is nothing to approve';
@@ -753,19 +753,19 @@ function readSigned(license: string): SignedLicense {
   return JSON.parse(license) as SignedLicense;
 }
 
-/** Who signed, the first person first. */
+/** The names of the signers, in order. */
 function signersOf({ license, second }: SignedLicense): string {
   return second === undefined ? license.issuer : `${license.issuer}, ${second.issuer}`;
 }
 
-/** An approver cannot approve what they asked for themselves. */
+/** An approver cannot approve their own request. */
 function demandOthers({ by }: StoredRequest, { license, second }: SignedLicense): void {
   if (license.issuer !== by && second?.issuer !== by) return;
   const message = `${by} asked for this and cannot approve it; another approver has to sign`;
   throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
 }
 
-/** A license that was signed for something else must not take the place of one that fits. */
+/** A license for something else must not take the place of one that fits. */
 function demandFit(proposal: Proposal, signed: SignedLicense): void {
   const wrong = findUnfit(proposal, signed);
   if (wrong === undefined) return;
@@ -780,7 +780,7 @@ function refusedDecline(why: string): EffectMatchError<'ERR_EM_SIGNATURE_INVALID
   return new EffectMatchError('ERR_EM_SIGNATURE_INVALID', message);
 }
 
-/** A refusal before the claim spends nothing; if the world has changed, proposing again helps. */
+/** A rejection before the claim spends nothing. If the state has changed, proposing again helps. */
 function stateAfter(executed: Executed): RequestState {
   if (executed.kind !== 'rejected' || executed.claim !== undefined) return executed.kind;
   if (executed.reason === 'expired') return 'expired';
@@ -792,7 +792,7 @@ function detailOf(terminal: Terminal): string | null {
   return terminal.kind === 'indeterminate' ? terminal.gap : null;
 }
 
-/** The revision and the salted digest of the action always differ, so they are left out. */
+/** Ignores the plan revision and the action's salted digest, which always differ. */
 function differenceOf(earlier: Proposal, later: Proposal): readonly string[] {
   const linesOf = ({ rendering }: Proposal) =>
     rendering

@@ -41,7 +41,7 @@ const SCHEMA = `
   ) strict;
   create table delivery (receiver text primary key, seq integer not null) strict;
   pragma application_id = ${APPLICATION_ID};`;
-/** What the second version added. */
+/** What version 2 added. */
 const SINCE_VERSION_1 = `
   alter table request add column decline text;
   create table delivery_log (
@@ -56,7 +56,7 @@ const SINCE_VERSION_1 = `
   ) strict;
   pragma user_version = 2;`;
 
-/** Requests in an SQLite file. Several processes may use it at once. */
+/** Opens requests in an SQLite file. Several processes may use it at once. */
 export async function openSqliteRequests(file: string): Promise<RequestStore> {
   createPrivateFile(file);
   const db = openDatabase(file);

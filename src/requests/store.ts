@@ -13,9 +13,9 @@ export interface StoredRequest {
   readonly expiresMs: number;
   /** What was asked and proposed, as JSON. */
   readonly asked: string;
-  /** The state that was last known. What the journal says comes first. */
+  /** The last known state. The journal takes precedence. */
   readonly state: RequestState;
-  /** The signed license, as JSON, and the occurrence that it buys. */
+  /** The signed license, as JSON, and its occurrence. */
   readonly license: string | null;
   readonly occurrence: string | null;
   readonly answeredBy: string | null;
@@ -26,7 +26,7 @@ export interface StoredRequest {
   readonly results: string | null;
 }
 
-/** What may be said about a request after it was asked. */
+/** The fields of a request that may change later. */
 export type RequestChange = Pick<StoredRequest, 'state'> &
   Partial<
     Pick<
@@ -45,9 +45,9 @@ export interface StoredQuery {
   readonly after?: string;
 }
 
-/** A token as a store keeps it: its digest, and never the token. */
+/** A token as a store keeps it: only its digest. */
 export interface StoredToken {
-  /** For people; it opens nothing. */
+  /** A public id. It grants no access. */
   readonly id: string;
   readonly digest: string;
   readonly kind: 'agent' | 'operator';
@@ -57,61 +57,61 @@ export interface StoredToken {
   readonly expiresMs: number;
 }
 
-/** Keeps the tokens of agents and operators. */
+/** Stores the tokens of agents and operators. */
 export interface TokenStore {
   addToken(token: StoredToken): Promise<void>;
   findToken(digest: string): Promise<StoredToken | undefined>;
   /** Newest first, at most a thousand. */
   tokens(): Promise<readonly StoredToken[]>;
-  /** Lets it expire then, unless it does before; false if there is no such token. */
+  /** Makes a token expire at this time, if not earlier. Returns false if it does not exist. */
   endToken(id: string, atMs: number): Promise<boolean>;
 }
 
-/** One try at delivering an event to a webhook. */
+/** One attempt to deliver an event to a webhook. */
 export interface Delivery {
   readonly receiver: string;
-  /** The event. */
+  /** The number of the event. */
   readonly seq: number;
-  /** Which try it was, counted from 1. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly atMs: number;
   readonly delivered: boolean;
-  /** What the receiver answered, or why it did not; never its words. */
+  /** The status of the response, or why there was none. Never the response's content. */
   readonly result: string;
 }
 
-/** A delivery with its place in the log. */
+/** A delivery with its number in the log. */
 export interface LoggedDelivery extends Delivery {
   readonly number: number;
 }
 
-/** Keeps requests. Every change is one transaction that is on disk when it returns. */
+/** Stores requests. Every change is one transaction that is on disk when the call returns. */
 export interface RequestStore extends TokenStore {
-  /** Inserts it if there is none with its id; returns the one that is there then. */
+  /** Inserts a request unless its id exists. Returns the stored one. */
   insert(request: StoredRequest): Promise<StoredRequest>;
   find(id: string): Promise<StoredRequest | undefined>;
-  /** How many are in this state; a thousand also where there are more. */
+  /** How many requests are in this state. Stops counting at a thousand. */
   count(state: RequestState): Promise<number>;
-  /** The ids that begin so, at most two. */
+  /** The ids that start with this text, at most two. */
   search(beginning: string): Promise<readonly string[]>;
   /**
-   * Changes it if it is in one of these states and of this generation, and says whether it was.
-   * Adds an event if the state changes, a license arrives or what was asked is added to.
+   * Changes a request if it is in one of these states and of this generation. Returns whether it
+   * did. Adds an event if the state changes, a license arrives, or `asked` changes.
    */
   change(
     id: string,
     only: {
       readonly from: readonly RequestState[];
       readonly generation: number;
-      /** Only if no license was kept for it yet. */
+      /** Only if it has no license yet. */
       readonly unsigned?: boolean;
-      /** Only if what was asked is still this. */
+      /** Only if `asked` still has this value. */
       readonly asked?: string;
     },
     change: RequestChange,
     atMs: number,
   ): Promise<boolean>;
-  /** Replaces what was asked, as the next generation, and makes it pending again. */
+  /** Replaces `asked` as the next generation, and makes the request pending again. */
   renew(
     id: string,
     only: { readonly from: readonly RequestState[]; readonly generation: number },
@@ -120,12 +120,13 @@ export interface RequestStore extends TokenStore {
   ): Promise<boolean>;
   list(query: StoredQuery): Promise<readonly StoredRequest[]>;
   events(afterSeq: number, limit: number): Promise<readonly RequestEvent[]>;
-  /** The last event that a receiver has confirmed. */
+  /** The last event that a receiver confirmed. */
   delivered(receiver: string): Promise<number>;
-  /** Adds a try to the log. One that succeeded also confirms its event. */
+  /** Logs an attempt. A successful one also confirms its event. */
   logDelivery(delivery: Delivery): Promise<void>;
-  /** The log after this number, oldest first; of one receiver its last try. */
+  /** The log after this number, oldest first. */
   deliveries(after: number, limit: number): Promise<readonly LoggedDelivery[]>;
+  /** A receiver's last attempt. */
   lastDelivery(receiver: string): Promise<LoggedDelivery | undefined>;
   close(): Promise<void>;
 }

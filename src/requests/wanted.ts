@@ -7,7 +7,7 @@ import { parseInput } from '../runtime/propose.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Ask, WantedChange } from './request.ts';
 
-/** What turns a question into a proposal and into the action that carries it out. */
+/** What is needed to propose a change and to find the action that carries it out. */
 export interface Proposer {
   readonly runtime: Pick<Runtime, 'plan' | 'prepare' | 'propose'>;
   readonly operations: Readonly<Record<string, Operation>>;
@@ -23,7 +23,7 @@ const COMMON: readonly string[] = ['by', 'run', 'reason', 'key'];
 const MAX_REASON = 4000;
 const MAX_WORDS = 256;
 
-/** Checks a question and returns what is wanted, without who asks and why. */
+/** Validates a request and returns only the change, without who asks and why. */
 export function readAsk(ask: Ask): WantedChange {
   if (typeof ask !== 'object' || ask === null) throw invalid('it is not an object');
   const { by, run, reason = '', key = '' } = ask;
@@ -46,8 +46,8 @@ export function readAsk(ask: Ask): WantedChange {
 }
 
 /**
- * The id of a question. The same question of one agent in one run has the same id, so that a model
- * that repeats its call meets its own request.
+ * The id of a request. If an agent asks for the same thing again in one run, the id is the same, so
+ * a model that repeats its call finds its earlier request.
  */
 export function requestId({ by, run, key = '' }: Ask, wanted: WantedChange): string {
   const content = { by, run, key, wanted };
@@ -59,7 +59,7 @@ export function isRequestId(text: string): boolean {
   return /^req_[0-9a-f]{40}$/.test(text);
 }
 
-/** As which plan something is proposed, and what the approver is told about it. */
+/** The task and revision of a proposal, and what the approver is told about it. */
 export interface RequestPlan {
   readonly task: string;
   readonly planRevision: number;
@@ -67,7 +67,7 @@ export interface RequestPlan {
   readonly reason?: string;
 }
 
-/** Proposes what is wanted as one plan of the task that the request is. */
+/** Proposes a change. The request's id is the task. */
 export async function proposeWanted(
   { runtime }: Proposer,
   wanted: WantedChange,
@@ -82,12 +82,12 @@ export async function proposeWanted(
   return await runtime.plan({ adapter, action, ...plan, ...(set && { set }) });
 }
 
-/** Whether the agent carries it out itself, in a task. */
+/** Whether the agent carries out the change itself, in a task. */
 export function isForTask(wanted: WantedChange): boolean {
   return 'manifest' in wanted && wanted.action === undefined;
 }
 
-/** The action that carries it out; undefined for a task. */
+/** The action that carries out the change; undefined for a task. */
 export async function actionFor({ operations }: Proposer, wanted: WantedChange): Promise<unknown> {
   if (!('operation' in wanted)) return wanted.action;
   const operation = Object.hasOwn(operations, wanted.operation)

@@ -7,26 +7,26 @@ import type { LoggedDelivery, RequestStore } from './store.ts';
 /** Where to report what happens to requests. */
 export interface Webhook {
   readonly url: string;
-  /** Signs every message, so that the receiver knows who sent it. */
+  /** The key that signs every message, so that the receiver can verify the sender. */
   readonly secret: string;
-  /** What the delivery log calls it; its URL unless said otherwise. Two webhooks need two names. */
+  /** Its name in the delivery log. Defaults to its URL. Names must be unique. */
   readonly name?: string;
-  /** The event as JSON, or a message for Slack and services that take the same; `json` unless said. */
+  /** The event as JSON, or a message for Slack and compatible services. Defaults to `json`. */
   readonly format?: 'json' | 'slack';
 }
 
-/** One try at delivering an event, as the delivery log shows it. */
+/** One attempt to deliver an event, as the delivery log shows it. */
 export interface WebhookDelivery {
   readonly number: number;
-  /** The webhook's name, or the origin of its URL: the rest of it may be a secret. */
+  /** The webhook's name, or the origin of its URL. The rest of a URL may be secret. */
   readonly receiver: string;
-  /** The event. */
+  /** The number of the event. */
   readonly seq: number;
-  /** Which try it was, counted from 1. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly at: string;
   readonly delivered: boolean;
-  /** The status of the answer, or why there was none. */
+  /** The status of the response, or why there was none. */
   readonly result: string;
 }
 
@@ -49,7 +49,7 @@ export function signWebhook(secret: string, at: string, body: string): string {
   return `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${body}`).digest('hex')}`;
 }
 
-/** Delivers to one webhook until it is told to stop. */
+/** Delivers to one webhook until `signal` aborts. */
 export async function keepDelivering(context: DeliveryContext, webhook: Webhook): Promise<void> {
   const { signal } = context;
   while (!signal.aborted) {
@@ -59,10 +59,10 @@ export async function keepDelivering(context: DeliveryContext, webhook: Webhook)
 }
 
 /**
- * Sends what happened since the last event that the receiver confirmed, in order, and stops at the
- * first that it does not take. That one is sent again, after a pause that doubles with every try.
- * The pause is read from the log, so a restart does not shorten it. A message may arrive twice;
- * `seq` tells.
+ * Sends the events since the last one that the receiver confirmed, in order. Stops at the first
+ * failure and sends that event again later, with a pause that doubles each time. The pause is
+ * computed from the log, so a restart does not shorten it. A message may arrive twice; receivers
+ * can tell by `seq`.
  */
 async function deliverEvents(context: DeliveryContext, webhook: Webhook): Promise<void> {
   const { store, clock, signal } = context;
@@ -77,14 +77,14 @@ async function deliverEvents(context: DeliveryContext, webhook: Webhook): Promis
     failed = undefined;
     const body = bodyFor(webhook, event, context.linkTo(event.id));
     const { delivered, result } = await send(webhook, body, signal);
-    // A try that was broken off says nothing about the receiver.
+    // An attempt that we aborted says nothing about the receiver.
     if (signal.aborted && !delivered) return;
     await store.logDelivery({ receiver, seq, attempt, atMs: clock.now(), delivered, result });
     if (!delivered) return;
   }
 }
 
-/** When the next try may be made, in milliseconds since the epoch. */
+/** The earliest time of the next attempt, in milliseconds since the epoch. */
 function dueAfter({ delivered, attempt, atMs }: LoggedDelivery): number {
   if (delivered) return atMs;
   return atMs + Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS);
@@ -94,11 +94,11 @@ function bodyFor(webhook: Webhook, event: RequestEvent, link: string | undefined
   if (webhook.format !== 'slack') return JSON.stringify({ ...event, link });
   const { by, state, operation, adapter } = event;
   const what = `${escapeSlack(by)}: ${escapeSlack(operation ?? adapter)} is ${state}`;
-  // A link and never a button: pressing one in a chat does not prove who pressed it.
+  // A link and never a button: a click in a chat does not prove who clicked.
   return JSON.stringify({ text: link === undefined ? what : `${what} <${link}|open>` });
 }
 
-/** Slack reads these characters as markup. */
+/** Escapes the characters that Slack reads as markup. */
 function escapeSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -127,7 +127,7 @@ async function send(
   }
 }
 
-/** A row of the delivery log, without what may be secret in a URL. */
+/** A row of the delivery log, without the parts of a URL that may be secret. */
 export function showDelivery(logged: LoggedDelivery): WebhookDelivery {
   const { atMs, receiver, ...rest } = logged;
   const shown = URL.canParse(receiver) ? new URL(receiver).origin : receiver;

@@ -28,12 +28,12 @@ const SCHEMA = `
     (4713, 9, 99, 'disputed', null), (4714, 7, 75, 'pending', null),
     (4715, 8, 210, 'pending', null), (4716, 8, 189, 'pending', null),
     (4717, 7, 9400, 'pending', null), (4718, 8, 240, 'pending', null);`;
-/** Added after an approval: the execution then leaves more than was approved. */
+/** Added after an approval, so that the execution does more than was approved. */
 const TRIGGER = `create trigger notify after update of status on invoice when new.id = 4714
   begin insert into notification (invoice, text) values (new.id, 'paid'); end`;
 const RELATIONS = ['invoice', 'notification', 'payment', 'vendor'];
 
-/** What the operation takes: an invoice and its amount. */
+/** The operation's input: an invoice and its amount. */
 interface Bill {
   readonly invoice: number;
   readonly amount: number;
@@ -69,7 +69,7 @@ const payInvoice = defineOperation({
   }),
 });
 
-/** Bills that the billing agent asks to pay, by the operation. */
+/** Bills that the billing agent asks to pay with the operation. */
 const BILLS: readonly Bill[] = [
   { invoice: 4712, amount: 1280 },
   { invoice: 4715, amount: 210 },
@@ -78,7 +78,7 @@ const BILLS: readonly Bill[] = [
   { invoice: 4718, amount: 240 },
 ];
 
-/** What the agents of the demo ask for, in SQL of their own. */
+/** Changes that the demo's agents ask for in SQL. */
 const QUESTIONS = [
   {
     by: 'billing-agent',
@@ -102,10 +102,10 @@ const QUESTIONS = [
   },
 ] as const;
 
-/** The name of the approver of the demo, and of the key file in its folder. */
+/** The name of the demo's approver, and of the key file in its folder. */
 export const DEMO_APPROVER = 'ap-team';
 
-/** Requests that are answered already: one was committed, one left more than was approved. */
+/** Requests that are already answered: one committed, the other did more than was approved. */
 const ANSWERED = [
   {
     by: 'support-agent',
@@ -119,7 +119,7 @@ const ANSWERED = [
   },
 ] as const;
 
-/** Makes a small shop, agents that ask, and requests that were approved already. */
+/** Creates a small shop with pending requests from its agents, and some that were answered. */
 export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
   const key = generateApprover(DEMO_APPROVER);
   saveApproverKey(join(folder, `${DEMO_APPROVER}.key.json`), key);
@@ -154,7 +154,7 @@ export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
   return config;
 }
 
-/** The configuration with one more key of the demo's approver, made in a browser. */
+/** The configuration with one more key for the demo's approver, created in a browser. */
 export function withDemoKey(config: RuntimeConfig, publicKey: string): RuntimeConfig {
   const { [DEMO_APPROVER]: issuer } = config.issuers;
   if (issuer === undefined) return config;
@@ -162,7 +162,7 @@ export function withDemoKey(config: RuntimeConfig, publicKey: string): RuntimeCo
   return { ...config, issuers: { [DEMO_APPROVER]: { ...issuer, key } } };
 }
 
-/** Proposes what waits once more: who may approve is part of what is signed. */
+/** Proposes the pending requests again, because the list of approvers is part of what is signed. */
 export async function renewDemoInbox(requests: Requests): Promise<void> {
   for (const { id } of await requests.list({ state: 'pending' })) await requests.renew(id);
 }

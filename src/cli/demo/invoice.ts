@@ -24,7 +24,7 @@ const BLOCKING = 'update vendor set blocked = 1 where id = 7';
 export const PAYING = { sql: "update invoice set status = 'paid' where id = 4711" };
 
 /**
- * What is approved: the invoice becomes paid if its vendor is not blocked, and nothing else
+ * The approved outcome: the invoice becomes paid if its vendor is not blocked, and nothing else
  * changes.
  */
 const PAYMENT = {
@@ -37,7 +37,7 @@ const PAYMENT = {
 };
 const NOTIFICATION = insert('notification', { id: generated('new'), invoice: 4711, text: 'paid' });
 
-/** The configuration that both processes use. It has the approver's public key only. */
+/** The configuration of both processes. It has only the approver's public key. */
 export function configOf(folder: string, publicKey: string): RuntimeConfig {
   return {
     store: join(folder, 'effectmatch.db'),
@@ -114,7 +114,7 @@ function change({ folder }: Scene, sql: string): void {
   db.exec(sql);
 }
 
-/** Reads what is durable, without EffectMatch. */
+/** Reads the database without EffectMatch. */
 function look(scene: Scene, status: string, notifications: number, meaning: string): void {
   using db = new DatabaseSync(join(scene.folder, 'books.db'), { readOnly: true });
   const query = 'select status, (select count(*) from notification) as notifications from invoice';
@@ -130,7 +130,7 @@ async function payAndDie(scene: Scene, license: SignedLicense): Promise<void> {
   const words = [file, scene.folder, scene.key.publicKey, JSON.stringify(license)];
   scene.tell('worker', 'a separate process pays');
   const { pid, signal, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
-  await setImmediate(); // a signal that arrived meanwhile ends the demo here
+  await setImmediate(); // a signal that arrived in the meantime ends the demo here
   scene.expect('worker', signal ?? stderr, 'SIGKILL');
   scene.tell('killed', `process ${pid}, by ${signal}`);
 }

@@ -9,15 +9,15 @@ import {
 } from '../../index.ts';
 import { type Output, printable, type Tone, toneOf, wrap } from '../output.ts';
 
-/** Prints what happens in the demo, and stops it if that is not what the demo says. */
+/** Prints what happens in the demo, and stops it if anything differs from what the demo says. */
 export class Scene {
   readonly folder: string;
   /** The acts so far, for `--json`. */
   readonly acts: { readonly title: string; readonly terminals: Terminal[] }[] = [];
-  /** The approver's key pair. The runtime gets the public key only. */
+  /** The approver's key pair. The runtime gets only the public key. */
   readonly key = generateApprover('ap-team');
   readonly #output: Output;
-  /** What was approved before, and in which act. */
+  /** The outcomes approved so far, and the act of each. */
   readonly #approved = new Map<string, number>();
   #shipments = 0;
 
@@ -26,14 +26,14 @@ export class Scene {
     this.#output = output;
   }
 
-  /** Begins an act. */
+  /** Starts an act. */
   act(title: string): void {
     this.acts.push({ title, terminals: [] });
     this.#shipments = 0;
     this.#output.line(`\n${this.#output.paint('strong', `${this.acts.length}. ${title}`)}`);
   }
 
-  /** Prints text with a label in front of its first line. */
+  /** Prints text with a label before its first line. */
   tell(about: string, text: string, tone: Tone = 'plain'): void {
     for (const [index, part] of wrap(printable(text), 86).entries()) {
       const label = this.#output.paint('dim', (index === 0 ? about : '').padEnd(11));
@@ -63,7 +63,7 @@ export class Scene {
     );
   }
 
-  /** Asks to ship, which waits for the payment. `expected` is `released`, or why it is halted. */
+  /** Tries to ship, which depends on the payment. `expected` is `released`, or why it is halted. */
   async ship(runtime: Runtime, lineage: Lineage, expected: string): Promise<void> {
     const allowed = this.#shipments + (expected === 'released' ? 1 : 0);
     const release = await runtime.continuation(lineage, 'ship').release(() => {
@@ -80,7 +80,7 @@ export class Scene {
     this.expect('shipping', [answer, this.#shipments], [expected, allowed]);
   }
 
-  /** Stops the demo if what happened is not what it says. */
+  /** Stops the demo if a result is not the expected one. */
   expect(what: string, found: unknown, expected: unknown): void {
     if (isDeepStrictEqual(found, expected)) return;
     const values = `${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`;

@@ -1,31 +1,31 @@
 import { printableLine } from '../output.ts';
 import type { DatabaseSchema, TableSchema } from './schema.ts';
 
-/** Where addresses with passwords are kept. */
+/** The file for addresses with passwords. */
 export const ENV_FILE = 'effectmatch.env';
-/** The variable with the login of a ledger in PostgreSQL. */
+/** The variable with the login for a ledger in PostgreSQL. */
 export const LEDGER_VARIABLE = 'EFFECTMATCH_LEDGER_URL';
 
-/** What goes into a configuration file besides what was found in the database. */
+/** The choices that go into a configuration file, besides the database's schema. */
 export interface ConfigPlan {
   readonly adapter: string;
   readonly store: string;
   readonly keyring: string;
-  /** The tables to register; every other usable one is listed as left out. */
+  /** The tables to register. All other usable tables are listed as left out. */
   readonly relations: readonly string[];
-  /** Absent until an approver is named. */
+  /** Absent if no approver was named. */
   readonly approver?: { readonly issuer: string; readonly publicKey: string };
-  /** Lines of the adapter's options that say how to reach the database, as code. */
+  /** The lines of the adapter's options that connect to the database, as code. */
   readonly access: readonly string[];
   readonly profile: string;
-  /** PostgreSQL: what closes the outlets of the database. */
+  /** PostgreSQL: what closes the database's outlets. */
   readonly boundary: 'server' | 'managed' | undefined;
 }
 
 /**
- * The text of `effectmatch.config.ts`. It compiles against the package's own types, and every
- * choice has a comment. Names from the database are literals or printable comments, so no name can
- * become code.
+ * The text of `effectmatch.config.ts`. It compiles against the package's types, and every choice
+ * has a comment. Names from the database are written as literals or printable comments, so that no
+ * name can become code.
  */
 export function configText(plan: ConfigPlan, schema: DatabaseSchema): string {
   const { adapter, store, keyring } = plan;
@@ -82,7 +82,7 @@ function issuersText({ approver, adapter }: ConfigPlan): string {
   return `${comment}\n${hint}\n  issuers: {\n${body(propertyName(approver.issuer), literal(approver.publicKey))}\n  },`;
 }
 
-/** The server boundary is the default, and needs no line. */
+/** `server` is the default and needs no line. */
 function boundaryText({ boundary }: ConfigPlan): string {
   if (boundary !== 'managed') return '';
   const lines = [
@@ -115,7 +115,7 @@ function relationLines({ relations }: ConfigPlan, { tables }: DatabaseSchema): s
     .join('\n');
 }
 
-/** Key, triggers and cascades of a table in one line. */
+/** The key, triggers and cascades of a table in one line. */
 export function describeTable({ key, volatile, triggers, cascadesFrom }: TableSchema): string {
   return [
     key.length === 0 ? 'no key: rows compare whole' : `key ${key.join(', ')}`,
@@ -147,14 +147,14 @@ function leftOutLines(
   return lines.map((line) => `      ${printableLine(line)}\n`).join('');
 }
 
-/** An option that is closed until the reader fills it, with names that could stand there. */
+/** A commented-out option, with names that it could list. */
 function optional(what: string, option: string, names: readonly string[]): readonly string[] {
   if (names.length === 0) return [];
   const listed = names.slice(0, 5).map(literal).join(', ');
   return [`// ${what}. None unless you list them, for example:`, `// ${option}: [${listed}],`];
 }
 
-/** A name as TypeScript text, whatever characters it holds. */
+/** A name as a TypeScript string literal, whatever characters it contains. */
 export function literal(text: string): string {
   if (/^[\w .:/@(),-]*$/.test(text)) return `'${text}'`;
   const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'");

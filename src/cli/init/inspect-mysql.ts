@@ -79,7 +79,7 @@ function describeTable(
   };
 }
 
-/** What a manifest may say for a column. */
+/** The types that a manifest may use for a column. */
 const TYPES: Readonly<Record<MysqlColumn['kind'], string>> = {
   integer: 'number | bigint',
   bit: 'number | bigint | boolean',
@@ -92,7 +92,7 @@ const TYPES: Readonly<Record<MysqlColumn['kind'], string>> = {
   name: 'string',
 };
 
-/** Whether a trigger that fires before the write sets the column to the current time. */
+/** Whether a BEFORE trigger sets the column to the current time. */
 function setsToNow(trigger: { isBefore: boolean; source: string }, column: string): boolean {
   const target = `\\bnew\\s*\\.\\s*\`?${RegExp.escape(column)}\`?`;
   const clock = '(?:now|sysdate|current_timestamp|localtimestamp|utc_timestamp)\\b';

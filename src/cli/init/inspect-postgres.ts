@@ -43,7 +43,7 @@ function describeTable(row: TableRow, inspection: RelationInspection | undefined
       ? inspection?.kind === 'unusable' && inspection.why
       : `it belongs to ${row.stranger}, and only its owner or a superuser can provision it`;
   const { key = [], columns = [] } = relation ?? {};
-  // A table without a key compares whole rows, so none of its columns can be left out.
+  // A table without a key is compared by whole rows, so none of its columns can be left out.
   const others = key.length === 0 ? [] : columns.filter(({ name }) => !key.includes(name));
   const names = others.map(({ name }) => name);
   return {
@@ -63,7 +63,7 @@ function describeTable(row: TableRow, inspection: RelationInspection | undefined
 
 const NUMBER = 'number | bigint | string';
 const ANY = 'string | number | bigint | boolean | readonly string[]';
-/** What a manifest may say for a type of the server; other types take any plain value. */
+/** The types that a manifest may use for a server type. Other types take any plain value. */
 const TYPES: Readonly<Record<string, string>> = {
   int2: 'number | bigint',
   int4: 'number | bigint',
@@ -89,7 +89,7 @@ const TYPES: Readonly<Record<string, string>> = {
 interface TableRow {
   readonly schema: string;
   readonly name: string;
-  /** Its owner, if the login has not the owner's rights. */
+  /** The table's owner, if the login does not have the owner's rights. */
   readonly stranger: string | null;
   readonly triggers: readonly TriggerRow[];
   readonly cascades: readonly { readonly schema: string; readonly name: string }[];
@@ -98,7 +98,7 @@ interface TableRow {
 interface TriggerRow {
   readonly name: string;
   readonly before: boolean;
-  /** The text of its function. */
+  /** The source of the trigger's function. */
   readonly source: string;
 }
 
@@ -112,7 +112,7 @@ function writesOf(source: string): readonly string[] {
 const NOW =
   '(?:now\\s*\\(|current_timestamp|localtimestamp|clock_timestamp\\s*\\(|statement_timestamp\\s*\\(|transaction_timestamp\\s*\\()';
 
-/** Whether a trigger that fires before the write sets the column to the current time. */
+/** Whether a BEFORE trigger sets the column to the current time. */
 function setsToNow({ before, source }: TriggerRow, column: string): boolean {
   const target = `\\bnew\\s*\\.\\s*"?${RegExp.escape(column)}"?`;
   const assignment = `${target}\\s*:?=\\s*(?:pg_catalog\\.)?${NOW}`;
@@ -137,7 +137,7 @@ where c.relkind in ('r', 'p', 'f') and not c.relispartition and c.relpersistence
   and not exists (select from pg_catalog.pg_depend d where d.objid = c.oid and d.deptype = 'e')
 order by n.nspname <> 'public', n.nspname, c.relname limit 1000`;
 
-/** With the types of the arguments if several functions have the name. */
+/** Includes the argument types if several functions share the name. */
 const FUNCTIONS = `
 select n.nspname, p.proname, case when exists (select from pg_catalog.pg_proc o
     where o.pronamespace = p.pronamespace and o.proname = p.proname and o.oid <> p.oid)
@@ -148,7 +148,7 @@ where ${OF_APPLICATION} and p.prokind in ('f', 'p') and p.prorettype <> 'pg_cata
   and not exists (select from pg_catalog.pg_depend d where d.objid = p.oid and d.deptype = 'e')
 order by 1, 2, 3 limit 50`;
 
-/** Views that can be written through, by the server itself or by an INSTEAD OF trigger. */
+/** Views that accept writes, directly or through an INSTEAD OF trigger. */
 const VIEWS = `
 select n.nspname, c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where ${OF_APPLICATION} and c.relkind = 'v' and pg_catalog.pg_relation_is_updatable(c.oid, true) <> 0

@@ -8,7 +8,7 @@ import { openDatabase, quoteName } from '../../sqlite/connection.ts';
 import { GuidedError, wordsOf } from '../fault.ts';
 import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
 
-/** Reads the schema of an SQLite file, which is opened for reading only. */
+/** Reads the schema of an SQLite file, opened read-only. */
 export function inspectSqlite(file: string): DatabaseSchema {
   if (!existsSync(file)) {
     const next =
@@ -71,7 +71,7 @@ function describeTable(db: DatabaseSync, catalog: SqliteCatalog, name: string): 
   };
 }
 
-/** The event of a trigger (`update of … on t`) writes nothing; its body begins with BEGIN. */
+/** Drops the event (`update of … on t`), which writes nothing. The body starts with BEGIN. */
 function bodyOf(sql: string): string {
   return sql.slice(Math.max(0, sql.search(/\bbegin\b/i)));
 }

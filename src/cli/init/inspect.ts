@@ -7,7 +7,7 @@ import { ADMIN_VARIABLE } from '../provision.ts';
 import { inspectSqlite } from './inspect-sqlite.ts';
 import type { DatabaseSchema } from './schema.ts';
 
-/** The database that the command line or the environment names. */
+/** The database named on the command line or in the environment. */
 interface DatabaseAddress {
   readonly kind: 'file' | 'server';
   /** The absolute path of a file, or the address of a server. */
@@ -22,7 +22,7 @@ export function readAddress(args: Arguments): DatabaseAddress {
   throw args.wrong(`name the database: ${ways} (or set ${ADMIN_VARIABLE})`);
 }
 
-/** Reads the schema of a database. The database is only read. */
+/** Reads the schema of a database and changes nothing. */
 export async function inspect({ kind, address }: DatabaseAddress): Promise<DatabaseSchema> {
   using _progress = showProgress('looking at the database');
   if (kind === 'file') return inspectSqlite(address);

@@ -10,15 +10,15 @@ import { ENV_FILE, LEDGER_VARIABLE, literal } from './config-text.ts';
 const CONTROL = 'EFFECTMATCH_CONTROL_URL';
 const EXECUTION = 'EFFECTMATCH_EXECUTION_URL';
 
-/** How a configuration reaches its database. */
+/** How a configuration connects to its database. */
 interface Access {
   /** Lines of the adapter's options, as code. */
   readonly lines: readonly string[];
-  /** A file of passwords that has to be written. */
+  /** A file with passwords, to be written. */
   readonly secrets?: { readonly file: string; readonly text: string };
 }
 
-/** The address of a server with the ending of its role names, as they were given. */
+/** The server's address, and the suffix of its role names if one was given. */
 interface Server {
   readonly address: URL;
   readonly suffix: string | undefined;
@@ -40,8 +40,8 @@ export function readServer(args: Arguments, admin: string): Server {
 }
 
 /**
- * Two logins, and one for a ledger if it is wanted in PostgreSQL, with passwords made here and kept
- * in a file in the configuration's folder. The administrator's address is not written to any file.
+ * Two logins, and a third for a ledger kept in PostgreSQL. Their passwords are generated here and
+ * stored in a file in the configuration's folder. The administrator's address is never stored.
  */
 export function loginsOf(address: URL, suffix: string, folder: string): Access {
   const file = join(folder, ENV_FILE);
@@ -55,7 +55,8 @@ export function loginsOf(address: URL, suffix: string, folder: string): Access {
     `control: fromEnvironment('${CONTROL}', { file: '${ENV_FILE}' }),`,
     `execution: fromEnvironment('${EXECUTION}', { file: '${ENV_FILE}' }),`,
     ...(owner === 'effectmatch_owner' ? [] : [`owner: ${literal(owner)},`]),
-    // One server of MariaDB has many databases, and each protected one has its records in another.
+    // A MariaDB server has many databases. Each protected one needs its own database for the
+    // records.
     ...(isMysql(address.href) && owner !== 'effectmatch_owner'
       ? [`controlDatabase: ${literal(owner.replace('_owner', ''))},`]
       : []),
@@ -66,7 +67,7 @@ export function loginsOf(address: URL, suffix: string, folder: string): Access {
   return { lines, secrets: { file, text } };
 }
 
-/** The addresses that an earlier run kept; a file without them was not written by us. */
+/** Reads the addresses that an earlier run stored. A file without them is not ours. */
 function readKept(file: string): Record<string, string | undefined> {
   const values = parseEnv(readSecretFile(file));
   if (URL.canParse(values[CONTROL] ?? '') && URL.canParse(values[EXECUTION] ?? '')) return values;

@@ -1,41 +1,41 @@
 import { suggest } from '../../protocol/nearest.ts';
 import { GuidedError } from '../fault.ts';
 
-/** What was found about a database. Names are written as the adapter writes them. */
+/** The schema of a database. Names are spelled as the adapter spells them. */
 export interface DatabaseSchema {
   readonly kind: 'sqlite' | 'postgres' | 'mysql';
-  /** A name for the adapter, from the file or the database. */
+  /** A name for the adapter, based on the file or database. */
   readonly suggestedName: string;
   readonly tables: readonly TableSchema[];
-  /** Functions of the application that agents could be allowed to call. */
+  /** The application's functions that agents could be allowed to call. */
   readonly functions: readonly string[];
   /** Views that agents could be allowed to write through. */
   readonly views: readonly string[];
-  /** Servers: ending of the names of roles; empty if the usual names are not taken. */
+  /** Servers: the suffix of role names; empty if the usual names are free. */
   readonly roleSuffix: string;
-  /** PostgreSQL: whose rights were used to look, and the major version of the server. */
+  /** PostgreSQL: whether the login is a superuser, and the server's major version. */
   readonly server?: { readonly isSuperuser: boolean; readonly major: string };
 }
 
 export interface TableSchema {
   readonly name: string;
   readonly key: readonly string[];
-  /** Columns that a manifest can name, with the TypeScript type of their values. */
+  /** The columns that a manifest can name, with the TypeScript type of their values. */
   readonly columns: readonly {
     readonly name: string;
     readonly type: string;
     readonly nullable: boolean;
   }[];
-  /** Why it cannot be registered, with what would help; absent if it can. */
+  /** Why the table cannot be registered, and what would help; absent if it can. */
   readonly unusable?: string;
-  /** Columns that a trigger sets to the current time: no one can approve their value. */
+  /** Columns that a trigger sets to the current time: their value cannot be approved in advance. */
   readonly volatile: readonly { readonly column: string; readonly by: string }[];
   readonly triggers: readonly TriggerSchema[];
-  /** Tables whose deletion or change of key reaches this one through a foreign key. */
+  /** Tables whose deletes or key changes reach this one through a foreign key. */
   readonly cascadesFrom: readonly string[];
 }
 
-/** A trigger with the tables that its text writes. That is a guess: the boundary decides. */
+/** A trigger and the tables that it seems to write. This is only a guess: the boundary decides. */
 interface TriggerSchema {
   readonly name: string;
   readonly writes: readonly string[];
@@ -46,7 +46,7 @@ export function usableTables({ tables }: DatabaseSchema): readonly TableSchema[]
   return tables.filter(({ unusable }) => unusable === undefined);
 }
 
-/** Reads a choice of tables: `all`, or usable names separated by commas. */
+/** Parses a choice of tables: `all`, or usable names separated by commas. */
 export function chooseRelations(answer: string, schema: DatabaseSchema): readonly string[] {
   const usable = usableTables(schema).map(({ name }) => name);
   if (answer === 'all') return usable;
@@ -66,14 +66,14 @@ export function chooseRelations(answer: string, schema: DatabaseSchema): readonl
   throw new GuidedError('ERR_EM_USAGE', message, `the tables are ${usable.join(', ')}`);
 }
 
-/** A trigger on a registered table that writes to one that is not. */
+/** A trigger on a registered table that writes to an unregistered one. */
 interface StrayTrigger {
   readonly trigger: string;
   readonly on: string;
   readonly writes: string;
 }
 
-/** The triggers because of which operations would be refused. */
+/** The triggers that would cause operations to be refused. */
 export function strayTriggers(
   { tables }: DatabaseSchema,
   chosen: readonly string[],
@@ -91,7 +91,7 @@ export function strayTriggers(
     );
 }
 
-/** The columns outside the key that a trigger sets to the current time. */
+/** The given columns that a trigger sets to the current time. */
 export function volatileColumns<T extends { readonly name: string }>(
   columns: readonly string[],
   triggers: readonly T[],
@@ -108,7 +108,7 @@ const WRITE =
 const NAME =
   /^(?:only\s+)?((?:"(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*)(?:\.(?:"(?:[^"]|"")+"|[\p{L}_][\p{L}\p{N}_$]*))?)/iu;
 
-/** The names that a piece of SQL seems to write to, as it spells them. A guess from its text. */
+/** The names that SQL text seems to write to, as spelled there. This is only a guess. */
 export function namesWritten(sql: string): readonly string[] {
   const code = sql.replace(/--.*$/gm, ' ').replace(/\/\*[\s\S]*?\*\//g, ' ');
   const names = [...code.matchAll(WRITE)].flatMap((match) => {
