@@ -30,7 +30,7 @@ export interface ApiOptions {
   readonly origin: string;
   /** The version in the OpenAPI document. */
   readonly version?: string;
-  /** Called for every call. It never gets a value, a token or a data id. */
+  /** Gets an entry for every call. An entry never holds a value, a token or a data id. */
   readonly log?: (entry: CallLog) => void;
   readonly clock?: Clock;
   /** How long a body may take to arrive; 30 seconds by default. */
@@ -180,7 +180,9 @@ function report(c: Context<Env>, { log }: ApiOptions, clock: Clock): void {
   quietly(() => c.get('trace')?.end({ kind: 'answered', status }));
 }
 
-/** Starts the span of a call, named by the pattern of the path, because a path may hold an id. */
+/**
+ * Starts the span of a call, labelled with the pattern of the path, since a path may hold an id.
+ */
 function beginTrace(c: Context<Env>, { method, path }: ApiEndpoint, telemetry?: Telemetry): void {
   c.set('route', path);
   const activity = { kind: 'http', route: `${method} ${path}` } as const;

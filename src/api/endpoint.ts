@@ -15,7 +15,7 @@ export interface Served {
   readonly document: SchemaDocument;
 }
 
-/** A parameter in the path, the query or a header. */
+/** A parameter in the path or the query. */
 export interface Parameter {
   readonly about: string;
   readonly schema: Schema<string> | Schema<number>;

@@ -23,7 +23,7 @@ const one = { 200: { about: 'Where the request stands.', schema: requestSchema }
 const PAGE = 50;
 const MAX_RENDERING = 4000;
 const MAX_MESSAGE = 4000;
-/** An outcome may have a hundred thousand changes. */
+/** Large, because an outcome may have a hundred thousand changes. */
 const MAX_LICENSE = 64 * 1024 * 1024;
 
 const message = closed({ text: text(1, MAX_MESSAGE) });

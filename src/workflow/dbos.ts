@@ -70,7 +70,10 @@ export interface DbosOptions {
    * has recorded, in milliseconds; 5000 by default.
    */
   readonly lookMs?: number;
-  /** When to take over a silent worker's runs, in milliseconds; 5000 by default. */
+  /**
+   * How long a worker must be silent before its runs are taken over, in milliseconds; 5000 by
+   * default.
+   */
   readonly silentMs?: number;
 }
 
@@ -87,8 +90,8 @@ const LOOK_MS = 5000;
 const RUNS = 16;
 const QUEUE_POLL_MS = 200;
 /**
- * The pause between two tries in one DBOS workflow. After the longest, it ends, and a later look
- * starts another.
+ * The pause between two tries in one DBOS workflow. After the longest pause the workflow ends, and
+ * a later look starts another.
  */
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 3000;
@@ -143,7 +146,7 @@ class DbosWorker implements OpenEngine {
   readonly #host: EngineHost;
   readonly #lookMs: number;
   readonly #loops: Promise<unknown>;
-  /** When to start each run again that was started by a look and could still make progress. */
+  /** Runs that a look has started and that can still make progress: when to start each again. */
   readonly #stuck = new Map<string, { readonly at: number; readonly pauseMs: number }>();
 
   private constructor(parts: {
@@ -255,7 +258,7 @@ class DbosWorker implements OpenEngine {
     }
   }
 
-  /** Starts a run that makes no progress less and less often. */
+  /** Whether to start a run now. A run that makes no progress is started less and less often. */
   #isDue(run: string): boolean {
     const now = performance.now();
     const { at, pauseMs } = this.#stuck.get(run) ?? { at: now, pauseMs: this.#lookMs };

@@ -124,7 +124,7 @@ export async function readRun(
 
 /**
  * Why the preflight stopped a run. A stop counts only while nothing has begun: a process that
- * checks while another one executes sees used licenses and is wrong.
+ * checks while another one executes sees used licenses, and its stop is wrong.
  */
 async function readStop(
   records: RunRecords,
@@ -174,10 +174,7 @@ export function contextOf(view: RunView, workflow: Workflow, instance: Instance)
 /** The status of a whole run. */
 export type RunStatus = 'running' | 'waiting' | 'done' | 'failed' | 'cancelled';
 
-/**
- * The status of a run: whether something can be done now, something must be waited for, or nothing
- * is left to do.
- */
+/** The status of a run: whether it can make progress, waits, or has nothing left to do. */
 export function statusOf(view: RunView): RunStatus {
   const states = [...statesOf(view).values()];
   if (states.every(isDone)) return 'done';

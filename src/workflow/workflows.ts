@@ -29,7 +29,7 @@ import {
 } from './run.ts';
 import { type Instance, instancesOf, nodeNamed } from './state.ts';
 
-/** Starts a workflow at regular intervals. */
+/** A schedule that starts a workflow at regular intervals. */
 export interface WorkflowSchedule {
   readonly workflow: string;
   /**
@@ -75,7 +75,7 @@ const WAIT_MS = 60_000;
 const POLL_MS = 100;
 const SCHEDULE_MS = 1000;
 const MAX_EVERY_MS = 366 * 86_400_000;
-/** The characters of a run's id that are left after the time. */
+/** The longest workflow name that leaves room for the time in a run's id. */
 const SCHEDULED_NAME_MAX = 39;
 
 /** Opens workflows, and resumes the runs that an earlier process left. */
@@ -94,7 +94,7 @@ export class Workflows implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #options: WorkflowsOptions;
   readonly #closing = new AbortController();
-  /** How many times this process is driving a run right now. */
+  /** How many drives of each run are active in this process. */
   readonly #drives = new Map<string, number>();
   #engine: OpenEngine | undefined;
   #scheduling: Promise<void> | undefined;

@@ -59,7 +59,7 @@ export async function handOver<T>(
   }
 }
 
-/** Wraps an error of the work, which its caller then gets unchanged. */
+/** Wraps an error thrown by the work. The caller gets the original error. */
 class WorkFailed extends Error {}
 
 async function begin({ session, place }: Parts): Promise<void> {

@@ -30,7 +30,7 @@ export interface Assumed {
 
 /** Limits the map: attempts that another process ended are never removed from it. */
 const HELD_MAX = 256;
-/** How long this process's clock extends a time from the server. */
+/** How long a server time may be extrapolated with this process's clock. */
 const CLOCK_MS = 60_000;
 /** After wrong guesses, at most this many groups are decided without a guess. */
 const SKIPPED_MAX = 32;

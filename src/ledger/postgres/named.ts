@@ -28,8 +28,8 @@ interface Prepared {
 
 /**
  * Prepared statements, because parsing and planning cost more than running them. They are used only
- * on sessions known to be a server process, not a pooler's: a session that is handed on must not
- * keep anything. A name is a digest of the text, so it never refers to another statement.
+ * on sessions known to be one server process: a pooler hands sessions on, so they must not keep
+ * anything. A name is a digest of the text, so it never refers to another statement.
  */
 export class NamedStatements {
   readonly #sessions = new WeakMap<Connection, Prepared>();

@@ -54,9 +54,9 @@ interface Transaction {
 }
 
 /**
- * Tables on a server. A lock lets one transaction of all processes decide at a time. If this
- * process knows what the decisions depend on, and the server confirms it, a transaction takes one
- * message. Otherwise it takes two: the first fetches, the second writes. Decisions that arrive
+ * Tables on a server. A lock lets only one transaction decide at a time, across all processes. If
+ * this process knows what the decisions depend on, and the server confirms it, a transaction takes
+ * one message. Otherwise it takes two: the first fetches, the second writes. Decisions that arrive
  * meanwhile share the next transaction, each decided separately.
  */
 export class PostgresStore implements TableStore {
@@ -231,7 +231,7 @@ export class PostgresStore implements TableStore {
     const demand = sameLog && this.#logs.get(session) !== shared ? [demandLog(shared)] : [];
     const relaxed = isRelaxed(group, log);
     const write = writeOf(queries, tables, { relaxed, belief, lockMs, sameLog });
-    // Without BEGIN, the whole message is one transaction, which ends before the reply does.
+    // Without BEGIN, the whole message is one transaction, which ends before its last reply.
     const { replies, failure } = await this.#named.run(session, [...demand, write]);
     const [id, process] = replies[demand.length]?.rows[0]?.[0]?.split(' ') ?? [];
     noteTransaction(group, log, id);
@@ -345,7 +345,7 @@ function demandLog(log: string | null): WireStatement {
   return { text, values: [log] };
 }
 
-/** If effects go to the same log, tells their `CommitLog` which transaction is the ledger's. */
+/** Tells each decision's `CommitLog`, if it is this log, which transaction is the ledger's. */
 function noteTransaction(
   group: readonly Waiting[],
   log: string | undefined,

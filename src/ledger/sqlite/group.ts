@@ -14,7 +14,8 @@ interface Waiting {
 /** After decisions were grouped, grouping stays on for this many turns of the event loop. */
 const PATIENCE = 2;
 /**
- * How many decisions are made at once per turn of the event loop, so that other work gets its turn.
+ * How many decisions per turn of the event loop are made at once. Further ones wait, so that other
+ * work gets its turn.
  */
 const PER_TURN = 8;
 

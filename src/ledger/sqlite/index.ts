@@ -20,8 +20,8 @@ export interface SqliteLedgerOptions {
 
 /**
  * Ledgers in a separate SQLite file, for one machine and any number of processes. A missing file is
- * created, readable by its owner only; its folder must exist. Do not use the business database: a
- * writer there would hold up recovery.
+ * created with access for its owner only; its folder must exist. Do not use the business database:
+ * a writer there would hold up recovery.
  */
 export function sqliteLedgers(file: string, options: SqliteLedgerOptions = {}): LedgersFactory {
   const { deadlineMs = 30_000, clock = systemClock } = options;

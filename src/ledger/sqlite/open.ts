@@ -76,8 +76,8 @@ function schemaOf(db: DatabaseSync): readonly string[] {
 }
 
 /**
- * The first unexpected or missing schema object; undefined if the schema is as the migrations leave
- * it.
+ * Describes the first unexpected or missing schema object; undefined if the schema is as the
+ * migrations leave it.
  */
 export function schemaDifference(db: DatabaseSync): string | undefined {
   const found = new Set(schemaOf(db));

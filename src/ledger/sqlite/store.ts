@@ -36,7 +36,7 @@ export function sqliteStore(context: LedgerContext, store: LedgerFile): TableSto
 
 /**
  * One moment of the store, on a separate connection that only reads, so that it does not hold up
- * the others. The connection is not opened read-only, because SQLite would then not check CHECK
+ * the others. The connection is not opened read-only, because SQLite would then skip CHECK
  * constraints.
  */
 async function openSnapshot({ context, store }: Session): Promise<LedgerSnapshot> {

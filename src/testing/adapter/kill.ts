@@ -52,8 +52,8 @@ const RECOVERY_MS = 10_000;
 
 /**
  * Kills a process (SIGKILL) at every step of an attempt and of its recovery. This process then
- * recovers as a runtime would, by inserting a void marker. Nothing may be durable without its
- * committed marker or only half durable, and the backend must keep working.
+ * recovers as a runtime would, by inserting a void marker. No change may be durable without its
+ * committed marker, or only in part, and the backend must keep working.
  */
 export function killAtEveryStep(name: string, kit: KillKit): void {
   describe(`${name}: killed at every step`, () => {

@@ -23,7 +23,7 @@ async function holds(
   return (await ledgers.standing('any task', { occurrence, execution })).holds;
 }
 
-/** A license is used once, whatever the order of the attempts. */
+/** Each occurrence of a license is claimed once, in whatever order attempts ask for it. */
 export function claimTests(kit: LedgerKit): void {
   test('a license that buys one occurrence claims once, also when ten attempts ask at once', async () => {
     await using bench = await openBench(kit);

@@ -22,7 +22,7 @@ export interface LedgerKit {
 
 /** One store, which can be opened any number of times. */
 export interface LedgerStore {
-  /** What another process needs to find it. */
+  /** What another process needs to find the store. */
   readonly location: string;
   open(context: LedgerContext): Promise<Ledgers>;
   remove(): Promise<void>;
