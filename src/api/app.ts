@@ -17,48 +17,51 @@ import { RECORD_ENDPOINTS } from './record-endpoints.ts';
 import { REQUEST_ENDPOINTS } from './request-endpoints.ts';
 import { SERVER_ENDPOINTS } from './server-endpoints.ts';
 
-/** What the API needs. */
+/** What {@link createApi} needs. */
 export interface ApiOptions {
   readonly runtime: Runtime;
   readonly requests: Requests;
-  /** Agents, operations and adapters, as the runtime was given them. */
+  /** Agents, operations, adapters and telemetry, as the runtime was given them. */
   readonly config: Pick<RuntimeConfig, 'agents' | 'operations' | 'adapters' | 'telemetry'>;
-  /** Where clients reach it, such as `https://approvals.example`. Other names are refused. */
+  /**
+   * Where clients reach the API, for example `https://approvals.example`. Other host names are
+   * refused.
+   */
   readonly origin: string;
   /** The version in the OpenAPI document. */
   readonly version?: string;
-  /** Told about every call; it never gets a value, a token or an id of data. */
+  /** Gets an entry for every call. An entry never holds a value, a token or a data id. */
   readonly log?: (entry: CallLog) => void;
   readonly clock?: Clock;
-  /** How long a body may take to arrive; 30 s unless said. */
+  /** How long a body may take to arrive; 30 seconds by default. */
   readonly receiveMs?: number;
-  /** What tells clients about changes, if it is shared with the console; a new one unless said. */
+  /** The stream of changes, if it is shared with the console; a new one by default. */
   readonly events?: EventStream;
 }
 
-/** One line of the log. */
+/** One entry of the call log. */
 export interface CallLog {
   readonly at: string;
-  /** The call's id, which the answer has as `x-request-id`. */
+  /** The call's id, which the response carries as `x-request-id`. */
   readonly call: string;
   readonly method: string;
   /** The pattern of the path; empty if there is no such endpoint. */
   readonly route: string;
   readonly status: number;
   readonly durationMs: number;
-  /** Whose token it was, such as `agent billing-agent`. */
+  /** Whose token it was, for example `agent billing-agent`. */
   readonly caller?: string;
   readonly code?: string;
 }
 
-/** The API as a handler of requests. */
+/** The API as a request handler. */
 export interface ApiApp extends AsyncDisposable {
   fetch(request: Request): Response | Promise<Response>;
   /** The OpenAPI document, as `GET /openapi.json` serves it. */
   readonly document: SchemaDocument;
 }
 
-/** Every endpoint. The document and the routes are both made from this list. */
+/** Every endpoint. The OpenAPI document and the routes are both made from this list. */
 export const ENDPOINTS: readonly ApiEndpoint[] = [
   ...REQUEST_ENDPOINTS,
   ...RECORD_ENDPOINTS,
@@ -85,13 +88,13 @@ const HEADERS: Readonly<Record<string, string>> = {
   'referrer-policy': 'no-referrer',
 };
 
-/** Whether a call is for the API and not for the console next to it. */
+/** Whether a call is for the API rather than the console next to it. */
 export function isApiPath({ url }: Request): boolean {
   const path = new URL(url).pathname;
   return path.startsWith('/v1/') || ['/openapi.json', '/health', '/ready'].includes(path);
 }
 
-/** The API of a deployment whose requests are open. Dispose of it before the requests. */
+/** Creates the API. The requests must be open; dispose of the API before them. */
 export function createApi(options: ApiOptions): ApiApp {
   const { runtime, requests, config, clock = systemClock, version = '0' } = options;
   const { receiveMs = RECEIVE_MS } = options;
@@ -119,7 +122,7 @@ export function createApi(options: ApiOptions): ApiApp {
   };
 }
 
-/** What happens around every call: its id, headers, the log, and where it may come from. */
+/** Wraps every call: sets its id and the response headers, reports errors, and writes the log. */
 function guard(app: Hono<Env>, options: ApiOptions, clock: Clock): void {
   app.onError((error, c) => {
     const problem = problemOf(error, c.get('call'));
@@ -148,7 +151,7 @@ function guard(app: Hono<Env>, options: ApiOptions, clock: Clock): void {
   });
 }
 
-/** A page of another origin, or a name that leads here from elsewhere, reaches nothing. */
+/** Refuses pages from other origins, and host names other than the configured one. */
 function checkSource({ headers }: Request, origin: string): void {
   const { host } = new URL(origin);
   if (headers.get('host') !== host)
@@ -177,7 +180,9 @@ function report(c: Context<Env>, { log }: ApiOptions, clock: Clock): void {
   quietly(() => c.get('trace')?.end({ kind: 'answered', status }));
 }
 
-/** Begins the span of a call. It has the pattern of the path, because a path may hold an id. */
+/**
+ * Starts the span of a call, labelled with the pattern of the path, since a path may hold an id.
+ */
 function beginTrace(c: Context<Env>, { method, path }: ApiEndpoint, telemetry?: Telemetry): void {
   c.set('route', path);
   const activity = { kind: 'http', route: `${method} ${path}` } as const;
@@ -197,7 +202,7 @@ async function serve(
   const caller = await admit(c, endpoint, callers);
   const path = readPath(endpoint, c.req.param() as Record<string, string>);
   const query = readQuery(endpoint, new URL(request.url).searchParams);
-  // Without a body nothing would end a stream.
+  // A HEAD response has no body, so nothing would end a stream.
   if (request.method === 'HEAD') return c.body(null, 204);
   const { body } = endpoint;
   const text = body === undefined ? '' : await readText(request, body, served.receiveMs);
@@ -216,7 +221,7 @@ function toResponse({ status, content }: Answer): Response {
   return new Response(JSON.stringify(content), { status, headers });
 }
 
-/** Who calls, before anything of the call is read. */
+/** Identifies the caller before anything else in the call is read. */
 async function admit(
   c: Context<Env>,
   endpoint: ApiEndpoint,
@@ -241,7 +246,7 @@ function mayCall(caller: Caller | undefined, { scopes = [] }: ApiEndpoint): bool
   return scopes.some((scope) => caller?.scopes.has(scope) === true);
 }
 
-/** What does not have the form of a name names nothing. */
+/** Reads the path's parameters. A malformed name cannot exist, so it is not found. */
 function readPath({ parameters }: ApiEndpoint, given: Record<string, string>) {
   const read = Object.entries(parameters).map(([name, { schema }]) => {
     const value = readParameter(schema as Schema<unknown>, given[name] ?? '');
@@ -266,7 +271,7 @@ function readQuery({ query }: ApiEndpoint, given: URLSearchParams) {
   return read;
 }
 
-/** A parameter is text; a schema may want a number. */
+/** Reads a parameter as text, or as a number if the schema wants one. */
 function readParameter(schema: Schema<unknown>, text: string): unknown {
   for (const value of [text, ...(/^\d{1,16}$/.test(text) ? [Number(text)] : [])]) {
     const found = readOnce(schema, value, 1);

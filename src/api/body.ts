@@ -6,7 +6,7 @@ import { ApiRefusal } from './problem.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
-/** The text of a body, within its limits of size, time and depth. */
+/** Reads the text of a body, within the limits on size, time and depth. */
 export async function readText(
   request: Request,
   { maxBytes = MAX_BYTES }: BodyOf<unknown>,
@@ -22,7 +22,7 @@ export async function readText(
   return text;
 }
 
-/** Reads what was said in JSON by a schema. */
+/** Parses JSON and checks it against a schema. */
 export function readJson<T>(schema: Schema<T>, text: string): T {
   let value: unknown;
   try {
@@ -60,7 +60,7 @@ async function receive(request: Request, maxBytes: number, receiveMs: number): P
   }
 }
 
-/** Invalid UTF-8 is refused: what an approver reads must be what was sent. */
+/** Refuses invalid UTF-8: an approver must read exactly what was sent. */
 function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -74,7 +74,7 @@ const BACKSLASH = 0x5c;
 const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
-/** How deep the brackets are nested, outside of strings. */
+/** The nesting depth of the brackets outside strings. */
 function depthOf(text: string): number {
   let [depth, deepest, inString] = [0, 0, false];
   for (let index = 0; index < text.length; index += 1) {

@@ -5,7 +5,7 @@ import type { Requests } from '../requests/requests.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { RefusalStatus } from './problem.ts';
 
-/** What the endpoints work with. */
+/** What the endpoints need. */
 export interface Served {
   readonly runtime: Runtime;
   readonly requests: Requests;
@@ -15,44 +15,47 @@ export interface Served {
   readonly document: SchemaDocument;
 }
 
-/** A parameter in the path, the query or a header. */
+/** A parameter in the path or the query. */
 export interface Parameter {
   readonly about: string;
   readonly schema: Schema<string> | Schema<number>;
 }
 type Parameters = { readonly [name: string]: Parameter };
 
-/** What an endpoint is given: everything in it was checked. */
+/** The input of an endpoint. Everything in it is checked. */
 export interface Call<P extends Parameters, Q extends Parameters, B> {
   readonly served: Served;
   readonly caller: Caller;
-  /** Whether the token is still good for this endpoint. */
+  /** Whether the token still admits the caller to this endpoint. */
   readonly isAdmitted: () => Promise<boolean>;
   readonly path: { readonly [name in keyof P]: Infer<P[name]['schema']> };
   readonly query: { readonly [name in keyof Q]?: Infer<Q[name]['schema']> };
   readonly body: B;
-  /** The body as it came, for documents that are checked where they are used. */
+  /** The raw body, for documents that are checked where they are used. */
   readonly text: string;
   readonly headers: Headers;
   readonly signal: AbortSignal;
 }
 
-/** What an endpoint answers, with one of its documented statuses. */
+/** An endpoint's answer, with one of its documented statuses. */
 export interface Answer {
   readonly status: number;
   readonly content: unknown;
 }
 
-/** A body that an endpoint takes. */
+/** The body that an endpoint takes. */
 export interface BodyOf<B> {
   readonly schema: Schema<B>;
   readonly about: string;
-  /** The endpoint reads the text itself; the schema only describes it. */
+  /** The endpoint parses the text itself; the schema only describes it. */
   readonly isDocument?: true;
   readonly maxBytes?: number;
 }
 
-/** One endpoint: what it takes and answers, and what it does. The document is made from it. */
+/**
+ * One endpoint: what it takes, what it answers, and what it does. The OpenAPI document is made from
+ * it.
+ */
 export interface ApiEndpoint {
   readonly id: string;
   readonly method: 'GET' | 'POST';
@@ -61,7 +64,7 @@ export interface ApiEndpoint {
   readonly group: string;
   readonly summary: string;
   readonly about?: string;
-  /** The token needs one of these scopes; undefined if it needs no token. */
+  /** The token needs one of these scopes; undefined if no token is needed. */
   readonly scopes?: readonly Scope[];
   readonly parameters: Parameters;
   readonly query: Parameters;
@@ -69,12 +72,12 @@ export interface ApiEndpoint {
   readonly answers: { readonly [status: number]: { about: string; schema: Schema<unknown> } };
   /** `text/event-stream` for events; JSON otherwise. */
   readonly type?: string;
-  /** Refusals besides those that every endpoint has. */
+  /** Refusals besides the ones every endpoint has. */
   readonly refusals: readonly RefusalStatus[];
   run(call: Call<Parameters, Parameters, unknown>): Promise<Answer | Response>;
 }
 
-/** Keeps the types of an endpoint's parts together. */
+/** Defines an endpoint, and infers the types of its parts. */
 export function endpoint<
   B = undefined,
   const P extends Parameters = Record<never, never>,

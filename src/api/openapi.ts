@@ -11,7 +11,7 @@ problem document like every refusal.`;
 const names = new Map(NAMED.map(([name, schema]) => [schema, `#/components/schemas/${name}`]));
 const refOf = (schema: Schema<unknown>) => names.get(schema);
 
-/** The refusals that an endpoint may answer with, in order. */
+/** The refusals that an endpoint may answer with, in ascending order. */
 export function refusalsOf(endpoint: ApiEndpoint): readonly RefusalStatus[] {
   const { scopes, query, body, refusals } = endpoint;
   const takes = Object.keys(query).length > 0 || body !== undefined;

@@ -1,7 +1,7 @@
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import { choice, closed, form, type Infer, integer, optional, text } from '../protocol/schema.ts';
 
-/** The statuses of refusals. */
+/** The HTTP statuses of refusals. */
 export type RefusalStatus =
   | 400
   | 401
@@ -17,7 +17,7 @@ export type RefusalStatus =
   | 500
   | 503;
 
-/** What is sent instead of an answer (RFC 9457), with one of our codes. */
+/** The body of a refusal (RFC 9457), with one of our codes. */
 export const problemSchema = closed({
   type: form(/^urn:effectmatch:error:ERR_EM_[A-Z_]+$/, 'the name of the code'),
   title: text(1, 200),
@@ -26,7 +26,7 @@ export const problemSchema = closed({
   code: form(/^ERR_EM_[A-Z_]+$/, 'an error code of docs/errors.md'),
   /** The id of the call, as in the header `x-request-id` and in the log. */
   call: text(1, 64),
-  /** Present where the same call may succeed later. */
+  /** Present if the same call may succeed later. */
   retry: optional(choice(true)),
 });
 /** A problem document. */
@@ -58,7 +58,7 @@ const TITLES: Readonly<Record<RefusalStatus, string>> = {
   503: 'It is not available now',
 };
 
-/** What a refusal with this status means, in a few words. */
+/** What a status means, in a few words. */
 export function titleOf(status: RefusalStatus): string {
   return TITLES[status];
 }
@@ -90,7 +90,7 @@ const STATUSES: Partial<Record<ErrorCode, RefusalStatus>> = {
 };
 const MAX_DETAIL = 4000;
 
-/** What went wrong, as it is sent. What is thrown without one of our codes is not described. */
+/** The problem document for an error. An error without one of our codes is not described. */
 export function problemOf(error: unknown, call: string): ProblemDocument {
   const known = error instanceof EffectMatchError ? error : undefined;
   const code: ErrorCode = known?.code ?? 'ERR_EM_INVARIANT';

@@ -41,7 +41,7 @@ const page = {
   limit: { about: 'At most so many; 100 unless said.', schema: integer(1, 500) },
 };
 
-/** Executing, and what is recorded about it. */
+/** Executing actions, and reading what is recorded about them. */
 export const RECORD_ENDPOINTS = [
   endpoint({
     ...{ id: 'ensure', method: 'POST', path: '/v1/executions', group: 'executions' },

@@ -23,7 +23,7 @@ const one = { 200: { about: 'Where the request stands.', schema: requestSchema }
 const PAGE = 50;
 const MAX_RENDERING = 4000;
 const MAX_MESSAGE = 4000;
-/** An outcome may have a hundred thousand changes. */
+/** Large, because an outcome may have a hundred thousand changes. */
 const MAX_LICENSE = 64 * 1024 * 1024;
 
 const message = closed({ text: text(1, MAX_MESSAGE) });
@@ -226,19 +226,19 @@ the request open. The token only lets you send it: the signature approves.`,
   }),
 ];
 
-/** A request as it is sent: the proposal, which may be large, has its own address. */
+/** A request as the API returns it. The proposal may be large and has a separate endpoint. */
 export function show(request: ApprovalRequest): unknown {
   const { proposal: _, first: _first, rendering, ...shown } = request;
   return { ...shown, rendering: rendering.slice(0, MAX_RENDERING).toWellFormed() };
 }
 
-/** An agent's own request; those of others do not exist for it. */
+/** Finds a request. For an agent, other agents' requests do not exist. */
 async function demandOwn(requests: Requests, caller: Caller, request: string) {
   if (caller.kind === 'operator') return await requests.get(request);
   return await requests.forAgent(caller.name).get(request);
 }
 
-/** What the configuration lets an agent ask for. */
+/** Throws unless the configuration lets the agent ask for this. */
 function demandAllowed({ agent }: Caller, body: Infer<typeof askSchema>): void {
   const { operation, adapter, manifest } = body;
   if (operation !== undefined) {

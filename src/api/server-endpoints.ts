@@ -6,7 +6,7 @@ const MAX_STREAMS = 20;
 const group = 'server';
 const alive = closed({ status: choice('alive') });
 
-/** How the server is, and what happens. */
+/** Health, the OpenAPI document, and the stream of events. */
 export const SERVER_ENDPOINTS = [
   endpoint({
     ...{ id: 'getEvents', method: 'GET', path: '/v1/events', group: 'events', scopes: ['read'] },

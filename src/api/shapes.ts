@@ -77,12 +77,12 @@ export const requestSchema = closed({
   occurrence: optional(occurrenceSchema),
   terminal: optional(terminalRecord.schema),
   results: optional(list(plain)),
-  /** What a person is asked to approve, cut to a few thousand characters. */
+  /** What a person is asked to approve, truncated to a few thousand characters. */
   rendering: optional(text()),
 });
 
 export const proposalSchema = closed({
-  /** The license without what the approver decides. */
+  /** The license without the parts that the approver decides. */
   draft: object,
   approved: approvedRecord.schema,
   rendering: text(),
@@ -93,7 +93,7 @@ export const signedLicenseSchema = closed({
   license: licenseRecord.schema,
   approved: approvedRecord.schema,
   signature: text(1, 16_384),
-  /** Another person's signature over the same license, where one is required. */
+  /** Another person's signature over the same license, if one is required. */
   second: optional(object),
 });
 
@@ -104,11 +104,13 @@ export const executionSchema = closed({
   use: optional(integer(1, 1000)),
   /** The application's revision of the task state, if the approval is bound to one. */
   revision: optional(text(0, 4096)),
-  /** How long to wait for an attempt that runs elsewhere; 25 unless said. */
+  /** How long to wait for an attempt that runs elsewhere; 25 by default. */
   waitSeconds: optional(integer(0, 50)),
 });
 
-/** A verdict, whether it was there before, and how what was observed differs from what was approved. */
+/**
+ * A verdict, whether it existed before, and how the observed outcome differs from the approved one.
+ */
 export const verdictSchema = closed({
   terminal: terminalRecord.schema,
   earlier: choice(true, false),
@@ -178,7 +180,7 @@ export const recoveredSchema = variants('kind', {
 
 export const boundarySchema = closed({
   adapter: nameSchema,
-  /** Whether every outlet is observed or denied: only then is anything executed there. */
+  /** Whether every outlet is observed or denied. Nothing is executed there otherwise. */
   certified: choice(true, false),
   backend: text(),
   executor: text(),
@@ -203,11 +205,11 @@ export const deliverySchema = closed({
 
 /** One page of a list. */
 export function pageOf<T>(item: Schema<T>, next: Schema<string> | Schema<number>) {
-  /** `next` goes into `after`, for the page that follows. It is absent on the last one. */
+  /** Pass `next` as `after` to get the following page. It is absent on the last page. */
   return closed({ items: list(item), next: optional(next as Schema<string | number>) });
 }
 
-/** The shapes that have a name in the document. */
+/** The shapes that the OpenAPI document lists by name. */
 export const NAMED: readonly (readonly [string, Schema<unknown>])[] = [
   ['Ask', askSchema],
   ['Request', requestSchema],

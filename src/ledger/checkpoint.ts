@@ -7,14 +7,14 @@ import type { Digest } from '../protocol/record.ts';
 import { CHAIN_START, extendChain, openRow, tampered } from './journal.ts';
 import type { CheckpointRow, LedgerTables, TableStore } from './store.ts';
 
-/** Rows per turn of the event loop when the journal is read through. */
+/** Rows per turn of the event loop when reading the whole journal. */
 export const BATCH = 128;
 
 /**
  * Seals the rows since the newest checkpoint and returns the newest one. Every row is checked
- * before it is covered, so a checkpoint never vouches for a row that was altered before it was
- * taken. Rows are only ever appended, and the chain depends on them alone: processes that do this
- * at the same time arrive at the same chain.
+ * first, so a checkpoint never vouches for a row that was altered before it. Rows are only
+ * appended, and the chain depends only on them, so processes that do this at the same time compute
+ * the same chain.
  */
 export async function makeCheckpoint(store: TableStore): Promise<Sealed<Checkpoint> | undefined> {
   const after = Number.MAX_SAFE_INTEGER;
@@ -41,13 +41,13 @@ export async function makeCheckpoint(store: TableStore): Promise<Sealed<Checkpoi
   );
 }
 
-/** The checkpoint that covers most, its seal checked. */
+/** The checkpoint that covers the most rows, with its seal checked. */
 function newestCheckpoint(tables: LedgerTables): Sealed<Checkpoint> | undefined {
   const row = tables.newestCheckpoint();
   return row && openCheckpoint(tables.context, row);
 }
 
-/** The first checkpoint that covers more than the rows up to `seq`. */
+/** The first checkpoint that reaches beyond `seq`. */
 export function checkpointAfter(tables: LedgerTables, seq: number): Sealed<Checkpoint> | undefined {
   const row = tables.checkpointAfter(seq);
   return row && openCheckpoint(tables.context, row);

@@ -52,8 +52,7 @@ export function claimLedger(store: TableStore): Pick<Ledgers, ClaimMethods> {
       return await store.decide({ binding, plan }, 'claim', decide, request.log);
     },
 
-    // Not flushed: a lease that a power cut takes back belonged to a process that the power cut
-    // ended.
+    // Not flushed: if a power cut loses the lease, it also ended the process that held it.
     renew: (occurrence, execution, leaseMs) =>
       store.decide({ occurrences: [occurrence] }, 'relaxed', (tables) => {
         const until = tables.now() + Math.ceil(leaseMs);
@@ -61,7 +60,7 @@ export function claimLedger(store: TableStore): Pick<Ledgers, ClaimMethods> {
         return extended || isHolder(tables, occurrence, execution);
       }),
 
-    // Not flushed either: a power cut leaves a lease that runs out.
+    // Not flushed either: if a power cut loses the change, the lease still expires.
     abandon: (occurrence, execution) =>
       store.decide({ occurrences: [occurrence] }, 'relaxed', (tables) => {
         tables.endLease({ occurrence, execution }, tables.now());
@@ -94,10 +93,7 @@ export function claimLedger(store: TableStore): Pick<Ledgers, ClaimMethods> {
   };
 }
 
-/**
- * The whole of a claim, inside one transaction: what it returns is decided by rows, never by
- * timing.
- */
+/** Makes a claim inside one transaction. The result depends on rows, never on timing. */
 function claimOccurrence(
   tables: LedgerTables,
   checked: CheckedRequest,
@@ -132,8 +128,8 @@ function claimOccurrence(
 }
 
 /**
- * Occurrences are claimed in order, so the last one counted must be in the journal and the next one
- * must not.
+ * Occurrences are claimed in order, so the last one counted must be in the journal, and the next
+ * one must not be.
  */
 function nextUnclaimed(
   tables: LedgerTables,
@@ -148,8 +144,8 @@ function nextUnclaimed(
 }
 
 /**
- * Before its claim the journal has nothing of an occurrence but attempts that were refused without
- * one.
+ * Until an occurrence is claimed, its only journal rows are attempts that were refused without a
+ * claim.
  */
 function requireUnclaimed(tables: LedgerTables, occurrence: OccurrenceId): void {
   const seq = tables.findClaimedTrace(occurrence);
@@ -202,7 +198,7 @@ function openHolder(
   return { claim: row.sealed, license, approvedText, leaseUntilMs, leaseExpired };
 }
 
-/** A binding that is not the one in hand, which was checked, is checked here. */
+/** Checks the stored binding if it differs from the request's, which was checked already. */
 function findIssued(tables: LedgerTables, checked: CheckedRequest): IssuedBefore {
   const before = tables.issuedBefore(checked);
   const { issued } = before;
@@ -213,7 +209,10 @@ function findIssued(tables: LedgerTables, checked: CheckedRequest): IssuedBefore
   return before;
 }
 
-/** Keeps what was signed, for the first claim under it, which was sealed with that key. */
+/**
+ * Stores what was signed, for the first claim under it. `sealKey` is the key that sealed that
+ * claim.
+ */
 function issue(tables: LedgerTables, checked: CheckedRequest, sealKey: string): number {
   const { license, licenseText, approvedText, bindingText } = checked;
   const { issuer, nonce } = license;
@@ -223,8 +222,8 @@ function issue(tables: LedgerTables, checked: CheckedRequest, sealKey: string): 
 }
 
 /**
- * What was signed and kept for a claim. Every part is bound by a digest in the sealed claim, or by
- * a keyed digest.
+ * The signed license and outcome that were stored for a claim. Each part is bound by a digest in
+ * the sealed claim, or by a keyed digest.
  */
 export function openIssuance(
   tables: LedgerTables,
@@ -248,7 +247,7 @@ export function openIssuance(
   return { license: licenseRecord.parseText(row.license), approvedText: row.approved };
 }
 
-/** The index columns are what makes a nonce usable once, so they must say what the binding says. */
+/** The index columns make a nonce usable only once, so they must match the binding. */
 function openBinding(context: LedgerContext, row: IssuanceRow): Binding {
   const where = `issuance ${row.nonce} of ${row.issuer}`;
   if (macIssuance(context, row.sealKey, row.binding, row.approved) !== row.mac) {

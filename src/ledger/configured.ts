@@ -15,7 +15,7 @@ export function ledgersOf(store: string | LedgersFactory): LedgersFactory {
   };
 }
 
-/** The driver is an optional package, so it is loaded only where it is needed. */
+/** Loads the driver only when needed: it is an optional package. */
 async function loadPostgres() {
   try {
     return await import('./postgres/index.ts');

@@ -4,7 +4,7 @@ import type { Digest } from '../protocol/record.ts';
 import { DOCUMENT_TEXT_DOMAIN, documentRecord } from './journal.ts';
 import type { DocumentRow, LedgerTables, TableStore } from './store.ts';
 
-/** Texts that are kept once under their digest. */
+/** Texts, each stored once under its digest. */
 export function documentLedger(
   store: TableStore,
 ): Pick<Ledgers, 'keep' | 'keepFirst' | 'document'> {
@@ -44,8 +44,7 @@ function keepDocument(tables: LedgerTables, digest: Digest, text: string): void 
 }
 
 /**
- * Checks the documents after a digest, in order of digest, at most `limit`; returns the last digest
- * seen.
+ * Checks at most `limit` documents after a digest, in digest order. Returns the last digest seen.
  */
 export function checkDocuments(
   tables: LedgerTables,

@@ -11,14 +11,12 @@ import { choice, closed } from '../protocol/schema.ts';
 import { type Shadow, shadowRecord } from '../protocol/shadow.ts';
 import { assertAssured, type Terminal, terminalRecord } from '../protocol/terminal.ts';
 
-/**
- * One journal row as a store keeps it. (occurrence, slot) is unique: it is what decides every race.
- */
+/** One journal row as a store keeps it. The unique key (occurrence, slot) decides every race. */
 export interface JournalRow {
   readonly seq: number;
   readonly kind: JournalEntry['kind'];
   readonly occurrence: string;
-  /** What this row is the only one of, for its occurrence. */
+  /** The row's role. An occurrence has at most one row per slot. */
   readonly slot: string;
   readonly text: string;
   readonly sealKey: string;
@@ -39,22 +37,22 @@ export type OpenedRow = { readonly seq: number; readonly slot: string; readonly 
 
 /** One claim per occurrence. */
 export const CLAIM_SLOT = 'claim';
-/** Consuming and voiding compete for this one. */
+/** Consuming and voiding a permit compete for this slot. */
 export const PERMIT_SLOT = 'permit';
-/** One terminal per attempt; a refused replay is its own attempt. */
+/** One terminal per attempt. A refused replay is a separate attempt. */
 export const terminalSlot = (execution: string): string => `terminal:${execution}`;
 /** One settlement of an attempt that ended `indeterminate`. */
 export const settlementSlot = (execution: string): string => `settlement:${execution}`;
-/** One decision of an operator per occurrence. */
+/** One operator's decision per occurrence. */
 export const RESOLUTION_SLOT = 'resolution';
-/** One shadow per occurrence that was drawn for it. */
+/** One shadow per occurrence. The occurrence exists only for the shadow. */
 export const SHADOW_SLOT = 'shadow';
-/** One completion per continuation, and one release per turn. A name has no `#`. */
+/** One completion per continuation, and one release per turn. Continuation names contain no `#`. */
 export const acknowledgementSlot = (
   of: Pick<Acknowledgement, 'state' | 'continuation' | 'turn'>,
 ): string => `${of.state}:${of.continuation}${of.turn === undefined ? '' : `#${of.turn}`}`;
 
-/** The slot that must be taken before an acknowledgement; undefined for the first release. */
+/** The slot that must be filled before an acknowledgement; undefined for the first release. */
 export function precedingSlot(of: Acknowledgement): string | undefined {
   const { state, continuation, turn = 1 } = of;
   if (state === 'completed') return acknowledgementSlot({ state: 'released', continuation });
@@ -65,9 +63,9 @@ export function precedingSlot(of: Acknowledgement): string | undefined {
 }
 
 /**
- * Covers position, kind, slot and, through its seal, the content, so that a row that moves no
- * longer fits. Keyed, so that a writer to the file without the key cannot close the gap that a removed row
- * leaves.
+ * Covers the position, kind and slot, and through the seal the content, so a moved row no longer
+ * fits. It is keyed, so someone who can write the file but lacks the key cannot close the gap that
+ * a removed row leaves.
  */
 export function rowDigest(
   { sealer }: LedgerContext,
@@ -80,15 +78,14 @@ export function rowDigest(
 export const CHAIN_START = '0'.repeat(64) as Digest;
 
 /**
- * Continues the chain by one row. Folding row by row makes the chain at a position depend on the
- * rows alone and not on where checkpoints were taken, so processes that checkpoint at the same time
- * need no coordination.
+ * Extends the chain by one row. The chain at a position depends only on the rows, not on where
+ * checkpoints were taken, so processes that checkpoint at the same time need no coordination.
  */
 export function extendChain(context: LedgerContext, chain: Digest, row: Digest): Digest {
   return context.digest('effectmatch/journal-chain/v1', `${chain}${row}`);
 }
 
-/** The after-select half of the pair: nothing leaves a journal without passing here. */
+/** Checks a row and parses its record. Every row read from a journal passes through here. */
 export function openRow(context: LedgerContext, row: JournalRow): OpenedRow {
   const opened = openKind(context, row);
   const { occurrence } = opened.sealed.record;
@@ -100,14 +97,14 @@ export function openRow(context: LedgerContext, row: JournalRow): OpenedRow {
   return opened;
 }
 
-/** The entry that the port hands out for a checked row. */
+/** The entry that the ledger returns for a checked row. */
 export function entryOf(opened: OpenedRow): JournalEntry {
   return { seq: opened.seq, kind: opened.kind, record: opened.sealed.record } as JournalEntry;
 }
 
 /**
- * Something stored is not what was written: a journal row by its position, anything else by its
- * name. The remedy is the operator's: nothing is repaired automatically.
+ * Reports that a stored row was altered: a journal row by position, anything else by name. The
+ * operator must act; nothing is repaired automatically.
  */
 export function tampered(
   where: number | string,
@@ -119,7 +116,7 @@ export function tampered(
   );
 }
 
-/** What each kind of row holds. A permit that was voided is a void marker. */
+/** The record in each kind of row. A voided permit is a void marker. */
 const RECORDS = {
   claim: claimRecord,
   permit: permitRecord,
@@ -169,8 +166,8 @@ function slotsOf(opened: OpenedRow): readonly string[] {
 }
 
 /**
- * Ties a kept document to the digest it was kept under: the ledger does not know the label that
- * digest was made with.
+ * Binds a stored document to its digest. The ledger does not know the label that digest was made
+ * with.
  */
 export const documentRecord = defineRecord(
   'document',
@@ -179,5 +176,5 @@ export const documentRecord = defineRecord(
   closed({ version: choice(1), digest: digestSchema, text: digestSchema }),
 );
 
-/** The label of the digest that the record above carries. */
+/** The label of the text digest in `documentRecord`. */
 export const DOCUMENT_TEXT_DOMAIN = 'effectmatch/document-text/v1';

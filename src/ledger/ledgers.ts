@@ -8,7 +8,7 @@ import type { TableStore } from './store.ts';
 import { verdictLedger } from './verdicts.ts';
 import { verifyStore } from './verify.ts';
 
-/** The ledger that a store keeps. */
+/** Builds a ledger on a store. */
 export function ledgersIn(store: TableStore): Ledgers {
   return {
     durable: true,
@@ -24,7 +24,7 @@ export function ledgersIn(store: TableStore): Ledgers {
 
 type JournalMethods = 'journal' | 'search' | 'checkpoint' | 'verify';
 
-/** The journal as readers see it, and the checkpoints that chain its rows. */
+/** Reading and verifying the journal, and the checkpoints that chain its rows. */
 function journalLedger(store: TableStore): Pick<Ledgers, JournalMethods> {
   const { context } = store;
   return {

@@ -1,8 +1,8 @@
 import { EffectMatchError, invariant } from '../errors.ts';
 
 /**
- * One step of a store's schema. Steps are numbered from 1, only ever added, and never edited once
- * released.
+ * One step of a store's schema. Steps are numbered from 1 and never edited once released; new ones
+ * are added at the end.
  */
 export interface Migration {
   readonly version: number;
@@ -10,10 +10,10 @@ export interface Migration {
 }
 
 /**
- * The steps that a store at version `current` still needs, in order. A store that a newer release
- * has written is refused: an older program does not know what its rows mean. Call it inside the
- * transaction that applies the steps, so that of many processes that start at once one migrates and
- * the others find nothing left to do.
+ * The steps that a store at version `current` still needs, in order. Refuses a store that a newer
+ * release wrote, because an older program does not know what its rows mean. Call it inside the
+ * transaction that applies the steps, so that if many processes start at once, one migrates and the
+ * others find nothing to do.
  */
 export function pendingMigrations(
   migrations: readonly Migration[],

@@ -20,9 +20,7 @@ export interface CheckedRequest {
   readonly approvedText: string;
 }
 
-/**
- * Checks everything about a request that does not depend on the store, before any lock is taken.
- */
+/** Runs every check that does not depend on the store, before any lock is taken. */
 export function checkRequest(context: LedgerContext, request: ClaimRequest): CheckedRequest {
   const { license, approvedText } = request;
   const licenseText = licenseRecord.text(license);
@@ -48,9 +46,9 @@ export function checkRequest(context: LedgerContext, request: ClaimRequest): Che
 
 /**
  * Authenticates the readable text of A together with its binding, under the key generation that
- * sealed the first claim. When values are stored as digests, that text no longer matches the signed
- * digest, so without this someone could replace it. A binding is a single line, so joining the two
- * is unambiguous.
+ * sealed the first claim. If values are stored as digests, that text no longer matches the signed
+ * digest, and without this MAC someone could replace it. A binding is a single line, so joining the
+ * two is unambiguous.
  */
 export function macIssuance(
   { sealer }: LedgerContext,
@@ -61,7 +59,7 @@ export function macIssuance(
   return sealer.mac(key, 'effectmatch/journal-issuance/v1', `${binding}\n${approvedText}`);
 }
 
-/** Has the claim made for the occurrence that was chosen, and checks that it says so. */
+/** Calls `make` for the chosen occurrence, and checks that the claim matches the request. */
 export function makeClaim(
   context: LedgerContext,
   checked: CheckedRequest,
@@ -83,7 +81,7 @@ export function makeClaim(
   return sealed;
 }
 
-/** What a store knows about the attempt that a terminal is for. */
+/** What a store knows about the attempt that a terminal belongs to. */
 export interface Known {
   /** The claim that holds the occurrence. */
   readonly claim: Sealed<ClaimRecord> | undefined;
@@ -94,11 +92,12 @@ export interface Known {
 
 type Recording =
   | { readonly kind: 'stored'; readonly terminal: Terminal }
-  /** `settles`: the claim has found its conclusive end and leaves the list of unsettled ones. */
+  /** `settles`: the verdict is conclusive, so the claim leaves the list of unsettled claims. */
   | { readonly kind: 'insert'; readonly slot: string; readonly settles: boolean };
 
 /**
- * Whether a terminal is new, agreement, the settlement of an `indeterminate` one, or a conflict.
+ * Decides whether a terminal is new, agrees with the stored one, settles an `indeterminate` one, or
+ * conflicts.
  */
 export function decideRecording(
   context: LedgerContext,
@@ -135,8 +134,9 @@ function claimLost({ occurrence, execution, kind }: Terminal) {
 }
 
 /**
- * Why a terminal cannot belong to what is stored, if so: only the attempt that holds the claim may
- * say more than `rejected`, and what it says names that claim and the permit that was consumed.
+ * Why a terminal does not fit the stored rows, if it does not. Only the attempt that holds the
+ * claim may end as anything but `rejected`, and its terminal names that claim and the consumed
+ * permit.
  */
 export function findMisfit(
   context: LedgerContext,
@@ -174,7 +174,7 @@ export function findMisfit(
   return undefined;
 }
 
-/** A permit is consumed under the claim in force, by the execution that holds it. */
+/** Only the execution that holds the current claim may consume a permit. */
 export function assertPermitFits(
   context: LedgerContext,
   claim: Sealed<ClaimRecord> | undefined,
@@ -191,8 +191,8 @@ export function assertPermitFits(
 }
 
 /**
- * A permit is voided for the claim in force, and never once its attempt may have made something
- * durable.
+ * A permit is voided only for the current claim, and never after its attempt may have made
+ * something durable.
  */
 export function assertVoidable(
   { claim, permit, first, settlement }: Known,
@@ -209,9 +209,9 @@ export function assertVoidable(
 }
 
 /**
- * Nothing is released before the holder's `committed` terminal, nothing completes before it was
- * released, and nothing is released again before an operator has decided so. `preceded`: what must
- * come first is there.
+ * Nothing is released before the holder's `committed` terminal, completed before its release, or
+ * released again before an operator decides so. `preceded`: the acknowledgement that must come
+ * first is recorded.
  */
 export function assertReleasable(
   known: {
@@ -240,9 +240,9 @@ export function assertReleasable(
 }
 
 /**
- * Whether a decision may be recorded about what is known: the attempt that holds the claim may have
- * made something durable, and nothing says conclusively whether it did. Answers with what is stored
- * where the same was decided before.
+ * Checks that an operator may decide: the attempt that holds the claim may have made something
+ * durable, and nothing recorded is conclusive. Returns the stored resolution if the same decision
+ * was recorded before.
  */
 export function decideResolution(
   known: Known,
@@ -272,7 +272,7 @@ export function decideResolution(
 
 type Refused = Extract<ClaimResult, { kind: 'refused' }>;
 
-/** A later plan was announced for the task: what was approved for an earlier one no longer fits. */
+/** A later plan was announced for the task, so the license for an earlier one no longer applies. */
 export function planSuperseded(license: License, announced: number): Refused {
   const detail =
     `the license is for plan revision ${license.planRevision} of task "${license.task}" and revision ${announced} ` +
@@ -286,7 +286,7 @@ export function nonceReused(license: License): Refused {
   return { kind: 'refused', reason: 'nonce-reused', detail };
 }
 
-/** Every occurrence that the license buys is spent, whatever became of it. */
+/** Every occurrence of the license is spent, whatever the result. */
 export function spent(license: License): Refused {
   const detail =
     license.occurrences === 1
@@ -295,7 +295,7 @@ export function spent(license: License): Refused {
   return { kind: 'refused', reason: 'spent', detail };
 }
 
-/** The execution that was asked for is not the next one: it was spent, or one before it was not. */
+/** The requested execution is not the next one: it was used already, or an earlier one was not. */
 export function notNext(
   occurrences: readonly OccurrenceId[],
   wanted: OccurrenceId,

@@ -13,16 +13,15 @@ import type { JournalRow, OpenedRow } from './journal.ts';
 import type { CheckedRequest } from './rules.ts';
 
 /**
- * Where a ledger is kept. Everything that is decided is decided by the same code over
- * {@link LedgerTables}; a store says how that code gets one transaction.
+ * Where a ledger is kept. The same code over {@link LedgerTables} makes every decision; a store
+ * provides the transaction it runs in.
  */
 export interface TableStore {
   readonly context: LedgerContext;
   /**
-   * One transaction in which `decide` reads and writes, alone: no other decision of any process is
-   * made meanwhile. Returns once the transaction is as durable as asked. `decide` may run again
-   * where the transaction did not happen, and must not wait for anything. A store that writes to
-   * `log` tells it of the transaction.
+   * Runs `decide` in one transaction. No process makes another decision meanwhile. Returns once the
+   * transaction is as durable as requested. `decide` may run again if the transaction did not
+   * commit, and must be synchronous. A store that writes to `log` reports the transaction to it.
    */
   decide<T>(
     about: About,
@@ -31,9 +30,9 @@ export interface TableStore {
     log?: CommitLog,
   ): Promise<T>;
   /**
-   * Where a store can: one transaction in which `work` writes what it likes, and `decide` whether it
-   * is committed. `work` runs before the store is locked. `isOurs` is asked in a later transaction
-   * if COMMIT was not answered.
+   * Runs `work`, which may write anything, in one transaction; `decide` says whether to commit it.
+   * `work` runs before the store is locked. If COMMIT was not answered, `isOurs` is called in a
+   * later transaction. Not every store supports this.
    */
   decideWith?<T>(
     about: About,
@@ -41,55 +40,55 @@ export interface TableStore {
     decide: (tables: LedgerTables) => boolean,
     isOurs: (tables: LedgerTables) => boolean,
   ): Promise<{ readonly released: true; readonly value: T } | { readonly released: false }>;
-  /** One look at what is committed, flushed or not. */
+  /** Reads what is committed, flushed or not. */
   read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T>;
-  /** The same for `verify`, which makes many looks: they must not hold up decisions. */
+  /** The same for `verify`, whose many reads must not hold up decisions. */
   openSnapshot(): Promise<LedgerSnapshot>;
   readonly changed?: NonNullable<Ledgers['changed']>;
   close(): Promise<void>;
 }
 
-/** Looks for `verify`. Each sees one moment, and none an earlier moment than the one before. */
+/** Reads for `verify`. Each sees one moment, never an earlier one than the read before. */
 export interface LedgerSnapshot extends AsyncDisposable {
   read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T>;
-  /** What is wrong with the tables themselves, if anything is. */
+  /** What is wrong with the tables themselves, if anything. */
   findStructureFault(): Promise<string | undefined>;
 }
 
 /**
- * When a transaction counts: once it is flushed; the same for a claim, which may be flushed with
- * others, or at once where the store writes to the log of its effects; or at once, because recovery
- * would rebuild it.
+ * When a transaction counts. `flushed`: once it is on disk. `claim`: the same, but it may share a
+ * flush, or need none if the store writes to the same log as the effects. `relaxed`: at once,
+ * because recovery would rebuild it.
  */
 export type Durability = 'flushed' | 'claim' | 'relaxed';
 
 /**
- * What a decision or a look is about. A store that is reached over a network fetches this, and no
- * more, before the code runs; a local one has everything at hand.
+ * What a decision or a read is about. A store across a network fetches exactly this before the code
+ * runs; a local store ignores it.
  */
 export interface About {
   /** All rows of these occurrences, with the entries of their claims. */
   readonly occurrences?: readonly OccurrenceId[];
-  /** Also what the claims among those rows were made under. */
+  /** Also the issuances that these occurrences were claimed under. */
   readonly issuances?: boolean;
-  /** What was claimed under a binding: its issuance, the last occurrence claimed and the next. */
+  /** The issuance of a binding, and the rows of its first occurrence. */
   readonly binding?: Binding;
   /** The plan revision announced for a task. */
   readonly task?: string;
-  /** The same, where all that matters is whether it is higher than this. */
+  /** The same, if all that matters is whether it is higher than `revision`. */
   readonly plan?: { readonly task: string; readonly revision: number };
-  /** Whether an attempt still holds its claim, and what is announced for its task. */
+  /** Whether an attempt still holds its claim, and which revision is announced for its task. */
   readonly standing?: { readonly task: string; readonly attempt: AttemptName };
-  /** Claims that have not ended: all, or those whose lease has. */
+  /** Claims that have not ended: all of them, or only those whose lease has expired. */
   readonly unsettled?: 'all' | 'expired';
   readonly document?: Digest;
-  /** The newest checkpoint, and those that cover more than the rows up to a position. */
+  /** The newest checkpoint, and the checkpoints that reach beyond a position. */
   readonly checkpointsAfter?: number;
   /** Rows by position. */
   readonly page?: Page;
-  /** Whatever the rows of the page depend on. */
+  /** Also everything that the rows of the page depend on. */
   readonly neighbours?: boolean;
-  /** Releases that no completion followed. */
+  /** Releases without a completion. */
   readonly uncompleted?: boolean;
   readonly search?: string;
   readonly documentsAfter?: string;
@@ -97,7 +96,7 @@ export interface About {
   readonly totals?: boolean;
 }
 
-/** Which rows of the journal: after a position, at most so many, of one occurrence if it is named. */
+/** Which journal rows: at most `limit` after a position, of one occurrence if it is given. */
 export interface Page {
   readonly afterSeq: number;
   readonly limit: number;
@@ -105,7 +104,7 @@ export interface Page {
   readonly occurrence?: OccurrenceId | undefined;
 }
 
-/** What is kept of a claim until it is settled. */
+/** The entry of a claim until it is settled. */
 export interface UnsettledEntry {
   readonly claim: number;
   readonly execution: string;
@@ -113,7 +112,7 @@ export interface UnsettledEntry {
   readonly occurrence: string | null;
 }
 
-/** What was signed, and how many of its occurrences were claimed. */
+/** What was signed, and how many of its occurrences have been claimed. */
 export interface IssuanceRow {
   readonly issuer: string;
   readonly nonce: string;
@@ -125,13 +124,13 @@ export interface IssuanceRow {
   readonly mac: string;
 }
 
-/** What a new claim under a license depends on besides its occurrence. */
+/** What a new claim under a license depends on, besides its occurrence. */
 export interface IssuedBefore {
   /** The highest plan revision announced for the task. */
   readonly announced: number | undefined;
-  /** How many rows the journal has of the first occurrence that the license buys. */
+  /** How many journal rows the license's first occurrence has. */
   readonly traces: number;
-  /** The nonce of the license, where it was used before. */
+  /** The issuance that used the license's nonce before, if any. */
   readonly issued:
     | { readonly id: number; readonly claimed: number; readonly binding: string }
     | undefined;
@@ -150,24 +149,24 @@ export interface DocumentRow extends SealedRow {
   readonly digest: Digest;
 }
 
-/** Sums over whole tables, which `verify` compares with the rows that it went through. */
+/** Sums over whole tables. `verify` compares them with the rows it read. */
 export interface LedgerTotals {
-  /** The position of an unsettled claim that the journal does not have. */
+  /** The position of an unsettled claim that is not in the journal. */
   readonly stray: number | undefined;
-  /** How many claims the issuances count. */
+  /** The number of claims that the issuances count. */
   readonly counted: number;
 }
 
 /**
- * The tables of a ledger inside one transaction. What is found in the journal has been checked,
- * except for {@link LedgerTables.page}; every other row is checked by the code that asks for it.
+ * The tables of a ledger inside one transaction. Journal rows are already checked, except those
+ * from {@link LedgerTables.page}. The caller checks every other row.
  */
 export interface LedgerTables {
   readonly context: LedgerContext;
   /** Milliseconds since the epoch on the store's clock. */
   now(): number;
 
-  /** The last position that was ever given away, whether or not its row is still there. */
+  /** The last position ever assigned, whether or not its row still exists. */
   lastSeq(): number;
   /** The row in one slot of an occurrence. */
   find(occurrence: string, slot: string): OpenedRow | undefined;
@@ -181,11 +180,11 @@ export interface LedgerTables {
     occurrence: string,
     kind: K,
   ): readonly Extract<OpenedRow, { kind: K }>[];
-  /** How many rows the journal has of an occurrence. */
+  /** How many journal rows an occurrence has. */
   count(occurrence: string): number;
-  /** A row of an occurrence that can only be there once it was claimed. */
+  /** The position of a row that can exist only after the occurrence was claimed. */
   findClaimedTrace(occurrence: OccurrenceId): number | undefined;
-  /** Appends to the journal. Returns the position. A claim names its issuance. */
+  /** Appends to the journal and returns the position. A claim needs its issuance. */
   append(
     kind: JournalEntry['kind'],
     slot: string,
@@ -193,44 +192,44 @@ export interface LedgerTables {
     issuance?: number,
   ): number;
 
-  /** Raises the announced revision; a lower one changes nothing. */
+  /** Raises the announced revision and returns it; a lower one changes nothing. */
   announce(task: string, revision: number): number;
   issuedBefore(checked: CheckedRequest): IssuedBefore;
-  /** Keeps what was signed, for its first claim. Returns the id. */
+  /** Stores what was signed, for its first claim. Returns the id. */
   issue(row: IssuanceRow): number;
-  /** Counts one claim more. */
+  /** Adds one to the issuance's count of claims. */
   countClaim(issuance: number): void;
   issuance(id: number): IssuanceRow | undefined;
   issuanceOf(claim: number): IssuanceRow | undefined;
 
   enter(claim: number, execution: string, leaseUntilMs: number): void;
-  /** Takes the entry of a claim away; false when it has none. */
+  /** Removes the entry of a claim; false if it has none. */
   settle(occurrence: string): boolean;
-  /** Both are false where the claim has no entry of this execution. */
+  /** `extendLease` and `endLease` return false if the execution has no entry. */
   extendLease(attempt: AttemptName, untilMs: number): boolean;
   endLease(attempt: AttemptName, atMs: number): boolean;
-  /** What is announced for a task, and whether the attempt has an entry. */
+  /** The revision announced for a task, and whether the attempt has an entry. */
   standing(
     task: string,
     attempt: AttemptName,
   ): { readonly announced: number | undefined; readonly open: boolean };
   entry(claim: number): UnsettledEntry | undefined;
-  /** Entries, oldest first: all, or those whose lease has ended. */
+  /** Entries, oldest first: all of them, or only those whose lease has expired. */
   unsettled(which: 'all' | 'expired'): readonly UnsettledEntry[];
 
   document(digest: Digest): DocumentRow | undefined;
   keep(row: DocumentRow): void;
   documentsAfter(digest: string, limit: number): readonly DocumentRow[];
   newestCheckpoint(): CheckpointRow | undefined;
-  /** The first checkpoint that covers more than the rows up to a position. */
+  /** The first checkpoint that reaches beyond a position. */
   checkpointAfter(seq: number): CheckpointRow | undefined;
   addCheckpoint(row: CheckpointRow): void;
 
-  /** Rows by position, not checked: the caller opens them, and can say which one is wrong. */
+  /** Rows by position, unchecked: the caller opens them, and can report which one is wrong. */
   page(page: Page): readonly JournalRow[];
   search(prefix: string): readonly OccurrenceId[];
   uncompleted(): readonly OpenedRow[];
   totals(): LedgerTotals;
-  /** Gives a commit something to flush where nothing else is written. */
+  /** Gives the commit something to flush if nothing else is written. */
   touch(): void;
 }

@@ -48,7 +48,7 @@ type VerdictMethods =
   | 'acknowledgements'
   | 'uncompleted';
 
-/** Permits, terminals, decisions of operators, releases, and shadows. */
+/** Permits, terminals, operators' decisions, releases and shadows. */
 export function verdictLedger(store: TableStore): Pick<Ledgers, VerdictMethods> {
   const { sealer } = store.context;
   const decide = <T>({ occurrence }: Named, body: (tables: LedgerTables) => T): Promise<T> =>
@@ -88,8 +88,8 @@ export function verdictLedger(store: TableStore): Pick<Ledgers, VerdictMethods> 
     resolution: (occurrence) =>
       read(occurrence, (tables) => findResolution(tables, occurrence)?.record),
 
-    // Not flushed: nothing depends on it. The journal holds nothing else of its occurrence, and
-    // `verify` sees to it that this stays so.
+    // Not flushed: nothing depends on a shadow. No other row may share its occurrence, and `verify`
+    // checks that.
     async recordShadow(shadow) {
       const sealed = sealer.check(shadowRecord, shadow);
       const about = { occurrences: [sealed.record.occurrence] };
@@ -113,7 +113,7 @@ interface Named {
   readonly occurrence: OccurrenceId;
 }
 
-/** `inserted` is false for agreement with what is stored. */
+/** `inserted` is false if the terminal agrees with the stored one. */
 function recordTerminal(
   tables: LedgerTables,
   sealed: Sealed<Terminal>,
@@ -141,7 +141,7 @@ function permitIn(row: OpenedRow | undefined): PermitState | undefined {
   return row.kind === 'permit' ? { kind: 'consumed', permit: row.sealed } : { kind: 'void' };
 }
 
-/** The terminal of the attempt that holds the claim, its settlement first. */
+/** The terminal of the attempt that holds the claim, or its settlement if there is one. */
 export function findTerminal(tables: LedgerTables, occurrence: OccurrenceId): Terminal | undefined {
   const execution = findClaim(tables, occurrence)?.record.execution;
   if (execution === undefined) return undefined;
@@ -150,7 +150,7 @@ export function findTerminal(tables: LedgerTables, occurrence: OccurrenceId): Te
 }
 
 /**
- * Everything that a verdict about one attempt depends on. What is stored is checked against the
+ * Everything that a verdict about one attempt depends on. Stored terminals are checked against the
  * claim again.
  */
 export function findKnown(
@@ -180,7 +180,7 @@ function appendShadow(tables: LedgerTables, sealed: Sealed<Shadow>): void {
   tables.append('shadow', SHADOW_SLOT, sealed);
 }
 
-/** Consumes a permit unless it was voided, consumed, or its attempt has ended. */
+/** Consumes a permit, unless it was voided or consumed before or its attempt has ended. */
 function consumePermit(
   tables: LedgerTables,
   sealed: Sealed<PermitRecord>,
@@ -195,7 +195,7 @@ function consumePermit(
   return { kind: 'consumed' };
 }
 
-/** Voids a permit that was not consumed; otherwise returns the one that was. */
+/** Voids the permit if it was not consumed; otherwise returns the consumed one. */
 function voidPermit(
   tables: LedgerTables,
   occurrence: OccurrenceId,
@@ -215,7 +215,10 @@ function voidPermit(
   return { kind: 'void' };
 }
 
-/** Records a release, completion or decision; false if it is there, or too late. */
+/**
+ * Records a release, completion or reopening. Returns false if it is recorded already, or if the
+ * work has completed.
+ */
 function acknowledgeContinuation(tables: LedgerTables, sealed: Sealed<Acknowledgement>): boolean {
   const { occurrence, continuation } = sealed.record;
   checkRelease(tables, sealed.record);
@@ -226,7 +229,7 @@ function acknowledgeContinuation(tables: LedgerTables, sealed: Sealed<Acknowledg
   return true;
 }
 
-/** Where a store can: the release, and what the work writes, in one transaction. */
+/** Commits the release and the work's writes in one transaction, if the store supports that. */
 function handingOver(
   store: TableStore,
   decideWith: NonNullable<TableStore['decideWith']>,
@@ -239,13 +242,13 @@ function handingOver(
       { occurrences: [occurrence] },
       work,
       (tables) => acknowledgeContinuation(tables, sealed),
-      // The transaction is the one that wrote this very row.
+      // The hand-over committed if the stored row carries the seal made above.
       (tables) => tables.find(occurrence, slot)?.sealed.seal.mac === sealed.seal.mac,
     );
   };
 }
 
-/** Throws unless the attempt is committed, and what must come before the acknowledgement is there. */
+/** Throws unless the attempt is committed and the preceding acknowledgement is recorded. */
 export function checkRelease(tables: LedgerTables, acknowledgement: Acknowledgement): void {
   const { occurrence } = acknowledgement;
   const claim = findClaim(tables, occurrence);
@@ -255,7 +258,9 @@ export function checkRelease(tables: LedgerTables, acknowledgement: Acknowledgem
   assertReleasable({ claim, terminal }, isPreceded, acknowledgement);
 }
 
-/** Releases without a completion, oldest first; of work that was released again the last one. */
+/**
+ * Releases without a completion, oldest first. For work that was released again, only the last one.
+ */
 function listUncompleted(tables: LedgerTables): readonly Acknowledgement[] {
   const rows = tables.uncompleted().filter((row) => row.kind === 'acknowledgement');
   const last = new Map<string, Acknowledgement>();
@@ -276,7 +281,7 @@ export function findResolution(
   return row?.kind === 'resolution' ? row.sealed : undefined;
 }
 
-/** Records an operator's decision; the claim then leaves the list of unsettled ones. */
+/** Records an operator's decision and removes the claim from the list of unsettled claims. */
 function recordResolution(tables: LedgerTables, sealed: Sealed<Resolution>): Resolution {
   const { occurrence, execution } = sealed.record;
   const known = findKnown(tables, occurrence, execution);

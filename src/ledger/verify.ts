@@ -22,7 +22,7 @@ import { checkRelease, findKnown, findResolution, findTerminal } from './verdict
 
 type Tampered = Extract<JournalVerdict, { kind: 'tampered' }>;
 
-/** What a stored text can fail with when it is no longer the text that was written. */
+/** The errors that a stored text can raise if it was altered. */
 const EVIDENCE: readonly ErrorCode[] = [
   'ERR_EM_CANON_UNSUPPORTED',
   'ERR_EM_INVARIANT',
@@ -34,8 +34,8 @@ const EVIDENCE: readonly ErrorCode[] = [
 ];
 
 /**
- * Reads the whole store through, a batch per turn of the event loop, and reports the first thing
- * that is not as it was written.
+ * Reads the whole store, one batch per turn of the event loop, and reports the first thing that was
+ * altered.
  */
 export async function verifyStore(
   store: TableStore,
@@ -46,7 +46,7 @@ export async function verifyStore(
   if (fault !== undefined) return tamperedAt(0, fault);
 
   const walk = new Walk(exported);
-  // Sums are compared in a look that finds no further rows.
+  // Compare the sums in the read that finds no further rows.
   let totals = false;
   for (let isDone = false; !isDone; await nextTurn()) {
     const page = { afterSeq: walk.seq, limit: BATCH };
@@ -123,8 +123,8 @@ class Walk {
   }
 
   /**
-   * What is known to have existed must have been seen, and nothing beyond the last position that
-   * was given away.
+   * Every row known to have existed must have been read, and none beyond the last position
+   * assigned.
    */
   end(tables: LedgerTables): Tampered | undefined {
     return catchEvidence(0, () => this.#findCut(tables) ?? findStray(tables, this.#claims));
@@ -168,9 +168,8 @@ function tamperedAt(seq: number, what: string): Tampered {
 }
 
 /**
- * Whether everything a journal row depends on is there and fits, and the other tables say the same
- * about it: a claim without its entry among the occurrences would never be recovered, a verdict
- * without its claim was never earned.
+ * Checks that everything a row depends on exists and fits, and that the other tables agree with it.
+ * A claim without an `unsettled` entry would never be recovered; a verdict needs its claim.
  */
 function checkNeighbours(tables: LedgerTables, row: OpenedRow): string | undefined {
   const { occurrence } = row.sealed.record;
@@ -220,7 +219,7 @@ function checkClaim(
     : 'its entry among the unsettled claims names another execution';
 }
 
-/** Whether something conclusive is recorded about the attempt that holds the occurrence. */
+/** Whether the attempt that holds the occurrence has a conclusive verdict or a resolution. */
 function isSettled(tables: LedgerTables, occurrence: OccurrenceId): boolean {
   const terminal = findTerminal(tables, occurrence);
   const ended = terminal !== undefined && terminal.kind !== 'indeterminate';
@@ -241,9 +240,9 @@ function checkTerminal(
 }
 
 /**
- * What nothing in the journal stands behind. `claims` is how many the journal has: each of them was
- * found to be counted by its issuance, so where the sums agree every issuance counts exactly the
- * claims that were made under it.
+ * Finds entries and counts that the journal does not support. `claims` is the number of claims in
+ * the journal. Each was found to be counted by its issuance, so if the sums agree, every issuance
+ * counts exactly its own claims.
  */
 function findStray(tables: LedgerTables, claims: number): Tampered | undefined {
   const { stray, counted } = tables.totals();

@@ -1,7 +1,7 @@
 /**
- * Spans and metrics on OpenTelemetry. Give what {@link openTelemetry} returns to `telemetry` in the
- * configuration; without it nothing is measured. The application brings the SDK and says where its
- * data goes.
+ * Spans and metrics on OpenTelemetry. Set `telemetry` in the configuration to the result of
+ * {@link openTelemetry}; without it nothing is measured. The application provides the SDK and
+ * decides where the data goes.
  *
  * @module
  */

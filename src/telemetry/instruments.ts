@@ -6,7 +6,7 @@ export interface Instruments {
   readonly duration: Histogram;
   readonly stepDuration: Histogram;
   count(kind: Activity['kind'], ending: Ending, labels: Attributes): void;
-  /** Asked whenever metrics are collected. Several deployments in one process add up. */
+  /** Calls `count` whenever metrics are collected. Several deployments in one process add up. */
   watchOrphans(count: () => Promise<number>): () => void;
 }
 

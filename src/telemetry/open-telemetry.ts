@@ -12,7 +12,7 @@ import type { Step } from '../contract/steps.ts';
 import type { Activity, Ending, Telemetry, Trace } from '../runtime/telemetry.ts';
 import { createInstruments, type Instruments } from './instruments.ts';
 
-/** Where to report; what is left out is taken from the globally registered providers. */
+/** Where to report. The globally registered providers are the default. */
 export interface TelemetryOptions {
   readonly tracer?: Tracer;
   readonly meter?: Meter;
@@ -22,8 +22,8 @@ const NAME = 'effectmatch';
 
 /**
  * Reports every activity as a span with one child per completed step, and counts and times them.
- * Attributes are names of adapters, steps, dispositions, gates and codes, and ids that were drawn
- * or digested: never a value, a key, a statement, a task or a message.
+ * Attributes are names of adapters, steps, dispositions, gates and codes, and random or digested
+ * ids: never a value, a key, a statement, a task or a message.
  */
 export function openTelemetry(options: TelemetryOptions = {}): Telemetry {
   const tracer = options.tracer ?? trace.getTracer(NAME);
@@ -34,7 +34,7 @@ export function openTelemetry(options: TelemetryOptions = {}): Telemetry {
   };
 }
 
-/** Milliseconds since the epoch, finer than the clock of records. */
+/** Milliseconds since the epoch, more precise than the clock for records. */
 const nowMs = () => performance.timeOrigin + performance.now();
 
 class SpanTrace implements Trace {
@@ -57,7 +57,7 @@ class SpanTrace implements Trace {
   }
 
   /**
-   * The span of a step begins where the step before it ended: together they are the whole activity.
+   * A step's span starts where the previous step ended, so together they cover the whole activity.
    */
   step(step: Step): void {
     const endedMs = nowMs();

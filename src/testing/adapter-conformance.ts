@@ -9,8 +9,8 @@ import { taskTests } from './adapter/tasks.ts';
 export type { AdapterKit, Specimen } from './adapter/kit.ts';
 
 /**
- * What every PROMOTABLE adapter has to hold, as `node:test` suites, at the level of the port: no runtime takes part.
- * Call it from a test file of the adapter with a kit:
+ * What every PROMOTABLE adapter must do, as `node:test` suites. They test the port, without a
+ * runtime. Call it from a test file of the adapter with a kit:
  *
  * ```ts
  * adapterConformance('key-value store', {
@@ -32,7 +32,8 @@ export type { AdapterKit, Specimen } from './adapter/kit.ts';
  * });
  * ```
  *
- * Passing it does not replace admission: a runtime still probes what an adapter declares whenever it opens one.
+ * Passing does not replace admission: a runtime still probes what an adapter declares whenever it
+ * opens one.
  */
 export function adapterConformance(name: string, kit: AdapterKit): void {
   describe(`${name}: declarations`, () => declarationTests(kit));

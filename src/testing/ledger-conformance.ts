@@ -10,9 +10,9 @@ import { verdictTests } from './ledger/verdicts.ts';
 export type { LedgerKit, LedgerStore } from './ledger/kit.ts';
 
 /**
- * What every implementation of the `Ledgers` port has to hold, as `node:test` suites. It knows
- * nothing of how a store works inside; what it finds in one is found through the port, by a second
- * opening or by another process.
+ * What every implementation of the `Ledgers` port must do, as `node:test` suites. The suites know
+ * nothing about a store's internals: they look at a store only through the port, by opening it
+ * again or from another process.
  */
 export function ledgerConformance(name: string, kit: LedgerKit): void {
   describe(`${name}: claims`, () => claimTests(kit));

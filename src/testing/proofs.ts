@@ -18,18 +18,18 @@ import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
 
 /**
- * The proofs that one attempt would hold, made without a runtime, for tests of one port. Everything
- * in them is well-formed and sealed, but nothing was approved, claimed or certified.
+ * The proofs that one attempt would hold, made without a runtime, for tests of one port. They are
+ * well-formed and sealed, but nothing was approved, claimed or certified.
  */
 export interface Proofs {
   readonly occurrence: OccurrenceId;
   readonly execution: ExecutionId;
   readonly claim: Claim;
   readonly certificate: Certificate;
-  /** A consumed permit for a held candidate, with the marker that is to travel in its commit. */
+  /** A consumed permit for a held candidate, with the marker that its commit must write. */
   permit(facts: CandidateFacts): ConsumedPermit;
   requestPermit(request: RemoteRequest): RequestPermit;
-  /** What recovery would insert to end this attempt. */
+  /** The marker that recovery would insert to end this attempt. */
   voidMarker(): MarkerText;
 }
 
@@ -39,9 +39,9 @@ const secret = createHash('sha256').update('effectmatch/testing').digest();
 const sealer = createSealer(new Keyring([{ id: 'testing', secret }]));
 
 /**
- * Mints the proofs of an attempt at the occurrence of that name. The same name is the same
- * occurrence in every process; another `execution` makes a second attempt at it. `credentials` is what
- * a survey says about them: adapters that send requests compare it.
+ * Mints the proofs of an attempt at the named occurrence. The same name gives the same occurrence
+ * in every process; another `execution` makes a second attempt at it. `credentials` is the value
+ * from a survey: adapters that send requests compare it.
  */
 export function mintProofs(
   adapter: Adapter,
@@ -126,7 +126,7 @@ export function mintProofs(
   };
 }
 
-/** A digest that stands for something no adapter looks into. */
+/** A placeholder digest for content that no adapter inspects. */
 function standIn(of: string): Digest {
   return digestText('effectmatch/testing/v1', of);
 }

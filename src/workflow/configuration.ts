@@ -1,4 +1,4 @@
 import type { WorkflowsOptions } from './workflows.ts';
 
-/** The workflows of a deployment, as the configuration names them. */
+/** The workflows of a deployment, as written in its configuration. */
 export type WorkflowsConfig = Pick<WorkflowsOptions, 'plans' | 'engine' | 'schedules'>;

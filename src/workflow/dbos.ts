@@ -12,7 +12,7 @@ import { checkCount, type EngineHost, type OpenEngine, type WorkflowEngine } fro
 import { Heartbeats } from './heartbeat.ts';
 import type { RunStatus } from './run.ts';
 
-/** The part of DBOS 5 that is used here: pass the class `DBOS` of `@dbos-inc/dbos-sdk`. */
+/** The part of DBOS 5 that the engine uses. Pass the class `DBOS` from `@dbos-inc/dbos-sdk`. */
 export interface DbosApi {
   setConfig(config: {
     name: string;
@@ -50,55 +50,70 @@ export interface DbosApi {
   resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>;
 }
 
-/** How an engine on DBOS behaves. */
+/** How the DBOS engine behaves. */
 export interface DbosOptions {
-  /** The class `DBOS` of `@dbos-inc/dbos-sdk`. A process has one, so it has one engine. */
+  /** The class `DBOS` from `@dbos-inc/dbos-sdk`. A process has one, so it has one engine. */
   readonly DBOS: DbosApi;
-  /** The database that DBOS keeps its tables in, and where workers leave their heartbeats. */
+  /** The database for DBOS's tables and the workers' heartbeats. */
   readonly url: string;
-  /** The name of this worker, which no other may have; random unless said otherwise. */
+  /** The unique name of this worker; random by default. */
   readonly worker?: string;
   /**
-   * How many runs this worker drives at the same time; 16 unless said otherwise. Runs that wait for
-   * a person do not count.
+   * How many runs this worker drives at the same time; 16 by default. Runs that wait for a person
+   * do not count.
    */
   readonly runs?: number;
-  /** How often a worker shows that it lives; 1000 unless said otherwise. */
+  /** How often the worker sends a heartbeat, in milliseconds; 1000 by default. */
   readonly heartbeatMs?: number;
   /**
    * How often workers look for runs and approvals that another program, such as the command line,
-   * has recorded; 5000 unless said otherwise.
+   * has recorded, in milliseconds; 5000 by default.
    */
   readonly lookMs?: number;
-  /** After how long a silent worker's runs are taken over; 5000 unless said otherwise. */
+  /**
+   * How long a worker must be silent before its runs are taken over, in milliseconds; 5000 by
+   * default.
+   */
   readonly silentMs?: number;
 }
 
 const NAME = 'effectmatch-run';
 const QUEUE = 'effectmatch';
-/** Workers of every release take each other's runs: what a run needs is checked by its plan. */
+/**
+ * The same for every release: workers take over each other's runs, and the plan decides which runs
+ * they can drive.
+ */
 const VERSION = 'effectmatch-1';
 const HEARTBEAT_MS = 1000;
 const SILENT_MS = 5000;
 const LOOK_MS = 5000;
 const RUNS = 16;
 const QUEUE_POLL_MS = 200;
-/** Between two tries of one workflow; after the longest it ends, and a later look starts another. */
+/**
+ * The pause between two tries in one DBOS workflow. After the longest pause the workflow ends, and
+ * a later look starts another.
+ */
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 3000;
-/** Between two looks at a run that goes no further, such as one whose backend is down. */
+/**
+ * The longest pause before a run that makes no progress is started again, for example because its
+ * backend is down.
+ */
 const LONGEST_LOOK_MS = 60_000;
-/** Runs are resumed as often as their workers die: what they did is in the ledger. */
+/**
+ * Effectively no limit: a run may be resumed each time its worker dies, since its work is in the
+ * ledger.
+ */
 const ATTEMPTS = 1_000_000;
 const CLOSE_MS = 5000;
 
 /**
  * Drives runs on any number of machines, with DBOS on PostgreSQL as the scheduler: it distributes
- * what can be done now among the workers and limits how much each of them does at once. A run that
- * waits for a person is in the ledger alone and takes no place. DBOS's retries are off: what was
- * interrupted is driven again from what the ledger says. In DBOS 5 the workflows of a dead worker
- * stay with it while others live, so workers leave heartbeats and take over from silent ones. A wrong
- * guess is harmless: two workers that drive one run get the same verdicts.
+ * work among the workers and limits how much each does at once. A run that waits for a person
+ * exists only in the ledger and takes no slot. DBOS's retries are off: interrupted work is driven
+ * again from the ledger. In DBOS 5 the workflows of a dead worker stay with it while others live,
+ * so workers send heartbeats and take over from silent ones. A wrong guess is harmless: two workers
+ * that drive one run get the same verdicts.
  */
 export function dbosEngine(options: DbosOptions): WorkflowEngine {
   return { open: (host) => DbosWorker.open(options, host) };
@@ -106,7 +121,7 @@ export function dbosEngine(options: DbosOptions): WorkflowEngine {
 
 let isOpen = false;
 
-/** The options with what applies unless said otherwise. */
+/** Checks the options and fills in defaults. */
 function settle(options: DbosOptions): Required<DbosOptions> {
   const { DBOS, url, worker = randomUUID(), runs = RUNS } = options;
   const { heartbeatMs = HEARTBEAT_MS, silentMs = SILENT_MS, lookMs = LOOK_MS } = options;
@@ -131,7 +146,7 @@ class DbosWorker implements OpenEngine {
   readonly #host: EngineHost;
   readonly #lookMs: number;
   readonly #loops: Promise<unknown>;
-  /** Runs that a look has started and that could still go on afterwards: when to start them next. */
+  /** Runs that a look has started and that can still make progress: when to start each again. */
   readonly #stuck = new Map<string, { readonly at: number; readonly pauseMs: number }>();
 
   private constructor(parts: {
@@ -148,7 +163,7 @@ class DbosWorker implements OpenEngine {
     this.#closing = parts.closing;
     this.#host = parts.host;
     this.#lookMs = lookMs;
-    // Apart from each other: a long look must not keep the heart from beating.
+    // Two separate loops: a long look must not delay the heartbeat.
     this.#loops = Promise.all([
       this.#repeat(heartbeatMs, () => this.#beat()),
       this.#repeat(lookMs, () => this.#look()),
@@ -185,7 +200,7 @@ class DbosWorker implements OpenEngine {
     }
   }
 
-  /** While a workflow for this run is queued or at work, no second one is added. */
+  /** Adds no second DBOS workflow while one for this run is queued or running. */
   async wake(run: string): Promise<void> {
     const start = this.#dbos.startWorkflow(this.#work, {
       workflowID: `effectmatch:${run}:${randomUUID()}`,
@@ -231,7 +246,10 @@ class DbosWorker implements OpenEngine {
     await this.takeOver();
   }
 
-  /** Starts what can be done and was recorded by another program, or could not be done before. */
+  /**
+   * Starts runs that can make progress, because another program recorded something or an earlier
+   * try failed.
+   */
   async #look(): Promise<void> {
     for (const run of await this.#host.openRuns()) {
       if (this.#closing.signal.aborted) return;
@@ -240,7 +258,7 @@ class DbosWorker implements OpenEngine {
     }
   }
 
-  /** A run that goes no further is started less and less often. */
+  /** Whether to start a run now. A run that makes no progress is started less and less often. */
   #isDue(run: string): boolean {
     const now = performance.now();
     const { at, pauseMs } = this.#stuck.get(run) ?? { at: now, pauseMs: this.#lookMs };
@@ -256,8 +274,8 @@ async function shutDown(dbos: DbosApi): Promise<void> {
 }
 
 /**
- * What DBOS runs: drives a run until it is over or waits for a person. It ends early if the run goes
- * no further, so that others get its place; a later look starts it again.
+ * The DBOS workflow: drives a run until it is over or waits for a person. It ends early if the run
+ * makes no progress, so that others get its slot; a later look starts it again.
  */
 async function driveWhilePossible(
   dbos: DbosApi,

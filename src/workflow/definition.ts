@@ -10,7 +10,7 @@ export interface NodeContext<Input = unknown> {
   readonly input: Input;
   /** The item that this instance is for, if the node has `each`. */
   readonly item?: unknown;
-  /** What finished operations left, by node; of a node with `each` a list in the order of items. */
+  /** The results of finished operations by node; for a node with `each`, a list in item order. */
   readonly results: Readonly<Record<string, NodeResult | readonly NodeResult[]>>;
 }
 
@@ -24,13 +24,13 @@ export interface OperationNode<Input = unknown> extends CommonNode {
   readonly operation: string;
   /** The input of the operation. */
   input(context: NodeContext<Input>): unknown;
-  /** One instance for every item, at most 10,000. Computed from the run's input alone. */
+  /** Makes one instance per item, at most 10,000. Computed from the run's input alone. */
   each?(input: Input): readonly unknown[];
-  /** How many of them run at the same time; 8 unless said otherwise. */
+  /** How many instances run at the same time; 8 by default. */
   readonly atMost?: number;
   /**
-   * When the change is proposed for approval: `start`, before anything runs, or `ready`, once the
-   * nodes before it are done, because the change depends on what they leave.
+   * When to propose the change: `start`, before anything runs, or `ready`, once the nodes before it
+   * are done, because the change depends on their results.
    */
   readonly propose?: 'start' | 'ready';
 }
@@ -39,13 +39,13 @@ export interface OperationNode<Input = unknown> extends CommonNode {
 export interface ContinuationNode<Input = unknown> extends CommonNode {
   /** The operation node whose commit releases the work. */
   readonly of: string;
-  /** The work. It runs at most once; its effects need a license as any other. */
+  /** The work. It runs at most once. Its effects need licenses like any others. */
   run?(context: ContinuationContext<Input>): unknown;
-  /** Instead of `run`: inserts a job in the database of the ledger. */
+  /** Instead of `run`: inserts a job into the ledger's database. */
   handOver?(transaction: HandOverTransaction, context: ContinuationContext<Input>): unknown;
 }
 
-/** What dependent work knows: the run, and the occurrence that released it. */
+/** What dependent work is called with: the run, and the occurrence that released it. */
 export interface ContinuationContext<Input = unknown> extends NodeContext<Input> {
   readonly from: Lineage;
 }
@@ -53,23 +53,23 @@ export interface ContinuationContext<Input = unknown> extends NodeContext<Input>
 /** One node of a workflow. */
 export type WorkflowNode<Input = unknown> = OperationNode<Input> | ContinuationNode<Input>;
 
-/** What applies to a whole workflow. */
+/** Options of a whole workflow. */
 export interface WorkflowOptions {
   /**
-   * Raise it when something changes that the functions only refer to: their own text is all that is
-   * identified.
+   * Change it when something changes that the functions only refer to. A plan identifies only the
+   * text of its functions.
    */
   readonly version?: string;
-  /** Whether branches that do not depend on a failed node go on; they do unless said otherwise. */
+  /** Whether branches that do not depend on a failed node continue; they do by default. */
   readonly onFailure?: 'finish-branches' | 'stop';
   /**
-   * Whether a node may run as soon as it is approved (`each`), or only once every node that is
-   * proposed at the start is (`all`, unless said otherwise).
+   * `each`: a node may run as soon as it is approved. `all`, the default: only once every node that
+   * is proposed at the start is approved.
    */
   readonly approval?: 'all' | 'each';
 }
 
-/** A graph of operations and dependent work, checked and in an order in which it can run. */
+/** A checked graph of operations and dependent work, in an order in which it can run. */
 export interface Workflow<Input = unknown> extends Required<Omit<WorkflowOptions, 'version'>> {
   readonly name: string;
   readonly nodes: ReadonlyMap<string, WorkflowNode<Input>>;
@@ -79,10 +79,10 @@ export interface Workflow<Input = unknown> extends Required<Omit<WorkflowOptions
   readonly plan: Digest;
 }
 
-/** Names that appear in the task that an approver signs. */
+/** Valid names. They appear in the task that an approver signs. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const NODES_MAX = 1000;
-/** Instances of one node, at most. */
+/** The most instances of one node. */
 export const ITEMS_MAX = 10_000;
 const AT_MOST = 1000;
 
@@ -92,7 +92,7 @@ const FIELDS = {
 };
 const OPTIONS = ['version', 'onFailure', 'approval'];
 
-/** Whether a text can name a workflow, a node or a run. */
+/** Whether a value is a valid name for a workflow, a node or a run. */
 export function isWorkflowName(name: unknown): name is string {
   return typeof name === 'string' && NAME.test(name);
 }
@@ -190,7 +190,7 @@ function predecessorsOf<Input>(
   return [...new Set([...of, ...after])];
 }
 
-/** The nodes so that each comes after those before it. */
+/** The nodes in topological order. Throws if there is a cycle. */
 function order(where: string, before: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const ordered = new Set<string>();
   while (ordered.size < before.size) {

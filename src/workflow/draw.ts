@@ -1,21 +1,21 @@
 import { type RunView, statesOf } from './run.ts';
 import { isDone, isFailed, type NodeState } from './state.ts';
 
-/** One line of a drawn graph: how far it is from the start, and what it says. */
+/** One line of a drawn graph. */
 export interface DrawnNode {
   readonly text: string;
   readonly state: NodeState;
 }
 
-/** One node of the graph of a run. */
+/** One node in the graph of a run. */
 export interface GraphNode {
   readonly name: string;
   readonly before: readonly string[];
-  /** How many nodes are before it on the longest way; those of one level may run together. */
+  /** The length of the longest path to this node. Nodes of one level may run together. */
   readonly level: number;
-  /** The state that matters most among those of its items. */
+  /** The most important state among its items. */
   readonly state: NodeState;
-  /** How many of its items are in which state. */
+  /** How many items are in each state. */
   readonly counts: string;
 }
 
@@ -34,8 +34,8 @@ export function graphOf(view: RunView): readonly GraphNode[] {
 }
 
 /**
- * The graph of a run, one node per line: nodes of one level may run at the same time, and each says
- * which nodes it comes after.
+ * The graph of a run, one node per line. Nodes of one level may run at the same time, and each line
+ * names the nodes that come before.
  */
 export function drawRun(view: RunView): readonly DrawnNode[] {
   const widest = Math.max(...view.record.nodes.map(({ name }) => name.length));
@@ -47,7 +47,7 @@ export function drawRun(view: RunView): readonly DrawnNode[] {
   });
 }
 
-/** The state that matters most among those of a node's items. */
+/** The most important state among a node's items. */
 function summarise(states: readonly NodeState[]): NodeState {
   const failed = states.find((state) => isFailed(state));
   return failed ?? states.find((state) => !isDone(state)) ?? states[0] ?? 'committed';

@@ -27,7 +27,7 @@ import {
   sameItem,
 } from './state.ts';
 
-/** Faults of the moment: the run stays as it is, and is tried again later. */
+/** Temporary faults: the run stays as it is, and is tried again later. */
 const PASSING = [
   'ERR_EM_ADAPTER_UNAVAILABLE',
   'ERR_EM_ATTEMPT_OPEN',
@@ -35,13 +35,13 @@ const PASSING = [
   'ERR_EM_STORE_UNAVAILABLE',
 ] as const;
 
-/** Instances of one node that run at the same time, unless the node says otherwise. */
+/** The most instances of one node that run at the same time, unless the node sets `atMost`. */
 const AT_MOST = 8;
 
 /**
- * Takes a run as far as it goes now: proposes, executes and releases what is ready, until it is over
- * or waits for a person. Any number of processes may do this with one run at the same time, because
- * every effect goes through `ensure` and every release through the ledger.
+ * Drives a run as far as it can go now: proposes, executes and releases what is ready, until the
+ * run is over or waits for a person. Any number of processes may drive one run at the same time,
+ * because every effect goes through `ensure` and every release through the ledger.
  */
 export async function driveRun(
   parts: RunParts,
@@ -74,7 +74,7 @@ export async function driveRun(
   return last;
 }
 
-/** Whether this is final: not even recovery or an operator's decision would. */
+/** Whether the status is final: neither recovery nor an operator's decision can change it. */
 function isFinal(view: RunView): boolean {
   const status = statusOf(view);
   if (status === 'running' || status === 'waiting') return false;
@@ -85,7 +85,7 @@ async function isStopped({ records }: RunParts, { record }: RunView): Promise<bo
   return (await records.cancellation(record.run)) !== undefined;
 }
 
-/** What may begin beside what runs: of one node no more than it allows. */
+/** The instances to begin now, with no more of one node at a time than it allows. */
 function chooseNext(
   view: RunView,
   workflow: Workflow,
@@ -105,8 +105,8 @@ function chooseNext(
 }
 
 /**
- * Checks every license before the first effect. If one of them would be refused now, nothing of the
- * run starts.
+ * Checks every license before the first effect. If one would be refused now, nothing of the run
+ * starts.
  */
 async function checkBeforeFirst(parts: RunParts, view: RunView): Promise<RunView> {
   const { records, runtime } = parts;
@@ -128,14 +128,14 @@ async function checkBeforeFirst(parts: RunParts, view: RunView): Promise<RunView
   return await readRun(parts, view.record);
 }
 
-/** One instance of a run that is driven. */
+/** One instance of a run, with what its step needs. */
 interface Step {
   readonly view: RunView;
   readonly workflow: Workflow;
   readonly instance: Instance;
 }
 
-/** One step of one instance, and what is known about it afterwards. */
+/** Takes one step of an instance, and returns what is known about it afterwards. */
 async function step(
   parts: RunParts,
   one: Step,
@@ -170,7 +170,7 @@ async function awaitEarlier(
   );
 }
 
-/** The license of an instance with its action. It must be the one that was signed for this node. */
+/** The license of an instance, with its action. Throws if it was not signed for this node. */
 async function licensed(
   { records, runtime, operations }: RunParts,
   { record }: RunView,
@@ -197,7 +197,7 @@ async function licensed(
   return { license, proposal: proposed.proposal, action };
 }
 
-/** Proposes a node whose change depends on what came before it. */
+/** Proposes a node whose change depends on the nodes before it. */
 async function proposeLate(parts: RunParts, { view, workflow, instance }: Step): Promise<NodeFact> {
   const place = { ...view.record, instance: instance.id };
   try {
@@ -214,8 +214,8 @@ async function proposeLate(parts: RunParts, { view, workflow, instance }: Step):
 }
 
 /**
- * Releases dependent work, once. Work that throws stays released and not completed. A hand-over that
- * throws has left nothing, neither the job nor the release.
+ * Releases dependent work, once. Work that throws stays released and not completed. A hand-over
+ * that throws leaves neither the job nor the release.
  */
 async function releaseWork(
   { runtime }: RunParts,

@@ -1,42 +1,42 @@
 import { EffectMatchError } from '../errors.ts';
 import type { RunStatus } from './run.ts';
 
-/** What an engine drives. */
+/** What an engine calls to drive runs. */
 export interface EngineHost {
   /**
-   * Takes a run as far as it goes now. Safe to call at any time, from any number of processes, and
-   * again after a crash.
+   * Drives a run as far as it can go now. Safe to call at any time, from any number of processes,
+   * and again after a crash.
    */
   drive(run: string, signal?: AbortSignal): Promise<RunStatus>;
   /** Runs that are not over, whichever program started them. */
   openRuns(): Promise<readonly string[]>;
-  /** Whether something of a run can be done now. */
+  /** Whether a run can make progress now. */
   isRunnable(run: string): Promise<boolean>;
-  /** Faults that an engine met and passed over; it tries again. */
+  /** Reports a fault after which the engine tries again. */
   onFault(run: string, error: unknown): void;
 }
 
-/** An engine at work. */
+/** A running engine. */
 export interface OpenEngine {
   /**
-   * Something of a run may be possible now: sees to it that it is driven. Called for a new run, and
-   * when something has happened that it may wait for.
+   * Makes sure that a run is driven, because it may now be able to progress. Called for a new run,
+   * and when something happens that a run may wait for.
    */
   wake(run: string): Promise<void>;
-  /** Takes over the runs of workers that went silent; returns which. */
+  /** Takes over the runs of workers that went silent, and returns their ids. */
   takeOver(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
 /**
- * What schedules runs. It decides when something is tried, and nothing else: that an effect happens
- * once, and only as approved, is up to the runtime.
+ * Schedules runs. An engine only decides when something is tried. The runtime ensures that an
+ * effect happens once, and only as approved.
  */
 export interface WorkflowEngine {
   open(host: EngineHost): Promise<OpenEngine>;
 }
 
-/** Drives nothing, for programs that only record what is to be done. */
+/** Drives nothing, for programs that only record work for others. */
 export const IDLE: WorkflowEngine = {
   open: async () => {
     const nothing = async () => {};
@@ -44,7 +44,7 @@ export const IDLE: WorkflowEngine = {
   },
 };
 
-/** Refuses an option that is not a whole number of at least one. */
+/** Throws unless an option is a whole number of at least one. */
 export function checkCount(engine: string, name: string, value: unknown): void {
   if (Number.isSafeInteger(value) && Number(value) >= 1) return;
   throw new EffectMatchError(

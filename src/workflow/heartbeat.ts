@@ -12,14 +12,14 @@ const BEAT = `insert into effectmatch_engine.worker (name, seen) values ($1, clo
 const LIVING = `select name from effectmatch_engine.worker
   where seen > clock_timestamp() - make_interval(secs => $1::float8 / 1000)`;
 const LEAVE = 'delete from effectmatch_engine.worker where name = $1';
-/** Any number that all workers share. */
+/** The key of the advisory lock; any number that all workers share. */
 const STARTING = '7240024';
 const PATIENCE_MS = 30_000;
 const POLL_MS = 50;
 const FORGET = `delete from effectmatch_engine.worker
   where seen < clock_timestamp() - interval '1 day'`;
 
-/** When workers were last seen, by the clock of the database that they share. */
+/** When each worker was last seen, by the clock of the database that they share. */
 export class Heartbeats {
   readonly #url: string;
   readonly #worker: string;
@@ -43,9 +43,9 @@ export class Heartbeats {
   }
 
   /**
-   * Does something that no other worker does meanwhile. Workers that start at the same time would
-   * otherwise create the same tables, and one of them would fail. A worker that keeps the others
-   * waiting for too long is stuck, and they go on without it.
+   * Runs `work` while no other worker does. Workers that start at the same time would otherwise
+   * create the same tables, and one of them would fail. A worker that has waited too long proceeds
+   * without the lock, because the one that holds it is stuck.
    */
   async alone(work: () => Promise<void>): Promise<void> {
     const until = performance.now() + PATIENCE_MS;
@@ -53,7 +53,7 @@ export class Heartbeats {
     try {
       await work();
     } finally {
-      // Without a session there is no lock either.
+      // If the session is gone, so is the lock.
       await this.#query('select pg_advisory_unlock($1)', [STARTING]).catch(() => {});
     }
   }
@@ -67,13 +67,13 @@ export class Heartbeats {
     await this.#query(BEAT, [this.#worker]);
   }
 
-  /** The workers that were seen lately. */
+  /** The workers that were seen recently. */
   async living(): Promise<ReadonlySet<string>> {
     const { rows } = await this.#query(LIVING, [String(this.#silentMs)]);
     return new Set(rows.map(([name]) => String(name)));
   }
 
-  /** Says that this worker is gone, so that its runs are taken over at once. */
+  /** Removes this worker's heartbeat, so that its runs are taken over at once. */
   async close(): Promise<void> {
     await this.#query(LEAVE, [this.#worker]).catch(() => {});
     await this.#session?.close();
@@ -81,7 +81,7 @@ export class Heartbeats {
 
   async #query(text: string, values: readonly string[] = []) {
     if (this.#session?.isAlive !== true) {
-      // Once for all that ask at the same time.
+      // Concurrent queries share one connection attempt.
       this.#opening ??= Connection.open(this.#url, 'effectmatch worker', DEADLINE_MS).finally(
         () => {
           this.#opening = undefined;

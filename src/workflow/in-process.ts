@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkCount, type EngineHost, type WorkflowEngine } from './engine.ts';
 import type { RunStatus } from './run.ts';
 
-/** How an engine in this process behaves. */
+/** How the in-process engine behaves. */
 export interface InProcessOptions {
-  /** How often a run that waits is looked at again; 1000 unless said otherwise. */
+  /** How often to look again at a run that waits, in milliseconds; 1000 by default. */
   readonly pollMs?: number;
-  /** How many runs are driven at the same time; 16 unless said otherwise. */
+  /** How many runs are driven at the same time; 16 by default. */
   readonly runs?: number;
-  /** Whether runs that an earlier process left are resumed at the start; yes unless said otherwise. */
+  /** Whether to resume runs that an earlier process left; true by default. */
   readonly resume?: boolean;
 }
 
@@ -16,8 +16,8 @@ const POLL_MS = 1000;
 const RUNS = 16;
 
 /**
- * Drives runs in this process and needs no server. What is open is in the ledger: a process that
- * starts later resumes what an earlier one left.
+ * Drives runs in this process and needs no server. The ledger knows which runs are open, so a
+ * process that starts later resumes what an earlier one left.
  */
 export function inProcess(options: InProcessOptions = {}): WorkflowEngine {
   const { pollMs = POLL_MS, runs = RUNS, resume = true } = options;
@@ -54,7 +54,7 @@ class DriveLoop {
     this.#free = runs;
   }
 
-  /** Whether it was not driven before. */
+  /** Starts the loop of a run; false if it is already driven or the engine is closing. */
   start(run: string): boolean {
     if (this.#driven.has(run) || this.#closing.signal.aborted) return false;
     const entry = { wake: () => {}, ended: Promise.resolve() };
@@ -84,7 +84,7 @@ class DriveLoop {
         woken.resolve();
       };
       const status = await this.#drive(run);
-      // It may have been revised after it had ended and before this was known here.
+      // The run may have been revised after it ended and before this loop noticed.
       if (status !== 'waiting' && status !== 'running' && !isWoken) return;
       const pause = new AbortController();
       const poll = sleep(this.#pollMs, undefined, { signal: pause.signal }).catch(() => {});

@@ -16,13 +16,13 @@ export interface PreflightParts {
 
 const NO_QUEUE =
   'handOver needs the ledger in the PostgreSQL database of the queue; this ledger is elsewhere';
-/** Why a node that nobody may approve cannot run. */
+/** Why a node without a possible approver cannot run. */
 export const NO_APPROVER = 'no approver of the configuration may sign it';
 
 /**
- * Checks what can be checked without proposing anything: that every operation is configured and has
- * an approver, that the boundary of every adapter can be certified, and that the ledger can hand
- * work over. A proposal checks the rest.
+ * Checks everything that needs no proposal: that every operation is configured and has an approver,
+ * that every adapter's boundary can be certified, and that the ledger supports hand-overs. A
+ * proposal checks the rest.
  */
 export async function findBlockers(
   { runtime, operations }: PreflightParts,
@@ -53,7 +53,7 @@ export async function findBlockers(
 
 async function findOpenBoundary(runtime: Runtime, adapter: string): Promise<string | undefined> {
   try {
-    // Whether a node reaches an outlet that is behind something is known once it is proposed.
+    // Only the proposal shows whether a node reaches an outlet that is behind something.
     const open = unclassified(await runtime.survey(adapter))
       .filter(({ behind }) => behind === undefined)
       .map(({ outlet }) => outlet);

@@ -3,7 +3,7 @@ import { type ProposedNode, taskOf } from './records.ts';
 import { contextOf, type RunParts, type RunView } from './run.ts';
 import type { Instance } from './state.ts';
 
-/** Proposes one instance as a plan of a separate task, with the work that its commit releases. */
+/** Proposes one instance as a separate task, with the work that its commit releases. */
 export async function propose(
   { runtime }: RunParts,
   view: RunView,

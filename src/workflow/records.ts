@@ -7,12 +7,12 @@ import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Refusal } from '../runtime/attempt.ts';
 
-/** One node of a plan as it is recorded, so that a run can be read without the code of its plan. */
+/** One node of a plan as recorded, so that a run can be read without the code of its plan. */
 export interface PlanNode {
   readonly name: string;
   /** The nodes that must be done first. */
   readonly before: readonly string[];
-  /** The operation that it executes, or the node that releases it. */
+  /** The operation that it executes. `of` is the node that releases it. */
   readonly operation: string | null;
   readonly of: string | null;
   /** How many items it has; null if it runs once. */
@@ -22,7 +22,7 @@ export interface PlanNode {
   readonly isQueued: boolean;
 }
 
-/** One revision of a run, as the ledger keeps it. It is written once and never changed. */
+/** One revision of a run, as the ledger stores it. It is written once and never changed. */
 export interface RunRecord {
   readonly version: 1;
   readonly workflow: string;
@@ -38,33 +38,33 @@ export interface RunRecord {
   readonly startedAt: string;
 }
 
-/** What was proposed for one instance: the input of its operation and what an approver signs. */
+/** The proposal for one instance: its operation's input, and what an approver signs. */
 export interface ProposedNode {
   readonly input: unknown;
   readonly proposal: Proposal;
 }
 
-/** That nothing more is to be started. */
+/** Records that nothing more of a run may start. */
 export interface Cancellation {
   readonly by: string;
   readonly reason: string;
   readonly at: string;
 }
 
-/** A place of one instance in one revision of a run, and so in one plan. */
+/** Identifies one instance in one revision of a run, and so in one plan. */
 export interface InstancePlace extends Pick<RunRecord, 'run' | 'revision' | 'plan'> {
-  /** The node, with the number of the item. */
+  /** The node's name, with the item's number if the node has items. */
   readonly instance: string;
 }
 
 /**
- * What a run leaves in the ledger besides the verdicts: who started what, what was proposed, and the
- * licenses. Every text has a name that is made from its place, and the first one there counts, so
- * any number of processes may write. The ledger seals and verifies them as its other documents.
+ * What a run stores in the ledger besides verdicts: its revisions, proposals and licenses. Each
+ * text has a name made from its place, and the first text under a name counts, so any number of
+ * processes may write. The ledger seals and verifies them like its other documents.
  */
 export class RunRecords {
   readonly #ledgers: Ledgers;
-  /** Places of the list whose runs are over; a later revision takes a new place. */
+  /** Places in the list whose runs are over. A later revision takes a new place. */
   readonly #over = new Set<number>();
   /** Every place before this one is taken. */
   #free = 1;
@@ -73,7 +73,7 @@ export class RunRecords {
     this.#ledgers = ledgers;
   }
 
-  /** Keeps the record unless the run has this revision; returns the one that counts. */
+  /** Stores the record unless the run already has this revision. Returns the stored one. */
   async begin(record: RunRecord): Promise<RunRecord> {
     const name = nameOf('run', record.run, String(record.revision));
     const kept = await this.#keep<RunRecord>(name, record);
@@ -119,7 +119,7 @@ export class RunRecords {
     return this.#read(nameOf('cancel', run));
   }
 
-  /** Remembers that nothing more happens in this revision, so that later starts pass it over. */
+  /** Records that nothing more happens in this revision, so that later starts skip it. */
   async close(run: string, revision: number): Promise<void> {
     await this.#keep(nameOf('over', run, String(revision)), { over: true });
   }
@@ -128,7 +128,7 @@ export class RunRecords {
     return (await this.#read(nameOf('over', run, String(revision)))) !== undefined;
   }
 
-  /** Keeps that the preflight of a revision found something: nothing of it may start. */
+  /** Records that the preflight of a revision found something: nothing of it may start. */
   stop(run: string, revision: number, stop: { readonly why: string }): Promise<unknown> {
     return this.#keep(nameOf('stop', run, String(revision)), stop);
   }
@@ -137,7 +137,7 @@ export class RunRecords {
     return this.#read(nameOf('stop', run, String(revision)));
   }
 
-  /** Keeps why an instance cannot run: it has no attempt that could say so. */
+  /** Records why an instance cannot run. It has no attempt that could say so. */
   refuse(place: InstancePlace, refusal: Refusal): Promise<Refusal> {
     return this.#keep(placeName('refusal', place), refusal);
   }
@@ -146,7 +146,7 @@ export class RunRecords {
     return this.#read(placeName('refusal', place));
   }
 
-  /** Every run that was started, in order. */
+  /** Every run ever started, in order. */
   async list(): Promise<readonly string[]> {
     const places = Array.from({ length: (await this.#firstFree()) - 1 }, (_, at) => at + 1);
     const found = await Promise.all(places.map((at) => this.#listed(at)));
@@ -154,8 +154,8 @@ export class RunRecords {
   }
 
   /**
-   * The newest revision of every run that is not over. What is over is remembered, so that looking
-   * again and again costs as much as there are open runs.
+   * The newest revision of every run that is not over. Runs that are over are remembered, so
+   * repeated calls only read the open ones.
    */
   async open(): Promise<readonly RunRecord[]> {
     const found = new Map<string, RunRecord>();
@@ -176,7 +176,7 @@ export class RunRecords {
     return this.#read(nameOf('list', String(at)));
   }
 
-  /** Places are taken without gaps, so the first free one is found by halving. */
+  /** Places are taken without gaps, so a binary search finds the first free one. */
   async #firstFree(): Promise<number> {
     let taken = this.#free - 1;
     let step = 1;
@@ -221,14 +221,14 @@ function nameOf(...parts: readonly string[]): Digest {
 }
 
 /**
- * The task that a license of an instance is signed for: the workflow, the run, its plan and
- * revision, and the node. A license with any other task is for something else.
+ * The task that an instance's license is signed for: the workflow, run, plan, revision and node. A
+ * license for any other task does not fit.
  */
 export function taskOf({ workflow, run, revision, plan }: RunRecord, instance: string): string {
   return [workflow, run, `r${revision}-${plan.slice(0, 16)}`, instance].join('/');
 }
 
-/** What is asked about a run that does not exist. */
+/** The error for a run that does not exist. */
 export function unknownRun(run: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {
   const message = `run ${JSON.stringify(run)?.slice(0, 80)} was never started`;
   return new EffectMatchError('ERR_EM_NOT_FOUND', message);

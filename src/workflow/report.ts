@@ -4,7 +4,7 @@ import { isDone, type NodeState, nodeNamed } from './state.ts';
 
 /** One instance in a report. */
 export interface ReportedNode {
-  /** The node, with the number of the item. */
+  /** The node's name, with the item's number if the node has items. */
   readonly instance: string;
   readonly node: string;
   readonly state: NodeState;
@@ -13,23 +13,24 @@ export interface ReportedNode {
 }
 
 /**
- * What a person who takes over has to know, read from the ledger: which effects are durable, which
- * are not, what is waited for, and what has to be resolved. An instance is in exactly one list.
+ * What a person who takes over a run needs to know, read from the ledger: which effects are
+ * durable, which are not, what the run waits for, and what must be resolved. Each instance is in
+ * exactly one list.
  */
 export interface HandoffReport {
   readonly workflow: string;
   readonly run: string;
   readonly revision: number;
   readonly status: RunStatus;
-  /** Committed as approved, and dependent work that has completed. */
+  /** Operations committed as approved, and dependent work that completed. */
   readonly durable: readonly ReportedNode[];
-  /** Nothing of these is durable, and nothing more happens to them in this revision. */
+  /** Instances that left nothing durable, and to which nothing more happens in this revision. */
   readonly notDone: readonly ReportedNode[];
-  /** Under way, or waiting for nodes before them, an approver, or a worker. */
+  /** Instances under way, or waiting for earlier nodes, an approver, or a worker. */
   readonly waiting: readonly (ReportedNode & { readonly for: string })[];
-  /** Durable and wrong, perhaps durable, or released and never completed. */
+  /** Instances that are durable and wrong, perhaps durable, or released and never completed. */
   readonly needsResolution: readonly ReportedNode[];
-  /** Why the preflight stopped it. */
+  /** Why the preflight stopped the run. */
   readonly stop?: string;
 }
 
@@ -40,7 +41,7 @@ const WAITS: Partial<Record<NodeState, string>> = {
   running: 'its verdict',
 };
 
-/** The report of a run as it is in the ledger. */
+/** Builds the report of a run. */
 export function reportOf(view: RunView): HandoffReport {
   const { record, facts, instances, stop } = view;
   const states = statesOf(view);
@@ -71,7 +72,7 @@ export function reportOf(view: RunView): HandoffReport {
   return { ...about, ...lists, ...(stop !== undefined && { stop }) };
 }
 
-/** The command that takes a run further, as far as there is one. */
+/** The command that moves a run forward, if there is one. */
 export function nextCommand({ run, waiting, status }: HandoffReport): string | undefined {
   if (waiting.some(({ state }) => state === 'unapproved'))
     return `effectmatch workflow approve ${run} --key YOUR.key.json`;

@@ -24,7 +24,7 @@ import {
   refusedFact,
 } from './state.ts';
 
-/** What runs are made of. */
+/** What it takes to read and drive runs. */
 export interface RunParts {
   readonly runtime: Runtime;
   readonly operations: NonNullable<RuntimeConfig['operations']>;
@@ -33,17 +33,17 @@ export interface RunParts {
   readonly records: RunRecords;
 }
 
-/** One run at one moment, as the ledger has it. */
+/** One run at one moment, as recorded in the ledger. */
 export interface RunView {
   readonly record: RunRecord;
   readonly instances: readonly Instance[];
   readonly facts: Map<string, NodeFact>;
   readonly isCancelled: boolean;
-  /** Why its preflight stopped it. */
+  /** Why the preflight stopped the run. */
   readonly stop: string | undefined;
 }
 
-/** The workflow of a record, which must have the plan that the run was started with. */
+/** The workflow of a record. Its plan must be the one that the run was started with. */
 export function workflowOf(
   { workflows }: Pick<RunParts, 'workflows'>,
   record: RunRecord,
@@ -61,7 +61,7 @@ export function workflowOf(
   );
 }
 
-/** The nodes of a workflow for one input, as they are recorded. */
+/** The nodes of a workflow for one input, as the run records them. */
 export function planNodes(workflow: Workflow, input: Value): readonly PlanNode[] {
   const items = new Map<string, number | null>();
   return [...workflow.nodes].map(([name, node]) => {
@@ -106,7 +106,7 @@ export function itemsOf(
   return items;
 }
 
-/** Reads a run from the ledger, which is all that it needs. */
+/** Reads a run from the ledger alone. */
 export async function readRun(
   parts: Pick<RunParts, 'ledgers' | 'records'>,
   record: RunRecord,
@@ -123,8 +123,8 @@ export async function readRun(
 }
 
 /**
- * Why the check before the first effect stopped a run. It counts as long as nothing has begun: a
- * process that checks while another one executes finds licenses that are used, and is wrong.
+ * Why the preflight stopped a run. A stop counts only while nothing has begun: a process that
+ * checks while another one executes sees used licenses, and its stop is wrong.
  */
 async function readStop(
   records: RunRecords,
@@ -141,7 +141,7 @@ async function readStop(
   return stop.why;
 }
 
-/** Finds a run by its id and reads it: without the code of its plan, and without a backend. */
+/** Finds a run by its id and reads it, without the code of its plan and without a backend. */
 export async function findRun(ledgers: Ledgers, id: string): Promise<RunView> {
   const records = new RunRecords(ledgers);
   const record = isWorkflowName(id) ? await records.newest(id) : undefined;
@@ -149,13 +149,13 @@ export async function findRun(ledgers: Ledgers, id: string): Promise<RunView> {
   return await readRun({ ledgers, records }, record);
 }
 
-/** Where every instance of a run stands. */
+/** The state of every instance of a run. */
 export function statesOf(view: RunView): ReadonlyMap<string, NodeState> {
   const { record, instances, facts, isCancelled, stop } = view;
   return deriveStates(record, instances, facts, { isCancelled, isStopped: stop !== undefined });
 }
 
-/** What a function of a node is given. */
+/** What the functions of a node are called with. */
 export function contextOf(view: RunView, workflow: Workflow, instance: Instance): NodeContext {
   const results: Record<string, NodeResult | readonly NodeResult[]> = {};
   for (const [node, own] of Map.groupBy(view.instances, (one) => one.node)) {
@@ -171,10 +171,10 @@ export function contextOf(view: RunView, workflow: Workflow, instance: Instance)
   return { input: copyValue(input), results, ...item };
 }
 
-/** How a whole run stands. */
+/** The status of a whole run. */
 export type RunStatus = 'running' | 'waiting' | 'done' | 'failed' | 'cancelled';
 
-/** The status of a run: whether something can be done, is waited for, or nothing is left. */
+/** The status of a run: whether it can make progress, waits, or has nothing left to do. */
 export function statusOf(view: RunView): RunStatus {
   const states = [...statesOf(view).values()];
   if (states.every(isDone)) return 'done';
@@ -184,7 +184,7 @@ export function statusOf(view: RunView): RunStatus {
   return view.isCancelled ? 'cancelled' : 'failed';
 }
 
-/** What can be begun now: proposed, executed or released. */
+/** The instances that can be proposed, executed or released now. */
 export function nextInstances(view: RunView): readonly Instance[] {
   const { record, instances } = view;
   const states = statesOf(view);
@@ -206,7 +206,7 @@ export function nextInstances(view: RunView): readonly Instance[] {
 
 const PARALLEL = 32;
 
-/** Does something for every entry of a list, several at a time. */
+/** Runs `work` for every entry of a list, several at a time. */
 export async function inParallel<T>(
   list: readonly T[],
   work: (one: T) => Promise<void>,
@@ -218,7 +218,7 @@ export async function inParallel<T>(
   await Promise.all(Array.from({ length: Math.min(PARALLEL, list.length) }, run));
 }
 
-/** What an error says. */
+/** The message of an error, or the thrown value as text. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

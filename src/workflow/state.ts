@@ -9,9 +9,9 @@ import { type Lineage, lineagesOf, stateOf } from '../runtime/continuation.ts';
 import type { InstancePlace, PlanNode, RunRecord, RunRecords } from './records.ts';
 
 /**
- * Where one instance of a node stands. `waiting`: for nodes before it. `unapproved`: for a
- * signature. `released`: its work was released and has not completed. `blocked`: a node before it
- * failed, or the run was stopped.
+ * The state of one instance of a node. `waiting`: earlier nodes are not done. `unapproved`: it
+ * needs a signature. `released`: its work was released and has not completed. `blocked`: an earlier
+ * node failed, or the run was stopped.
  */
 export type NodeState =
   | 'waiting'
@@ -27,7 +27,7 @@ export type NodeState =
   | 'blocked'
   | 'cancelled';
 
-/** What an operation left: its occurrence, and the values that the backend assigned. */
+/** The result of an operation: its occurrence, and the values that the backend assigned. */
 export interface NodeResult {
   readonly occurrence: OccurrenceId;
   readonly generated: Readonly<Record<string, Value>>;
@@ -37,7 +37,7 @@ export interface NodeResult {
 export interface Instance {
   readonly id: string;
   readonly node: string;
-  /** Which item, from 0; 0 for a node without items. */
+  /** The item's index, from 0; 0 for a node without items. */
   readonly index: number;
 }
 
@@ -50,23 +50,23 @@ export function instancesOf({ nodes }: Pick<RunRecord, 'nodes'>): readonly Insta
   );
 }
 
-/** A node of a run. */
+/** The node of a run with this name. */
 export function nodeNamed({ nodes }: Pick<RunRecord, 'nodes'>, name: string): PlanNode {
   const found = nodes.find((node) => node.name === name);
   invariant(found !== undefined, 'an instance belongs to a node of its run');
   return found;
 }
 
-/** What the ledger says about one instance, whatever the nodes before it do. */
+/** What the ledger says about one instance, regardless of the nodes before it. */
 export interface NodeFact {
   readonly state: Exclude<NodeState, 'blocked' | 'cancelled'>;
   readonly detail?: string;
-  /** The occurrence that its license buys; of dependent work the one that releases it. */
+  /** The occurrence of its license; for dependent work, the occurrence that releases it. */
   readonly from?: Lineage;
   readonly result?: NodeResult;
 }
 
-/** Whether what follows may run. */
+/** Whether the nodes that follow may run. */
 export function isDone(state: NodeState): boolean {
   return state === 'committed' || state === 'completed';
 }
@@ -76,7 +76,7 @@ const FAILED: ReadonlySet<NodeState> = new Set([
   ...(['blocked', 'cancelled'] as const),
 ]);
 
-/** Whether what follows stops. */
+/** Whether the nodes that follow are blocked. */
 export function isFailed(state: NodeState): boolean {
   return FAILED.has(state);
 }
@@ -104,8 +104,8 @@ export function sameItem(node: string, { id, node: own }: Instance): string {
 }
 
 /**
- * What became of an operation. What an earlier revision of the run made durable, or may have, stays:
- * a revision never does it again.
+ * The state of an operation. A change that an earlier revision of the run made durable, or may
+ * have, counts: a revision never repeats it.
  */
 async function readOperation(
   parts: { readonly ledgers: Ledgers; readonly records: RunRecords },
@@ -137,7 +137,7 @@ async function readRevision(
   return { state: isProposed ? 'unapproved' : 'waiting' };
 }
 
-/** An instance that cannot run, although it has no attempt that says so. */
+/** The fact for an instance that cannot run and has no attempt that says so. */
 export function refusedFact({ reason, detail }: Refusal): NodeFact {
   return { state: 'rejected', detail: `${reason}: ${detail}` };
 }
@@ -148,13 +148,13 @@ async function readLicensed(ledgers: Ledgers, license: SignedLicense): Promise<N
   const terminal = holder && (await ledgers.terminal(from.occurrence));
   if (terminal !== undefined) return factOf(from, terminal);
   if (holder !== undefined) return { state: 'running', from };
-  // A refusal before the claim spends nothing, and still ends this node: it was not approved for
-  // what is there now.
+  // A refusal before the claim spends nothing, but it still ends this node: the approval does not
+  // fit the current state.
   const refused = (await ledgers.attempts(from.occurrence)).at(-1);
   return refused === undefined ? { state: 'approved', from } : factOf(from, refused);
 }
 
-/** What a verdict says about an instance. */
+/** The fact that follows from a verdict. */
 export function factOf(from: Lineage, terminal: Terminal): NodeFact {
   const { kind, occurrence } = terminal;
   if (kind === 'committed')
@@ -168,11 +168,11 @@ export function factOf(from: Lineage, terminal: Terminal): NodeFact {
 /** What stops a whole run. */
 export interface Stops {
   readonly isCancelled: boolean;
-  /** Its preflight found something. */
+  /** The preflight found something. */
   readonly isStopped: boolean;
 }
 
-/** Where every instance stands, given what the ledger says about each. */
+/** The state of every instance, given what the ledger says about each. */
 export function deriveStates(
   record: RunRecord,
   instances: readonly Instance[],
@@ -205,7 +205,7 @@ const BEGUN: ReadonlySet<NodeState> = new Set([
   ...(['released', 'completed'] as const),
 ]);
 
-/** Whether something of a run has begun, as far as the ledger says. */
+/** Whether anything in a run has begun, according to the ledger. */
 export function hasBegun(facts: ReadonlyMap<string, NodeFact>): boolean {
   return [...facts.values()].some(({ state }) => BEGUN.has(state));
 }

@@ -8,36 +8,36 @@ import { checkCount } from './engine.ts';
 import type { ReportedNode } from './report.ts';
 import type { Workflows } from './workflows.ts';
 
-/** What a watcher looks after. */
+/** What a watcher looks after, and how. */
 export interface WatcherOptions {
   readonly runtime: Runtime;
   readonly requests?: Requests;
   readonly workflows?: Workflows;
-  /** How often it looks; 5000 unless said otherwise. */
+  /** How often it looks, in milliseconds; 5000 by default. */
   readonly everyMs?: number;
-  /** Where looks are reported, such as the `telemetry` of the configuration. */
+  /** Where looks are reported, for example the `telemetry` of the configuration. */
   readonly telemetry?: Telemetry;
-  /** Called with what every look found and did. */
+  /** Called with the findings of every look. */
   readonly onLook?: (found: WatcherFindings) => void;
-  /** Called when a look failed; the next one is tried all the same. */
+  /** Called when a look fails. The watcher keeps looking. */
   readonly onFault?: (error: unknown) => void;
 }
 
 /** What one look found and did. */
 export interface WatcherFindings {
-  /** Attempts that had ended without a verdict. */
+  /** Interrupted attempts, and what recovery found. */
   readonly recovered: readonly Recovered[];
   /** Runs of silent workers that were taken over. */
   readonly takenOver: readonly string[];
-  /** How many requests wait for an answer, after those that were overdue have expired. */
+  /** How many requests wait for an answer. Overdue ones have expired before the count. */
   readonly waiting: number;
   /** Work that was released and has not completed. */
   readonly continuations: readonly OpenContinuation[];
-  /** Runs of workflows that go no further without a person. */
+  /** Workflow runs that cannot continue without a person. */
   readonly runs: readonly HaltedRun[];
 }
 
-/** A run of a workflow that goes no further without a person. */
+/** A workflow run that cannot continue without a person. */
 export interface HaltedRun {
   readonly run: string;
   /** Nodes that wait for a signature. */
@@ -46,9 +46,9 @@ export interface HaltedRun {
   readonly needsResolution: readonly string[];
 }
 
-/** A watcher at work. */
+/** A running watcher. */
 export interface Watcher extends AsyncDisposable {
-  /** Looks now, and waits for it. */
+  /** Looks now and returns the findings. */
   look(): Promise<WatcherFindings>;
   close(): Promise<void>;
 }
@@ -57,9 +57,9 @@ const EVERY_MS = 5000;
 const PAGE = 500;
 
 /**
- * Looks after what interrupted processes leave: settles attempts whose lease has run out, takes over
- * the runs of silent workers, lets overdue requests expire, and finds what needs a person. Any
- * number may run at once.
+ * Cleans up after interrupted processes: settles attempts whose lease has expired, takes over the
+ * runs of silent workers, expires overdue requests, and finds what needs a person. Any number of
+ * watchers may run at once.
  */
 export function startWatcher(options: WatcherOptions): Watcher {
   const { everyMs = EVERY_MS, onLook = () => {}, onFault = () => {} } = options;
@@ -80,7 +80,7 @@ export function startWatcher(options: WatcherOptions): Watcher {
   return { look: () => lookOnce(options), close, [Symbol.asyncDispose]: close };
 }
 
-/** Looks once, and reports it. */
+/** Looks once, and reports the look to telemetry. */
 async function lookOnce(options: WatcherOptions): Promise<WatcherFindings> {
   const trace = quietly(() => options.telemetry?.begin({ kind: 'watch' }));
   try {
@@ -104,7 +104,7 @@ function endingOf({ takenOver, waiting, continuations, runs }: WatcherFindings):
 }
 
 async function findAll({ runtime, requests, workflows }: WatcherOptions): Promise<WatcherFindings> {
-  // Each goes on if another fails.
+  // If one fails, the others still finish.
   const [recovered, takenOver = []] = await Promise.all([
     runtime.recover(),
     workflows?.takeOver(),
@@ -115,7 +115,7 @@ async function findAll({ runtime, requests, workflows }: WatcherOptions): Promis
   return { recovered, takenOver, waiting, continuations: await runtime.continuations(), runs };
 }
 
-/** A request that is overdue expires when it is looked at. */
+/** Reads all pending requests: reading an overdue request makes it expire. */
 async function expireOverdue(requests: Requests): Promise<void> {
   let after: string | undefined;
   do {

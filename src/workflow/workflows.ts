@@ -29,45 +29,45 @@ import {
 } from './run.ts';
 import { type Instance, instancesOf, nodeNamed } from './state.ts';
 
-/** When a workflow is started by itself. */
+/** A schedule that starts a workflow at regular intervals. */
 export interface WorkflowSchedule {
   readonly workflow: string;
   /**
-   * Such as `1h` or `1d`, at least `1s`: a run is started in every such stretch of time since 1970
-   * (UTC). A stretch in which no process ran is left out.
+   * For example `1h` or `1d`, at least `1s`. One run starts in each interval, counted from 1970
+   * (UTC). An interval in which no process ran is skipped.
    */
   readonly every: string | number;
-  /** The input of the run that begins at this moment. */
+  /** The input of the run for the interval that begins at `at`. */
   input(at: Date): unknown;
 }
 
-/** What workflows need. */
+/** What {@link openWorkflows} needs. */
 export interface WorkflowsOptions {
   readonly runtime: Runtime;
-  /** The operations of the runtime's configuration. */
+  /** The operations from the runtime's configuration. */
   readonly operations?: RuntimeConfig['operations'];
-  /** The workflows, by their names. */
+  /** The workflows by name. */
   readonly plans: Readonly<Record<string, Workflow>>;
-  /** What drives the runs; `inProcess()` unless said otherwise. */
+  /** The engine that drives the runs; `inProcess()` by default. */
   readonly engine?: WorkflowEngine;
   readonly schedules?: readonly WorkflowSchedule[];
-  /** Called with faults that the engine passed over, and faults of schedules. */
+  /** Called with faults after which the engine tries again, and with faults of schedules. */
   readonly onFault?: (run: string, error: unknown) => void;
   readonly clock?: Clock;
 }
 
-/** What is to be started. */
+/** Which run to start. */
 export interface StartOptions {
   /** Names the run. Starting it again with the same plan and input changes nothing. */
   readonly id: string;
   readonly input?: unknown;
 }
 
-/** What waits for a signature. */
+/** A node that waits for a signature. */
 export interface WaitingNode {
   readonly instance: string;
   readonly proposal: Proposal;
-  /** Who could sign it, by the configuration. */
+  /** The configured issuers who could sign it. */
   readonly issuers: readonly string[];
 }
 
@@ -75,10 +75,10 @@ const WAIT_MS = 60_000;
 const POLL_MS = 100;
 const SCHEDULE_MS = 1000;
 const MAX_EVERY_MS = 366 * 86_400_000;
-/** What is left of the id of a run besides the time. */
+/** The longest workflow name that leaves room for the time in a run's id. */
 const SCHEDULED_NAME_MAX = 39;
 
-/** Opens workflows, and resumes what an earlier process left. */
+/** Opens workflows, and resumes the runs that an earlier process left. */
 export async function openWorkflows(options: WorkflowsOptions): Promise<Workflows> {
   const workflows = new Workflows(options);
   await workflows.open(options.engine ?? inProcess());
@@ -86,15 +86,15 @@ export async function openWorkflows(options: WorkflowsOptions): Promise<Workflow
 }
 
 /**
- * Runs of workflows. All that is known about a run is in the ledger: its plan and input, what was
- * proposed, the licenses, and the verdicts.
+ * Runs of workflows. The ledger holds everything about a run: its plan and input, its proposals,
+ * its licenses, and its verdicts.
  */
 export class Workflows implements AsyncDisposable {
   readonly #parts: RunParts;
   readonly #clock: Clock;
   readonly #options: WorkflowsOptions;
   readonly #closing = new AbortController();
-  /** How often a run is being driven in this process. */
+  /** How many drives of each run are active in this process. */
   readonly #drives = new Map<string, number>();
   #engine: OpenEngine | undefined;
   #scheduling: Promise<void> | undefined;
@@ -123,9 +123,9 @@ export class Workflows implements AsyncDisposable {
   }
 
   /**
-   * Starts a run: checks every node that can be checked, proposes what can be proposed beforehand,
-   * and records it. Throws `ERR_EM_WORKFLOW_BLOCKED` with everything that is in the way; nothing was
-   * changed then.
+   * Starts a run: checks every node that can be checked, proposes every node that can be proposed
+   * in advance, and records the run. Throws `ERR_EM_WORKFLOW_BLOCKED` with every obstacle; nothing
+   * has changed then.
    */
   async start(name: string, { id, input = null }: StartOptions): Promise<HandoffReport> {
     const { workflows, records } = this.#parts;
@@ -137,7 +137,7 @@ export class Workflows implements AsyncDisposable {
     const known = await records.newest(id);
     if (known !== undefined) {
       demandSame(known, record);
-      // A process that died in the middle of this may have kept the run without listing it.
+      // A process that died halfway through may have recorded the run without listing it.
       await records.begin(known);
       await this.#engine?.wake(id);
       return await this.report(id);
@@ -153,8 +153,8 @@ export class Workflows implements AsyncDisposable {
   }
 
   /**
-   * Replaces the plan of a run by the one that is configured now, also where only approvals have to
-   * be given again. What is durable stays; licenses of the earlier revision can no longer be used.
+   * Replaces the plan of a run with the one configured now, even if only approvals must be given
+   * again. What is durable stays. Licenses of the earlier revision can no longer be used.
    */
   async revise(id: string, { input }: { readonly input?: unknown } = {}): Promise<HandoffReport> {
     const { records, runtime, workflows } = this.#parts;
@@ -171,7 +171,7 @@ export class Workflows implements AsyncDisposable {
     const revision = known.revision + 1;
     const record = this.#record(workflow, id, revision, given);
     const proposed = await this.#preflight(workflow, record);
-    // From here on no license of the earlier revision can be claimed.
+    // From here on, no license of the earlier revision can be claimed.
     await inParallel(instancesOf(known), async (instance) => {
       await runtime.ledgers.announcePlan(taskOf(known, instance.id), revision);
     });
@@ -179,7 +179,7 @@ export class Workflows implements AsyncDisposable {
     return await this.#begin(record, proposed);
   }
 
-  /** What waits for a signature, in the order in which it would run. */
+  /** The nodes that wait for a signature, in the order they would run. */
   async unapproved(id: string): Promise<readonly WaitingNode[]> {
     const view = await this.view(id);
     const open = view.instances.filter((one) => view.facts.get(one.id)?.state === 'unapproved');
@@ -194,8 +194,8 @@ export class Workflows implements AsyncDisposable {
   }
 
   /**
-   * Answers proposals of a run with their licenses: one, or all in one call. Each is checked before
-   * any is kept; if one does not fit or could not be used, none counts.
+   * Answers one or more proposals of a run with their licenses. All are checked before any is
+   * stored: if one does not fit or could not be used, none counts.
    */
   async approve(id: string, licenses: readonly unknown[]): Promise<HandoffReport> {
     const { records } = this.#parts;
@@ -240,7 +240,10 @@ export class Workflows implements AsyncDisposable {
       throw refused(`"${instance}" could not run (${refusal.reason}): ${refusal.detail}`);
   }
 
-  /** Starts nothing more of a run. What is under way ends, and what is durable stays. */
+  /**
+   * Cancels a run: nothing more of it starts. Attempts under way still end, and what is durable
+   * stays.
+   */
   async cancel(id: string, { by, reason }: { readonly by: string; readonly reason: string }) {
     await this.#newest(id);
     const at = instant(this.#clock.now());
@@ -249,22 +252,22 @@ export class Workflows implements AsyncDisposable {
     return await this.report(id);
   }
 
-  /** A run as the ledger has it now. */
+  /** A run as recorded in the ledger now. */
   async view(id: string): Promise<RunView> {
     return await readRun(this.#parts, await this.#newest(id));
   }
 
-  /** What a person who takes over has to know. */
+  /** What a person who takes over the run needs to know. */
   async report(id: string): Promise<HandoffReport> {
     return reportOf(await this.view(id));
   }
 
-  /** Every run that was started, in order. */
+  /** Every run ever started, in order. */
   list(): Promise<readonly string[]> {
     return this.#parts.records.list();
   }
 
-  /** Runs that are not over, as far as their plan is configured here. */
+  /** Runs that are not over and whose plan is configured here. */
   async openRuns(): Promise<readonly string[]> {
     const { records, workflows } = this.#parts;
     const open = await records.open();
@@ -273,7 +276,7 @@ export class Workflows implements AsyncDisposable {
       .map(({ run }) => run);
   }
 
-  /** Takes a run as far as it goes now, in this call. */
+  /** Drives a run as far as it can go now, in this call. */
   async drive(id: string, signal?: AbortSignal): Promise<HandoffReport> {
     return reportOf(await this.#drive(id, signal));
   }
@@ -289,14 +292,14 @@ export class Workflows implements AsyncDisposable {
     }
   }
 
-  /** Takes over the runs of workers that went silent; returns which. */
+  /** Takes over the runs of workers that went silent, and returns their ids. */
   async takeOver(): Promise<readonly string[]> {
     return (await this.#engine?.takeOver()) ?? [];
   }
 
   /**
-   * Waits until a run is over, or waits for a person and nothing of it is under way here; otherwise
-   * returns where it stands.
+   * Waits until a run is over, or until it waits for a person and this process is not driving it.
+   * Returns the report, also when the time is up.
    */
   async wait(
     id: string,
@@ -305,7 +308,7 @@ export class Workflows implements AsyncDisposable {
     const { waitMs = WAIT_MS, signal } = options;
     const until = performance.now() + waitMs;
     for (;;) {
-      // In this order: what is under way may end while the report is made.
+      // Check this first: a drive may end while the report is made.
       const isDriven = this.#drives.has(id);
       const report = await this.report(id);
       const isHalted = report.status !== 'running' && !isDriven;
@@ -338,7 +341,7 @@ export class Workflows implements AsyncDisposable {
     return record;
   }
 
-  /** Proposes every node that can be proposed, and collects everything that is in the way. */
+  /** Proposes every node that can be proposed now, and collects all obstacles. */
   async #preflight(
     workflow: Workflow,
     record: RunRecord,
@@ -375,7 +378,7 @@ export class Workflows implements AsyncDisposable {
     proposed: ReadonlyMap<string, ProposedNode>,
   ): Promise<HandoffReport> {
     const { records } = this.#parts;
-    // First: a run that exists has its proposals.
+    // Proposals come first, so that a run that exists has them.
     await inParallel([...proposed], async ([instance, one]) => {
       await records.keepProposal({ ...record, instance }, one);
     });
@@ -392,7 +395,7 @@ export class Workflows implements AsyncDisposable {
     }
   }
 
-  /** The id says which stretch of time it is for, so several processes start it once. */
+  /** The id names the interval, so several processes start the run only once. */
   async #startDue({ workflow, every, input }: WorkflowSchedule): Promise<void> {
     const everyMs = parseDuration(every, MAX_EVERY_MS);
     const begin = new Date(Math.floor(this.#clock.now() / everyMs) * everyMs);
@@ -406,7 +409,7 @@ export class Workflows implements AsyncDisposable {
   }
 }
 
-/** The runs of a schedule are named after the workflow and the time. */
+/** Checks schedules. Their runs are named after the workflow and the time, so a name must fit. */
 function checkSchedules(
   workflows: Readonly<Record<string, Workflow>>,
   schedules: readonly WorkflowSchedule[],
@@ -430,7 +433,7 @@ function plainInput(input: unknown): Value {
   return copyValue(input as Value);
 }
 
-/** Two plans, or two inputs, under one id are two different things. */
+/** One id cannot stand for two plans or two inputs. */
 function demandSame(known: RunRecord, wanted: RunRecord): void {
   const isSame =
     known.workflow === wanted.workflow &&

@@ -10,12 +10,12 @@ import { sqliteLedgers } from '../sqlite/index.ts';
 import type { Queries } from './fetch.ts';
 import { texts } from './write.ts';
 
-/** How long the file may be locked by a decision. */
+/** How long to wait while a decision locks the file. */
 const BUSY_MS = 5000;
-/** Rows that are read and sent at once. */
+/** Rows read and sent at once. */
 const BATCH = 200;
 
-/** What is copied, in the order of the statement's parameters: from where, and by which key. */
+/** The tables to copy, in the order of the statement's parameters: name, key, columns. */
 const TABLES = [
   ['plan', 'task', 'task, revision'],
   ['issuance', 'id', 'id, issuer, nonce, claimed, license, approved, binding, seal_key, mac'],
@@ -31,9 +31,9 @@ interface Target {
 }
 
 /**
- * Moves a SQLite ledger into an empty one in PostgreSQL. Both are verified, against the same
- * checkpoint. While it is copied the file takes no decisions, and afterwards no program can use it:
- * two ledgers that know of the same licenses would contradict each other.
+ * Moves a SQLite ledger into an empty one in PostgreSQL. Both are verified against the same
+ * checkpoint. The file accepts no decisions during the copy, and no program can use it afterwards:
+ * two ledgers with the same licenses would contradict each other.
  */
 export async function copyLedger(
   context: LedgerContext,
@@ -65,7 +65,7 @@ function demandIntact(where: string, verdict: JournalVerdict): number {
   return verdict.rows;
 }
 
-/** Refuses while an attempt may still be under way, or where something was added meanwhile. */
+/** Refuses if an attempt is still open, or if rows were added since the file was verified. */
 function demandAtRest(db: DatabaseSync, file: string, rows: number): void {
   const found = db
     .prepare('select max(positions) as positions, count(*) - 1 as open from unsettled')
@@ -78,7 +78,7 @@ function demandAtRest(db: DatabaseSync, file: string, rows: number): void {
     throw refuse('it is still in use; stop the programs that use it first');
 }
 
-/** Everything in one transaction: the target has the whole ledger or stays empty. */
+/** Sends everything in one transaction: the target has the whole ledger or stays empty. */
 async function sendAll(db: DatabaseSync, rows: number, target: Target): Promise<void> {
   const { connection, queries } = target;
   try {
@@ -106,7 +106,7 @@ async function sendAll(db: DatabaseSync, rows: number, target: Target): Promise<
   }
 }
 
-/** The rows of a table, as the function takes them. */
+/** The rows of a table in batches, in the form that `copy_rows` takes. */
 function* readBatches(
   db: DatabaseSync,
   table: string,

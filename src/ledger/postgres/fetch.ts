@@ -11,10 +11,10 @@ import type { JournalRow } from '../journal.ts';
 import type { About, CheckpointRow, DocumentRow, UnsettledEntry } from '../store.ts';
 import type { FetchedTables } from './fetched.ts';
 
-/** The statements of a ledger, in its schema. */
+/** A ledger's statements, with its schema filled in. */
 export class Queries {
   readonly #texts: ReadonlyMap<string, string>;
-  /** Where verdicts are announced. */
+  /** The notification channel for verdicts. */
   readonly channel: string;
 
   /** `decide` is the body of the function that writes decisions. */
@@ -30,7 +30,7 @@ export class Queries {
 
 type Taking = (rows: readonly TextRow[]) => void;
 
-/** Statements that are sent as one message, and where their rows go. */
+/** Statements sent as one message, and the functions that take their rows. */
 export class Fetching {
   readonly #queries: Queries;
   readonly #tables: FetchedTables;
@@ -51,7 +51,7 @@ export class Fetching {
     });
   }
 
-  /** Asks for what something is about, as far as it is known beforehand. */
+  /** Asks for everything in `about`. */
   about(about: About): this {
     const { occurrences = [], binding, document, page } = about;
     const task = about.task ?? about.plan?.task;
@@ -103,7 +103,7 @@ export class Fetching {
     return this;
   }
 
-  /** The rows of occurrences that were not fetched yet, and the entries of their claims. */
+  /** Asks for the rows of occurrences not fetched yet, and the entries of their claims. */
   occurrences(wanted: readonly string[]): this {
     const missing = wanted.filter((occurrence) => !this.#tables.has(occurrence));
     if (missing.length === 0) return this;
@@ -122,7 +122,7 @@ export class Fetching {
     });
   }
 
-  /** What the claims of occurrences were made under. */
+  /** Asks for the issuances that occurrences were claimed under. */
   issuancesOf(occurrences: readonly string[]): this {
     return occurrences.length === 0 ? this : this.#issuances('issuances_of', occurrences);
   }
@@ -158,7 +158,7 @@ export class Fetching {
     });
   }
 
-  /** The count of positions and the server's time. */
+  /** Asks for the count of positions and the server's time. */
   moment(): this {
     return this.ask('moment', [], ([row]) => {
       if (row === undefined) return;
@@ -171,7 +171,7 @@ export class Fetching {
     return this.say(this.#queries.get(name, ...values), take);
   }
 
-  /** A statement that has no place in the file. */
+  /** Adds a statement that is not in the SQL file. */
   say(statement: WireStatement, take: Taking = () => {}): this {
     this.#statements.push(statement);
     this.#takers.push(take);

@@ -15,16 +15,16 @@ import type {
   UnsettledEntry,
 } from '../store.ts';
 
-/** A journal row with the issuance of a claim. */
+/** A journal row, with its issuance if it is a claim. */
 export interface FetchedRow extends JournalRow {
   readonly issuance: number | undefined;
 }
 
-/** What was fetched and not kept by key. Undefined: not asked for. */
+/** Fetched values that have no key. Undefined means not asked for. */
 export interface FetchedLists {
   positions?: number;
   nowMs?: number;
-  /** The transaction that decides, and the log that it is written to; empty if that has no name. */
+  /** The deciding transaction, and the log it is written to; empty if the log has no name. */
   transaction?: string | undefined;
   log?: string;
   page?: readonly JournalRow[];
@@ -36,7 +36,7 @@ export interface FetchedLists {
   totals?: LedgerTotals;
 }
 
-/** Something was asked for that was not fetched; it is fetched, and the question asked again. */
+/** A decision needs an occurrence that was not fetched. The caller fetches it and decides again. */
 export class Unfetched extends Error {
   readonly occurrence: OccurrenceId;
 
@@ -47,8 +47,8 @@ export class Unfetched extends Error {
 }
 
 /**
- * Tables as far as they were fetched, with what was decided since. A decision that throws is taken
- * back alone; what remains is written at the end of the transaction.
+ * The fetched part of the tables, plus the decisions made since. A decision that throws is undone
+ * by itself; the others are written at the end of the transaction.
  */
 export class FetchedTables implements LedgerTables {
   readonly context: LedgerContext;
@@ -78,7 +78,7 @@ export class FetchedTables implements LedgerTables {
     this.context = context;
   }
 
-  /** All rows of these occurrences are in hand; those that follow are theirs. */
+  /** Declares that all rows of these occurrences are known. `addRow` then adds them. */
   addOccurrences(occurrences: Iterable<string>): void {
     for (const occurrence of occurrences) this.#rows.set(occurrence, new Map());
   }
@@ -93,14 +93,14 @@ export class FetchedTables implements LedgerTables {
     return this.#rows.has(occurrence);
   }
 
-  /** Occurrences that were decided about. */
+  /** Occurrences with new rows or changed leases. */
   touched(): ReadonlySet<string> {
     const { rows, leased } = this.changes;
     const changed = [...rows, ...this.#all().filter(({ seq }) => leased.has(seq))];
     return new Set(changed.map(({ occurrence }) => occurrence));
   }
 
-  /** The rows of an occurrence whose claim has not ended, with its entry. */
+  /** The rows and the entry of an occurrence whose claim has not ended. */
   held(occurrence: string) {
     const rows = [...this.#rowsOf(occurrence).values()];
     const entry = rows.map(({ seq }) => this.#entries.get(seq)).find((one) => one !== undefined);
@@ -111,7 +111,7 @@ export class FetchedTables implements LedgerTables {
     return [...this.#rows.values()].flatMap((rows) => [...rows.values()]);
   }
 
-  /** Runs one decision. Whatever it changed before it threw is as before. */
+  /** Runs one decision, and undoes its changes if it throws. */
   attempt<T>(decide: (tables: LedgerTables) => T): T {
     this.#undo = [];
     try {
@@ -333,7 +333,7 @@ export class FetchedTables implements LedgerTables {
     return this.lists.totals;
   }
 
-  /** The lock of a row is a write, and so a commit has something to flush. */
+  /** Locking a row is a write, so the commit already has something to flush. */
   touch(): void {}
 
   #rowsOf(occurrence: string): Map<string, FetchedRow> {

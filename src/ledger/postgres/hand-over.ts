@@ -7,7 +7,7 @@ import { type FetchedTables, Unfetched } from './fetched.ts';
 import { beginning, COMMIT, isLost, type Place, unavailable } from './transaction.ts';
 import { writeOf } from './write.ts';
 
-/** What one hand-over works with. */
+/** What one hand-over needs. */
 interface Parts {
   readonly session: Connection;
   readonly queries: Queries;
@@ -15,7 +15,7 @@ interface Parts {
   readonly place: Place;
 }
 
-/** How the transaction ended. After `failed` it left nothing. */
+/** How the transaction ended. A `failed` one left nothing behind. */
 type Ended<T> =
   | {
       readonly kind: 'decided';
@@ -27,9 +27,9 @@ type Ended<T> =
   | { readonly kind: 'unanswered'; readonly error: unknown; readonly value: T };
 
 /**
- * Runs the work of others in a transaction of the ledger, then takes the ledger's lock and decides.
- * The lock comes last: what the work waits for holds up no other decision, and a transaction that
- * holds the lock never waits for the work of another.
+ * Runs the caller's work in a ledger transaction, then takes the ledger's lock and decides. The
+ * lock comes last, so work that waits does not hold up other decisions, and a transaction that
+ * holds the lock never waits for another's work.
  */
 export async function handOver<T>(
   parts: Parts,
@@ -59,7 +59,7 @@ export async function handOver<T>(
   }
 }
 
-/** An error of the work is thrown to its caller as it is. */
+/** Wraps an error thrown by the work. The caller gets the original error. */
 class WorkFailed extends Error {}
 
 async function begin({ session, place }: Parts): Promise<void> {
@@ -93,7 +93,7 @@ async function runWork<T>(
 
 const CONTROL = /^\s*(?:begin|start|commit|end|rollback|abort|savepoint|release|prepare)\b/i;
 
-/** The transaction is ended here and nowhere else: otherwise a job could exist without its release. */
+/** Only the hand-over may end the transaction. Otherwise a job could exist without its release. */
 function demandStatement(text: string, isOpen: boolean): void {
   if (!isOpen)
     throw new EffectMatchError('ERR_EM_USAGE', 'the hand-over is over; await every query in it');
@@ -112,7 +112,7 @@ function refusedStatement(error: unknown): EffectMatchError<'ERR_EM_HAND_OVER_FA
   );
 }
 
-/** Whether what was decided is to be written and committed. */
+/** Decides, and returns whether to write and commit. */
 async function decideFetched(
   { session, queries, tables }: Parts,
   about: About,

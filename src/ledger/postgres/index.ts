@@ -14,21 +14,21 @@ import { PostgresStore } from './store.ts';
 
 export type { ConnectionOptions } from '../../postgres/options.ts';
 
-/** Where the tables are, and how patient the ledger is. */
+/** Where the tables are, and how long the ledger waits. */
 export interface PostgresLedgerOptions {
   /** The schema that holds the tables and nothing else; `effectmatch_ledger` by default. */
   readonly schema?: string;
   /**
-   * How long an operation waits for the server, and for decisions of other processes, before it
-   * fails with `ERR_EM_STORE_BUSY` or `ERR_EM_STORE_UNAVAILABLE`; 30 000 by default.
+   * How long an operation waits for the server, and for other processes' decisions, before it fails
+   * with `ERR_EM_STORE_BUSY` or `ERR_EM_STORE_UNAVAILABLE`; 30 000 by default.
    */
   readonly deadlineMs?: number;
 }
 
 /**
- * Ledgers in a PostgreSQL schema, in a separate database or beside the business data, for any
- * number of machines. `connection` is a login for the ledger alone, directly or through a pooler;
- * `effectmatch provision --ledger` makes it and the tables.
+ * Ledgers in a PostgreSQL schema, in a separate database or next to the business data, for any
+ * number of machines. `connection` is a login used only by the ledger, directly or through a
+ * pooler. `effectmatch provision --ledger` creates the login and the tables.
  */
 export function postgresLedgers(
   connection: ConnectionOptions,
@@ -49,7 +49,7 @@ export function postgresLedgers(
   };
 }
 
-/** Refuses a place that was not prepared, or where a commit would not be durable. */
+/** Refuses a schema that is not provisioned, or a server where commits are not durable. */
 async function demandPrepared(
   connection: ConnectionOptions,
   queries: Queries,

@@ -3,8 +3,8 @@ import type { Connection } from '../../postgres/connection.ts';
 import { quoteName } from '../../postgres/identifier.ts';
 
 /**
- * Hears of verdicts that any process records. It is a convenience: behind a pooler, or while the
- * connection is down, nothing is heard, and the caller looks again when the time is over.
+ * Listens for verdicts that any process records. This only saves time: behind a pooler, or while
+ * the connection is down, no notification arrives, and the caller looks again after the wait.
  */
 export class Listener {
   readonly #open: () => Promise<Connection>;
@@ -18,7 +18,7 @@ export class Listener {
     this.#channel = channel;
   }
 
-  /** Returns when something was heard about the occurrence, or after `ms`. */
+  /** Returns when a notification for the occurrence arrives, or after `ms`. */
   async wait(occurrence: string, ms: number, signal?: AbortSignal): Promise<void> {
     void this.#listen();
     const heard = new AbortController();
@@ -40,7 +40,7 @@ export class Listener {
     await (await this.#session)?.close();
   }
 
-  /** Begins to listen, unless that was done and still holds. */
+  /** Starts to listen, unless a live session already does. */
   async #listen(): Promise<void> {
     const known = this.#session;
     const session = await known;

@@ -2,22 +2,22 @@ import type { LedgerContext } from '../../contract/ledgers.ts';
 import type { About, UnsettledEntry } from '../store.ts';
 import { type FetchedRow, FetchedTables } from './fetched.ts';
 
-/** What a process knows of an attempt that it holds. */
+/** What this process knows about an attempt that it holds. */
 interface HeldAttempt {
   readonly rows: readonly FetchedRow[];
   readonly entry: UnsettledEntry;
 }
 
-/** What a process believes about the tables, as the server compares it. */
+/** What this process believes about the tables, in the form that the server compares. */
 export interface Belief {
   readonly positions: string;
-  /** How many rows these occurrences have. */
+  /** Occurrences, and how many rows each of them has. */
   readonly occurrences: readonly string[];
   readonly counts: readonly string[];
-  /** Nonces that were not used. */
+  /** Nonces that are unused. */
   readonly issuers: readonly string[];
   readonly nonces: readonly string[];
-  /** Revisions that were not superseded. */
+  /** Revisions that are not superseded. */
   readonly tasks: readonly string[];
   readonly revisions: readonly string[];
 }
@@ -28,29 +28,29 @@ export interface Assumed {
   readonly belief: Belief;
 }
 
-/** Attempts that another process ended would otherwise add up. */
+/** Limits the map: attempts that another process ended are never removed from it. */
 const HELD_MAX = 256;
-/** How long a time of the server is carried on by this process's clock. */
+/** How long a server time may be extrapolated with this process's clock. */
 const CLOCK_MS = 60_000;
-/** Most groups that are decided without a guess after a wrong one. */
+/** After wrong guesses, at most this many groups are decided without a guess. */
 const SKIPPED_MAX = 32;
 
 /**
- * What this process knows without asking: the last position, the attempts that it holds, and that a
- * new license was not used before. A decision that needs no more takes one message, in which the
- * server compares this with its tables before it writes. A wrong guess costs that message; while
- * other processes decide as well, guesses become rare.
+ * What this process knows without asking: the last position, the attempts it holds, and that a new
+ * license is unused. A decision that needs only this takes one message, in which the server checks
+ * these beliefs against its tables before it writes. A wrong guess wastes that message, so guesses
+ * become rare while other processes decide too.
  */
 export class LedgerMemory {
   readonly #held = new Map<string, HeldAttempt>();
-  /** The log that the server writes to, as it was told last. */
+  /** The log that the server last reported writing to. */
   log: string | undefined;
   #positions: number | undefined;
   #clock = { serverMs: 0, at: Number.NEGATIVE_INFINITY };
   #skip = 0;
   #skipNext = 1;
 
-  /** The tables for these decisions; undefined where something has to be fetched. */
+  /** The tables for these decisions; undefined if something must be fetched. */
   assume(context: LedgerContext, abouts: readonly About[]): Assumed | undefined {
     const elapsed = performance.now() - this.#clock.at;
     if (this.#positions === undefined || elapsed > CLOCK_MS) return undefined;
@@ -93,7 +93,7 @@ export class LedgerMemory {
     return { tables, belief };
   }
 
-  /** What was assumed did not hold. */
+  /** The server rejected the assumptions. */
   wasWrong(): void {
     this.#positions = undefined;
     this.#skip = this.#skipNext;
@@ -104,13 +104,13 @@ export class LedgerMemory {
     this.#skipNext = 1;
   }
 
-  /** The time of the server, as it was told by it, and its log if that was asked for. */
+  /** Stores the server's time, and the name of its log if that was asked for. */
   setServer(serverMs: number, log: string | undefined): void {
     this.log = log ?? this.log;
     this.#clock = { serverMs, at: performance.now() };
   }
 
-  /** Learns from a transaction that was committed. */
+  /** Updates what is known from a committed transaction. */
   learn(tables: FetchedTables): void {
     this.#positions = tables.lists.positions;
     for (const occurrence of tables.touched()) {

@@ -9,8 +9,8 @@ import {
 const UNKNOWN_OR_KNOWN = new Set(['26000', '42P05']);
 
 /**
- * Plans are made once, while the tables are small: one that reads all of a small table would read
- * all of a large one later.
+ * Plans are made once, while the tables are small. A plan that scans all of a small table would
+ * later scan all of a large one.
  */
 const BEGINNING: readonly WireStatement[] = [
   { text: 'deallocate all' },
@@ -19,17 +19,17 @@ const BEGINNING: readonly WireStatement[] = [
   { text: 'set jit = off' },
 ];
 
-/** What one session has prepared, by name. */
+/** The names that one session has prepared. */
 interface Prepared {
   readonly names: Set<string>;
-  /** It is new, or a message failed: it is not known which names exist. */
+  /** The session is new or a message failed, so it is unknown which names exist. */
   isStale: boolean;
 }
 
 /**
- * Statements that a server keeps parsed and planned, which costs more than running them. Only on
- * sessions that were shown to be a process of the server and no pooler's: one that is handed on
- * must not keep anything. A name is a digest of its text, so that it never stands for another.
+ * Prepared statements, because parsing and planning cost more than running them. They are used only
+ * on sessions known to be one server process: a pooler hands sessions on, so they must not keep
+ * anything. A name is a digest of the text, so it never refers to another statement.
  */
 export class NamedStatements {
   readonly #sessions = new WeakMap<Connection, Prepared>();
@@ -37,7 +37,7 @@ export class NamedStatements {
   readonly #names = new Map<string, string>();
   #isPooled = false;
 
-  /** Takes note of the process that answered a session. Another than at login is a pooler's. */
+  /** Notes which process answered. If it is not the one from the login, there is a pooler. */
   answered(session: Connection, process: string | null | undefined): void {
     if (process == null || this.#isPooled) return;
     if (Number(process) !== session.processId) this.#isPooled = true;
@@ -45,14 +45,14 @@ export class NamedStatements {
       this.#sessions.set(session, { names: new Set(), isStale: true });
   }
 
-  /** Whether a session was shown to be one process of the server. */
+  /** Whether a session is known to be a single server process. */
   isOwn(session: Connection): boolean {
     return !this.#isPooled && this.#sessions.has(session);
   }
 
   /**
-   * Sends questions outside a transaction, and asks a new session which process it is. A session
-   * that does not know a name after all, or knows it already, was handed on: it is asked by text.
+   * Sends queries outside a transaction, and asks a new session for its process first. If a name is
+   * unknown, or exists already, a pooler handed the session on, and the text is sent instead.
    */
   async read(session: Connection, statements: readonly WireStatement[]): Promise<MessageAnswer> {
     if (!this.#asked.has(session)) {
@@ -66,7 +66,7 @@ export class NamedStatements {
     return await session.run(statements);
   }
 
-  /** Sends a message, with names where the session may have them. */
+  /** Sends a message, with prepared names if the session may keep them. */
   async run(session: Connection, statements: readonly WireStatement[]): Promise<MessageAnswer> {
     const prepared = this.isOwn(session) ? this.#sessions.get(session) : undefined;
     if (prepared === undefined) return await session.run(statements);
@@ -79,7 +79,7 @@ export class NamedStatements {
     return { replies: replies.slice(first.length), ...ended };
   }
 
-  /** Statements without a list of values are not worth it. */
+  /** Names a statement. Statements without values are not worth preparing. */
   #name({ names }: Prepared, statement: WireStatement): WireStatement {
     const { text, values } = statement;
     if (text === undefined || values === undefined) return statement;

@@ -12,8 +12,8 @@ import type { Queries } from './fetch.ts';
 import { SQL, VERSION } from './sql.ts';
 
 /**
- * Prepares a schema for a ledger, or takes it away with everything that is in it. The tables belong
- * to a role that cannot log in; the ledger's login may append to them.
+ * Plans how to provision the ledger's schema, or how to remove it with everything in it. A role
+ * that cannot log in owns the tables; the ledger's login may append to them.
  */
 export async function planLedger(
   admin: ConnectionOptions,
@@ -81,7 +81,7 @@ function removalSteps({ schema, requests, owner, login }: Values): readonly Prov
 }
 
 /**
- * Moves rows that a checkpoint covered before a moment out of the journal, except those of attempts
+ * Archives journal rows that a checkpoint covered before a given time, except those of attempts
  * that have not ended. They stay readable and verified, and what they spent stays spent.
  */
 export async function archiveRows(

@@ -24,9 +24,9 @@ import {
 } from './transaction.ts';
 import { writeOf } from './write.ts';
 
-/** Decisions of one process that share a transaction, at most. */
+/** The most decisions of one process that share a transaction. */
 const GROUP_MAX = 64;
-/** Sessions that are kept for the next hand-over, at most. */
+/** The most sessions kept open for the next hand-over. */
 const IDLE_MAX = 8;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
@@ -41,23 +41,23 @@ interface Waiting {
   readonly settle: (result: Result) => void;
 }
 
-/** A COMMIT without an answer: its first row shows later whether it happened. */
+/** A COMMIT that was not answered. Its first row later shows whether it happened. */
 interface Unanswered {
   readonly first: FetchedRow;
   readonly results: readonly Result[];
 }
 
-/** Decisions that share a transaction, over all its tries. */
+/** Decisions that share a transaction, across all its retries. */
 interface Transaction {
   readonly group: readonly Waiting[];
   unanswered: Unanswered | undefined;
 }
 
 /**
- * Tables on a server. A transaction takes its turn by a lock, and is the only one of all processes
- * that decides. It takes one message where this process knows what the decisions depend on, and the
- * server confirms it; otherwise two: the first fetches, the second writes. Decisions that arrive
- * meanwhile share the next transaction, each decided alone.
+ * Tables on a server. A lock lets only one transaction decide at a time, across all processes. If
+ * this process knows what the decisions depend on, and the server confirms it, a transaction takes
+ * one message. Otherwise it takes two: the first fetches, the second writes. Decisions that arrive
+ * meanwhile share the next transaction, each decided separately.
  */
 export class PostgresStore implements TableStore {
   readonly context: LedgerContext;
@@ -67,12 +67,12 @@ export class PostgresStore implements TableStore {
   readonly #memory = new LedgerMemory();
   readonly #named = new NamedStatements();
   /**
-   * The log of sessions that are a process of the server: it never changes, and asking for its name
-   * reads a file.
+   * The log of each session that is a single server process. It never changes, and asking for its
+   * name reads a file.
    */
   readonly #logs = new WeakMap<Connection, string>();
   readonly #listener: Listener;
-  /** Sessions for transactions with the work of others in them. */
+  /** Sessions for hand-overs. */
   readonly #idle: Connection[] = [];
   #isDeciding = false;
   #isClosed = false;
@@ -124,13 +124,13 @@ export class PostgresStore implements TableStore {
       return ended.result;
     }
     session.destroy();
-    // The lock is granted again only once that transaction has ended, either way.
+    // The lock is granted only after the unanswered transaction has ended, either way.
     if (ended.kind === 'unanswered' && (await this.decide(about, 'relaxed', isOurs)))
       return { released: true, value: ended.value };
     throw ended.error;
   };
 
-  /** On a separate session, so that its transactions hold up no reader. */
+  /** Uses a separate session, so that its transactions do not hold up readers. */
   async openSnapshot(): Promise<LedgerSnapshot> {
     const { queries } = this.#place;
     const session = await this.#untilDeadline(() => openSession(this.#place));
@@ -159,7 +159,7 @@ export class PostgresStore implements TableStore {
     for (const session of sessions) await session.then((open) => open.close()).catch(() => {});
   }
 
-  /** What arrives while a group is decided makes the next one. */
+  /** Decisions that arrive while a group is decided form the next group. */
   async #decideAll(): Promise<void> {
     this.#isDeciding = true;
     while (this.#waiting.length > 0) {
@@ -176,8 +176,8 @@ export class PostgresStore implements TableStore {
   }
 
   /**
-   * Decides again where the connection was lost. A COMMIT without an answer has happened or can no
-   * longer happen once the lock is granted again, and the first row that it wrote shows which.
+   * Retries if the connection was lost. Once the lock is granted again, an unanswered COMMIT has
+   * happened or can no longer happen, and the first row it wrote shows which.
    */
   async #decideGroup(group: readonly Waiting[]): Promise<readonly Result[]> {
     const transaction: Transaction = { group, unanswered: undefined };
@@ -208,14 +208,14 @@ export class PostgresStore implements TableStore {
     }
   }
 
-  /** In one message, where this process knows enough; undefined where it does not. */
+  /** Decides in one message if this process knows enough; otherwise returns undefined. */
   async #decideAtOnce(
     session: Connection,
     transaction: Transaction,
   ): Promise<readonly Result[] | undefined> {
     const { group, unanswered } = transaction;
     const { log } = this.#memory;
-    // Which log the server writes to is fetched once, with the first decision that names one.
+    // The log's name is fetched once, with the first decision that names a log.
     if (log === undefined && group.some((one) => one.log !== undefined)) return undefined;
     const abouts = group.map(({ about }) => about);
     const assumed = unanswered ? undefined : this.#memory.assume(this.context, abouts);
@@ -231,7 +231,7 @@ export class PostgresStore implements TableStore {
     const demand = sameLog && this.#logs.get(session) !== shared ? [demandLog(shared)] : [];
     const relaxed = isRelaxed(group, log);
     const write = writeOf(queries, tables, { relaxed, belief, lockMs, sameLog });
-    // Without BEGIN the message is one transaction, which ends before it is answered as a whole.
+    // Without BEGIN, the whole message is one transaction, which ends before its last reply.
     const { replies, failure } = await this.#named.run(session, [...demand, write]);
     const [id, process] = replies[demand.length]?.rows[0]?.[0]?.split(' ') ?? [];
     noteTransaction(group, log, id);
@@ -249,7 +249,7 @@ export class PostgresStore implements TableStore {
     return undefined;
   }
 
-  /** In two messages: what the decisions are about is fetched first. */
+  /** Decides in two messages: the first fetches what the decisions are about. */
   async #decideFetched(session: Connection, transaction: Transaction): Promise<readonly Result[]> {
     const { group, unanswered } = transaction;
     const tables = new FetchedTables(this.context);
@@ -314,7 +314,7 @@ export class PostgresStore implements TableStore {
     return await opening;
   }
 
-  /** Tries again while the server cannot be reached. */
+  /** Retries until the deadline while the server cannot be reached. */
   async #untilDeadline<T>(attempt: () => Promise<T>): Promise<T> {
     const until = performance.now() + this.#place.deadlineMs;
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
@@ -329,7 +329,7 @@ export class PostgresStore implements TableStore {
   }
 }
 
-/** Whether nothing in a group waits for the flush, if the ledger writes to this log. */
+/** Whether no decision in the group must wait for the flush, given the ledger's log. */
 function isRelaxed(group: readonly Waiting[], log: string | undefined): boolean {
   return group.every(
     (one) =>
@@ -338,14 +338,14 @@ function isRelaxed(group: readonly Waiting[], log: string | undefined): boolean 
   );
 }
 
-/** Asks which log the session writes to, and fails unless it is this one, if one is given. */
+/** Asks which log the session writes to, and fails if it is not `log`, unless that is null. */
 function demandLog(log: string | null): WireStatement {
   const text = `select log.name, 1 / case when $1::text is null or log.name = $1 then 1 else 0 end
     from (select (${COMMIT_LOG}) as name) as log`;
   return { text, values: [log] };
 }
 
-/** Tells those who write to the same log that a transaction in it is the ledger's. */
+/** Tells each decision's `CommitLog`, if it is this log, which transaction is the ledger's. */
 function noteTransaction(
   group: readonly Waiting[],
   log: string | undefined,
@@ -401,7 +401,7 @@ async function findStructureFault(
 
 const SCANS = ['indexscan', 'indexonlyscan', 'bitmapscan'];
 
-/** An index that lacks a row would let it be written again. */
+/** If an index lacked a row, the row could be inserted twice. */
 async function findIncompleteIndex(
   session: Connection,
   queries: Queries,

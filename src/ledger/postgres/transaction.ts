@@ -8,14 +8,14 @@ export interface Place {
   readonly connection: ConnectionOptions;
   readonly queries: Queries;
   readonly deadlineMs: number;
-  /** Whether the login may ask the server which log it writes to. */
+  /** Whether the login may ask which log the server writes to. */
   readonly namesLog: boolean;
 }
 
-/** How long a process may take to decide, while it holds the lock, before the server ends it. */
+/** How long a process may hold the lock while it decides, before the server ends its session. */
 const DECIDING_MS = 10_000;
 
-/** The settings end with the transaction, so that a pooler hands on nothing of them. */
+/** Starts a transaction. The settings end with it, so a pooler does not pass them on. */
 export function beginning({ deadlineMs }: Place): readonly WireStatement[] {
   return [
     { text: 'begin isolation level read committed read write' },
@@ -26,32 +26,32 @@ export function beginning({ deadlineMs }: Place): readonly WireStatement[] {
 
 export const COMMIT: WireStatement = { text: 'commit' };
 
-/** For a transaction that writes nothing more. */
+/** For a transaction that has nothing else to write. */
 export const WAIT_FOR_FLUSH: WireStatement = { text: 'set local synchronous_commit = on' };
 
-/** A session that gives up on a server that does not answer. */
+/** Opens a session that gives up if the server does not answer. */
 export function openSession({ connection, deadlineMs }: Place): Promise<Connection> {
   return Connection.open(connection, 'effectmatch ledger', deadlineMs + DECIDING_MS);
 }
 
-/** The state of an error by which a wait for the lock ends. */
+/** The SQLSTATE of a lock timeout. */
 export const LOCK_TIMEOUT = '55P03';
-/** Classes of errors after which the session, and perhaps the server, is gone. */
+/** SQLSTATEs that mean the session, and perhaps the server, is gone. */
 const LOST = /^(?:08|57P|25P03|53300)/;
 
-/** Whether an error says that the session is gone. */
+/** Whether an error means that the session is gone. */
 export function isLost(error: unknown): boolean {
   if (error instanceof EffectMatchError) return false;
   const state = sqlState(error);
   return state === undefined || LOST.test(state);
 }
 
-/** What is said after `close`. */
+/** The error for calls after `close`. */
 export function closed(): EffectMatchError<'ERR_EM_STORE_UNAVAILABLE'> {
   return new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', 'the ledger was closed; open it again');
 }
 
-/** A fault of the server or the way to it, as the ledger reports it. */
+/** Turns an error of the server or the connection into the ledger's fault. */
 export function unavailable(error: unknown): unknown {
   if (sqlState(error) === LOCK_TIMEOUT)
     return asFault(error, 'ERR_EM_STORE_BUSY', 'the ledger was locked by other decisions');

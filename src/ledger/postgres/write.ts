@@ -4,19 +4,19 @@ import type { Queries } from './fetch.ts';
 import type { FetchedTables } from './fetched.ts';
 import type { Belief } from './memory.ts';
 
-/** How a decision is written, besides what it is. */
+/** How to write a decision. */
 interface Writing {
   /** Do not wait for the flush. */
   readonly relaxed: boolean;
-  /** The tables as the process believes them; the server refuses if they are not. */
+  /** What this process believes about the tables; the server refuses if it is wrong. */
   readonly belief?: Belief;
-  /** A decision counts on the server's log, which this session is known to write to. */
+  /** A decision relies on the server's log, which this session is known to write to. */
   readonly sameLog?: boolean;
-  /** The call is a transaction by itself, and waits at most this long for its turn. */
+  /** The call is a whole transaction, and waits at most this long for the lock. */
   readonly lockMs?: number;
 }
 
-/** The statement that writes what was decided. */
+/** The statement that writes the decisions. */
 export function writeOf(
   queries: Queries,
   tables: FetchedTables,
@@ -47,7 +47,7 @@ export function writeOf(
   );
 }
 
-/** What `ensure` waits for. */
+/** The occurrences with a new verdict or resolution, which `ensure` waits for. */
 function announced({ changes }: FetchedTables): readonly string[] | null {
   const awaited = changes.rows.filter(({ kind }) => kind === 'terminal' || kind === 'resolution');
   return awaited.length === 0 ? null : awaited.map(({ occurrence }) => occurrence);
@@ -68,7 +68,7 @@ type Row<Name extends 'issued' | 'row' | 'entry' | 'document' | 'checkpoint'> = 
   readonly checkpoint: FetchedTables['changes']['checkpoints'][number];
 }[Name];
 
-/** The columns of a row, in the order in which the function takes them. */
+/** The columns of a row, in the order that the `decide` function expects. */
 type Columns = readonly (string | number | null | undefined)[];
 
 const issuanceColumns = (row: Row<'issued'>): Columns => {
@@ -101,12 +101,12 @@ const checkpointColumns = ({ throughSeq, text, sealKey, sealMac }: Row<'checkpoi
   sealMac,
 ];
 
-/** Rows as one list of texts; nothing if there are none. */
+/** Rows as one list of texts; null if there are none. */
 export function texts(rows: readonly Columns[]): ParameterValue {
   return rows.length === 0 ? null : writeTexts(flatten(rows));
 }
 
-/** Rows of numbers as one list. */
+/** Rows of numbers as one list; null if there are none. */
 function list(rows: readonly Columns[]): ParameterValue {
   return rows.length === 0 ? null : flatten(rows);
 }

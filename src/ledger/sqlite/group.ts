@@ -11,21 +11,22 @@ interface Waiting {
   readonly fail: (error: unknown) => void;
 }
 
-/** How many turns of the event loop a decision waits for others after some came together. */
+/** After decisions were grouped, grouping stays on for this many turns of the event loop. */
 const PATIENCE = 2;
 /**
- * How many are decided at once before the event loop gets its turn: everything else waits for it.
+ * How many decisions per turn of the event loop are made at once. Further ones wait, so that other
+ * work gets its turn.
  */
 const PER_TURN = 8;
 
 /**
- * Decisions that arrive while a flush keeps the event loop busy share the next transaction and its
- * one flush. Each is still decided alone, by rows, in the order of arrival, and none counts before
- * the flush that covers it: a failed COMMIT fails all of them. One that throws is rolled back to
- * its own savepoint and takes nothing else with it.
+ * Decisions that arrive while a flush blocks the event loop share the next transaction and its
+ * single flush. Each is still decided separately, from rows, in order of arrival. None counts
+ * before the flush that covers it: a failed COMMIT fails all of them. A decision that throws is
+ * rolled back to its savepoint and does not affect the others.
  *
- * If no attempt of this process is under way and none came together lately, a decision is made at
- * once instead of waiting for a group.
+ * If no attempt of this process is under way and no decisions were grouped recently, a decision is
+ * made at once instead of waiting for a group.
  */
 export class GroupCommit {
   readonly #session: Session;
@@ -53,7 +54,7 @@ export class GroupCommit {
     });
   }
 
-  /** Whether a decision is made at once; those that are, are counted until the turn ends. */
+  /** Whether to decide at once. Such decisions are counted until the turn ends. */
   #entersAlone(): boolean {
     if (this.#patience > 0 || this.#session.underWay.size > 0 || this.#inTurn === PER_TURN)
       return false;
@@ -99,7 +100,7 @@ export class GroupCommit {
       sql('release decision').run();
       return { kind: 'done', value };
     } catch (error) {
-      // A busy file concerns all of them: the whole transaction is tried again.
+      // A busy file affects the whole group, so the whole transaction is retried.
       if (isBusy(error)) throw error;
       sql('rollback to decision').run();
       sql('release decision').run();

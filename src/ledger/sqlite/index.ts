@@ -7,21 +7,21 @@ import { ledgersIn } from '../ledgers.ts';
 import { openStore } from './open.ts';
 import { sqliteStore } from './store.ts';
 
-/** How patient the ledger is. */
+/** How long the ledger waits, and which clock it uses. */
 export interface SqliteLedgerOptions {
   /**
    * How long an operation waits for other writers before it fails with `ERR_EM_STORE_BUSY`; 30 000
    * by default.
    */
   readonly deadlineMs?: number;
-  /** What leases are measured by; the machine's clock unless a test replaces it. */
+  /** The clock for leases; the machine's clock unless a test replaces it. */
   readonly clock?: WallClock;
 }
 
 /**
- * Ledgers in a separate SQLite file, for one machine and any number of processes. The file is
- * created, for its owner only, when it does not exist; its folder must. It must not be the business
- * database: a writer there would hold up recovery.
+ * Ledgers in a separate SQLite file, for one machine and any number of processes. A missing file is
+ * created with access for its owner only; its folder must exist. Do not use the business database:
+ * a writer there would hold up recovery.
  */
 export function sqliteLedgers(file: string, options: SqliteLedgerOptions = {}): LedgersFactory {
   const { deadlineMs = 30_000, clock = systemClock } = options;

@@ -16,24 +16,24 @@ import { DatabaseSync } from '../../sqlite/engine.ts';
 import { pendingMigrations } from '../migrate.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 
-/** How an operation waits for other writers, and what leases are measured by. */
+/** How long an operation waits for other writers, and the clock for leases. */
 interface Timing {
   readonly deadlineMs: number;
   readonly clock: WallClock;
 }
 
-/** A ledger's file, opened. */
+/** An open ledger file. */
 export interface LedgerFile extends Timing {
   readonly file: string;
-  /** Returns from COMMIT once the commit is flushed, unless a transaction asks not to be. */
+  /** COMMIT returns once the commit is flushed, unless a transaction opts out. */
   readonly db: DatabaseSync;
 }
 
 /**
- * Opens the file as a ledger store, creating or migrating it where needed. Many processes may do so
- * at once. A file that is not ours, or newer than this release, is refused before anything in it is
- * changed. One connection does all the work: with two that write in turns, each commit of the one
- * makes SQLite drop every page that the other has read.
+ * Opens the file as a ledger store, and creates or migrates it if needed. Many processes may do so
+ * at once. A file that belongs to another program or a newer release is refused before anything in
+ * it changes. One connection does all the work: if two took turns writing, each commit would make
+ * SQLite drop the other's page cache.
  */
 export async function openStore(path: string, timing: Timing): Promise<LedgerFile> {
   const file = resolve(path);
@@ -54,8 +54,8 @@ export async function openStore(path: string, timing: Timing): Promise<LedgerFil
 }
 
 /**
- * What SQLite reports about the file itself becomes a fault of ours that says what to do; the rest
- * passes.
+ * Turns SQLite's errors about the file into a fault that says what to do. Other errors are returned
+ * unchanged.
  */
 export function unusable(error: unknown, file: string): unknown {
   if (primaryCode(error) === undefined) return error;
@@ -65,7 +65,7 @@ export function unusable(error: unknown, file: string): unknown {
   return asFault(error, 'ERR_EM_STORE_UNAVAILABLE', what);
 }
 
-/** Schema objects as SQL text, without what SQLite keeps for itself. */
+/** The schema objects as SQL text, without SQLite's internal ones. */
 function schemaOf(db: DatabaseSync): readonly string[] {
   const rows = db
     .prepare(
@@ -76,7 +76,7 @@ function schemaOf(db: DatabaseSync): readonly string[] {
 }
 
 /**
- * What is in the schema and should not be, or the other way round; undefined when it is as
+ * Describes the first unexpected or missing schema object; undefined if the schema is as the
  * migrations leave it.
  */
 export function schemaDifference(db: DatabaseSync): string | undefined {
@@ -103,7 +103,7 @@ function expectedSchema(): readonly string[] {
   }
 }
 
-/** Creates a missing file, and says what is wrong with the path. */
+/** Creates the file if it is missing, or says what is wrong with the path. */
 function createFile(file: string): void {
   if (!statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory()) {
     throw unavailable(file, `its folder ${dirname(file)} does not exist; create the folder first`);
@@ -124,8 +124,8 @@ function createFile(file: string): void {
 }
 
 /**
- * Reads in one transaction, so that a store which another process is creating is seen before or
- * after that.
+ * Reads in one transaction, so that a store which another process is creating is seen either before
+ * or after its creation.
  */
 function refuseForeign(db: DatabaseSync, file: string): void {
   db.exec('begin');
@@ -159,8 +159,8 @@ function useWriteAheadLog(db: DatabaseSync, file: string): void {
 }
 
 /**
- * Runs inside one immediate transaction, so of many processes one migrates and the others find it
- * done.
+ * Runs inside one immediate transaction: if many processes open the file, one migrates and the
+ * others find it done.
  */
 function migrate(db: DatabaseSync, file: string): void {
   for (const { version, sql } of pendingMigrations(MIGRATIONS, ownVersion(db, file), file)) {

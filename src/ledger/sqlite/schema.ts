@@ -1,15 +1,16 @@
 import type { Migration } from '../migrate.ts';
 
-/** Says whose file this is: the ASCII letters EffM. */
+/** Marks the file as ours: the ASCII letters EffM. */
 export const APPLICATION_ID = 0x4566664d;
 
 /**
  * The journal decides: (occurrence, slot) is unique, so a second claim, permit, terminal or release
- * has nowhere to go. `issuance` is what was signed, with how many of its occurrences were claimed.
- * `unsettled` has an entry per claim that recovery may have to end, and loses it with the verdict,
- * so it stays one small page. `verify` compares both with the journal. Entry 0 of `unsettled` is no
- * claim: it counts the positions that were given away, so that a row missing from the end shows. It
- * stands there because that page is written with every claim and every verdict anyway.
+ * cannot be inserted. `issuance` holds what was signed and how many of its occurrences were
+ * claimed. `unsettled` has an entry for each claim that recovery may have to end. The verdict
+ * removes the entry, so the table stays one small page. `verify` compares both with the journal.
+ * Entry 0 of `unsettled` is not a claim: it counts the positions assigned, so that a row missing
+ * from the end is noticed. It is kept there because every claim and every verdict writes that page
+ * anyway.
  */
 const JOURNAL = `
   create table plan (
@@ -69,5 +70,5 @@ const JOURNAL = `
   ) strict;
 `;
 
-/** Steps of the schema. Released steps are never edited: a change is a new step at the end. */
+/** The schema's migrations. Released steps are never edited; add a new step at the end. */
 export const MIGRATIONS: readonly Migration[] = [{ version: 1, sql: JOURNAL }];

@@ -10,13 +10,13 @@ import {
 } from '../../sqlite/connection.ts';
 import { type LedgerFile, unusable } from './open.ts';
 
-/** One connection, and the keys to check what it returns. */
+/** One connection, and the keys to check the rows it returns. */
 export interface Session {
   readonly context: LedgerContext;
   readonly store: LedgerFile;
-  /** Occurrences that were claimed here and whose attempts have not ended here. */
+  /** Occurrences claimed on this session whose attempts have not ended on it. */
   readonly underWay: Set<string>;
-  /** The compiled form of a statement; kept as long as the connection. */
+  /** The compiled statement, cached for the life of the connection. */
   sql(text: string): StatementSync;
 }
 
@@ -25,27 +25,27 @@ export function createSession(context: LedgerContext, store: LedgerFile): Sessio
 }
 
 /**
- * One transaction that is on disk when its result is returned. `body` may run again when the file
- * is busy.
+ * Runs one transaction, which is on disk when this returns. `body` may run again if the file is
+ * busy.
  */
 export function writeFlushed<T>({ store }: Session, body: () => T): Promise<T> {
   return guarded(store, immediate(store.db, body, store));
 }
 
 /**
- * One transaction that other processes see when its result is returned, and that the next flushed
- * one makes durable.
+ * Runs one transaction, which other processes see when this returns. The next flushed transaction
+ * makes it durable.
  */
 export function writeRelaxed<T>({ store }: Session, body: () => T): Promise<T> {
   return guarded(store, immediateUnflushed(store.db, body, store));
 }
 
-/** Reads see what is committed, flushed or not, as other processes do. */
+/** Sees what is committed, flushed or not, as other processes do. */
 export function read<T>({ store }: Session, body: () => T): Promise<T> {
   return guarded(store, retryWhileBusy(body, store));
 }
 
-/** What SQLite throws about the file becomes an error that says what to do. */
+/** Turns SQLite's errors about the file into errors that say what to do. */
 export async function guarded<T>({ db, file }: LedgerFile, work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -13,7 +13,7 @@ import {
 } from './session.ts';
 import { sqliteTables } from './tables.ts';
 
-/** A file as a store. Everything is at hand, so nothing is fetched beforehand. */
+/** A SQLite file as a store. Reads are local, so nothing is fetched in advance. */
 export function sqliteStore(context: LedgerContext, store: LedgerFile): TableStore {
   const session = createSession(context, store);
   const tables = sqliteTables(session);
@@ -36,7 +36,8 @@ export function sqliteStore(context: LedgerContext, store: LedgerFile): TableSto
 
 /**
  * One moment of the store, on a separate connection that only reads, so that it does not hold up
- * the others. Opened as read-only, SQLite would not look at CHECK constraints.
+ * the others. The connection is not opened read-only, because SQLite would then skip CHECK
+ * constraints.
  */
 async function openSnapshot({ context, store }: Session): Promise<LedgerSnapshot> {
   const db = openDatabase(store.file);
@@ -58,10 +59,7 @@ async function openSnapshot({ context, store }: Session): Promise<LedgerSnapshot
   };
 }
 
-/**
- * Indexes that disagree with their tables, or an added trigger, would make every other answer
- * worthless.
- */
+/** If an index disagrees with its table, or a trigger was added, no other answer can be trusted. */
 function findStructureFault({ store: { db } }: Session): string | undefined {
   const difference = schemaDifference(db);
   if (difference !== undefined) return `the schema was changed: ${difference}`;

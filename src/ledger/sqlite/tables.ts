@@ -18,7 +18,7 @@ import type {
 import { MIGRATIONS } from './schema.ts';
 import type { Session } from './session.ts';
 
-/** The tables of the file, each method a statement or two. */
+/** The tables of the file. Each method runs one or two statements. */
 export function sqliteTables(session: Session): LedgerTables {
   const { context, store } = session;
   return {
@@ -27,8 +27,8 @@ export function sqliteTables(session: Session): LedgerTables {
     ...journalTables(session),
     ...claimTables(session),
     ...keptTables(session),
-    // Writes the header page without changing it. SQLite does not write a row that is updated to
-    // what it was.
+    // Writes the header page without changing it. SQLite skips the write if a row is updated to the
+    // same values.
     touch: () => store.db.exec(`pragma user_version = ${MIGRATIONS.length}`),
   };
 }
@@ -36,8 +36,8 @@ export function sqliteTables(session: Session): LedgerTables {
 const ROWS =
   'select seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest from journal';
 const ROW_IN_SLOT = `${ROWS} where occurrence = ? and slot = ?`;
-// Four terms and not `slot in (...)`: for a list SQLite builds a table first, which takes longer
-// than the four looks.
+// Four terms instead of `slot in (...)`: for a list SQLite first builds a table, which takes longer
+// than four lookups.
 const ROWS_IN_SLOTS = `${ROWS} where ${[2, 3, 4, 5].map((slot) => `occurrence = ?1 and slot = ?${slot}`).join(' or ')}`;
 const ROWS_OF_KIND = `${ROWS} where occurrence = ? and kind = ? order by seq`;
 const APPEND =
@@ -53,7 +53,7 @@ const UNCOMPLETED = `${ROWS} as released
       'completed:' || substr(released.slot, 10, instr(released.slot || '#', '#') - 10))
   order by seq`;
 
-/** Attempts that another process ended would otherwise add up. */
+/** Limits the set: attempts that another process ended are never removed from it. */
 const UNDER_WAY_MAX = 256;
 
 type JournalTables =
@@ -139,10 +139,7 @@ function openAny(context: LedgerContext, row: object): OpenedRow {
   return openRow(context, asRow(row));
 }
 
-/**
- * The tables are STRICT, so the columns have these types; that the values are right is what
- * `openRow` checks.
- */
+/** The tables are STRICT, so the columns have these types. `openRow` checks the values. */
 function asRow(row: object): JournalRow {
   return row as JournalRow;
 }

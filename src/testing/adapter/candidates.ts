@@ -9,7 +9,7 @@ import { classify, type Outcome } from '../../protocol/outcome.ts';
 import { isName } from '../../protocol/record.ts';
 import { type AdapterBench, type AdapterKit, openBench, proofsOn } from './kit.ts';
 
-/** A held candidate: what it shows, who sees it, and that it can go without a trace. */
+/** A held candidate: what it shows, who sees it, and that discarding it leaves no trace. */
 export function candidateTests(kit: AdapterKit): void {
   test('a held candidate is invisible outside', async () => {
     await using bench = await openBench(kit);
@@ -140,7 +140,7 @@ export function candidateTests(kit: AdapterKit): void {
   readingTests(kit);
 }
 
-/** What a reading of declared state holds. */
+/** What a reading of declared state contains. */
 function readingTests(kit: AdapterKit): void {
   test('a reading holds every registered column, or only the columns that were asked for', async () => {
     await using bench = await openBench(kit);
@@ -187,7 +187,9 @@ function columnsOf({ adapter }: AdapterBench, { target }: StateRead): readonly s
   return found.columns;
 }
 
-/** The core's own judgement about evidence, against what the kit says that its action leaves. */
+/**
+ * The core's classification of evidence, against the effects that the kit declares for its action.
+ */
 export async function compare(bench: AdapterBench, evidence: Evidence): Promise<Outcome> {
   const { registration, channels } = bench.adapter;
   const manifest = await (bench.adapter as PromotableAdapter).normalise(bench.manifest());

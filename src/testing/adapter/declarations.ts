@@ -8,7 +8,7 @@ import { insert } from '../../protocol/draft.ts';
 import { isName } from '../../protocol/record.ts';
 import { type AdapterKit, openBench } from './kit.ts';
 
-/** What an adapter says about itself, its actions and its manifests, before anything runs. */
+/** What an adapter declares about itself, its actions and its manifests before anything runs. */
 export function declarationTests(kit: AdapterKit): void {
   test('two instances on one backend have one identity', async () => {
     await using bench = await openBench(kit);
@@ -140,7 +140,7 @@ const JUNK: readonly (readonly [string, unknown])[] = [
   ['a lone surrogate', { sql: '\ud800', writes: '\ud800' }],
 ];
 
-/** Replaces everything that can be replaced, at every depth. */
+/** Overwrites every value that can be overwritten, at every depth. */
 function spoil(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, inner] of Object.entries(value)) {

@@ -1,4 +1,4 @@
-// The process that dies: one attempt of the adapter that `killAtEveryStep` names, or its recovery.
+// The process that is killed: it runs one attempt on the kit's adapter, or its recovery.
 import { writeSync } from 'node:fs';
 import type { AdapterFactory, PromotableAdapter } from '../../contract/adapter.ts';
 import { systemClock } from '../../contract/clock.ts';
@@ -10,7 +10,7 @@ const { default: open } = (await import(order.module)) as {
   readonly default: (place: string) => AdapterFactory;
 };
 
-/** Dies here and now, before another line of the adapter runs. The parent reads where. */
+/** Kills this process before the adapter runs another line. The parent reads which step it was. */
 function dieAt(step: string): void {
   if (step !== order.step) return;
   writeSync(1, step);

@@ -9,29 +9,29 @@ import { systemClock } from '../../contract/clock.ts';
 import { unobserved } from '../../contract/steps.ts';
 import { proofsOn } from './kit.ts';
 
-/** What {@link killAtEveryStep} needs: an adapter that a process can open by itself. */
+/** What {@link killAtEveryStep} needs: an adapter that a separate process can open. */
 export interface KillKit {
   /**
    * A module whose default export makes the adapter for a place:
    * `export default (file: string) => keyValue({ file })`.
    */
   readonly module: URL;
-  /** A backend that no other test uses, always with the same contents. */
+  /** Creates a backend that no other test uses, always with the same contents. */
   fresh(): Promise<KillSpecimen>;
 }
 
 /** One backend, and an action that changes it. */
 export interface KillSpecimen {
-  /** Where the backend is, as the module takes it: a path or an address. */
+  /** The backend's path or address, as the module takes it. */
   readonly place: string;
-  /** Everything of business value, read past the adapter. Equal states are deeply equal. */
+  /** Everything of business value, read without the adapter. Equal states are deeply equal. */
   readDurable(): Promise<unknown>;
-  /** What an agent would submit; it can be written as JSON. */
+  /** An action that an agent would submit. It must be representable as JSON. */
   readonly action: unknown;
   close(): Promise<void>;
 }
 
-/** What one process that dies is told. */
+/** The orders for a process that will be killed. */
 export interface KillOrder {
   readonly module: string;
   readonly place: string;
@@ -47,13 +47,13 @@ const NOTHING_DURABLE = [
 ];
 const DURABLE = ['adapter:commit-returned', 'promoted'];
 const VOIDED = ['adapter:void-written', 'adapter:void-committed'];
-/** A lock of a dead process may take a moment to go. */
+/** How long a dead process's locks may take to disappear. */
 const RECOVERY_MS = 10_000;
 
 /**
- * Kills a process (SIGKILL) at every step of an attempt and of its recovery, and lets this process
- * recover as a runtime would: by inserting a void marker. Nothing may be durable without its
- * committed marker, nothing may be half durable, and the backend must go on working.
+ * Kills a process (SIGKILL) at every step of an attempt and of its recovery. This process then
+ * recovers as a runtime would, by inserting a void marker. No change may be durable without its
+ * committed marker, or only in part, and the backend must keep working.
  */
 export function killAtEveryStep(name: string, kit: KillKit): void {
   describe(`${name}: killed at every step`, () => {
@@ -98,7 +98,7 @@ async function openScene(kit: KillKit) {
   })) as PromotableAdapter;
   const before = await specimen.readDurable();
 
-  /** Returns whether the process died where it was told to. */
+  /** Returns whether the process died at the given step. */
   async function kill(role: KillOrder['role'], step: string, isOptional = false) {
     const module = kit.module.href;
     const order: KillOrder = { module, place, attempt: 'killed', action, role, step };
@@ -137,7 +137,7 @@ async function openScene(kit: KillKit) {
   return { before, kill, recover, assertUndone, readDurable: read, [Symbol.asyncDispose]: close };
 }
 
-/** The state that an attempt leaves that nothing interrupts. */
+/** The state after an attempt that nothing interrupts. */
 async function stateAfter(kit: KillKit): Promise<unknown> {
   await using scene = await openScene(kit);
   assert.equal(await scene.kill('attempt', 'never', true), false);

@@ -8,12 +8,12 @@ import type { Manifest } from '../../protocol/manifest.ts';
 import { mintProofs, type Proofs } from '../proofs.ts';
 
 /**
- * What the author of a PROMOTABLE adapter hands to {@link adapterConformance}. For a store of keys
- * and values this is about ten lines: a new store, an action that sets a key, one that also sets
- * another, one that fails.
+ * What the author of a PROMOTABLE adapter passes to {@link adapterConformance}. For a key-value
+ * store this takes about ten lines: a new store, an action that sets a key, one that also sets
+ * another, and one that fails.
  */
 export interface AdapterKit {
-  /** A backend that no other test uses, in the state that every case starts from. */
+  /** Creates a backend that no other test uses, in the state that every case starts from. */
   fresh(): Promise<Specimen>;
 }
 
@@ -22,57 +22,57 @@ export interface Specimen {
   /** Opens the adapter on this backend, any number of times, as several processes would. */
   readonly factory: AdapterFactory;
   /**
-   * Everything of business value in the backend, read past the adapter. Equal states are deeply
+   * Everything of business value in the backend, read without the adapter. Equal states are deeply
    * equal.
    */
   readDurable(): Promise<unknown>;
   /**
-   * What an agent would submit, and the effects that it leaves: these and no others. Best it changes
-   * a row that exists; if it only inserts, one case is skipped. Run again after it was promoted, it
-   * must not fail, whatever it leaves then.
+   * An action that an agent would submit, and exactly the effects it leaves. Ideally it changes an
+   * existing row; if it only inserts, one case is skipped. It must not fail when it runs again
+   * after its promotion, whatever it leaves then.
    */
   readonly effect: { readonly action: unknown; readonly leaves: readonly ApprovedEffect[] };
-  /** Leaves the same and something more. */
+  /** An action that leaves the same effects and at least one more. */
   readonly extra: unknown;
-  /** Fails, best after it has written something. */
+  /** An action that fails, ideally after it has written something. */
   readonly failing: unknown;
   /**
-   * State to read; best a row that `effect` changes, one that it does not touch and one that does
-   * not exist.
+   * State to read: ideally a row that `effect` changes, one that it does not touch, and one that
+   * does not exist.
    */
   readonly reads: readonly StateRead[];
   /**
-   * Writes into a held candidate after its action is done, if anything can; without it two cases are
-   * skipped.
+   * Writes into a held candidate after its action is done, if that is possible. Without it, two
+   * cases are skipped.
    */
   writeInto?(stage: Stage): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A specimen for the length of one test. */
+/** A specimen for one test. */
 export interface AdapterBench extends AsyncDisposable {
   readonly specimen: Specimen;
   /** The first instance of the adapter. */
   readonly adapter: PromotableAdapter;
-  /** The state that the test started from. */
+  /** The state at the start of the test. */
   readonly before: unknown;
-  /** One more instance on the same backend; closed with the rest. */
+  /** Opens another instance on the same backend, closed with the others. */
   again(): Promise<PromotableAdapter>;
-  /** What `effect` leaves, as a manifest. */
+  /** The effects of `effect` as a manifest. */
   manifest(): Manifest;
-  /** Stages an action and fails where no candidate is held. */
+  /** Stages an action, and throws if no candidate is held. */
   hold(name: string, action?: unknown, on?: PromotableAdapter): Promise<HeldStage>;
   /** Asserts that nothing of business value has changed since the test started. */
   assertUntouched(): Promise<void>;
 }
 
-/** A held candidate with the proofs under which it was staged. */
+/** A held candidate, with the proofs it was staged under. */
 export interface HeldStage {
   readonly stage: Stage;
   readonly proofs: Proofs;
 }
 
-/** The proofs of an attempt that was certified as the adapter is now. */
+/** The proofs of an attempt, certified with the adapter's current credentials. */
 export async function proofsOn(
   adapter: PromotableAdapter,
   name: string,
@@ -82,7 +82,7 @@ export async function proofsOn(
   return mintProofs(adapter, name, execution, credentials);
 }
 
-/** Opens a fresh specimen and closes it with all its adapters when the test ends. */
+/** Opens a fresh specimen, and closes it with all its adapters when the test ends. */
 export async function openBench(kit: AdapterKit): Promise<AdapterBench> {
   const specimen = await kit.fresh();
   const opened: PromotableAdapter[] = [];

@@ -14,7 +14,7 @@ interface Attempted {
   readonly facts: CandidateFacts;
 }
 
-/** Permits that a stage must not accept, each different from its own in one thing. */
+/** Permits that a stage must refuse. Each differs from the right one in one thing. */
 const FOREIGN: Readonly<Record<string, (attempted: Attempted) => ConsumedPermit>> = {
   'another occurrence': ({ adapter, facts }) => mintProofs(adapter, 'another').permit(facts),
   'another execution of the occurrence': ({ adapter, facts }) =>
@@ -39,7 +39,7 @@ const FOREIGN: Readonly<Record<string, (attempted: Attempted) => ConsumedPermit>
 };
 
 /**
- * A permit is for one candidate with one content: the adapter itself refuses every other, whatever
+ * A permit is for one candidate with one content. The adapter itself refuses any other, whatever
  * the core did.
  */
 export function permitTests(kit: AdapterKit): void {

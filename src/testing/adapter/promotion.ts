@@ -6,8 +6,8 @@ import { mintProofs, type Proofs } from '../proofs.ts';
 import { type AdapterBench, type AdapterKit, type HeldStage, openBench, proofsOn } from './kit.ts';
 
 /**
- * State and marker become durable together, once; the second to come, promotion or recovery,
- * finds the first.
+ * State and marker become durable together, once. If promotion and recovery compete, the second
+ * finds what the first wrote.
  */
 export function promotionTests(kit: AdapterKit): void {
   test('promotion makes state and marker durable together', async () => {
@@ -79,7 +79,7 @@ export function promotionTests(kit: AdapterKit): void {
     assert.equal((await promote(first)).promotion.kind, 'confirmed');
     if (staged.kind === 'failed' || facts === undefined) return;
     const after = await specimen.readDurable();
-    // Without a recheck, which would leave a gap before the commit in any case.
+    // No recheck here: even with one, a gap before the commit would remain.
     const promotion = await staged.stage.promote(proofs.permit(facts));
     assert.notEqual(promotion.kind, 'confirmed', 'it was made for a state that has passed');
     assert.deepEqual(await specimen.readDurable(), after);
@@ -185,8 +185,8 @@ async function promote({ stage, proofs }: HeldStage) {
 }
 
 /**
- * An occurrence that is decided is refused with a name for it: when it is staged, or else when it
- * is promoted.
+ * A decided occurrence is refused with a valid reason, when it is staged or else when it is
+ * promoted.
  */
 async function assertFenced(
   bench: AdapterBench,

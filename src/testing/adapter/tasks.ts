@@ -8,7 +8,7 @@ import { type AdapterBench, type AdapterKit, openBench, proofsOn } from './kit.t
 
 const DEADLINE_MS = 60_000;
 
-/** A candidate that takes the calls of a task. An adapter that has no `hold` skips them. */
+/** A candidate that takes the calls of a task. Skipped if the adapter has no `hold`. */
 export function taskTests(kit: AdapterKit): void {
   onTask(kit, 'calls one after another leave what one action leaves', async (bench) => {
     const { specimen, adapter } = bench;

@@ -23,7 +23,7 @@ async function holds(
   return (await ledgers.standing('any task', { occurrence, execution })).holds;
 }
 
-/** One use of a license, in whatever order it is asked for. */
+/** Each occurrence of a license is claimed once, in whatever order attempts ask for it. */
 export function claimTests(kit: LedgerKit): void {
   test('a license that buys one occurrence claims once, also when ten attempts ask at once', async () => {
     await using bench = await openBench(kit);

@@ -11,17 +11,14 @@ import { type PermitRecord, permitRecord } from '../../protocol/permit.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { type Terminal, terminalRecord } from '../../protocol/terminal.ts';
 
-/**
- * Keys and digests of a made-up deployment. Every process that is given the same seed has the same
- * keys.
- */
+/** Keys and digests of a made-up deployment. The same seed gives the same keys in every process. */
 export function fixtureContext(seed = 'conformance'): LedgerContext {
   return contextOf([{ id: 'fixture', secret: secretOf(seed) }]);
 }
 
 /**
- * The same deployment after a rotation: a new generation seals, the old one still verifies, unless
- * it was removed.
+ * The same deployment after a rotation: a new generation seals, and the old one still verifies
+ * unless it was removed.
  */
 export function rotatedContext(options: { readonly keepsOld: boolean }): LedgerContext {
   const next = { id: 'next', secret: secretOf('next') };
@@ -71,7 +68,7 @@ export function fixtureLicense(name: string, overrides: Partial<License> = {}): 
   };
 }
 
-/** The request by which an execution claims under a license, made as a runtime makes it. */
+/** The request with which an execution claims under a license, as a runtime makes it. */
 export function fixtureRequest(
   { sealer }: LedgerContext,
   license: License,
@@ -109,9 +106,7 @@ export function fixtureRequest(
   };
 }
 
-/**
- * The highest plan revision announced for a task, as the final gate of an attempt at it finds it.
- */
+/** The highest plan revision announced for a task, as an attempt's final gate sees it. */
 export async function announcedPlan(ledgers: Ledgers, task: string): Promise<number | undefined> {
   const attempt = {
     occurrence: `occ_${'0'.repeat(40)}` as OccurrenceId,
@@ -121,7 +116,7 @@ export async function announcedPlan(ledgers: Ledgers, task: string): Promise<num
 }
 
 /**
- * Claims under a fresh license of that name, by an execution of the same name, and fails where that
+ * Claims under a fresh license of that name, by an execution of the same name. Throws if the claim
  * is refused.
  */
 export async function claimFixture(
@@ -139,10 +134,7 @@ export async function claimFixture(
   return result.claim;
 }
 
-/**
- * A terminal of the attempt that made the claim, of any kind, with whatever a test wants to be
- * different.
- */
+/** A terminal of the attempt that made the claim, of any kind, with the test's overrides. */
 export function fixtureTerminal<K extends Terminal['kind']>(
   { sealer }: LedgerContext,
   claim: ClaimRecord,
@@ -173,7 +165,7 @@ export function fixtureTerminal<K extends Terminal['kind']>(
   );
 }
 
-/** A replay: another execution that was refused the same occurrence. */
+/** A replay: another execution whose claim on the same occurrence was refused. */
 export function fixtureReplay(
   context: LedgerContext,
   claim: ClaimRecord,

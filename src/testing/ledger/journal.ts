@@ -17,10 +17,7 @@ import {
 } from './fixtures.ts';
 import { failsWith, type LedgerKit, openBench } from './kit.ts';
 
-/**
- * Releases, the journal that everything is written to, and what makes it evident that it was
- * changed.
- */
+/** Releases, the journal, and how tampering with it is detected. */
 export function journalTests(kit: LedgerKit): void {
   test('a continuation is released once and completed once, and each continuation by itself', async () => {
     await using bench = await openBench(kit);

@@ -3,40 +3,40 @@ import type { LedgerContext, Ledgers } from '../../contract/ledgers.ts';
 import { EffectMatchError, type ErrorCode } from '../../errors.ts';
 import { fixtureContext } from './fixtures.ts';
 
-/** What a ledger implementation hands to the conformance suite. */
+/** What a ledger implementation passes to the conformance suite. */
 export interface LedgerKit {
   /**
-   * Whether what was recorded survives a killed process, and whether several processes may use it
-   * at once.
+   * Whether records survive a killed process, and whether several processes may use the store at
+   * once.
    */
   readonly durable: boolean;
   readonly shared: boolean;
-  /** A new, empty store, for this test alone. */
+  /** Creates an empty store for this test alone. */
   create(): Promise<LedgerStore>;
   /**
-   * A module that exports `openLedgers(location, context)`, for separate processes. Needed
-   * where the ledger is durable or shared; without it those parts are skipped and say so.
+   * A module that exports `openLedgers(location, context)`, for separate processes. Needed if the
+   * ledger is durable or shared; without it those tests are skipped, with a reason.
    */
   readonly module?: URL;
 }
 
-/** One store, which may be opened any number of times. */
+/** One store, which can be opened any number of times. */
 export interface LedgerStore {
-  /** What another process needs to find it. */
+  /** What another process needs to find the store. */
   readonly location: string;
   open(context: LedgerContext): Promise<Ledgers>;
   remove(): Promise<void>;
 }
 
-/** A store for the length of one test, closed and removed when the test ends. */
+/** A store for one test, closed and removed when the test ends. */
 export interface LedgerBench extends AsyncDisposable {
   readonly context: LedgerContext;
   readonly store: LedgerStore;
-  /** Opens the store, once more each time. */
+  /** Opens the store again on each call. */
   open(): Promise<Ledgers>;
 }
 
-/** A fresh store that has not been opened yet. */
+/** Creates a fresh store without opening it. */
 export async function prepareBench(kit: LedgerKit): Promise<LedgerBench> {
   const context = fixtureContext();
   const store = await kit.create();
@@ -53,7 +53,7 @@ export async function prepareBench(kit: LedgerKit): Promise<LedgerBench> {
   return { context, store, open, [Symbol.asyncDispose]: dispose };
 }
 
-/** A fresh store, opened. */
+/** Creates and opens a fresh store. */
 export async function openBench(
   kit: LedgerKit,
 ): Promise<LedgerBench & { readonly ledgers: Ledgers }> {

@@ -18,7 +18,7 @@ const PROCESSES = 8;
 const ROUNDS = 100;
 const KILLED_AFTER = 40;
 
-/** What survives, and what several processes agree on. Only for stores that declare it. */
+/** What survives a crash, and what several processes agree on. Only for stores that declare it. */
 export function processTests(kit: LedgerKit): void {
   const durable = reasonToSkip(kit, kit.durable, 'not durable');
   const shared = reasonToSkip(kit, kit.shared, 'not shared between processes');
@@ -163,9 +163,9 @@ function reasonToSkip(kit: LedgerKit, declared: boolean, otherwise: string): str
 
 interface Worker {
   readonly process: ChildProcess;
-  /** The next answer, in order. Fails when the process ends instead. */
+  /** Returns the next answer, in order. Fails if the process ends instead. */
   answer(): Promise<WorkerAnswer>;
-  /** Names of answers that have arrived and were not asked for yet. */
+  /** The names of answers that have arrived and were not read yet. */
   unread(): readonly string[];
 }
 
@@ -175,7 +175,7 @@ interface Crew extends AsyncDisposable {
   all(order: (worker: number) => Order): Promise<readonly string[]>;
 }
 
-/** Starts processes at once; resolves when each has opened the store. */
+/** Starts processes together; resolves when each has opened the store. */
 async function startCrew(kit: LedgerKit, bench: LedgerBench, count: number): Promise<Crew> {
   const module = kit.module;
   assert.ok(module !== undefined);

@@ -15,7 +15,7 @@ import {
 import { failsWith, type LedgerKit, openBench } from './kit.ts';
 
 /**
- * An operator's decision about a claim; the ledger does not look at the signature, the runtime did.
+ * An operator's decision about a claim. The ledger does not check the signature; the runtime does.
  */
 export function fixtureResolution(
   { sealer }: LedgerContext,
@@ -37,7 +37,7 @@ export function fixtureResolution(
   });
 }
 
-/** What every ledger must hold about decisions of operators. */
+/** How every ledger must handle operators' decisions. */
 export function resolutionTests(kit: LedgerKit): void {
   test('a decision about an indeterminate occurrence is recorded once, and changes no verdict', async () => {
     await using bench = await openBench(kit);

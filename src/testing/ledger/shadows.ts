@@ -26,7 +26,7 @@ function fixtureShadow({ sealer }: LedgerContext, occurrence: string): Sealed<Sh
 
 const DRAWN = `occ_${'5'.repeat(40)}`;
 
-/** What every ledger must hold about shadows: rows of the journal, and nothing else. */
+/** Shadows are journal rows and nothing else. */
 export function shadowTests(kit: LedgerKit): void {
   test('a shadow is a row of the journal that no question about verdicts, claims or releases finds', async () => {
     await using bench = await openBench(kit);

@@ -18,7 +18,7 @@ import { failsWith, type LedgerKit, openBench } from './kit.ts';
 const KINDS = ['committed', 'rejected', 'diverged', 'indeterminate'] as const;
 const LATER = { recordedAt: '2026-01-01T11:00:00.000Z' };
 
-/** Terminals and the remote fence: what became of an attempt, decided once. */
+/** Terminals and permits: how an attempt ended is decided once. */
 export function verdictTests(kit: LedgerKit): void {
   for (const kind of KINDS) {
     test(`the same ${kind} verdict from a second writer is agreement and returns what was stored first`, async () => {
@@ -262,7 +262,7 @@ export function verdictTests(kit: LedgerKit): void {
   });
 }
 
-/** An indeterminate terminal of an attempt that never came to a permit. */
+/** An indeterminate terminal of an attempt that never got a permit. */
 function withoutPermit(context: LedgerContext, claim: ClaimRecord): Sealed<Terminal> {
   const { permit, consumedAt, certificate, ...rest } = fixtureTerminal(
     context,

@@ -13,7 +13,7 @@ import {
   fixtureTerminal,
 } from './fixtures.ts';
 
-/** What a worker process is told to do with the license of that name. */
+/** What a worker process should do with the license of that name. */
 export interface Order {
   readonly do: 'claim' | 'consume' | 'void' | 'commit' | 'acknowledge' | 'stream';
   readonly name: string;
@@ -26,7 +26,7 @@ export interface WorkerAnswer {
   readonly answer: string;
 }
 
-/** A separate process that opens a store and does what it is told, one order after the other. */
+/** Runs in a separate process: opens a store and follows orders one after the other. */
 async function work(module: string, location: string): Promise<void> {
   const { openLedgers } = (await import(module)) as {
     openLedgers(location: string, context: LedgerContext): Promise<Ledgers>;
