@@ -179,6 +179,20 @@ describe('the scope of an open outlet', () => {
     });
   });
 
+  test('a sequence whose draws are not seen refuses everything: code may put its name together', async () => {
+    const owner = `"${office.db.role('em_owner')}"`;
+    const open = `alter table app.typed alter id set default nextval('app.numbers');
+      revoke select on sequence app.numbers from ${owner}`;
+    await office.db.run('create sequence app.numbers');
+    await whileOpen(open, `grant select on sequence app.numbers to ${owner}`, async () => {
+      assert.match(
+        await plan(PLAIN.sql),
+        /sequence "app"\."numbers": It is there for app\.typed\.id/,
+      );
+    });
+    await office.db.run('alter table app.typed alter id drop default; drop sequence app.numbers');
+  });
+
   test('a missing recorder refuses the operations on its table', async () => {
     const remove = 'drop trigger effectmatch_record on app.typed';
     const [row] = await office.db.run(
