@@ -160,12 +160,12 @@ interface AdapterBase<Action> {
   /**
    * Everything that an action, and reads of this state, can reach under a survey, in the words of
    * `Outlet.behind`; undefined if that cannot be told. Rather too much than too little: an open
-   * outlet behind anything else is not held against the action. Without this method every open
-   * outlet refuses every action.
+   * outlet behind anything else is not held against the action. A task has no action yet when its
+   * reads are asked about. Without this method every open outlet refuses every action.
    */
   reachOf?(
     survey: Survey,
-    action: Action,
+    action: Action | undefined,
     reads: readonly StateRead[],
   ): ReadonlySet<string> | undefined;
   /**

@@ -15,8 +15,8 @@ export type Certification =
   | Refused;
 
 /**
- * What will be run. The calls of a task are not known in advance: its action is undefined, and every
- * call is held against the survey by {@link refuseReached}.
+ * What will be run. The calls of a task are not known in advance: its action is undefined, so that
+ * only its reads count, and every call is held against the survey by {@link refuseReached}.
  */
 export interface Operation {
   readonly action: unknown;
@@ -27,8 +27,7 @@ export interface Operation {
 function surveyFor({ adapter }: Admitted, survey: Survey, operation: Operation): Survey {
   const { action, reads } = operation;
   if (unclassified(survey).length === 0) return survey;
-  const reached =
-    action === undefined ? new Set<string>() : adapter.reachOf?.(survey, action, reads);
+  const reached = adapter.reachOf?.(survey, action, reads);
   return { ...survey, outlets: outletsFor(survey, reached) };
 }
 
