@@ -96,10 +96,11 @@ export function reachOf(
   // Rows of a partition are rows of the table that it is a part of.
   for (const { parents } of search.relations.keys())
     for (const parent of parents) search.addRegistered(parent, 'relation');
+  const reviewed = new Set(facts.reviews?.map((review) => review.function));
   for (const row of search.functions.keys()) {
     const isNative = isVouchedFor(row, facts);
     const isHidden = isNative ? isDeclared(row, facts) && !unnamed.has(row) : hidesNames(row);
-    if (isHidden) return undefined;
+    if (isHidden || reviewed.has(row.object)) return undefined;
   }
   return new Set([
     ...Array.from(search.functions.keys(), behind.function),
