@@ -1,6 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { judgeBody, namesIn } from './body.ts';
-import { dangerOf, isDangerous } from './builtins.ts';
+import { dangerOf } from './builtins.ts';
 import type {
   ConstraintRow,
   FunctionRow,
@@ -144,9 +144,10 @@ class ReachSearch implements Reach {
   readonly #foreignKeys: readonly ConstraintRow[];
   /** Texts that are evaluated when a relation is written, by relation. */
   readonly #texts: ReadonlyMap<number, readonly StoredExpression[]>;
-  /** Relations with an expression that calls a built-in which acts outside the transaction. */
-  readonly #acting: ReadonlySet<number>;
-  /** Whether a domain, an operator or a cast calls one: then any relation may have such a value. */
+  /**
+   * Whether a domain, an operator or a cast calls a built-in that acts outside the transaction: then
+   * writing to any relation may call it.
+   */
   readonly #isActingAnywhere: boolean;
 
   constructor(catalog: SystemCatalog, facts: BoundaryFacts, index: CatalogIndex) {
@@ -155,11 +156,9 @@ class ReachSearch implements Reach {
     this.#foreignKeys = catalog.constraints.filter(({ kind }) => kind === 'f');
     const evaluated = index.expressions.filter(({ kind }) => EVALUATED.includes(kind));
     this.#texts = Map.groupBy(evaluated, ({ relation }) => relation);
-    const acting = evaluated.filter(({ text }) => namesIn(text).values().some(isDangerous));
-    this.#acting = new Set(acting.map(({ relation }) => relation));
     const signs = [...catalog.operators, ...catalog.casts].flatMap(({ builtin }) => builtin ?? []);
     this.#isActingAnywhere =
-      this.#acting.has(0) || signs.some((builtin) => dangerOf(builtin) !== undefined);
+      index.acting.has(0) || signs.some((builtin) => dangerOf(builtin) !== undefined);
   }
 
   addRegistered(oid: number, kind: string): void {
@@ -293,7 +292,7 @@ class ReachSearch implements Reach {
    * call and the execution login may not.
    */
   #runsCode({ oid }: RelationRow): boolean {
-    if (this.#isActingAnywhere || this.#acting.has(oid)) return true;
+    if (this.#isActingAnywhere || this.#index.acting.has(oid)) return true;
     const triggers = this.#index.triggersOf(oid).filter(isLive);
     const types = this.#index.columnsOf(oid).map((column) => column.typeOid);
     return (

@@ -31,6 +31,12 @@ const WRITTEN: Readonly<Record<string, { readonly child: string; readonly sql: s
         check ((text 'heard' operator(app.@@@) text 'sign')::text is not null))`,
     sql: 'update app.parent set id = 2 where id = 1',
   },
+  'the condition of a trigger': {
+    child: `create table app.child (id int primary key, parent int references app.parent on update cascade);
+      create trigger told before update on app.child for each row when (${HEARD('when')} is not null)
+        execute function suppress_redundant_updates_trigger()`,
+    sql: 'update app.parent set id = 2 where id = 1',
+  },
   'a trigger of a partition that belongs to a different role': {
     child: `create table app.child (id int primary key, parent int references app.parent on delete cascade)
         partition by range (id);
