@@ -158,12 +158,12 @@ interface AdapterBase<Action> {
   /**
    * Everything that an action, and reads of this state, can reach under a survey, named as in
    * `Outlet.behind`; undefined if unknown. List too much rather than too little: open outlets
-   * behind anything else are not held against the action. Without this method, every open outlet
-   * refuses every action.
+   * behind anything else are not held against the action. The action is undefined for a task, whose
+   * calls are not known yet. Without this method, every open outlet refuses every action.
    */
   reachOf?(
     survey: Survey,
-    action: Action,
+    action: Action | undefined,
     reads: readonly StateRead[],
   ): ReadonlySet<string> | undefined;
   /**

@@ -15,8 +15,8 @@ export type Certification =
   | Refused;
 
 /**
- * What will be run. The calls of a task are not known in advance: its action is undefined, and
- * {@link refuseReached} checks each call against the survey.
+ * What will be run. The calls of a task are not known in advance: its action is undefined, so only
+ * its reads count, and {@link refuseReached} checks each call against the survey.
  */
 export interface Operation {
   readonly action: unknown;
@@ -27,8 +27,7 @@ export interface Operation {
 function surveyFor({ adapter }: Admitted, survey: Survey, operation: Operation): Survey {
   const { action, reads } = operation;
   if (unclassified(survey).length === 0) return survey;
-  const reached =
-    action === undefined ? new Set<string>() : adapter.reachOf?.(survey, action, reads);
+  const reached = adapter.reachOf?.(survey, action, reads);
   return { ...survey, outlets: outletsFor(survey, reached) };
 }
 

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import type { Survey } from '../../src/contract/adapter.ts';
 import type { Claim } from '../../src/contract/proof.ts';
 import type { Outlet } from '../../src/protocol/boundary.ts';
+import type { StateRead } from '../../src/protocol/effect.ts';
 import type { Digest } from '../../src/protocol/record.ts';
 import { certify, isConfirmed, refuseReached } from '../../src/runtime/boundary.ts';
 import type { Admitted, Deployment } from '../../src/runtime/deployment.ts';
@@ -182,7 +183,10 @@ test('an open outlet refuses the operations that reach what it is behind, and no
   };
   const adapter = {
     survey: async () => survey,
-    reachOf: (_: Survey, action: string) => reaches[action],
+    reachOf: (_: Survey, action: string | undefined, reads: readonly StateRead[]) =>
+      action === undefined
+        ? new Set(reads.map(({ target }) => `relation ${target}`))
+        : reaches[action],
   };
   const admitted = {
     identityDigest: fixtureDigest('identity'),
@@ -210,6 +214,9 @@ test('an open outlet refuses the operations that reach what it is behind, and no
   // The calls of a task are not known when it is certified: each of them is asked about.
   const task = await certifyFor(undefined);
   assert.ok(task.kind === 'certified');
+  const read = { action: undefined, reads: [{ target: 'a', key: {} }] };
+  const reading = await certify(deployment, admitted, claim, read);
+  assert.equal(reading.kind, 'refused', 'a task whose approval depends on what is open');
   const refusal = (action: string) =>
     refuseReached(admitted, task.survey, { action, reads: [] })?.reason;
   assert.deepEqual(['a', 'b', 'hidden'].map(refusal), [

@@ -304,7 +304,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
 
   reachOf(
     survey: Survey,
-    action: CheckedPostgresAction,
+    action: CheckedPostgresAction | undefined,
     reads: readonly StateRead[],
   ): ReadonlySet<string> | undefined {
     return reachUnder(survey, touchedBy(this.#boundary, reads, action));

@@ -108,6 +108,11 @@ export function dangerOf(name: string): string | undefined {
   return dangers.get(name) ?? 'is volatile and unknown to this release';
 }
 
+/** Whether this is the name of a built-in that must not be executable. */
+export function isDangerous(name: string): boolean {
+  return dangers.has(name);
+}
+
 /**
  * Extensions whose native code computes values and has no effects; everything else must be out of
  * reach.

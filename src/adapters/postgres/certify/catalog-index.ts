@@ -1,3 +1,5 @@
+import { namesIn } from './body.ts';
+import { isDangerous } from './builtins.ts';
 import type { SystemCatalog, TypeRow } from './catalog.ts';
 import { storedExpressions } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
@@ -17,6 +19,8 @@ export function indexCatalog(
   );
   const childrenOf = groupRows(inherited, ({ parent }) => parent);
   const usesBy = groupRows(uses, (use) => use.object);
+  const expressions = storedExpressions(catalog);
+  const acting = expressions.filter(({ text }) => namesIn(text).values().some(isDangerous));
   const registered = facts.relations.flatMap(({ oid, leaves }) => [
     oid,
     ...leaves.map((leaf) => leaf.oid),
@@ -41,7 +45,12 @@ export function indexCatalog(
     usesBy,
     /** What the text of a function calls. */
     callsBy: (oid: number) => usesBy(oid).filter((use) => use.class === 'pg_proc'),
-    expressions: storedExpressions(catalog),
+    expressions,
+    /**
+     * Relations with an expression that names a built-in which acts outside the transaction; 0 if a
+     * domain has one.
+     */
+    acting: new Set(acting.map(({ relation }) => relation)),
   };
 }
 

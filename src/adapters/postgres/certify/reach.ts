@@ -1,5 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { judgeBody, namesIn } from './body.ts';
+import { dangerOf } from './builtins.ts';
 import type {
   ConstraintRow,
   FunctionRow,
@@ -95,10 +96,11 @@ export function reachOf(
   // Rows of a partition are rows of the table that it is a part of.
   for (const { parents } of search.relations.keys())
     for (const parent of parents) search.addRegistered(parent, 'relation');
+  const reviewed = new Set(facts.reviews?.map((review) => review.function));
   for (const row of search.functions.keys()) {
     const isNative = isVouchedFor(row, facts);
     const isHidden = isNative ? isDeclared(row, facts) && !unnamed.has(row) : hidesNames(row);
-    if (isHidden) return undefined;
+    if (isHidden || reviewed.has(row.object)) return undefined;
   }
   return new Set([
     ...Array.from(search.functions.keys(), behind.function),
@@ -142,6 +144,11 @@ class ReachSearch implements Reach {
   readonly #foreignKeys: readonly ConstraintRow[];
   /** Texts that are evaluated when a relation is written, by relation. */
   readonly #texts: ReadonlyMap<number, readonly StoredExpression[]>;
+  /**
+   * Whether a domain, an operator or a cast calls a built-in that acts outside the transaction: then
+   * writing to any relation may call it.
+   */
+  readonly #isActingAnywhere: boolean;
 
   constructor(catalog: SystemCatalog, facts: BoundaryFacts, index: CatalogIndex) {
     this.#facts = facts;
@@ -149,6 +156,9 @@ class ReachSearch implements Reach {
     this.#foreignKeys = catalog.constraints.filter(({ kind }) => kind === 'f');
     const evaluated = index.expressions.filter(({ kind }) => EVALUATED.includes(kind));
     this.#texts = Map.groupBy(evaluated, ({ relation }) => relation);
+    const signs = [...catalog.operators, ...catalog.casts].flatMap(({ builtin }) => builtin ?? []);
+    this.#isActingAnywhere =
+      index.acting.has(0) || signs.some((builtin) => dangerOf(builtin) !== undefined);
   }
 
   addRegistered(oid: number, kind: string): void {
@@ -252,7 +262,7 @@ class ReachSearch implements Reach {
     const by = `foreign key ${key.object} of ${keyed.object}, whose check runs as the owner of ${searched.object}`;
     const close = [`ALTER TABLE ${keyed.object} DROP CONSTRAINT ${key.object}`];
     this.addUses(uses, searched.object);
-    this.#addPrincipal(searched.owner, { by, close });
+    for (const owner of this.#ownersOf(searched)) this.#addPrincipal(owner, { by, close });
   }
 
   /** Actions of a foreign key write to the table that has it, with the rights of its owner. */
@@ -263,11 +273,26 @@ class ReachSearch implements Reach {
     const by = `foreign key ${key.object} of ${referencing.object}, whose actions run as the table's owner`;
     const close = [`ALTER TABLE ${referencing.object} DROP CONSTRAINT ${key.object}`];
     this.addRelation(referencing, { by, close });
-    if (this.#runsCode(referencing)) this.#addPrincipal(referencing.owner, { by, close });
+    if (!this.#runsCode(referencing)) return;
+    for (const owner of this.#ownersOf(referencing)) this.#addPrincipal(owner, { by, close });
   }
 
-  /** Whether writing to the relation runs code of the application. */
+  /**
+   * Whose rights a key's query may run with: it names the table that the key was declared on, and
+   * the server lists the key for every partition of that table as well.
+   */
+  #ownersOf({ owner, partition, parents }: RelationRow): readonly string[] {
+    if (!partition) return [owner];
+    const above = parents.flatMap((oid) => this.#index.relation.get(oid) ?? []);
+    return [owner, ...above.flatMap((row) => this.#ownersOf(row))];
+  }
+
+  /**
+   * Whether writing to the relation runs code of the application, or a built-in that the owner may
+   * call and the execution login may not.
+   */
   #runsCode({ oid }: RelationRow): boolean {
+    if (this.#isActingAnywhere || this.#index.acting.has(oid)) return true;
     const triggers = this.#index.triggersOf(oid).filter(isLive);
     const types = this.#index.columnsOf(oid).map((column) => column.typeOid);
     return (

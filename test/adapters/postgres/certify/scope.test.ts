@@ -179,6 +179,20 @@ describe('the scope of an open outlet', () => {
     });
   });
 
+  test('a sequence whose draws are not seen refuses everything: code may put its name together', async () => {
+    const owner = `"${office.db.role('em_owner')}"`;
+    const open = `alter table app.typed alter id set default nextval('app.numbers');
+      revoke select on sequence app.numbers from ${owner}`;
+    await office.db.run('create sequence app.numbers');
+    await whileOpen(open, `grant select on sequence app.numbers to ${owner}`, async () => {
+      assert.match(
+        await plan(PLAIN.sql),
+        /sequence "app"\."numbers": It is there for app\.typed\.id/,
+      );
+    });
+    await office.db.run('alter table app.typed alter id drop default; drop sequence app.numbers');
+  });
+
   test('a missing recorder refuses the operations on its table', async () => {
     const remove = 'drop trigger effectmatch_record on app.typed';
     const [row] = await office.db.run(
@@ -227,4 +241,28 @@ test('code that a person had to read can lead anywhere, so an open outlet refuse
   await office.db.run(UNCERTIFIED);
   assert.match(await planIn(office, touch), /function app\.ring\(\)/);
   assert.equal(await planIn(office, PLAIN), 'planned');
+});
+
+test('so can code that a person had to read because it names a built-in that runs text', async () => {
+  const schema = `${SCHEMA}
+    create function app.anywhere() returns trigger language plpgsql as $$ begin
+      perform query_to_xml('select v from app.be' || 'll', true, true, ''); return null; end $$;
+    create trigger anywhere after update on app.typed for each row execute function app.anywhere();`;
+  const settings = {
+    boundary: 'managed' as const,
+    relations: RELATIONS.map((name) => `app.${name}`),
+  };
+  const touch = { sql: "update app.typed set v = 'b' where id = 1" };
+  const terms = { adapter: 'books', task: 'scope', planRevision: 1 };
+  const findDigest = async () => {
+    await using unread = await openOffice(schema, settings);
+    const { remedies = [] } = await unread.runtime.survey('books');
+    return /digest: '([0-9a-f]{32})'/.exec(remedies[0]?.keep ?? '')?.[1] ?? '';
+  };
+  const reviews = [{ function: 'app.anywhere()', digest: await findDigest(), by: 'dba' }];
+  await using office = await openOffice(schema, { ...settings, reviews });
+  await office.runtime.plan({ ...terms, action: touch });
+  await office.db.run(UNCERTIFIED);
+  await assert.rejects(office.runtime.plan({ ...terms, action: touch }), /function app\.ring\(\)/);
+  await office.runtime.plan({ ...terms, action: PLAIN });
 });
