@@ -2,7 +2,7 @@
 export type TextRow = readonly (string | null)[];
 
 export interface Reply {
-  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`… */
+  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`…; `SUSPENDED` at `maxRows`. */
   readonly command: string;
   readonly rows: readonly TextRow[];
   /** Present if the statement was described and returns rows. */

@@ -9,7 +9,7 @@ export interface ProvisionStep {
   readonly needs: string;
 }
 
-/** Statements that have the same reason and need the same rights. */
+/** Steps for statements that have the same reason and need the same rights. */
 export function stepsFor(
   needs: string,
   why: string,
