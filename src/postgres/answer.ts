@@ -1,11 +1,11 @@
-/** Rows as text: nothing is converted on the way, so nothing is lost on the way. */
+/** A row as the text that the server sent. Nothing is converted, so nothing is lost. */
 export type TextRow = readonly (string | null)[];
 
 export interface Reply {
-  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`… */
+  /** Command tag without its count: `COMMIT`, `ROLLBACK`, `SELECT`…; `SUSPENDED` at `maxRows`. */
   readonly command: string;
   readonly rows: readonly TextRow[];
-  /** Of a statement that was described and returns rows. */
+  /** Present if the statement was described and returns rows. */
   readonly columns?: readonly ResultColumn[];
 }
 
@@ -16,7 +16,10 @@ export interface ResultColumn {
   readonly type: number;
 }
 
-/** What came back before the first error, if there was one. Statements after it were not run. */
+/**
+ * The replies up to the first error, and the error if there was one. Statements after it did not
+ * run.
+ */
 export interface MessageAnswer {
   readonly replies: readonly Reply[];
   readonly failure?: { readonly error: unknown };

@@ -1,6 +1,6 @@
 /**
- * Asks a session for the name of the write-ahead log that its commits go to: which cluster it is,
- * and since when its server runs. Null where a crash can lose or tear what was flushed.
+ * Reads the name of the write-ahead log that a session's commits go to: the cluster, and the time
+ * its server started. Returns nothing if a crash can lose or tear flushed data.
  */
 export const COMMIT_LOG = `select system_identifier || '/' ||
     extract(epoch from pg_catalog.pg_postmaster_start_time())

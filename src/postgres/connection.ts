@@ -22,19 +22,19 @@ export type {
 };
 
 /**
- * SQLSTATE of an error that the server reported; undefined for a lost connection and everything
- * else.
+ * The SQLSTATE of an error that the server reported. Undefined for any other error, such as a lost
+ * connection.
  */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
 /**
- * Server errors as they read in refusals: message, state, and the hint where there is one. Never
+ * Describes a server error for a refusal: message, state, and hint if there is one. Never includes
  * the statement.
  */
 export function describeError(error: unknown): string {
-  // Where a host has several addresses, the error about all of them says nothing itself.
+  // If a host has several addresses, the combined error has an empty message.
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map(describeError).join('; ');
   if (!(error instanceof pg.DatabaseError)) return String(error);
@@ -42,7 +42,7 @@ export function describeError(error: unknown): string {
   return `${error.message} [${error.code ?? 'no SQLSTATE'}]${hint}`;
 }
 
-/** A fault of the server or the way to it, under the code that says what could not be used. */
+/** Wraps an error of the server or the connection in an `EffectMatchError` with this code. */
 export function asFault<C extends ErrorCode>(error: unknown, code: C, what: string): unknown {
   if (error instanceof EffectMatchError) return error;
   return new EffectMatchError(code, `${what}: ${describeError(error)}`, { cause: error });
@@ -54,7 +54,7 @@ const CLOSE_TIMEOUT_MS = 5000;
 /** How long a trusted login waits for an answer; its queries take milliseconds. */
 export const TRUSTED_DEADLINE_MS = 30_000;
 
-/** The login and database that a connection is for, and its password where it is written down. */
+/** The login and database of a connection, and its password if one is configured. */
 export function connectionTarget(options: ConnectionOptions): {
   readonly user: string | undefined;
   readonly password: string | undefined;
@@ -69,7 +69,7 @@ export function connectionTarget(options: ConnectionOptions): {
   };
 }
 
-/** The parts of a connection, whichever way they were given. */
+/** The driver's configuration for these options. */
 function connectionConfig(
   options: ConnectionOptions,
   application: string,
@@ -87,7 +87,7 @@ function connectionConfig(
   };
 }
 
-/** What is used of the driver's socket. */
+/** The parts of the driver's socket that we use. */
 interface Stream {
   cork(): void;
   uncork(): void;
@@ -98,9 +98,9 @@ interface Stream {
 const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 
 /**
- * One session. What is asked is sent at once and answered in order. An error skips the rest of the
- * same message and nothing that was sent after it, so a caller that sends several must not use
- * the answer to a later one after an earlier one failed.
+ * One session. Messages are sent at once and answered in order. An error skips the rest of its own
+ * message, but not messages that were sent after it. A caller that sends several messages must
+ * ignore the later answers if an earlier message failed.
  */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.Client;
@@ -118,9 +118,9 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * Connects as one login. A query that has no answer within `deadlineMs` fails and cuts the
-   * connection: a server that stands still, or a host that is gone, must not hold the caller for
-   * ever. Without it a query may take any time.
+   * Connects as one login. If a query has no answer within `deadlineMs`, it fails and the
+   * connection is cut, so that a hung server or an unreachable host cannot block the caller
+   * forever. Without `deadlineMs` there is no limit.
    */
   static async open(
     options: ConnectionOptions,
@@ -141,9 +141,9 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * Cuts the session when the answer to what was sent last grows too large. The driver keeps an
-   * answer in memory and makes texts of it, and where that fails it takes the process along: a
-   * statement of an agent must not do that.
+   * Cuts the session if the answer to the last message grows too large. The driver keeps the whole
+   * answer in memory as strings, and running out of memory crashes the process. An agent's
+   * statement must not be able to do that.
    */
   #boundAnswers(): void {
     const stream = this.#stream();
@@ -161,19 +161,18 @@ export class Connection implements AsyncDisposable {
     return (this.#client as unknown as { connection: { stream: Stream } }).connection.stream;
   }
 
-  /** The server's process, as it was told at login; a pooler may tell another number. */
+  /** The server process id that was reported at login. A pooler may report a different one. */
   get processId(): number | undefined {
     return (this.#client as unknown as { readonly processID?: number }).processID;
   }
 
-  /** Whether the session can still be used, as far as this side knows. */
+  /** Whether the session is usable, as far as the client knows. */
   get isAlive(): boolean {
     return this.#broken === undefined;
   }
 
   /**
-   * One statement over the extended protocol: text that follows the first statement is an error of
-   * the server.
+   * Runs one statement over the extended protocol. The server rejects text with a second statement.
    */
   async query(text: string, values: readonly ParameterValue[] = []): Promise<Reply> {
     const { replies, failure } = await this.run([{ text, values }]);
@@ -182,28 +181,25 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * Several statements of the extended protocol as one message: the first error ends it. Never
+   * Runs several statements over the extended protocol as one message, up to the first error. Never
    * throws.
    */
   async run(statements: readonly WireStatement[]): Promise<MessageAnswer> {
     return await this.#exchange(writeStatements(statements));
   }
 
-  /** Calls back with the payload of every notification on a channel that the session listens to. */
+  /** Calls `heard` with the payload of every notification that the session receives. */
   onNotification(heard: (payload: string) => void): void {
     this.#client.on('notification', ({ payload = '' }) => heard(payload));
   }
 
-  /** Prepares our own statements under names, for {@link run}. */
+  /** Prepares our own statements under these names, for use with {@link run}. */
   async prepare(named: Readonly<Record<string, string>>): Promise<void> {
     const { failure } = await this.#exchange(writePreparation(named));
     if (failure !== undefined) throw failure.error;
   }
 
-  /**
-   * Our own statements over the simple protocol, one after another in one message. Never agent
-   * text.
-   */
+  /** Runs our own statements over the simple protocol, as one message. Never pass agent SQL. */
   async script(text: string): Promise<readonly Reply[]> {
     const { replies, failure } = await this.#exchange(writeScript(text));
     if (failure !== undefined) throw failure.error;
@@ -218,8 +214,8 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * What is sent in `send` leaves in one write: a separate write for every message costs more
-   * than its content.
+   * Sends everything in `send` with one write. A separate write for each message costs more than
+   * its content.
    */
   together<T>(send: () => T): T {
     const stream = this.#stream();
@@ -232,8 +228,8 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * Ends the session; what it held is rolled back by the server. A server that does not answer is
-   * left.
+   * Ends the session, and the server rolls back an open transaction. If the server does not answer,
+   * the connection is cut.
    */
   async close(): Promise<void> {
     this.#broken ??= new Error('the connection was closed');
@@ -245,7 +241,7 @@ export class Connection implements AsyncDisposable {
   /** Cuts the connection without waiting for anything. */
   destroy(): void {
     this.#broken ??= new Error('the connection was cut');
-    // `end` waits for what is still in the pipeline; the socket does not.
+    // `end` waits for queries in the pipeline; destroying the socket does not.
     this.#stream().destroy();
   }
 

@@ -1,24 +1,24 @@
 import pg from 'pg';
 import type { MessageAnswer, Reply, ResultColumn, TextRow } from './answer.ts';
 
-/** What is used of the driver's connection. */
+/** The parts of the driver's connection that we use. */
 interface Wire {
   readonly stream: { readonly writable: boolean; write(bytes: Buffer): unknown };
   sendCopyFail(reason: string): void;
   sync(): void;
 }
 
-/** What the driver says about a column. */
+/** A column as the driver describes it. */
 interface Field {
   readonly name: string;
   readonly dataTypeID: number;
 }
 
 /**
- * One message to the server and all answers up to its next readiness. The driver takes it for one
- * of its queries: it keeps the order of what is sent and answered, reads the messages and watches
- * the time; what a query of the driver does besides, once for every statement, costs more than what
- * we need of it.
+ * One message to the server, and all answers until the server is ready again. It poses as one of
+ * the driver's queries, so that the driver keeps the order, parses the answers and enforces the
+ * timeout. The driver's own queries do more for each statement, and that costs more than the parts
+ * we use.
  */
 export class Exchange extends pg.Query {
   readonly #message: Buffer;
@@ -26,7 +26,7 @@ export class Exchange extends pg.Query {
   #rows: TextRow[] = [];
   #columns: readonly ResultColumn[] | undefined;
   readonly answer: Promise<MessageAnswer>;
-  /** The driver puts its own in front, in order to stop its clock. */
+  /** The driver wraps it to stop its timeout timer. */
   callback: (error: unknown) => void;
 
   constructor(message: Buffer) {
@@ -56,7 +56,7 @@ export class Exchange extends pg.Query {
     this.#reply(/^[A-Za-z]*/.exec(text)?.[0] ?? '');
   }
 
-  /** There are more rows than were asked for. */
+  /** The server stopped at `maxRows`. There may be more rows. */
   handlePortalSuspended(): void {
     this.#reply('SUSPENDED');
   }
@@ -66,8 +66,8 @@ export class Exchange extends pg.Query {
   }
 
   /**
-   * While it expects rows the server overlooks a Sync, and takes any other statement for the end of
-   * the session.
+   * While the server waits for COPY data it ignores a Sync, and any other statement ends the
+   * session.
    */
   handleCopyInResponse(connection: Wire): void {
     connection.sendCopyFail('there is nothing to copy from');

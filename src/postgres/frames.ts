@@ -1,26 +1,26 @@
 /**
- * A value of a parameter: text as the server reads it, a list of texts, or bytes in the type's
- * binary form.
+ * A parameter value: text in the type's text format, a list of texts, or bytes in the type's binary
+ * format.
  */
 export type ParameterValue = string | readonly (string | null)[] | Uint8Array | null;
 
 /**
- * One statement over the extended protocol: its text, its text and the name to prepare it under, or
- * the name under which it was prepared.
+ * One statement over the extended protocol: text to run, text to prepare under a name and run, or
+ * the name of a prepared statement.
  */
 export interface WireStatement {
   readonly text?: string;
   readonly prepared?: string;
   readonly values?: readonly ParameterValue[];
-  /** Asks for the names and types of the columns that it returns. */
+  /** Asks for the names and types of the returned columns. */
   readonly describe?: boolean;
-  /** Fetches at most so many rows; all of them unless said otherwise. */
+  /** Fetches at most this many rows. All rows by default. */
   readonly maxRows?: number;
 }
 
 /**
- * Statements as one message: parsed, bound and executed in order, and one Sync after the last. The
- * server leaves out everything between an error and the Sync.
+ * Writes statements as one message: each is parsed, bound and executed in order, with one Sync at
+ * the end. After an error the server skips everything up to the Sync.
  */
 export function writeStatements(statements: readonly WireStatement[]): Buffer {
   const frames = new Frames();
@@ -50,14 +50,14 @@ export function writeStatements(statements: readonly WireStatement[]): Buffer {
   return frames.sync();
 }
 
-/** Prepares statements under names, for as long as the session lives. */
+/** Writes a message that prepares statements under names for the rest of the session. */
 export function writePreparation(named: Readonly<Record<string, string>>): Buffer {
   const frames = new Frames();
   for (const [name, text] of Object.entries(named)) writeParse(frames, name, text);
   return frames.sync();
 }
 
-/** Statements of the simple protocol. */
+/** Writes statements as one message of the simple protocol. */
 export function writeScript(text: string): Buffer {
   const frames = new Frames();
   frames.open('Q');
@@ -85,7 +85,7 @@ function writeList(texts: readonly (string | null)[]): string {
 
 const TEXT_TYPE = 25;
 
-/** A list of texts in the binary form of `text[]`, in which nothing has to be escaped. */
+/** A list of texts in the binary format of `text[]`, which needs no escaping. */
 export function writeTexts(texts: readonly (string | null)[]): Buffer {
   const frames = new Frames();
   const hasNull = texts.includes(null) ? 1 : 0;
@@ -107,7 +107,7 @@ class Frames {
     this.#end += 5;
   }
 
-  /** Writes how long the message has become where it begins. */
+  /** Fills in the length at the start of the message. */
   close(): void {
     this.#bytes.writeInt32BE(this.#end - this.#start, this.#start);
   }

@@ -11,13 +11,16 @@ export function quoteQualified({ schema, name }: QualifiedName): string {
   return `${quoteName(schema)}.${quoteName(name)}`;
 }
 
-/** Text as an SQL literal. Escape syntax is avoided, so no setting changes its meaning. */
+/**
+ * Text as an SQL literal that means the same under every setting: text with backslashes is written
+ * as `E'…'`.
+ */
 export function quoteLiteral(text: string): string {
   const quoted = `'${text.replaceAll("'", "''")}'`;
   return text.includes('\\') ? ` E${quoted.replaceAll('\\', '\\\\')}` : quoted;
 }
 
-/** An object of the database by the two names that identify it. */
+/** A database object, identified by its schema and name. */
 export interface QualifiedName {
   readonly schema: string;
   readonly name: string;
@@ -25,7 +28,7 @@ export interface QualifiedName {
 
 const PLAIN = /^[a-z_][a-z0-9_]*$/;
 
-/** An object as SQL writes it: the schema left out if it is `public`, quotes where needed. */
+/** An object name as written in SQL: quoted only if necessary, and without the schema `public`. */
 export function sqlName({ schema, name }: QualifiedName): string {
   const shown = (part: string) => (PLAIN.test(part) ? part : quoteName(part));
   return schema === 'public' ? shown(name) : `${shown(schema)}.${shown(name)}`;
@@ -35,8 +38,8 @@ const READABLE = String.raw`[\p{L}_][\p{L}\p{N}_$ -]*`;
 const UNQUOTED = new RegExp(`^${READABLE}$`, 'u');
 
 /**
- * The name under which people and records know a relation: the name itself without quotes, with
- * the schema left out if it is `public`. Only unusual characters need the quotes of SQL.
+ * The name of a relation in manifests and records: quoted only if it has unusual characters, and
+ * without the schema `public`.
  */
 export function nameTarget({ schema, name }: QualifiedName): string {
   const shown = (part: string) => (UNQUOTED.test(part) ? part : quoteName(part));
@@ -44,9 +47,9 @@ export function nameTarget({ schema, name }: QualifiedName): string {
 }
 
 /**
- * What a stated name can mean: the relation with exactly this name, and the one that SQL would
- * find, which folds letters without quotes. They are the same for most names. Undefined if the text
- * is not a name.
+ * The two relations that a name can mean: the one with exactly this name, and the one that SQL
+ * would find after folding unquoted letters to lower case. For most names they are the same.
+ * Undefined if the text is not a name.
  */
 export function readTarget(
   text: string,
@@ -55,7 +58,9 @@ export function readTarget(
   return exact && { exact, folded: parseTarget(text) ?? exact };
 }
 
-/** Reads a name as SQL does: parts without quotes are folded. Undefined if it is not a name. */
+/**
+ * Parses a name as SQL does, folding unquoted parts to lower case. Undefined if it is not a name.
+ */
 export function parseTarget(text: string): QualifiedName | undefined {
   return parseParts(text, String.raw`[\p{L}_][\p{L}\p{N}_$]*`, foldCase);
 }
@@ -76,7 +81,7 @@ function parseParts(
   return second === undefined ? { schema: 'public', name: first } : { schema: first, name: second };
 }
 
-/** As a server with UTF-8 folds unquoted names: the letters A to Z and no others. */
+/** Folds like a server with UTF-8 encoding: only the letters A to Z. */
 function foldCase(name: string): string {
   return name.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

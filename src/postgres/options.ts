@@ -1,6 +1,6 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 
-/** How to reach a server as one login: a connection string, or its parts. */
+/** How to connect as one login: a connection string, or its parts. */
 export type ConnectionOptions =
   | string
   | {

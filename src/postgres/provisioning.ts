@@ -2,17 +2,14 @@ import type { LeftOut, Provisioning, RightChange } from '../contract/adapter.ts'
 import { asFault, Connection } from './connection.ts';
 import type { ConnectionOptions } from './options.ts';
 
-/**
- * One statement of a provisioning script, with why it is there and what the role that runs it must
- * be.
- */
+/** One statement of a provisioning script, the reason for it, and the rights that it needs. */
 export interface ProvisionStep {
   readonly sql: string;
   readonly why: string;
   readonly needs: string;
 }
 
-/** Statements that have the same reason and need the same rights. */
+/** Steps for statements that have the same reason and need the same rights. */
 export function stepsFor(
   needs: string,
   why: string,
@@ -21,7 +18,7 @@ export function stepsFor(
   return statements.map((sql) => ({ sql, why, needs }));
 }
 
-/** Steps as people read them and as an administrator runs them. */
+/** A provisioning that prints, applies or rehearses these steps. */
 export function provisioningOf(
   admin: ConnectionOptions,
   steps: readonly ProvisionStep[],
@@ -39,12 +36,12 @@ export function provisioningOf(
   };
 }
 
-/** A session of the administrator's login. */
+/** Opens a session as the administrator. */
 export async function openAdministrator(admin: ConnectionOptions): Promise<Connection> {
   try {
     const connection = await Connection.open(admin, 'effectmatch provision');
-    // The owner of the database can store a path on it, and must not choose what the names of a
-    // superuser mean.
+    // The database owner can store a search path on the database. It must not decide what names in
+    // a superuser's session mean.
     await connection.script('set search_path = pg_catalog, pg_temp');
     return connection;
   } catch (error) {
@@ -63,11 +60,14 @@ async function applySteps(
   return leftOut;
 }
 
-/** Two provisionings at once would trip over each other's catalogue rows. */
+/** Concurrent provisionings would conflict on catalogue rows, so they take turns. */
 const BEGIN =
   "begin; select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('effectmatch provision'))";
 
-/** Runs all steps in a transaction that is rolled back, and compares what every role may do. */
+/**
+ * Runs all steps in a transaction that is rolled back, and returns which rights each role would
+ * lose or gain.
+ */
 async function rehearseSteps(
   connection: Connection,
   steps: readonly ProvisionStep[],
@@ -85,7 +85,7 @@ async function rehearseSteps(
   }));
 }
 
-/** What every role except superusers may do in this database, by itself or as a member. */
+/** The rights of every role except superusers in this database, direct or through memberships. */
 async function readRights(
   connection: Connection,
 ): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
@@ -120,7 +120,10 @@ from pg_catalog.pg_roles as r, lateral (
 where not r.rolsuper and r.rolname !~ '^pg_'
 group by r.rolname order by r.rolname`;
 
-/** Returns what was left out for want of rights. On a failure everything is rolled back. */
+/**
+ * Returns the statements that were skipped because they need a superuser. If a statement fails,
+ * everything is rolled back.
+ */
 async function runSteps(
   connection: Connection,
   steps: readonly ProvisionStep[],
@@ -132,7 +135,7 @@ async function runSteps(
   const isSuperuser = rows[0]?.[0] === 't';
   const leftOut: LeftOut[] = [];
   for (const step of steps) {
-    // Without the right to, PostgreSQL takes nothing away and only warns: it must not look done.
+    // A REVOKE without the necessary rights only warns, so it would look like a success.
     if (step.needs.endsWith('superuser') && !isSuperuser) {
       leftOut.push({ statement: printable(step.sql), needs: step.needs });
       continue;

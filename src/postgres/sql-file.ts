@@ -2,18 +2,18 @@ import { readFileSync } from 'node:fs';
 import { EffectMatchError, invariant } from '../errors.ts';
 import { quoteLiteral, quoteName } from './identifier.ts';
 
-/** The only dollar quote that files use, so that a value can be kept from ending one. */
+/** The only dollar quote that the files use. Values that contain it are refused. */
 export const DOLLAR_QUOTE = '$effectmatch$';
 
-/** How a server writes identifiers and literals. */
+/** How identifiers and literals are quoted. */
 interface Quoting {
   readonly name: (text: string) => string;
   readonly literal: (text: string) => string;
 }
 
 /**
- * The statements of an `.sql` file, in its order. Above each is a line `-- name: …`, by which code
- * asks for it. Placeholders are those of psql: `:"role"` becomes a quoted identifier, `:'role'` a
+ * The statements of an `.sql` file, in file order. A line `-- name: …` above each statement names
+ * it. Placeholders are written as in psql: `:"role"` becomes a quoted identifier, `:'role'` a
  * quoted literal.
  */
 export class SqlFile {
@@ -35,12 +35,12 @@ export class SqlFile {
     return [...this.#statements.keys()];
   }
 
-  /** All statements in their order. */
+  /** All statements, in file order. */
   all(values?: Readonly<Record<string, string>>): readonly string[] {
     return this.names.map((name) => this.get(name, values));
   }
 
-  /** One statement with its placeholders filled in; `values` may have more than it names. */
+  /** One statement with its placeholders filled in. `values` may contain more than it uses. */
   get(name: string, values: Readonly<Record<string, string>> = {}): string {
     const text = this.#statements.get(name);
     invariant(text !== undefined, `there is a statement ${name}`);

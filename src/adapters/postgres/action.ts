@@ -15,10 +15,7 @@ import { PROBE_TABLE } from './provision/provision.ts';
 import { isSignature, parseRoutine } from './routine-name.ts';
 import type { StatementGate } from './statement-gate.ts';
 
-/**
- * What may be bound to a parameter: the server reads its text as the parameter's type. Lists become
- * arrays.
- */
+/** A parameter value. The server reads its text as the parameter's type. Lists become arrays. */
 export type PostgresValue =
   | null
   | boolean
@@ -39,10 +36,10 @@ export type PostgresStatement =
 export type PostgresAction =
   | PostgresStatement
   | { readonly statements: readonly PostgresStatement[] }
-  /** The text of several statements without parameters, separated by semicolons. */
+  /** Several statements without parameters, separated by semicolons. */
   | { readonly script: string };
 
-/** An action that was checked completely: its own copy, ready to bind. */
+/** A fully checked copy of an action, ready to bind. */
 export interface CheckedPostgresAction {
   readonly statements: readonly BoundStatement[];
 }
@@ -52,7 +49,7 @@ interface BoundStatement {
   readonly sql: string;
   readonly values: readonly (string | null)[];
   readonly returnsRows: boolean;
-  /** The entry point, where the statement is ours and only calls it. */
+  /** The entry point, if we generated the statement to call it. */
   readonly call?: string;
 }
 
@@ -61,7 +58,7 @@ export interface ActionTools {
   readonly gate: StatementGate;
   /** Registered entry points by target. */
   readonly entries: ReadonlyMap<string, EntryRoutine>;
-  /** With the managed boundary: what names mean. */
+  /** What names mean. Present with the managed boundary. */
   readonly catalog?: GateCatalog | undefined;
 }
 
@@ -69,13 +66,10 @@ export interface ActionTools {
 const MAX_PARAMETERS = 65_535;
 const MAX_VALUE_CHARACTERS = 64 * 1024 * 1024;
 const MAX_NESTED_LISTS = 6;
-/** Tags that stand for no value of the server. */
+/** Tags of values that cannot be sent to the server. */
 const UNSENDABLE: readonly string[] = ['$text', '$digest', '$omitted'];
 
-/**
- * Checks untrusted input completely and copies it, so that nothing the agent still holds can change
- * it.
- */
+/** Checks untrusted input completely and copies it, so that the agent can no longer change it. */
 export function parseAction(tools: ActionTools, input: unknown): CheckedPostgresAction {
   const read = (statement: Fields, where: string) => readStatement(tools, statement, where);
   return { statements: readStatements(input, read, (script) => splitScript(tools.gate, script)) };
@@ -115,7 +109,7 @@ function proceduresOf(entries: ActionTools['entries']): Pick<ReadonlySet<string>
 
 /**
  * Why an action that was admitted earlier is not admitted under this catalogue; undefined if it is.
- * Statements that are ours, calls of entry points and the probe, name nothing of the agent.
+ * Skips the statements that we generate: calls of entry points, and the probe.
  */
 export function refuseAdmitted(
   { gate, entries, catalog }: ActionTools,
@@ -167,7 +161,7 @@ function findEntries(
   );
 }
 
-/** Types are named, so that the parameters are read as the entry point declares them. */
+/** Casts each parameter to the type that the entry point declares. */
 function writeCall(entry: EntryRoutine): string {
   let parameter = 0;
   const list = entry.arguments.map(({ type, input }) => {
@@ -214,8 +208,7 @@ function readValue(value: unknown, where: string, depth: number): string | null 
 }
 
 /**
- * A list, bytes, or one of the tags by which JSON carries what it has no form for: `$int`, `$dec`,
- * `$real`, `$bytes`.
+ * A list, bytes, or a tagged value that JSON has no form for: `$int`, `$dec`, `$real`, `$bytes`.
  */
 function readObjectValue(value: unknown, where: string, depth: number): string {
   if (Array.isArray(value)) {
@@ -241,7 +234,9 @@ function readObjectValue(value: unknown, where: string, depth: number): string {
   return tagged.tag === '$bytes' ? `\\x${tagged.text}` : tagged.text;
 }
 
-/** The action as plain data, the same for every way of writing the same statements and values. */
+/**
+ * The action as plain data. Equal statements and values give equal data, however they were written.
+ */
 export function describeAction(action: CheckedPostgresAction): Value {
   return {
     statements: action.statements.map(({ sql, values, call }) =>
@@ -253,8 +248,8 @@ export function describeAction(action: CheckedPostgresAction): Value {
 const probes = new WeakSet<CheckedPostgresAction>();
 
 /**
- * The action of the admission probe. It writes to a table of the schema effectmatch, which no
- * action that {@link parseAction} returns may name.
+ * The admission probe's action. It writes to a table in schema effectmatch, which actions from
+ * {@link parseAction} may not name.
  */
 export function probeAction(token: string): CheckedPostgresAction {
   const sql = `insert into ${quoteQualified(PROBE_TABLE)} (token) values ($1)`;

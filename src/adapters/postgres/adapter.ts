@@ -55,18 +55,18 @@ import { refuseServerSettings, refuseSetting } from './session-settings.ts';
 import { Sessions } from './sessions.ts';
 import { loadGate, type StatementGate } from './statement-gate.ts';
 
-/** How much longer than a stage its answer may take. */
+/** How much longer than the stage timeout an answer may take. */
 const ANSWER_GRACE_MS = 5000;
 
-/** How long a void marker waits for a live transaction before it leaves the occurrence alone. */
+/** How long writing a void marker waits for a live transaction before it gives up. */
 const VOID_LOCK_TIMEOUT_MS = 250;
 
-/** Stages after which the records of finished transactions are swept away. */
+/** Records of finished transactions are removed after this many stages. */
 const STAGES_BETWEEN_SWEEPS = 1000;
 
 /**
- * Connects both logins, checks that the database is provisioned, and refuses what could not be
- * protected.
+ * Connects both logins, checks that the database is provisioned, and refuses a configuration that
+ * cannot be protected.
  */
 export async function openAdapter(
   options: PostgresOptions,
@@ -84,7 +84,8 @@ export async function openAdapter(
     const executor = await sessions.login();
     const path = sessions.searchPath(executor);
     const roles = { backend: deployment.backend, executor, path, ...(await control.roles()) };
-    // The survey finds few roles besides these, and a fingerprint that covers all is taken once.
+    // The survey rarely finds other roles. Watching these from the start usually saves reading the
+    // boundary a second time.
     control.watchRoles([executor, roles.owner, roles.control]);
     const boundary = await readBoundary(control, settings, roles);
     demandOwnEvidence(boundary.survey);
@@ -112,8 +113,8 @@ interface OpenedDatabase {
 }
 
 /**
- * The statements of an action, and the relations that an approval names besides; all of them if a
- * name is not known as it is written.
+ * What an action and an approval touch: the action's statements and the relations that the approval
+ * names. If a name is not known as written, all relations.
  */
 function touchedBy(
   { relations, readable, views }: PostgresBoundary,
@@ -128,7 +129,7 @@ function touchedBy(
   return { texts: action?.statements.map(({ sql }) => sql) ?? [], relations: touched };
 }
 
-/** One PostgreSQL database behind two logins. Reports; decides nothing. */
+/** One PostgreSQL database, reached through two logins. It reports and decides nothing. */
 class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly profiles = ['relation-write', 'row-event', 'net-state'] as const;
   readonly channels = CHANNELS;
@@ -196,7 +197,9 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return await readState(await this.#opened.control.connection(), readable, stated);
   }
 
-  /** At most half of the sessions answer queries, so that operations always find one. */
+  /**
+   * Queries use at most half of the sessions, but at least one, to leave the others to operations.
+   */
   async query(action: CheckedPostgresAction, limits: QueryLimits): Promise<QueryRows> {
     const { sessions, settings } = this.#opened;
     if (this.#queries >= Math.max(1, Math.floor(sessions.max / 2)))
@@ -238,11 +241,11 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return await explainChange(await this.#opened.control.connection(), before, after);
   }
 
-  /** Takes a session. The transaction begins with the action, so that both are one message. */
+  /** Takes a session. Without a task, the transaction begins in the same message as the action. */
   async hold(request: HoldRequest): Promise<HoldResult<CheckedPostgresAction>> {
     const { sessions, settings, control, deployment, reached } = this.#opened;
     const boundary = this.#boundary;
-    // Refuses what cannot be read, before a session is taken that would not be given back.
+    // This throws if a row cannot be read, so do it before a session is taken.
     const locked = lockReads(boundary.readable, request.reads);
     const session = await sessions.take(settings.lockTimeoutMs);
     if (session === undefined) {
@@ -260,7 +263,8 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
       reached,
       refuse: (action) => refuseAdmitted(this.#actionTools(boundary), action),
       readCommitted: (reads) => this.read(reads),
-      // A setting that was once applied reads as '' afterwards, and not as unset.
+      // A setting that was applied reads as '' afterwards instead of unset, so the session is not
+      // reused.
       release: async (inDoubt, reset) =>
         await (inDoubt || Object.keys(request.settings).length > 0
           ? sessions.drop(session)
@@ -271,7 +275,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return await this.#openTask(candidate);
   }
 
-  /** A session that no task got is given back. */
+  /** Gives the session back if the task could not be opened. */
   async #openTask(candidate: PostgresCandidate): Promise<HoldResult<CheckedPostgresAction>> {
     const opening = await candidate.openTask().catch((error: unknown) => ({ thrown: error }));
     if (opening === undefined) return { kind: 'open', candidate, marker: undefined };
@@ -292,7 +296,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return boundary;
   }
 
-  /** For approvals and queries: nothing is cast or read through an open outlet. */
+  /** For approvals and queries, which must not cast or read through an open outlet. */
   async #closedBoundary(
     targets: readonly { readonly target: string }[],
     action?: CheckedPostgresAction,
@@ -326,7 +330,7 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     }
   };
 
-  /** Records of finished transactions are never read again; they are removed in the background. */
+  /** Removes records of finished transactions in the background. They are never read again. */
   #sweepSometimes(): void {
     this.#staged += 1;
     if (this.#staged % STAGES_BETWEEN_SWEEPS !== 0) return;

@@ -32,8 +32,7 @@ import { SQL } from './sql.ts';
 import { demandViews, type RegisteredView } from './view.ts';
 
 /**
- * Everything that was read from the catalogue at one moment and holds as long as its fingerprint
- * does.
+ * Everything read from the catalogue at one moment. Valid as long as the fingerprint is unchanged.
  */
 export interface PostgresBoundary {
   readonly fingerprint: string;
@@ -47,24 +46,24 @@ export interface PostgresBoundary {
   readonly watched: Watched;
   /** The physical tables of the registered relations, by object id. */
   readonly leaves: ReadonlyMap<string, PostgresRelation>;
-  /** Those of the registered relations. */
+  /** The foreign keys of the registered relations. */
   readonly foreignKeys: readonly ForeignKeyColumn[];
   readonly forceConstraints: string;
   readonly recorders: Recorders;
-  /** All whose position can be read. */
+  /** All sequences whose position can be read. */
   readonly readableSequences: readonly ReadableSequence[];
-  /** Of these, the ones that are there for columns of registered relations. */
+  /** Those of them that belong to columns of registered relations. */
   readonly drawableSequences: readonly DrawableSequence[];
-  /** Their object ids as an array literal. */
+  /** The object ids of `readableSequences`, as an array literal. */
   readonly sequenceOids: string;
   readonly survey: PostgresSurvey;
-  /** How operations get to tables besides those they name, by object id. */
+  /** How operations can reach each table, by object id. */
   readonly routes: ReadonlyMap<string, string>;
-  /** With the managed boundary: what names in statements mean. */
+  /** What names in statements mean. Present with the managed boundary. */
   readonly names?: GateCatalog | undefined;
 }
 
-/** Whose boundary it is: the database, and the roles as the server calls them. */
+/** The database, and the roles by their names on the server. */
 export interface BoundaryRoles {
   readonly backend: string;
   readonly executor: string;
@@ -77,9 +76,9 @@ export interface BoundaryRoles {
 const READS_MAX = 5;
 
 /**
- * The boundary as it is now. `known` is returned as it is while its fingerprint is the fresh one:
- * configuration is classified once and looked at again before every use. What is new is read until
- * nothing changed while it was read.
+ * Reads the boundary as it is now. Returns `known` if its fingerprint is still current: the
+ * configuration is classified once, and only its fingerprint is checked before every use. A new
+ * boundary is read again until nothing changes during the read.
  */
 export async function readBoundary(
   control: Control,
@@ -93,8 +92,7 @@ export async function readBoundary(
     const boundary = await control.withConnection((connection) =>
       readOnce(connection, settings, roles, fingerprint),
     );
-    // The roles that matter are known only now; their rows are part of the fingerprint from here
-    // on.
+    // Only now is it known which roles matter. From here on the fingerprint covers their rows.
     control.watchRoles(boundary.survey.roles);
     const now = await control.fingerprint();
     if (now === fingerprint) return boundary;
@@ -171,9 +169,12 @@ async function readEntryPoints(
   return new Map(entries.map((entry) => [entry.target, entry]));
 }
 
-/** Everything in the database that has rows, catalogues included: what the second witness counts. */
+/**
+ * Every table and materialized view, catalogues included. The server's counters are read for all of
+ * them.
+ */
 export interface Watched {
-  /** As an array literal, made once. */
+  /** An array literal, built once. */
   readonly oids: string;
   readonly names: ReadonlyMap<string, string>;
   readonly recordOid: string;
@@ -194,7 +195,7 @@ function writeOids(objects: readonly { readonly oid: number }[]): string {
   return `{${objects.map(({ oid }) => oid).join(',')}}`;
 }
 
-/** The relation of every physical table that belongs to one of these. */
+/** Maps the object id of every physical table to its relation. */
 export function mapLeaves(
   relations: readonly PostgresRelation[],
 ): ReadonlyMap<string, PostgresRelation> {
@@ -205,10 +206,10 @@ export function mapLeaves(
 }
 
 /**
- * The statement that fires every deferrable constraint of the database now, except our own
- * guard: that one must wait for COMMIT. It runs as the execution login, because triggers run with the
- * rights of the role that fires them, and so names nothing in a schema that this login may not use:
- * registered tables are in none, and their partitions follow.
+ * The statement that makes every deferrable constraint of the database fire now, except our own
+ * guards, which must wait for COMMIT. It runs as the execution login, because triggers run with the
+ * rights of the role that fires them. It therefore names only constraints in schemas that this
+ * login may use. Registered tables are in such schemas, and partitions follow their table.
  */
 async function forceConstraints(control: TextReader, executor: string): Promise<string> {
   const query = SQL.registered.get('deferrable');
@@ -217,16 +218,15 @@ async function forceConstraints(control: TextReader, executor: string): Promise<
 }
 
 /**
- * The recorders of physical tables, by object id: which versions of which triggers and functions
- * they are.
+ * The row versions of the recorders of each physical table, triggers and functions, by object id.
  */
 type Recorders = ReadonlyMap<string, string>;
 
 /**
- * Reads the recorders of these tables. A table that lacks one, or has one that does not always
- * fire, is left out. A row version does not come back once it was changed, so two equal readings
- * speak for the whole time in between. What an open transaction itself changed is not seen here: it
- * wrote to catalogues for that, and the counters say so.
+ * Reads the recorders of these tables. A table is left out if it lacks a recorder or has one that
+ * does not always fire. A row version never comes back after a change, so two equal readings prove
+ * that nothing changed in between. Changes by a transaction that is still open are not visible
+ * here, but they write to catalogues, which the counters show.
  */
 export async function readRecorders(
   control: TextReader,
@@ -238,9 +238,9 @@ export async function readRecorders(
 }
 
 /**
- * Marks the relations whose rows the control login or the owner of the records could read only
- * through policies. Both read with row security off, because a policy is code of the application:
- * the server then refuses such a read.
+ * Marks the relations that the control login or the owner of the records could read only through
+ * policies. Both read with row security off, because policies are application code. The server then
+ * refuses such a read.
  */
 export async function markUnreadable(
   connection: TextReader,
@@ -265,8 +265,8 @@ const HIDDEN =
   'has row security, and trusted logins run no policies, which are code of the application';
 
 /**
- * What the frame says about the relations; the first thing that cannot be protected is refused with
- * a remedy. A sequence compares by the numbers that were drawn from it and that no row has.
+ * The registration for the frame. Refuses the first relation that cannot be protected, with a
+ * remedy. A sequence is compared by the numbers drawn from it that no row has.
  */
 export function admitRegistration(
   { profile, values, boundary }: Pick<Settings, 'profile' | 'values' | 'boundary'>,

@@ -39,7 +39,7 @@ import { collectResults } from './result-rows.ts';
 import { applySettings, findChangedSetting, readSettings } from './session-settings.ts';
 import { isReset } from './sessions.ts';
 
-/** The session that a candidate holds, and the database around it. */
+/** What a candidate works with: its session, and the database. */
 export interface PostgresCandidateTools {
   readonly session: Connection;
   readonly texts: PreparedTexts;
@@ -51,28 +51,28 @@ export interface PostgresCandidateTools {
   readonly reached: AdapterContext['reached'];
   /** Why an action is not admitted under this boundary; undefined if it is. */
   readonly refuse: (action: CheckedPostgresAction) => string | undefined;
-  /** Declared state as it is committed beneath the candidate. */
+  /** Reads declared state as committed, without the candidate's writes. */
   readonly readCommitted: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
   /** Takes the session back; `inDoubt` if its transaction may still be open. */
   readonly release: (inDoubt: boolean, reset?: Promise<boolean>) => Promise<void>;
 }
 
-/** What a transaction is known to hold: nothing yet, an open stage, or a sealed observation. */
+/** An open stage, with its sealed observation once there is one. */
 interface Held {
   readonly opened: OpenAnswer;
-  /** The answer of `observe`; undefined if the action failed before it. */
+  /** The answer of `observe`; undefined until then, and if the action failed. */
   readonly answer?: Reply['rows'];
   readonly written: WrittenRelations;
 }
 
 /**
- * A transaction with the writes of one action in it, sealed by its observation. The first message
- * opens it, locks declared state, runs the action and observes it: the server leaves out whatever
- * follows an error. Were the transaction over, the recorders would refuse every write outside a
- * stage.
+ * A transaction that holds the writes of one action or of a task's calls, sealed by its
+ * observation. For an action, a single message opens it, locks declared state, runs the action and
+ * observes it; the server skips whatever follows an error. If the transaction had ended early, the
+ * recorders would refuse every later write, because it would be outside a stage.
  */
 export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
-  // What is stored of a permit must not be guessable: transactions can be counted.
+  // Random: a permit stores the id, which must not be guessable. Transaction ids can be counted.
   readonly id: string;
   readonly #tools: PostgresCandidateTools;
   readonly #occurrence: OccurrenceId;
@@ -82,7 +82,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   readonly #noteOwn: (xid: string) => void;
   #held: Held | undefined;
   #readings: readonly StateReading[] = [];
-  /** What the last observation rests on. Its records are not kept: there may be a million. */
+  /** Digest of the last observation. Its records are not kept, because there may be a million. */
   #fingerprint: string | undefined;
   /** Rows locked after the observation. */
   #locks = 0;
@@ -99,7 +99,9 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     this.#noteOwn = tools.control.promotedTransactions();
   }
 
-  /** May be called once: its observation seals the transaction against further writes. */
+  /**
+   * May be called only once, because its observation seals the transaction against further writes.
+   */
   async apply(action: CheckedPostgresAction): Promise<Applied> {
     invariant(this.#held === undefined, 'a candidate of PostgreSQL holds one action');
     const refused = this.#refuse(action);
@@ -117,13 +119,13 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return { kind: 'done', ...(results && { results }) };
   }
 
-  /** The catalogue may have changed since the action was parsed. */
+  /** Checks again, because the catalogue may have changed since the action was parsed. */
   #refuse(action: CheckedPostgresAction): StageFailure | undefined {
     const why = this.#tools.refuse(action);
     return why === undefined ? undefined : stageFailed('not-admitted', why);
   }
 
-  /** Opens the transaction of a task, with everything that precedes an action. */
+  /** Opens a task's transaction, locks declared state and applies settings. */
   async openTask(): Promise<StageFailure | undefined> {
     const { looked, ran } = await this.#send([]);
     const opening = this.#readOpening(looked, ran, this.#tools.boundary);
@@ -131,8 +133,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 
   /**
-   * One call in its own savepoint, in one message: the server skips what follows an error. Agent SQL
-   * can neither name nor end the savepoint.
+   * Runs one call in its own savepoint, in one message: the server skips what follows an error.
+   * Agent SQL can neither name nor end the savepoint.
    */
   async call(action: CheckedPostgresAction): Promise<CallAnswer> {
     const refused = this.#refuse(action);
@@ -159,7 +161,9 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return this.#readObserved(replies, failure?.error) ?? { kind: 'done' };
   }
 
-  /** What the answers to everything before the action say, and the answers to what follows. */
+  /**
+   * Reads the answers to everything that precedes the action, and returns the remaining answers.
+   */
   #readOpening(
     looked: MessageAnswer | undefined,
     { replies, failure }: MessageAnswer,
@@ -209,18 +213,21 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return Object.keys(this.#sessionSettings).length > 0;
   }
 
-  /** The statements of an action; the first may be prepared, as the session was just reset. */
+  /**
+   * The statements of an action. Only the first may be prepared, because the session was just
+   * reset.
+   */
   #runs(action: CheckedPostgresAction): readonly WireStatement[] {
     const { texts, boundary } = this.#tools;
     return action.statements.map((stated, index) => {
       const statement = wireStatement(stated);
-      // Later ones are parsed under whatever settings the application has left by then.
+      // Later ones are parsed under whatever settings application code has changed by then.
       const isFirst = index === 0 && !this.#hasSettings;
       return isFirst ? texts.prepare(statement, boundary) : statement;
     });
   }
 
-  /** Deferred constraints, the settings of the session, and the observation. */
+  /** Statements that force deferred constraints, read the settings back, and observe. */
   #observes(): readonly WireStatement[] {
     const { forceConstraints, watched, sequenceOids } = this.#tools.boundary;
     const statements: WireStatement[] = [];
@@ -231,7 +238,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return statements;
   }
 
-  /** Opens the transaction and sends what follows with it, all in one write. */
+  /** Opens the transaction and sends the following statements with it, all in one write. */
   async #send(
     following: readonly WireStatement[],
   ): Promise<{ looked: MessageAnswer | undefined; ran: MessageAnswer }> {
@@ -245,14 +252,14 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
       running: session.run(statements),
     }));
     const ran = await running;
-    // It is not known which of them were prepared.
+    // It is not known which statements were prepared.
     if (ran.failure !== undefined) texts.isSpent = true;
     return { looked: await looking, ran };
   }
 
   /**
-   * In a separate transaction: a serializable one would fail with every other that writes a marker
-   * meanwhile.
+   * Uses a separate transaction, because a serializable one would conflict with every other that
+   * writes a marker meanwhile.
    */
   #findMarker(): Promise<MessageAnswer> {
     const text = 'select effectmatch.find_marker($1)';
@@ -267,7 +274,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return { prepared: 'effectmatch_open', values };
   }
 
-  /** Row share locks on declared state, taken by a trusted function that returns the rows. */
+  /** Takes row share locks on declared state through a trusted function, which returns the rows. */
   #lockRows(queries: readonly string[]): WireStatement {
     const mac = this.#tools.deployment.sign('reads', this.#occurrence, ...queries);
     return {
@@ -284,8 +291,8 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 
   /**
-   * Declared state as it was locked before the action ran. What was not declared then is locked now
-   * and read beneath the candidate: rows that the action itself wrote are protected by its own
+   * Declared state as it was when it was locked, before the action ran. Rows that were not declared
+   * then are locked now and read as committed. Rows that the action wrote are protected by its own
    * locks.
    */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
@@ -314,18 +321,19 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 
   /**
-   * The observation sealed the stage, and promotion demands inside the backend, in the step that
-   * commits, that it is the same transaction and nothing was written in it since: the facts stated
-   * here are the condition of that step.
+   * The digest of the sealed observation. Nothing has to be read again: in the step that commits,
+   * the backend itself checks that this is the same transaction and that nothing was written in it
+   * since.
    */
   async recheck(): Promise<string> {
     return this.#fingerprint ?? (await this.observe()).evidence;
   }
 
   /**
-   * Writes the marker into the candidate and commits both, in one step that the backend takes only
-   * if the transaction is the one that was observed and nothing was written in it since. Only the
-   * tag COMMIT counts: an aborted transaction answers COMMIT with ROLLBACK and without an error.
+   * Writes the marker into the candidate and commits both in one step. The backend takes that step
+   * only if this is the transaction that was observed and nothing was written in it since. Only the
+   * tag COMMIT counts: in an aborted transaction the server answers COMMIT with ROLLBACK and no
+   * error.
    */
   async commit(marker: MarkerText): Promise<Promotion> {
     const { session, deployment, reached } = this.#tools;
@@ -335,7 +343,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     const locks = String(this.#locks);
     const mac = deployment.sign('promote', xid, locks, occurrence, sealKey, sealMac, text);
     const values = [xid, locks, occurrence, text, sealKey, sealMac, mac];
-    // The reset travels with the COMMIT. If that fails, the session is rolled back and reset again.
+    // The reset is sent with the COMMIT. If that fails, the session is rolled back and reset again.
     const { promoting, resetting } = session.together(() => ({
       promoting: session.run([{ prepared: 'effectmatch_promote', values }, { text: 'commit' }]),
       resetting: isReset(session, true).catch(() => false),
@@ -352,12 +360,13 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   }
 
   /**
-   * A refusal needs proof: the server itself must call the transaction aborted. Everything else is
-   * left to the marker.
+   * Reports a refusal only with proof: the server must say that the transaction was aborted. In all
+   * other cases the marker decides.
    */
   async #judge(xid: string, error: unknown): Promise<Promotion> {
     const { session, settings, control } = this.#tools;
-    // The server sends an error before it has ended the transaction; once it answers again, it has.
+    // The server sends an error before it ends the transaction. Once it answers again, the
+    // transaction has ended.
     await session.script('rollback').catch(() => {});
     const status = await control.transactionStatus(xid).catch(() => undefined);
     const detail = explainError(error, settings.values);
@@ -365,21 +374,21 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
     return refusedPromotion(REFUSALS[sqlState(error) ?? ''] ?? 'commit-failed', detail);
   }
 
-  /** Gives the session back. One in doubt is closed before anything else happens. */
+  /** Gives the session back. Waits until a session in doubt is closed. */
   async end(how: CandidateEnd): Promise<readonly Residue[] | undefined> {
     const { release } = this.#tools;
     if (how === 'unknown') await release(true);
-    // Nothing waits for the reset of a session that is fine.
+    // Do not wait for the reset.
     else if (how === 'committed') void release(false, this.#resetting);
-    // A refused COMMIT was rolled back when it was judged.
+    // `#judge` already rolled back a refused COMMIT.
     else if (this.#resetting !== undefined) void release(false);
     else return await this.#rollBack();
     return undefined;
   }
 
   /**
-   * Nothing of a candidate remains once its transaction is rolled back, or gone with its session.
-   * Sequences that a failed action drew from have moved, and are looked at once more.
+   * Nothing of a candidate remains once its transaction is rolled back or its session is gone.
+   * Sequences do not roll back, so they are read again if the action failed.
    */
   async #rollBack(): Promise<readonly Residue[] | undefined> {
     const { session, release } = this.#tools;
@@ -397,7 +406,7 @@ export class PostgresCandidate implements Candidate<CheckedPostgresAction> {
   async #lookAtSequences(): Promise<MessageAnswer | undefined> {
     const { session, settings, boundary } = this.#tools;
     if (boundary.readableSequences.length === 0) return undefined;
-    // By its text: no COMMIT follows that would find a replaced prepared call.
+    // Sent as text, because no COMMIT follows that would detect a replaced prepared call.
     const look = { text: CALLS.effectmatch_open, values: this.#openCall().values ?? [] };
     return await session.run([{ text: BEGIN[settings.isolation] }, look, { text: 'rollback' }]);
   }

@@ -6,28 +6,27 @@ import { queryPinned } from './formats.ts';
 import type { ColumnType, PostgresColumn } from './relation.ts';
 import { decoderOf, encodeValue } from './value.ts';
 
-/** One text, or one constant expression of the schema, that a column's type has to read. */
+/** One text, or one constant expression of the schema, to be read as a column's type. */
 interface Request {
   readonly type: ColumnType;
-  /** The type whose input function reads it: that of the column, or the one beneath its domains. */
+  /** The type whose input function reads it: the column's type, or the type beneath its domains. */
   readonly read: string;
   readonly text: string | null;
   readonly expression?: string;
-  /** Where it is stated, for messages. */
+  /** Where it appears in the manifest, for messages. */
   readonly where: string;
 }
 
 /**
- * Values as columns would store them. Normalising asks once to say what there is to cast, lets the
- * database cast all of it in one round trip, and asks again for the results.
+ * Casts values to what columns would store. Normalising runs twice: first to collect the values,
+ * which the database then casts in one round trip, and again to use the results.
  */
 export class CastBatch {
   readonly #requests = new Map<string, Request>();
   #results: ReadonlyMap<string, Value> | undefined;
 
   /**
-   * The stated value as the column stores it. Before {@link CastBatch.run} it comes back as it was
-   * stated.
+   * The stated value as the column stores it. Before {@link CastBatch.run}, the value as stated.
    */
   value(column: PostgresColumn, value: Value, where: string): Value {
     if (value === null && column.notNull) throw invalid(where, 'it is NOT NULL; state a value');
@@ -48,15 +47,15 @@ export class CastBatch {
     return this.#ask({ type: column.type, read, text: null, expression, where }) ?? null;
   }
 
-  /** Whether the database has anything to do. */
+  /** Whether there is nothing to cast. */
   get isEmpty(): boolean {
     return this.#requests.size === 0;
   }
 
   /**
-   * Casts everything that was asked for, with the rights of the execution login, in a transaction
-   * that can write nothing and is rolled back. No code of the application runs: what a transaction
-   * cannot take back would be left of it.
+   * Casts everything that was asked for as the execution login, in a read-only transaction that is
+   * rolled back. No application code runs, because a rollback cannot undo everything that such code
+   * may do.
    */
   async run(session: Connection): Promise<void> {
     const requests = [...this.#requests.values()];
@@ -79,9 +78,7 @@ export class CastBatch {
   }
 }
 
-/**
- * Refuses a type whose values cannot be read without running code that nothing has certified yet.
- */
+/** Refuses a type whose values cannot be read without running code that is not certified yet. */
 function readWith({ type: { reading } }: PostgresColumn, at: string): string {
   if (reading.kind === 'built-in') return reading.text;
   throw invalid(
@@ -101,8 +98,7 @@ async function castAll(
     if (sqlState(error) === undefined)
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'values could not be cast');
     if (requests.length === 1) throw invalid(requests[0]?.where ?? '', describeError(error), error);
-    // The message of the database does not say which value it means: look for the first one that
-    // fails.
+    // The database's message does not say which value it means, so search for the first that fails.
     const middle = Math.ceil(requests.length / 2);
     const first = await castAll(session, requests.slice(0, middle));
     return [...first, ...(await castAll(session, requests.slice(middle)))];
@@ -114,7 +110,7 @@ async function castTogether(
   requests: readonly Request[],
 ): Promise<readonly Value[]> {
   const values: (string | null)[][] = [];
-  // Texts of one type travel together as parameters; an expression is part of the statement.
+  // Texts of one type are passed together as parameters; an expression is part of the statement.
   const groups = Map.groupBy(requests.entries(), ([index, { read, expression }]) =>
     expression === undefined ? read : `${index} ${read}`,
   );
@@ -141,10 +137,10 @@ async function castTogether(
 }
 
 /**
- * A cast written with `::` would cut a text that is too long for the column; a column definition
- * list reads the text with the type's input function and modifier, as an assignment does, and runs
- * no user-defined cast. JSON is the exception: there, a text would become a JSON string, and no
- * modifier can be lost.
+ * A cast with `::` would truncate a text that is too long for the column. A column definition list
+ * reads it with the type's input function and modifier, as an assignment does, and runs no
+ * user-defined cast. JSON types use `::`, because the list would turn the text into a JSON string,
+ * and they have no modifier to lose.
  */
 function castSource({ type, read }: Request, source: string): string {
   const isJson =

@@ -20,18 +20,15 @@ import type {
 import { SQL } from './sql.ts';
 import { readTypes, type TypeGraph, vouchedExtensions } from './types.ts';
 
-/**
- * What became of a name: a table whose rows can be observed and read exactly, or why there is none.
- */
+/** The table with a name, if its rows can be observed and read exactly, or the reason why not. */
 export type RelationInspection =
   | { readonly kind: 'usable'; readonly relation: PostgresRelation; readonly rowSecurity: boolean }
   | { readonly kind: 'unusable'; readonly target: string; readonly why: string };
 
 /**
- * Reads the shapes of tables as they are now, in the order asked, in one round trip (one more where
- * a name is unknown, and one where types are not the server's). Everything a recorder could not
- * report faithfully is `unusable`, with a remedy. `trustedCode` are extensions that the deployment
- * vouches for.
+ * Reads the current shapes of tables, in the order asked, in one round trip (plus one if a name is
+ * unknown, and one if a type is not built in). A table that a recorder could not report faithfully
+ * is `unusable`, with a remedy. `trustedCode` lists extensions that the deployment vouches for.
  */
 export async function readRelations(
   connection: Connection,
@@ -66,8 +63,8 @@ export async function readRelations(
 }
 
 /**
- * The settings with the names of tables and views that exist: `Track` without quotes is accepted if
- * there is no `track`.
+ * Resolves the names in the settings to existing tables and views: an unquoted `Track` is accepted
+ * if there is no `track`.
  */
 export async function resolveNames(connection: Connection, settings: Settings): Promise<Settings> {
   const { relations, views, reads } = settings;
@@ -109,7 +106,7 @@ interface Found {
   readonly foreignKeys: readonly PostgresForeignKey[];
 }
 
-/** With quotes if the same name without them would mean another of these relations to SQL. */
+/** The target, quoted if SQL would read the unquoted name as another of these relations. */
 function targetAmong(names: readonly QualifiedName[], own: QualifiedName): string {
   const target = nameTarget(own);
   const folded = parseTarget(target);
@@ -152,16 +149,14 @@ export interface FoundColumn {
   readonly generated: string;
   readonly identity: boolean;
   readonly defaultText: string | null;
-  /**
-   * Whether the default calls built-in functions only, and which types of the application it names.
-   */
+  /** Whether the default calls only built-in functions, and which application types it names. */
   readonly defaultBuiltIn: boolean;
   readonly defaultTypes: readonly number[];
   readonly type: {
     readonly oid: number;
     readonly schema: string;
     readonly name: string;
-    /** With modifiers, where it has any: key words of the grammar, or a name with its schema. */
+    /** With its modifiers, if it has any: keywords of the grammar, or a qualified name. */
     readonly formatted: string | null;
     readonly domain: boolean;
     readonly base: string;
@@ -173,12 +168,12 @@ export interface FoundColumn {
 }
 
 /**
- * A default that takes the next value as it is; arithmetic on it would not be the value that the
- * sequence gave.
+ * A default that is the next value itself. The result of arithmetic on it would not be a value that
+ * the sequence gave out.
  */
 const PLAIN_NEXTVAL = /^\(?nextval\('(?:[^']|'')*'::regclass\)\)?(?:::[a-z ]+)?$/;
 
-/** The column with its sequence only where that assigns the value itself. */
+/** Describes a column. `sequence` is set only if the sequence itself assigns the value. */
 export function describeColumn(found: FoundColumn, types: TypeGraph): PostgresColumn {
   const { name, notNull, identity, type } = found;
   const text = type.formatted ?? quoteQualified(type);
@@ -218,7 +213,7 @@ const KINDS: Readonly<Record<string, string>> = {
   t: 'a TOAST table',
 };
 
-/** The first reason why rows of this relation could be changed or read without that being exact. */
+/** The first reason why changes or reads of this relation's rows would not be exact. */
 function findFault(found: Found): string | undefined {
   if (!['r', 'p'].includes(found.kind))
     return `it is ${KINDS[found.kind] ?? `of kind "${found.kind}"`}`;
@@ -256,7 +251,7 @@ function findLeafFault(leaf: {
   return undefined;
 }
 
-/** Every table that could have been meant, for suggestions only. */
+/** The names of all tables, for suggestions only. */
 async function readTableNames(connection: Connection): Promise<readonly string[]> {
   const { rows } = await queryPinned(connection, SQL.registered.get('tables'));
   return rows.map(([schema, name]) => nameTarget({ schema: schema ?? '', name: name ?? '' }));

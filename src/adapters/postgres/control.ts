@@ -16,17 +16,14 @@ import { VERSION } from './provision/provision.ts';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/**
- * The control login's session, opened again when it was lost. It runs our own
- * queries and nothing else.
- */
+/** The control login's session, which is reopened if it is lost. It runs only our own queries. */
 export class Control {
   readonly #options: ConnectionOptions;
-  /** Where the server writes its commits, as its newest session said. */
+  /** The server's commit log, as the latest session read it. */
   #log: string | undefined;
   #served: Pick<PostgresDeployment, 'backend' | 'major'> | undefined;
   #connection: Promise<Connection> | undefined;
-  /** Prepared on the session of that moment; another session needs its own. */
+  /** Prepared on one session. A new session must prepare them again. */
   #fingerprints:
     | { readonly connection: Connection; readonly prepared: Promise<Fingerprints> }
     | undefined;
@@ -46,15 +43,15 @@ export class Control {
 
   /**
    * Opens a session. Once the deployment was read, every session must find the same database and
-   * server version: an address can come to lead to a copy, a restored database or an upgraded
-   * server while the adapter is open, and licenses, claims and markers are those of the one it was
-   * opened on.
+   * server version. While the adapter is open, its address may come to lead to a copy, a restored
+   * database or an upgraded server, but licenses, claims and markers belong to the database that it
+   * was opened on.
    */
   async open(application: string): Promise<Connection> {
     const connection = await Connection.open(this.#options, application, TRUSTED_DEADLINE_MS);
     try {
-      // A path stored on the role or database would let objects of the application answer for the
-      // server's own. Compiling a query takes longer than running it.
+      // A search path stored on the role or database would let application objects shadow built-in
+      // ones. Compiling these queries takes longer than running them.
       await connection.script(`set search_path = ${PINNED_SEARCH_PATH}; set jit = off`);
       const served = this.#served;
       const found = served && (await readDeployment(connection));
@@ -74,14 +71,14 @@ export class Control {
     }
   }
 
-  /** Reads which database this is, and stays with it. */
+  /** Reads which database this is. Later sessions must find the same one. */
   async deployment(): Promise<PostgresDeployment> {
     const deployment = await readDeployment(await this.connection());
     this.#served = deployment;
     return deployment;
   }
 
-  /** A live session. */
+  /** The shared session, reopened if it was lost. */
   async connection(): Promise<Connection> {
     if (this.#closed)
       throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
@@ -95,7 +92,7 @@ export class Control {
     }
   }
 
-  /** A separate session, for what must not share a transaction with anything else. */
+  /** Uses a separate session, for work that must not share a transaction with anything else. */
   async withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
     try {
       await using connection = await this.open('effectmatch control');
@@ -106,8 +103,8 @@ export class Control {
   }
 
   /**
-   * Makes the fingerprint cover these roles and what they are members of, also if a known name now
-   * belongs to a different role.
+   * Makes the fingerprint cover these roles and the roles they are members of. Names are resolved
+   * again each time, because a name may now belong to a different role.
    */
   watchRoles(roles: readonly string[]): void {
     this.#roles = roles;
@@ -115,25 +112,28 @@ export class Control {
   }
 
   /**
-   * Takes note of a transaction that was promoted. The server counted what it wrote, up to its
-   * COMMIT, and that was registered rows alone: its end does not make the configuration be read
-   * again. To be taken before the transaction begins: ids of an earlier session's server mean
-   * nothing on a later one.
+   * Returns a function that notes a promoted transaction. The server counted everything that it
+   * wrote up to its COMMIT, and that was only registered rows, so its end does not require reading
+   * the configuration again. Call this before the transaction begins: transaction ids of one
+   * session's server mean nothing on the server of a later session.
    */
   promotedTransactions(): (xid: string) => void {
     const promoted = this.#promoted;
     return (xid) => promoted.add(BigInt(xid));
   }
 
-  /** The log of this server, for a ledger that may be in it; see {@link promotedTransactions}. */
+  /**
+   * The commit log of this server, for a ledger that may share it; see
+   * {@link promotedTransactions}.
+   */
   commitLog(): CommitLog | undefined {
     const name = this.#log;
     return name === undefined ? undefined : { name, note: this.promotedTransactions() };
   }
 
   /**
-   * What the configuration looks like now. One read serves all callers that asked before it began;
-   * later callers get the next one, so that no answer is older than its question.
+   * The current fingerprint of the configuration. One read serves all callers that asked before it
+   * began. Later callers get the next one, so that no answer is older than its question.
    */
   async fingerprint(): Promise<string> {
     if (this.#next !== undefined) return await this.#next;
@@ -149,8 +149,8 @@ export class Control {
   async #readFingerprint(): Promise<string> {
     const connection = await this.connection();
     if (this.#fingerprints?.connection !== connection) {
-      // Another session begins with a full reading, and may meet a server that took over and gives
-      // out the same ids again.
+      // A new session starts with a full read. It may be on a server that took over and assigns the
+      // same transaction ids again.
       this.#promoted = new Set();
       const prepared = prepareFingerprint(connection, this.#roles, this.#tier);
       this.#fingerprints = { connection, prepared };
@@ -169,7 +169,7 @@ export class Control {
     }
   }
 
-  /** Refuses a database that was never provisioned, with what to do about it. */
+  /** Refuses a database that is not provisioned or not encoded in UTF-8, with a remedy. */
   async demandProvisioned(): Promise<void> {
     const control = await this.connection();
     const { rows } = await control.query(
@@ -189,7 +189,7 @@ export class Control {
     }
   }
 
-  /** Who owns the records, and who this login is, as the server calls them. */
+  /** The owner of the records and this login, by their names on the server. */
   async roles(): Promise<{ readonly owner: string; readonly control: string }> {
     const { rows } = await (await this.connection()).query(
       `select pg_catalog.pg_get_userbyid(nspowner), session_user from pg_catalog.pg_namespace where nspname = 'effectmatch'`,
@@ -198,7 +198,7 @@ export class Control {
     return { owner: String(owner), control: String(control) };
   }
 
-  /** What became of a transaction, by the server's own record. */
+  /** The status of a transaction, according to the server. */
   async transactionStatus(xid: string): Promise<string | null> {
     const control = await this.connection();
     const { rows } = await control.query('select pg_catalog.pg_xact_status($1)', [xid]);
@@ -206,8 +206,8 @@ export class Control {
   }
 
   /**
-   * Ends sessions that hold a transaction longer than any stage may; needs the right to signal
-   * them.
+   * Ends a login's sessions that hold a transaction longer than any stage may. Needs the right to
+   * signal them.
    */
   async endOverdue(login: string, stageTimeoutMs: number): Promise<number> {
     const control = await this.connection();
@@ -220,7 +220,7 @@ export class Control {
     return rows.filter(([ended]) => ended === 't').length;
   }
 
-  /** Removes records and stages of transactions that are over, which are never read again. */
+  /** Removes records and stages of finished transactions, which are never read again. */
   async sweep(): Promise<void> {
     const control = await this.connection();
     const isOver = 'xid < pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())';
@@ -235,10 +235,10 @@ export class Control {
   }
 }
 
-/** What the control login may know and agent SQL may not. */
+/** What the control login may read and agent SQL may not. */
 export interface PostgresDeployment {
   readonly backend: string;
-  /** The server's major version. What a value means to it may change with the next one. */
+  /** The server's major version. The meaning of a value may change with the next one. */
   readonly major: string;
   /**
    * Authenticates a call of a trusted function, so that agent SQL in the same session cannot make
@@ -247,7 +247,10 @@ export interface PostgresDeployment {
   sign(...parts: readonly string[]): Buffer;
 }
 
-/** Reads who this database is, and the secret by which its trusted functions know the runtime. */
+/**
+ * Reads the database's identity, and the secret that authenticates the runtime to its trusted
+ * functions.
+ */
 export async function readDeployment(control: Connection): Promise<PostgresDeployment> {
   const query = `select d.backend, d.version, d.inner_pad::text, d.outer_pad::text,
       (select oid from pg_catalog.pg_database where datname = current_database()),
@@ -266,14 +269,14 @@ export async function readDeployment(control: Connection): Promise<PostgresDeplo
     Buffer,
   ];
   return {
-    // A database made from this one as a template has the same row, but not the same object id.
+    // A database created from this one as a template has the same row, but a different object id.
     backend: `${backend}.${database}`,
     major: String(major),
     sign: (...parts) => digest(outerPad, digest(innerPad, Buffer.from(parts.join('\n')))),
   };
 }
 
-/** Undefined where a crash can lose commits, or where this login may not ask. */
+/** Undefined if a crash can lose commits, or if this login may not read the log's name. */
 async function readLog(control: Connection): Promise<string | undefined> {
   const { replies } = await control.run([{ text: COMMIT_LOG }]);
   return replies[0]?.rows[0]?.[0] ?? undefined;

@@ -9,13 +9,11 @@ import { SQL } from './sql.ts';
 /** A function or procedure that agents may call. */
 export interface EntryRoutine extends QualifiedName {
   readonly oid: number;
-  /**
-   * The name as people and records know it, with its signature where it was registered with one.
-   */
+  /** The name in actions and records, with its signature if it was registered with one. */
   readonly target: string;
   readonly signature: Signature;
   readonly kind: 'function' | 'procedure';
-  /** In the order of a call. What a procedure only returns stands in its calls too, as NULL. */
+  /** In call order. Output arguments of a procedure are included: its calls pass NULL for them. */
   readonly arguments: readonly { readonly type: string; readonly input: boolean }[];
 }
 
@@ -32,7 +30,9 @@ interface Found {
   }[];
 }
 
-/** The entry points of these names; refuses the first that cannot be one, with what to change. */
+/**
+ * Looks up the entry points with these names. Refuses the first that is not usable, with a remedy.
+ */
 export async function demandEntries(
   connection: Connection,
   names: readonly RoutineName[],

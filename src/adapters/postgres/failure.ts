@@ -2,7 +2,7 @@ import type { StageFailure } from '../../backend/candidate.ts';
 import { explainByCode, failureFor } from '../../backend/failure.ts';
 import { describeError, sqlState } from '../../postgres/connection.ts';
 
-/** Why a stage failed, by the state that the server reports; an error without one lost the server. */
+/** Why a stage failed, by SQLSTATE. An error without one means that the server was lost. */
 const REASONS: Readonly<Record<string, string>> = {
   '57P01': 'unavailable',
   '57P02': 'unavailable',
@@ -16,7 +16,7 @@ const REASONS: Readonly<Record<string, string>> = {
   '25P04': 'timeout',
 };
 
-/** Reasons of whole classes of states; EM is our own. */
+/** Reasons for whole classes of SQLSTATEs. EM is our own class. */
 const CLASSES: Readonly<Record<string, string>> = { '23': 'constraint', EM: 'denied' };
 
 export function describeFailure(
@@ -31,8 +31,9 @@ export function describeFailure(
 }
 
 /**
- * Messages of the server may quote values of the statement; where values are private, only the
- * state is told. That holds for our own states too: any trigger can raise them, with any words.
+ * Describes an error. Server messages may quote values of the statement, so if values are private,
+ * only the SQLSTATE is given. This includes our own states, because any trigger can raise them with
+ * any text.
  */
 export function explainError(error: unknown, values: 'plain' | 'digest'): string {
   const state = sqlState(error);

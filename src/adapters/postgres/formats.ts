@@ -1,8 +1,8 @@
 import type { Connection, ParameterValue, Reply } from '../../postgres/connection.ts';
 
 /**
- * Settings that decide how values are printed and read, and what expressions of the catalogue look
- * like. Recorders pin those that decide about printing, so a stored value always has one text.
+ * Settings that affect how values are printed and read, and how catalogue expressions are shown.
+ * Recorders pin those that affect printing, so that a stored value always has the same text.
  */
 export const PINNED_FORMATS: Readonly<Record<string, string>> = {
   datestyle: 'ISO, YMD',
@@ -17,7 +17,7 @@ export const PINNED_FORMATS: Readonly<Record<string, string>> = {
   standard_conforming_strings: 'on',
 };
 
-/** No object of the application answers for one of the system. */
+/** Keeps application objects from shadowing system objects. */
 export const PINNED_SEARCH_PATH = 'pg_catalog, pg_temp';
 
 const FORMATS = Object.entries(PINNED_FORMATS).map(
@@ -28,10 +28,9 @@ const BEGIN =
   ` set local search_path = ${PINNED_SEARCH_PATH}; set local row_security = off;`;
 
 /**
- * One statement in a separate transaction that can write nothing and is rolled back, under pinned
- * formats and names and without policies. All of it is sent at once, so it costs one round trip. If
- * the first part fails, the rest is not used. The connection must not be in a transaction, which
- * this would end.
+ * Runs one statement in a separate read-only transaction that is rolled back, with pinned formats
+ * and search path and without policies. All parts are sent at once, so it takes one round trip.
+ * Throws if any part fails. Do not call it inside a transaction, which it would end.
  */
 export async function queryPinned(
   connection: Pick<Connection, 'query' | 'script'>,

@@ -11,8 +11,8 @@ interface RandomColumn {
   readonly relation: PostgresRelation;
   readonly column: string;
   /**
-   * It is the primary key: a value that was inserted was there before only if the action itself
-   * freed it.
+   * Whether it is the primary key. An inserted key can have existed before only if the action
+   * itself freed it.
    */
   readonly isKey: boolean;
 }
@@ -24,14 +24,15 @@ export function randomColumns(relation: PostgresRelation): readonly RandomColumn
     .map(({ name }) => ({ relation, column: name, isKey: key.length === 1 && key[0] === name }));
 }
 
-/** Which of these identifiers rows have in this column that were committed before. */
+/** Which of these identifiers already occur in this column in committed rows. */
 export type FindUsed = (
   column: RandomColumn,
   identifiers: readonly string[],
 ) => Promise<ReadonlySet<string>>;
 
 /**
- * The identifiers that were inserted and are new in their column: the database may have drawn them.
+ * The inserted identifiers that are new in their column, so that the database may have generated
+ * them.
  */
 export async function freshIdentifiers(
   columns: readonly RandomColumn[],
@@ -54,7 +55,7 @@ export async function freshIdentifiers(
   return await Promise.all(evidence);
 }
 
-/** Keys that rows got once more than they lost them, so that no row had them before. */
+/** Keys that rows gained once more than they lost, so that no row had them before. */
 function addedKeys(
   { relation, column }: RandomColumn,
   records: ChangeRecords,
@@ -73,9 +74,8 @@ function addedKeys(
 }
 
 /**
- * Looks with the control login, which does not see the candidate. Where a policy keeps it from
- * looking, every one of them may have been used. Without an index on the column the whole table is
- * read.
+ * Looks with the control login, which does not see the candidate. If a policy prevents this, all
+ * identifiers count as used. Without an index on the column, the whole table is read.
  */
 export async function findUsed(
   control: Connection,

@@ -9,9 +9,9 @@ const OPEN = 0x28;
 const CLOSE = 0x29;
 
 /**
- * Takes the text of a row apart, as PostgreSQL's own output function for rows writes it. Strict: a
- * text that the output function could not have written throws, because a guess here would be a
- * guess about what became durable.
+ * Parses the text of a row as PostgreSQL's output function for rows writes it. Throws for a text
+ * that the function could not have written, because a guess here would be a guess about what became
+ * durable.
  */
 export function parseImage(text: string, columns: number): Image {
   const images = parseImages(text, columns);
@@ -21,15 +21,15 @@ export function parseImage(text: string, columns: number): Image {
   return image;
 }
 
-/**
- * Takes rows apart that stand one after another without anything in between. As strict as {@link
- * parseImage}.
- */
+/** Parses rows that follow one another without a separator, as strictly as {@link parseImage}. */
 export function parseImages(text: string, columns: number): readonly Image[] {
   return [...readImages(text, columns, (image) => image)];
 }
 
-/** The same, row by row: many rows are not held as texts and as values at once. */
+/**
+ * Like {@link parseImages}, but row by row, so that many rows are not held as text and as values at
+ * once.
+ */
 export function* readImages<T>(
   text: string,
   columns: number,
@@ -76,8 +76,8 @@ function findClosingQuote(text: string, from: number): number {
 }
 
 /**
- * What makes the output function quote a text. What counts as blank beyond ASCII depends on the
- * server's locale.
+ * Characters that make the output function quote a text. Beyond ASCII, the server's locale decides
+ * what counts as white space.
  */
 const QUOTABLE = /[\t-\r "\\(),\u0080-\uffff]/;
 
@@ -90,7 +90,9 @@ function unescapeField(quoted: string): string {
   return plain.replaceAll('\\\\', '\\');
 }
 
-/** Characters that the output function never leaves unquoted end the field. */
+/**
+ * Finds the end of an unquoted field. Throws for characters that the output function always quotes.
+ */
 function skipPlain(text: string, from: number): number {
   let at = from;
   for (; at < text.length; at += 1) {

@@ -1,5 +1,5 @@
 /**
- * PostgreSQL: agent SQL in a held transaction, seen by recorders and by the server's own counters.
+ * PostgreSQL: agent SQL in a held transaction, observed by recorders and the server's own counters.
  * @module
  */
 import '../../node-version.ts';
@@ -28,8 +28,8 @@ export type {
 export { planProvisioning } from './provision/apply.ts';
 
 /**
- * Protects writes to a PostgreSQL database: agent SQL runs as a restricted login in a held
- * transaction, recorders and the server's own counters say what it wrote, and exactly that
+ * Protects writes to a PostgreSQL database. Agent SQL runs as a restricted login in a held
+ * transaction. Recorders and the server's counters report what it wrote, and exactly that
  * transaction commits together with its marker.
  */
 export function postgres(options: PostgresOptions): AdapterFactory<CheckedPostgresAction> {

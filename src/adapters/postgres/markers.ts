@@ -10,20 +10,18 @@ const INSERT =
 
 interface PostgresMarkerTools {
   readonly control: () => Promise<Connection>;
-  /** A separate session, for what must not share a transaction with anything else. */
+  /** Opens a separate session, for work that must not share a transaction with anything else. */
   readonly open: () => Promise<Connection>;
   readonly reached: AdapterContext['reached'];
-  /** How long a void marker waits for a live transaction in its way. */
+  /** How long writing a void marker waits for a live transaction that blocks it. */
   readonly lockTimeoutMs: number;
-  /**
-   * How long a recovery that stopped between writing and committing may keep the others waiting.
-   */
+  /** How long a recovery that stops between writing and committing may block others. */
   readonly idleTimeoutMs: number;
   /** Ends sessions of the execution login that hold a transaction beyond its deadline. */
   readonly endOverdue: (control: Connection) => Promise<number>;
 }
 
-/** The marker table through the control login. */
+/** Reads and writes markers through the control login. */
 export function markersOf(tools: PostgresMarkerTools): Markers {
   return {
     find: async (occurrence) => {
@@ -46,8 +44,9 @@ export function markersOf(tools: PostgresMarkerTools): Markers {
 }
 
 /**
- * A separate transaction on a separate connection, at READ COMMITTED; insert and look are two
- * statements, because a single one would look with the snapshot from before it waited.
+ * Inserts a void marker in its own READ COMMITTED transaction, on a separate connection. The insert
+ * and the lookup are two statements, because a single one would look with the snapshot from before
+ * it waited.
  */
 async function insertVoid(tools: PostgresMarkerTools, marker: MarkerText): Promise<VoidResult> {
   const { occurrence, disposition, text, sealKey, sealMac } = marker;

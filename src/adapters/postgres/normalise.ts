@@ -15,13 +15,13 @@ import { CastBatch } from './cast.ts';
 import type { Relations } from './reading.ts';
 import { PostgresSchema } from './schema.ts';
 
-/** What normalising needs: shapes, what was registered, and two ways to the database. */
+/** What normalising needs: table shapes, the registration, and the database through both logins. */
 export interface NormaliseTools {
   readonly registration: Registration;
   /** The registered relations, and those that the manifest may read. */
   readonly relations: Relations;
   readonly isolation: 'read committed' | 'serializable';
-  /** Registered views, of which no effect can be stated. */
+  /** Registered views. A manifest cannot state effects on them. */
   readonly views?: readonly QualifiedName[];
   /** Lends a session of the execution login for casts. */
   readonly withExecution: (use: (session: Connection) => Promise<void>) => Promise<void>;
@@ -29,7 +29,10 @@ export interface NormaliseTools {
   readonly read: (reads: readonly StateRead[]) => Promise<readonly StateReading[]>;
 }
 
-/** The manifest with every value as its column stores it. All values are cast in one round trip. */
+/**
+ * The manifest with every value as its column stores it. Values are cast in one round trip, or in
+ * several if there are many effects.
+ */
 export async function normaliseManifest(
   tools: NormaliseTools,
   manifest: Manifest,
@@ -38,7 +41,9 @@ export async function normaliseManifest(
   return await refuseUnlockable(tools, await normaliseInParts(tools, manifest));
 }
 
-/** So many effects are cast at once: what is known about each cast takes more memory than it. */
+/**
+ * How many effects are cast at once. The bookkeeping for a cast takes more memory than its value.
+ */
 const EFFECTS_AT_ONCE = 5000;
 
 async function normaliseInParts(tools: NormaliseTools, manifest: Manifest): Promise<Manifest> {
@@ -57,7 +62,7 @@ async function normaliseInParts(tools: NormaliseTools, manifest: Manifest): Prom
   });
 }
 
-/** Reads with keys as the key columns store them, for reads that no manifest went before. */
+/** Reads with keys as the key columns store them, for reads that are not part of a manifest. */
 export async function normaliseReads(
   tools: Pick<NormaliseTools, 'relations' | 'withExecution'>,
   reads: readonly StateRead[],
@@ -71,8 +76,8 @@ export async function normaliseReads(
 }
 
 /**
- * Normalises once to learn what there is to cast, lets the database cast it, and normalises with
- * the results.
+ * Normalises once to collect what to cast, lets the database cast it, and normalises again with the
+ * results.
  */
 async function castTwice<T>(
   tools: Pick<NormaliseTools, 'registration' | 'relations' | 'withExecution' | 'views'>,
@@ -95,9 +100,7 @@ const UNLOCKABLE =
   'a row that does not exist cannot be locked, so under read committed another session could insert it after the check;' +
   " open the adapter with isolation: 'serializable', or depend on a row that exists";
 
-/**
- * Under read committed, watched rows are kept by row locks, which only rows that exist can have.
- */
+/** Under read committed, row locks protect watched rows, and only existing rows can be locked. */
 async function refuseUnlockable(tools: NormaliseTools, manifest: Manifest): Promise<Manifest> {
   if (tools.isolation === 'serializable' || manifest.watch.length === 0) return manifest;
   const readings = await tools.read(manifest.watch);

@@ -21,7 +21,8 @@ import {
 import { rowReader } from './value.ts';
 
 /**
- * What an observation is made from: the answers of `open` and `observe`, and what the survey knew.
+ * What an observation is built from: the answers of `open` and `observe`, and what the survey
+ * found.
  */
 interface ObservationInput {
   readonly opened: OpenAnswer;
@@ -29,13 +30,15 @@ interface ObservationInput {
   readonly written: WrittenRelations;
   readonly boundary: PostgresBoundary;
   readonly isolation: string;
-  /** Sees what is committed, not the candidate. */
+  /** Sees committed rows, not the candidate. */
   readonly control: Control;
-  /** What calls drew that were undone. */
+  /** Sequence draws of calls that were undone. */
   readonly undone: UndoneDraws;
 }
 
-/** Registered relations, or the probe table during admission; and their physical tables by id. */
+/**
+ * The registered relations, or the probe table during admission, and their physical tables by id.
+ */
 export interface WrittenRelations {
   readonly relations: readonly PostgresRelation[];
   readonly leaves: ReadonlyMap<string, PostgresRelation>;
@@ -48,10 +51,10 @@ export interface OpenAnswer {
   readonly positions: string;
 }
 
-/** Channels that must answer and agree: see `establish`. */
+/** Channels that must all answer and agree; see `establish`. */
 export const CHANNELS = ['recorder', 'counters', 'relations', 'transaction', 'session'] as const;
 
-/** Reads the answer of `observe`: records and channels. Nothing is concluded here. */
+/** Reads records and channels from the answer of `observe`. Draws no conclusions. */
 export async function readObservation(input: ObservationInput): Promise<CandidateEvidence> {
   const { opened, answer, written, boundary, control } = input;
   const { relations, watched } = boundary;
@@ -109,9 +112,9 @@ function readCounters(text: string): readonly Counter[] {
 }
 
 /**
- * Counters and records agree unless something was rolled back on the way: then what is missing is
- * explained by looking at the recorders themselves. That look costs a round trip, and few
- * operations need it.
+ * Counters and records agree unless something was rolled back on the way. Then a look at the
+ * recorders themselves explains the missing records. It costs a round trip, and few operations need
+ * it.
  */
 async function reportCounters(
   { written, boundary, control }: ObservationInput,
@@ -145,9 +148,9 @@ function countRegistered(
 }
 
 /**
- * How many writes the recorders saw, rolled-back ones included: a row recorder writes one record
- * per write, which the same counters count. A statement recorder writes one record for many, so
- * what it saw is known only from what is left.
+ * How many writes the recorders saw, including writes that were rolled back. A row recorder inserts
+ * one record per write, and the counters count these inserts. A statement recorder inserts one
+ * record for many writes, so only the records that remain tell how many it saw.
  */
 function countRecorded(
   watched: Watched,
@@ -160,8 +163,7 @@ function countRecorded(
 }
 
 /**
- * Everything that was written, by target; a record that was changed or removed counts as a write
- * that is not ours.
+ * All targets that were written. The record table counts as one if a record was changed or removed.
  */
 function reportTouched(
   { written, boundary }: ObservationInput,
@@ -182,7 +184,7 @@ function reportTouched(
 
 const OP_OF: Readonly<Record<string, Op>> = { I: 'insert', U: 'update', D: 'delete' };
 
-/** The images of more writes are read again whenever they are needed, and not kept. */
+/** If there are more images than this, they are parsed whenever they are needed and not kept. */
 const KEPT_MAX = 1000;
 
 function readRecords(
@@ -203,7 +205,7 @@ function readRecords(
   }
 }
 
-/** What the rows say that they have the images of; whoever reads these compares. */
+/** The number of images that each row claims to have. Reading the images checks it. */
 function countRows(written: WrittenRelations, rows: readonly TextRow[]): readonly TargetCount[] {
   return rows.map((row) => {
     const { op, relation } = findWritten(written, row);
@@ -253,7 +255,7 @@ function* readRecord(
     throw unclear(`a record of "${target}" has more images than it says`);
 }
 
-/** How the images of one physical table read, in its own column order. */
+/** The columns of one physical table, in the order of its images. */
 type Shape = readonly Pick<PostgresColumn, 'name' | 'type'>[];
 
 function shapeOf(relation: PostgresRelation, oid: string): Shape {
@@ -274,7 +276,7 @@ function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
   return new EffectMatchError('ERR_EM_INVARIANT', why);
 }
 
-/** A sequence hands out what lies between its positions, to this transaction or to others. */
+/** A sequence gave out the values between its two positions, to this transaction or to others. */
 function assignedRanges(relations: readonly PostgresRelation[], moved: Moved): readonly Assigned[] {
   const assigned: Assigned[] = [];
   for (const { target, columns } of relations) {
@@ -293,8 +295,8 @@ function assignedRanges(relations: readonly PostgresRelation[], moved: Moved): r
 }
 
 /**
- * Everything the observation rests on; when it promotes, the backend itself sees to it that nothing
- * was written since.
+ * A digest of everything that the observation rests on. On promotion the backend itself checks that
+ * nothing was written since.
  */
 function fingerprint(watched: Watched, facts: TextRow, rows: readonly TextRow[]): string {
   return hash('sha256', JSON.stringify([watched.oids.length, facts[3], rows.length, rows]), 'hex');

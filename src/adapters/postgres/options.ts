@@ -6,85 +6,87 @@ import type { Profile } from '../../protocol/effect.ts';
 import type { Review } from './certify/facts.ts';
 import { parseRoutine, type RoutineName } from './routine-name.ts';
 
-/** A relation to register: its name as SQL writes it, or with what is special about it. */
+/** A relation to register: its name as written in SQL, or the name with options. */
 export type PostgresRelationOption =
   | string
   | {
       readonly name: string;
       /** Columns that are not compared on rows that an approval names. */
       readonly volatile?: readonly string[];
-      /** Statements write many rows at once: recorded per statement instead of per row. */
+      /** Record writes per statement instead of per row, for statements that write many rows. */
       readonly bulk?: boolean;
     };
 
 /**
- * What closes the outlets that agent SQL could take. `server`: the server's rights, which a
- * superuser sets once. `managed`: the rights that a role without superuser can set, and for the rest
- * a gate that looks up every name of a statement and reads the application's code.
+ * How the outlets of agent SQL are closed. `server`: by rights on the server, which a superuser
+ * sets once. `managed`: by the rights that a role without superuser can set, and otherwise by a
+ * gate that looks up every name in a statement and reads the application's code.
  */
 export type BoundaryTier = 'server' | 'managed';
 
 /** The sessions of the execution login. */
 export interface SessionOptions {
-  /** How many operations may be held at once; 10 unless told. */
+  /** How many operations may be held at once. Default: 10. */
   readonly max?: number;
-  /** Whether a session serves several operations, reset in between; true unless told. */
+  /** Whether sessions are reset and used again for other operations. Default: true. */
   readonly reuse?: boolean;
 }
 
-/** How a PostgreSQL database is reached and what of it is protected. */
+/** How to reach a PostgreSQL database, and what to protect in it. */
 export interface PostgresOptions {
-  /** Trusted login: surveys, markers, recovery. Never runs agent SQL. */
+  /** The trusted login, for surveys, markers and recovery. It never runs agent SQL. */
   readonly control: ConnectionOptions;
-  /** Restricted login that runs agent statements. */
+  /** The restricted login that runs agent SQL. */
   readonly execution: ConnectionOptions;
   /**
-   * The role that owns schema `effectmatch`; `effectmatch_owner` unless told. No session logs in as it.
+   * The role that owns schema `effectmatch`. No session logs in as it. Default:
+   * `effectmatch_owner`.
    */
   readonly owner?: string;
   /**
-   * What closes outlets; `server` unless told. `managed` is for servers without a superuser, such as
-   * those of cloud providers.
+   * How outlets are closed. `managed` is for servers without a superuser, such as those of cloud
+   * providers. Default: `server`.
    */
   readonly boundary?: BoundaryTier;
   /** The tables that protected operations may write. */
   readonly relations: readonly PostgresRelationOption[];
   /**
-   * Views that protected operations may write through. Effects are those on the tables beneath,
-   * which are registered.
+   * Views that protected operations may write through. Effects are stated on the tables beneath,
+   * which must be registered.
    */
   readonly views?: readonly string[];
-  /** Further tables whose rows an approval may depend on. */
+  /** Other tables whose rows an approval may depend on. */
   readonly reads?: readonly string[];
   /**
-   * Functions and procedures that agents may call, as SQL names them; with the types of the
-   * arguments where several have the name: `billing.pay(integer, numeric)`.
+   * Functions and procedures that agents may call, as named in SQL. Add the argument types if
+   * several have the same name: `billing.pay(integer, numeric)`.
    */
   readonly entryPoints?: readonly string[];
-  /** The unit of change; `net-state` unless told. */
+  /** The unit of comparison. Default: `net-state`. */
   readonly profile?: Profile;
-  /** What journal and receipts keep of values; `plain` unless told. */
+  /** How the journal and receipts store values. Default: `plain`. */
   readonly values?: 'plain' | 'digest';
   readonly isolation?: 'read committed' | 'serializable';
   readonly sessions?: SessionOptions;
-  /** How long an operation may hold its transaction, enforced by the server; 30000 unless told. */
+  /** How long an operation may hold its transaction, enforced by the server. Default: 30000. */
   readonly stageTimeoutMs?: number;
-  /** How long a statement may wait for a row that another session holds; 2000 unless told. */
-  readonly lockTimeoutMs?: number;
   /**
-   * Restrictions of host and network that the database cannot see, as the deployment declares them.
+   * How long to wait for a row that another session has locked, or for a free session. Default:
+   * 2000.
    */
+  readonly lockTimeoutMs?: number;
+  /** Host and network restrictions that the deployment declares and the database cannot see. */
   readonly declared?: readonly string[];
   /**
-   * Functions whose text the certification cannot judge and that a person has read, with the digest
-   * from the report.
+   * Functions that the certification cannot judge and that a person has read, with the digest from
+   * the report.
    */
   readonly reviews?: readonly Review[];
   /** Extensions and preloaded libraries with native code that the deployment vouches for. */
   readonly trustedCode?: readonly string[];
 }
 
-/** Options that were checked, with everything filled in. */
+/** Checked options, with defaults filled in. */
 export interface Settings {
   readonly boundary: BoundaryTier;
   readonly relations: readonly RegisteredName[];
@@ -103,7 +105,7 @@ export interface Settings {
 
 /** A name as SQL reads it. */
 export interface StatedName extends QualifiedName {
-  /** The name as it is written, if SQL reads it differently: `Track` is `track` to SQL. */
+  /** The name as written, if SQL reads it differently: `Track` is `track` to SQL. */
   readonly exact?: QualifiedName;
 }
 
@@ -224,5 +226,5 @@ function readDuration(value: number, name: string): number {
   return value;
 }
 
-/** A refusal of options or of a relation, in words that say what to change. */
+/** An error that refuses options or a relation and says what to change. */
 export const refused = refusalsOf('postgres');

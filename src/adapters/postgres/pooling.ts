@@ -2,17 +2,16 @@ import { Connection, sqlState } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import { refused } from './options.ts';
 
-/** How long the second session may take to answer; a pool that has no more than one never does. */
+/** How long the second session may take to answer. With a pool of one connection it never does. */
 const ANSWER_MS = 10_000;
 const TOO_MANY_CONNECTIONS = '53300';
 
 /**
- * Refuses a login that a pooler hands from server process to server process between transactions:
- * what an operation left in one of them would meet the next operation, and a reset would reach a
- * different process.
- * Two sessions that are open at once have two processes of the server, and each keeps its own;
- * a pooler that shares or changes them does not give out sessions. This proves only the bad case: a busy pooler may
- * happen to give every session the same process again.
+ * Refuses a login behind a pooler that gives a session different server processes from one
+ * transaction to the next. What an operation left in one process would affect the next operation,
+ * and a reset would reach a different process. Two sessions that are open at once must have
+ * different server processes, and each must keep its own. The test only proves the bad case: a busy
+ * pooler may happen to give every session the same process again.
  */
 export async function demandOwnProcesses(
   first: Connection,
@@ -20,8 +19,8 @@ export async function demandOwnProcesses(
 ): Promise<void> {
   await using second = await openSecond(options);
   if (second === undefined) return;
-  // Each query is a separate transaction. In this order, a pooler that hands out the process that
-  // was released last shows, and so does one that hands them out in turns.
+  // Each query is a separate transaction. This order exposes a pooler that hands out the last
+  // released process as well as one that hands them out in turn.
   const before = await readProcess(first);
   const other = await readProcess(second);
   const otherAgain = await readProcess(second);
@@ -33,10 +32,7 @@ export async function demandOwnProcesses(
   );
 }
 
-/**
- * Undefined where the server lets the login have no second session: then there is nothing to
- * compare with.
- */
+/** Undefined if the server allows the login no second session: then there is nothing to compare. */
 async function openSecond(options: ConnectionOptions): Promise<Connection | undefined> {
   try {
     return await Connection.open(options, 'effectmatch execution', ANSWER_MS);

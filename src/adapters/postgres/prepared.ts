@@ -1,10 +1,10 @@
 import type { WireStatement } from '../../postgres/connection.ts';
 
 /**
- * The trusted functions as they are called on sessions of the execution login, prepared when a
- * session begins: parsing and planning these calls every time costs as much as what they do. Code of
- * the application could replace one, but the server marks what SQL has prepared, and the last check
- * at COMMIT demands that all of these are there and that none has that mark.
+ * Calls of the trusted functions on sessions of the execution login. They are prepared when a
+ * session is opened, because parsing and planning them every time costs as much as running them.
+ * Application code could replace one, but the server marks statements that SQL prepared, and the
+ * last check at COMMIT requires that all of these exist and that none has that mark.
  */
 export const CALLS = {
   effectmatch_open: 'select * from effectmatch.open($1, $2, $3, $4)',
@@ -12,26 +12,27 @@ export const CALLS = {
   effectmatch_promote: 'select effectmatch.promote($1, $2, $3, $4, $5, $6, $7)',
 } as const;
 
-/** How many texts a session keeps, and how long they may be: the check at COMMIT lists them all. */
+/** How many texts a session keeps, and how long they may be. The check at COMMIT lists them all. */
 const TEXTS_MAX = 16;
 const CHARACTERS_MAX = 4096;
 
 /**
- * The texts of actions that one session has prepared. Agents send the same few texts with other
- * values, and parsing and planning one costs more than running it. The same check as for the calls
- * finds one that code of the application has replaced. Literals are understood under the settings
- * of the moment, so only statements that run in a session as it was reset may be prepared.
+ * The texts of actions that one session has prepared. Agents send the same few texts with different
+ * values, and parsing and planning a text costs more than running it. The check at COMMIT also
+ * detects a text that application code replaced. The current settings decide how literals are read,
+ * so only statements that run right after a reset may be prepared.
  */
 export class PreparedTexts {
   readonly #names = new Map<string, string>();
   #configuration: unknown;
   #count = 0;
-  /** The session must be given back with nothing prepared but the calls. */
+  /** Whether the session must drop all prepared texts when it is given back. */
   isSpent = false;
 
   /**
-   * The same statement, under a name: it is prepared the first time. What was prepared under another
-   * configuration is not used: the server refuses a statement whose result has other columns now.
+   * Returns the statement under a name, and prepares it the first time. Texts that were prepared
+   * under another configuration are not used: the server refuses a statement whose result columns
+   * changed.
    */
   prepare(
     statement: WireStatement & { readonly text: string },
@@ -54,7 +55,7 @@ export class PreparedTexts {
     return { ...statement, prepared };
   }
 
-  /** The session has nothing prepared. */
+  /** Notes that the session has no prepared texts. */
   forget(): void {
     this.#names.clear();
     this.isSpent = false;

@@ -6,9 +6,9 @@ import { explainError } from './failure.ts';
 import { collectResults } from './result-rows.ts';
 
 /**
- * Runs one statement in a READ ONLY transaction that is always rolled back. Its mode is final,
- * because a query came before the agent's statement. The server ends the statement when its time is
- * over, and sends one row more than is kept, which tells that there are more.
+ * Runs one statement in a READ ONLY transaction that is always rolled back. The agent's statement
+ * cannot change the mode, because a query ran before it. The server stops the statement at the time
+ * limit. It sends one row more than is kept, which shows that there are more.
  */
 export async function queryRows(
   session: Connection,

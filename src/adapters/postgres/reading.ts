@@ -23,8 +23,8 @@ import { encodeValue, rowReader } from './value.ts';
 export type Relations = ReadonlyMap<string, PostgresRelation>;
 
 /**
- * The relation that a target names, with or without the quotes of SQL; undefined where it is not
- * among the known ones. A name that could mean two of them is refused.
+ * The relation that a target names, with or without SQL quotes; undefined if it is not a known one.
+ * Refuses a name that could mean two relations.
  */
 export function findRelation(relations: Relations, target: string): PostgresRelation | undefined {
   const known = relations.get(target);
@@ -37,12 +37,12 @@ export function findRelation(relations: Relations, target: string): PostgresRela
   throw invalid(target, ambiguousName(name.exact, name.folded));
 }
 
-/** Why a name without quotes cannot be used if two relations differ only in the case of letters. */
+/** Why an unquoted name cannot be used if two relations differ only in case. */
 export function ambiguousName(exact: QualifiedName, folded: QualifiedName): string {
   return `it could mean two tables; write ${sqlName(exact)} with the quotes, or ${sqlName(folded)}`;
 }
 
-/** A relation whose rows can be named by their key. */
+/** A relation whose rows can be read by key. Refuses any other. */
 export function keyedRelation(
   relations: Relations,
   target: string,
@@ -58,7 +58,7 @@ export function keyedRelation(
   return relation;
 }
 
-/** Reads that lock what they read, and how to understand their answers. */
+/** Queries that lock the rows they read, and the decoder for their answers. */
 export interface LockedReads {
   readonly queries: readonly string[];
   decode(images: readonly (string | null)[]): readonly StateReading[];
@@ -78,9 +78,9 @@ export function lockReads(relations: Relations, reads: readonly StateRead[]): Lo
 }
 
 /**
- * The statement that takes a row share lock and returns the image of the row with this (normalised)
- * key, or nothing. Everything in it is qualified, and the types are those beneath domains, whose
- * checks could run code of the application.
+ * The statement that takes a row share lock on the row with this (normalised) key and returns its
+ * image, if there is such a row. All names are qualified. Keys are read as the types beneath
+ * domains, because domain checks could run application code.
  */
 export function buildLock(relation: PostgresRelation, key: Row): string {
   const conditions = keyColumns(relation).map((column) =>
@@ -96,14 +96,14 @@ function keyColumns(relation: PostgresRelation): readonly PostgresColumn[] {
 }
 
 /**
- * Types outside pg_catalog may have operators that run anything, so they are compared by
+ * Types outside pg_catalog may have operators that run arbitrary code, so they are compared by
  * their text.
  */
 function comparesAsText({ type }: PostgresColumn): boolean {
   return type.baseSchema !== 'pg_catalog' && !['e', 'r', 'm'].includes(type.kind);
 }
 
-/** A literal is read by the type's input function, never by a cast that the application defined. */
+/** A literal is read by the type's input function, never by an application-defined cast. */
 function writeKey(column: PostgresColumn, value: Value | undefined): string {
   const text = encodeValue(column.type, value ?? null);
   if (typeof text !== 'string')
@@ -119,8 +119,8 @@ function compareKey(column: PostgresColumn, operand: string): string {
 }
 
 /**
- * One statement part for all reads of one relation: number of the read and image, where there is
- * such a row.
+ * The part of the statement for all reads of one relation. It returns the number of the read and
+ * the image of the row, if the row exists.
  */
 function buildReads(
   relation: PostgresRelation,
@@ -140,9 +140,9 @@ function buildReads(
 }
 
 /**
- * What a read found: the asked columns of the row whose key has the same stored representation. The
- * engine may call other keys equal, under a collation or for signed zeros; such a row is not the
- * one that was asked for.
+ * The result of a read: the requested columns of the row whose key has the same stored
+ * representation. The engine may consider other keys equal, under a collation or for signed zeros.
+ * A row with such a key is not the requested one.
  */
 export function decodeRead(
   relation: PostgresRelation,
@@ -162,8 +162,8 @@ export function decodeRead(
 }
 
 /**
- * Reads rows by their (normalised) keys, in the order asked, in one statement and so in one
- * snapshot.
+ * Reads rows by their (normalised) keys, in the order asked. A single statement reads them, so they
+ * come from one snapshot.
  */
 export async function readState(
   control: Connection,

@@ -2,14 +2,14 @@ import type { ForeignKeyColumn } from '../../backend/foreign-keys.ts';
 import type { QualifiedName } from '../../postgres/identifier.ts';
 import type { TypeReading } from './types.ts';
 
-/** One column as the catalogue has it. */
+/** A column, as the catalogue has it. */
 export interface PostgresColumn {
   readonly name: string;
   readonly type: ColumnType;
   readonly notNull: boolean;
-  /** Text of the DEFAULT expression, undefined where there is none. */
+  /** Text of the DEFAULT expression; undefined if there is none. */
   readonly defaultText: string | undefined;
-  /** Whether that expression can be evaluated without running code of the application. */
+  /** Whether that expression can be evaluated without running application code. */
   readonly defaultBuiltIn: boolean;
   /** Computed from other columns and stored: reported and compared, never stated by an INSERT. */
   readonly generated: boolean;
@@ -18,7 +18,7 @@ export interface PostgresColumn {
   /** The sequence that assigns the column (identity or `nextval` default). */
   readonly sequence: ColumnSequence | undefined;
   /**
-   * Every sequence that is there for the column: of its identity, in its default, or owned by it.
+   * Every sequence of the column: that of its identity, those in its default, and those it owns.
    */
   readonly draws: readonly ColumnSequence[];
 }
@@ -40,16 +40,16 @@ export interface ColumnType {
    * `"public"."mood"`.
    */
   readonly text: string;
-  /** How an approved value is read as a value of this type. */
+  /** How to read an approved value as a value of this type. */
   readonly reading: TypeReading;
-  /** Whether it is a domain, whose checks may run code of the application and may refuse NULL. */
+  /** Whether it is a domain, whose checks may run application code and may refuse NULL. */
   readonly domain: boolean;
   /**
-   * Name of the type beneath all domains, for example `int4`, `numeric`, `_text`; how values are
-   * read depends on it.
+   * Name of the type beneath all domains, for example `int4`, `numeric` or `_text`. It determines
+   * how values are read.
    */
   readonly base: string;
-  /** Schema of that type: only `pg_catalog` names say how a value is written. */
+  /** Schema of that type. `base` determines the format of values only if this is `pg_catalog`. */
   readonly baseSchema: string;
   /**
    * pg_type.typtype of the type beneath all domains: b base, c composite, e enum, r range, m
@@ -58,7 +58,7 @@ export interface ColumnType {
   readonly kind: string;
 }
 
-/** A table, as far as observing and reading it needs. */
+/** What is needed of a table to observe and read it. */
 export interface PostgresRelation extends QualifiedName {
   readonly oid: number;
   /** The name in manifests, records and renderings. */
@@ -68,8 +68,8 @@ export interface PostgresRelation extends QualifiedName {
   /** Key columns in key order: the primary key, else empty (rows compare as a multiset). */
   readonly key: readonly string[];
   /**
-   * Where rows really are: the table itself, or the leaves of a partitioned table, each with its
-   * own column order.
+   * The tables that hold the rows: the table itself, or the leaves of a partitioned table, each
+   * with its own column order.
    */
   readonly leaves: readonly Leaf[];
   readonly partitioned: boolean;
@@ -85,15 +85,15 @@ export interface PostgresForeignKey {
   readonly referredColumn: string;
 }
 
-/** A physical table of a relation. Rows in records of it have its columns in its order. */
+/** A physical table of a relation. Rows in its records have its columns, in its order. */
 export interface Leaf extends QualifiedName {
   readonly oid: number;
   readonly columns: readonly string[];
 }
 
 /**
- * Who assigns the column's value when an INSERT leaves it out, so that a `generated` label has
- * evidence there.
+ * What assigns the column's value if an INSERT leaves it out, so that there is evidence for a
+ * `generated` label.
  */
 export function assignedBy(column: PostgresColumn): 'sequence' | 'uuid' | undefined {
   if (column.sequence !== undefined) return 'sequence';
@@ -101,7 +101,7 @@ export function assignedBy(column: PostgresColumn): 'sequence' | 'uuid' | undefi
   return isUuid && /^[^']*\(\)$/.test(column.defaultText ?? '') ? 'uuid' : undefined;
 }
 
-/** The foreign keys of these relations, with the names that manifests and records have for them. */
+/** The foreign keys of these relations, with targets as manifests and records name them. */
 export function listForeignKeys(
   relations: readonly PostgresRelation[],
 ): readonly ForeignKeyColumn[] {

@@ -13,8 +13,8 @@ export interface ReadableSequence {
 }
 
 /**
- * Every sequence that the owner of our functions may read: those that fill columns of registered
- * relations, which provisioning grants, and whatever an administrator granted besides.
+ * Every sequence that the owner of our functions may read: those of registered columns, which
+ * provisioning grants, and any others that an administrator granted.
  */
 export async function listSequences(
   control: TextReader,
@@ -26,8 +26,8 @@ export async function listSequences(
 }
 
 /**
- * Where sequences stood and where they stand, by their object ids; '' before the first value was
- * drawn. `times`: how often the session turned to it in between, if it is known.
+ * Positions of sequences before and after, by object id. A position is '' until the first value is
+ * drawn. `times` is how often the transaction accessed the sequence, or 0 if that is not known.
  */
 export type Moved = ReadonlyMap<
   number,
@@ -35,8 +35,8 @@ export type Moved = ReadonlyMap<
 >;
 
 /**
- * Compares two answers about positions: entries `oid:position`, with `:times` from an observation.
- * The second may leave out sequences that were not touched.
+ * Compares two lists of positions. Entries are `oid:position`, with `:times` added by an
+ * observation. The second list may leave out sequences that were not touched.
  */
 export function comparePositions(before: string, after: string): Moved {
   const read = (text: string) => text.split(' ').map((entry) => entry.split(':'));
@@ -49,27 +49,24 @@ export function comparePositions(before: string, after: string): Moved {
   return moved;
 }
 
-/** How far a sequence stands, counted in its own steps from its start on. */
+/** A sequence's position as a number of steps: 1 is its start value. */
 export function stepsOf({ start, increment }: Steps, position: string): bigint {
   return position === '' ? 0n : (BigInt(position) - start) / increment + 1n;
 }
 
-/** How a sequence continues. */
+/** How a sequence counts. */
 interface Steps {
   readonly start: bigint;
   readonly increment: bigint;
 }
 
-/** A registered sequence: one that is there for columns of registered relations. */
+/** A registered sequence: one that belongs to columns of registered relations. */
 export interface DrawableSequence extends Steps, ReadableSequence {
   readonly cache: number;
   readonly columns: Drawn['columns'];
 }
 
-/**
- * The sequences of these relations whose position can be read, each once with all columns that it
- * is for.
- */
+/** The sequences of these relations whose position can be read, each once, with all its columns. */
 export function drawableSequences(
   relations: readonly PostgresRelation[],
   readable: readonly ReadableSequence[],
@@ -89,7 +86,7 @@ export function drawableSequences(
   });
 }
 
-/** What the session drew from registered sequences. */
+/** What the transaction drew from registered sequences. */
 export function describeDrawn(
   sequences: readonly DrawableSequence[],
   moved: Moved,
@@ -103,7 +100,7 @@ export function describeDrawn(
   });
 }
 
-/** Asks how often the session turned to each sequence; it changes nothing that is counted. */
+/** Reads how often the transaction has accessed each sequence. Reading changes no count. */
 export function lookAtDraws(sequenceOids: string): WireStatement {
   const text = `select s, pg_catalog.pg_stat_get_xact_blocks_fetched(s)
     from pg_catalog.unnest($1::pg_catalog.oid[]) as given(s)`;
@@ -111,13 +108,13 @@ export function lookAtDraws(sequenceOids: string): WireStatement {
 }
 
 /**
- * How often calls of a task that failed had turned to sequences. What a rollback does not take back
- * is residue, and not part of the result of the calls that were kept.
+ * How often failed calls of a task accessed sequences. What a rollback does not take back is
+ * residue, and not part of the result of the calls that were kept.
  */
 export class UndoneDraws {
   readonly #times = new Map<number, number>();
 
-  /** Adds a call by the answers to `lookAtDraws` before it and after it was undone. */
+  /** Adds a call, from the answers to `lookAtDraws` before the call and after it was undone. */
   add(before: readonly TextRow[], after: readonly TextRow[]): void {
     const had = new Map(before.map(([oid, times]) => [oid, Number(times)]));
     for (const [oid, times] of after) {
@@ -136,7 +133,7 @@ export class UndoneDraws {
   }
 }
 
-/** Movements as they are reported. A rollback does not take them back. */
+/** Moved sequences as residue. A rollback does not take the moves back. */
 export function describeMoved(
   sequences: readonly ReadableSequence[],
   moved: Moved,

@@ -2,7 +2,7 @@ import { ResultCollector } from '../../backend/results.ts';
 import type { ResultRow, StatementResult } from '../../contract/adapter.ts';
 import type { Reply, ResultColumn } from '../../postgres/connection.ts';
 
-/** What the statements of an action returned, from the server's answers to them. */
+/** The results of an action's statements, from the server's replies. */
 export function collectResults(replies: readonly Reply[]): readonly StatementResult[] | undefined {
   const collector = new ResultCollector();
   for (const { columns, rows } of replies) {
@@ -18,12 +18,14 @@ function readRow(columns: readonly ResultColumn[], row: readonly (string | null)
   return Object.fromEntries(cells);
 }
 
-/** Object ids of the server's types that JavaScript has a counterpart for. */
+/** Object ids of types that have a JavaScript counterpart. */
 const BOOLEAN = 16;
 const INTEGERS: readonly number[] = [20, 21, 23];
 const FLOATS: readonly number[] = [700, 701];
 
-/** Decimals, times and everything else stay text, because a number could not carry them exactly. */
+/**
+ * Decimals, times and everything else stay text, because a number could not represent them exactly.
+ */
 function readCell(type: number, text: string | null): ResultRow[string] {
   if (text === null) return null;
   if (type === BOOLEAN) return text === 't';

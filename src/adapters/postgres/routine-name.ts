@@ -1,27 +1,21 @@
 import { parseTarget, type QualifiedName } from '../../postgres/identifier.ts';
 
-/**
- * A function or procedure as people name it, with the types of its arguments where several have the
- * name.
- */
+/** A function or procedure by name, with its argument types if several have the same name. */
 export interface RoutineName extends QualifiedName {
   readonly signature?: readonly string[];
 }
 
-/** What a routine takes, in the ways that people write it. */
+/** The argument types of a routine, in every accepted spelling. */
 export interface Signature {
   /** The types of its inputs as the server prints them. */
   readonly types: readonly string[];
-  /** Every spelling of each of them. */
+  /** All spellings of each type. */
   readonly spellings: readonly (readonly string[])[];
-  /** As `doctor` prints it: with modes and names of arguments. */
+  /** With argument modes and names, as `doctor` prints it. */
   readonly identity: string;
 }
 
-/**
- * Reads `name`, `schema.name` and `schema.name(type, type)`; undefined where the text is none of
- * these.
- */
+/** Parses `name`, `schema.name` and `schema.name(type, type)`; undefined for any other text. */
 export function parseRoutine(text: string): RoutineName | undefined {
   const [, plain, types] =
     /^\s*((?:"(?:[^"]|"")+"|[^"()\s])+)\s*(?:\((.*)\)\s*)?$/s.exec(text) ?? [];
@@ -30,7 +24,7 @@ export function parseRoutine(text: string): RoutineName | undefined {
   return { ...name, signature: readTypes(types) };
 }
 
-/** Whether a stated signature is this one. */
+/** Whether a stated signature matches this one. */
 export function isSignature(
   { spellings, identity }: Signature,
   stated: readonly string[],
@@ -45,8 +39,8 @@ export function isSignature(
 }
 
 /**
- * Types between commas, folded as SQL folds them, without lengths, which do not tell routines
- * apart.
+ * Parses comma-separated types. Folds case like SQL, and drops lengths, which do not distinguish
+ * routines.
  */
 function readTypes(text: string): readonly string[] {
   const folded = text.replace(/"(?:[^"]|"")*"|[^"]+/g, (part) =>
@@ -64,7 +58,7 @@ function foldType(part: string): string {
     .replace(/(?: ?\[\d*\])+/g, '[]');
 }
 
-/** Keywords that stand for a type that the server prints in other words. */
+/** Type keywords that the server prints differently. */
 const KEYWORDS: Readonly<Record<string, string>> = {
   char: 'character',
   dec: 'numeric',

@@ -14,7 +14,7 @@ import {
   type PostgresRelation,
 } from './relation.ts';
 
-/** PostgreSQL's tables as manifests see them. Values are cast by the database, in a batch. */
+/** PostgreSQL's tables for normalising manifests. The database casts values in a batch. */
 export class PostgresSchema implements ManifestSchema<PostgresColumn> {
   readonly registration: Registration;
   readonly labels = {
@@ -62,7 +62,7 @@ export class PostgresSchema implements ManifestSchema<PostgresColumn> {
 
   fill(relation: PostgresRelation, column: PostgresColumn, where: string): Cell {
     const { name, generated, defaultText, notNull, type } = column;
-    // Follows from the other columns of the row, which are all compared.
+    // It follows from the row's other columns, which are all compared.
     if (generated) return { any: true };
     if (assignedBy(column) !== undefined) {
       throw invalid(
@@ -91,8 +91,8 @@ export class PostgresSchema implements ManifestSchema<PostgresColumn> {
   }
 
   /**
-   * A sequence is registered with the column that draws from it; numbers that no row has are its
-   * one effect.
+   * A sequence is registered with the column that draws from it. Its only effect is numbers that no
+   * row has.
    */
   normaliseOther(effect: ApprovedEffect, where: string): ApprovedEffect | undefined {
     if (findRelation(this.#relations, effect.target) !== undefined) return undefined;
@@ -101,7 +101,7 @@ export class PostgresSchema implements ManifestSchema<PostgresColumn> {
   }
 }
 
-/** Types whose values have the order of what they stand for; text has that of its code points. */
+/** Types whose values sort like what they represent. Text sorts by code points. */
 const ORDERED =
   /^(?:int[248]|oid|numeric|float[48]|text|varchar|bpchar|name|date|time|timestamp|timestamptz|uuid)$/;
 
@@ -109,7 +109,9 @@ function isOrdered({ type }: PostgresColumn): boolean {
   return type.baseSchema === 'pg_catalog' && ORDERED.test(type.base);
 }
 
-/** What is registered and no relation is a sequence. */
+/**
+ * The registered sequence with this name. Every registered target that is not a relation is one.
+ */
 function findSequence({ targets }: Registration, stated: string): string | undefined {
   const { exact, folded } = readTarget(stated) ?? {};
   const names = [exact, folded].map((name) => name && nameTarget(name));
@@ -119,7 +121,9 @@ function findSequence({ targets }: Registration, stated: string): string | undef
 /** What `unused(...)` states, apart from the sequence and the numbers. */
 const UNUSED_SHAPE = canonical({ op: 'update', before: { [UNUSED]: { is: 0 } }, count: 1 });
 
-/** Numbers that no row has: the one thing that can be stated about a sequence. */
+/**
+ * Accepts only `unused(...)`, numbers that no row has: nothing else can be stated about a sequence.
+ */
 function normaliseUnused(target: string, effect: ApprovedEffect, where: string): ApprovedEffect {
   const { target: _, after = {}, ...shape } = effect;
   const [stated, ...more] = Object.entries(after);
@@ -146,8 +150,8 @@ const PLAIN = new RegExp(`^(?:${LITERAL}${TYPE}*|\\(${LITERAL}${TYPE}*\\)${TYPE}
 const TIMES = /^(?:date|time|timetz|timestamp|timestamptz)$/;
 
 /**
- * Whether a DEFAULT means the same for every row: a literal, with casts or without. Old ways of
- * writing the current time, such as `('now'::text)::date`, look like one and are none.
+ * Whether a DEFAULT is the same for every row: a literal, with or without casts. Old ways of
+ * writing the current time, such as `('now'::text)::date`, look like a literal but are not.
  */
 function isLiteral(text: string, type: ColumnType): boolean {
   if (!PLAIN.test(text)) return false;
@@ -156,7 +160,7 @@ function isLiteral(text: string, type: ColumnType): boolean {
 
 const EMPTY = new RegExp(`^\\(?NULL${TYPE}*\\)?${TYPE}*$`, 'i');
 
-/** Whether a DEFAULT is NULL, with casts or without. */
+/** Whether a DEFAULT is NULL, with or without casts. */
 function isNull(text: string): boolean {
   return EMPTY.test(text);
 }

@@ -3,15 +3,15 @@ import type { Connection, Reply, WireStatement } from '../../postgres/connection
 import { quoteLiteral, quoteName } from '../../postgres/identifier.ts';
 import type { SessionSettings } from '../../protocol/settings.ts';
 
-/** Settings with a dot that belong to EffectMatch or to code of the server. */
+/** Settings with a dot that belong to EffectMatch or to modules of the server. */
 const RESERVED = /^(?:effectmatch|pg_\w+|plpgsql|plperl|plpython3?u|pltcl)\./;
 
-/** Why a setting is not one of the application; undefined if it may be. */
+/** Why a setting does not belong to the application; undefined if it may. */
 export function refuseSetting(name: string): string | undefined {
   return RESERVED.test(name) ? 'belongs to the server or to EffectMatch' : undefined;
 }
 
-/** A library in the session can have settings with a dot that change how the server works. */
+/** Refuses settings of loaded libraries and extensions, which can change how the server works. */
 export async function refuseServerSettings(
   connection: Connection,
   settings: SessionSettings | undefined,
@@ -28,8 +28,8 @@ const SERVER_SETTINGS = `select n from pg_catalog.unnest($1::pg_catalog.text[]) 
       where e.extname operator(pg_catalog.=) pg_catalog.split_part(n, '.', 1))`;
 
 /**
- * Applies settings until the transaction ends. SET takes no parameters, and set_config() is revoked
- * from the execution login, because agent SQL runs as the same login.
+ * Applies settings until the transaction ends. SET takes no parameters, and the execution login may
+ * not call set_config(), because agent SQL runs as the same login.
  */
 export function applySettings(settings: SessionSettings): readonly WireStatement[] {
   return Object.entries(settings).map(([name, value]) => {
@@ -38,7 +38,7 @@ export function applySettings(settings: SessionSettings): readonly WireStatement
   });
 }
 
-/** Reads the settings again, once the action has run. */
+/** Reads the settings back after the action has run. */
 export function readSettings(settings: SessionSettings): WireStatement {
   const text =
     'select n, pg_catalog.current_setting(n, true) from pg_catalog.unnest($1::pg_catalog.text[]) as given(n)';

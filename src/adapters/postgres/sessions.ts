@@ -6,12 +6,12 @@ import { demandOwnProcesses } from './pooling.ts';
 import { CALLS, PreparedTexts } from './prepared.ts';
 
 /**
- * What a session forgets before another operation may use it: everything that DISCARD ALL forgets
- * except cached plans, which cost more to make again than all of the rest, and our own prepared
- * calls, which must still be there; and besides the random seed. The counters of the second witness
- * are flushed as well. Left over is one bit per custom setting that was ever named, since an unset
- * one reads as '' from then on, and how statements of functions were first understood: their
- * literals, under settings of that moment. Our own have none that a setting could change.
+ * Resets a session before another operation may use it. Clears everything that DISCARD ALL clears,
+ * except cached plans, which cost more to rebuild than all the rest, and the statements that the
+ * runtime prepared. Also changes the random seed and flushes the counters. Two things remain. A
+ * custom setting that was ever named reads as '' instead of unset. Statements in functions keep
+ * their literals as they were read under the settings of their first run; no setting can change the
+ * literals in our own functions.
  */
 const RESET =
   'close all; set session authorization default; reset all; unlisten *;' +
@@ -30,8 +30,8 @@ async function resetSession(
 }
 
 /**
- * Resets a session that is in no transaction; false where statements were prepared or removed by
- * others, which is not asked again after a COMMIT.
+ * Resets a session that is not in a transaction. False if others prepared or removed statements.
+ * After a COMMIT, which has checked that already, it is not checked again.
  */
 export async function isReset(session: Connection, isCommitted = false): Promise<boolean> {
   const script = isCommitted ? RESET : `${RESET}; select effectmatch.calls_intact()`;
@@ -39,15 +39,15 @@ export async function isReset(session: Connection, isCommitted = false): Promise
 }
 
 /**
- * Which database of which server version a session is in, as far as this login can tell. Names no
- * object by its path.
+ * The database and server version of a session, as far as this login can tell. Does not depend on
+ * the search path.
  */
 const PLACE = `select pg_catalog.concat_ws(' ', d.oid,
     pg_catalog.current_setting('server_version_num')::pg_catalog.int4 operator(pg_catalog./) 10000),
     pg_catalog.current_setting('search_path')
   from pg_catalog.pg_database as d where d.datname operator(pg_catalog.=) pg_catalog.current_database()`;
 
-/** Ends the wait of a caller, with a session if there is one. */
+/** Ends a caller's wait, with a session if there is one. */
 type Waiter = (session: Connection | undefined) => void;
 
 /** The execution login's sessions. Each serves one operation at a time. */
@@ -60,18 +60,19 @@ export class Sessions {
   readonly #waiting: Waiter[] = [];
   readonly #all = new Map<Connection, PreparedTexts>();
   #opening = 0;
-  /** Sessions that are being reset. */
+  /** How many sessions are being reset. */
   #resetting = 0;
-  /** Where the first session led; all others must lead there. */
+  /** The database of the first session. All others must be in the same one. */
   #place: string | undefined;
-  /** The search path of the first session, where all must have the same. */
+  /** The search path of the first session. With `pinsPath`, all others must have the same one. */
   #path: string | undefined;
   readonly #pinsPath: boolean;
   #closed = false;
 
   /**
-   * `deadlineMs` is how long any answer may take: longer than the server itself lets an operation
-   * run. With `pinsPath`, names mean the same in all sessions, or none is opened.
+   * `deadlineMs` is how long any answer may take. It must be longer than the server lets an
+   * operation run. With `pinsPath`, a session whose search path differs from the first one's is
+   * refused.
    */
   constructor(
     options: ConnectionOptions,
@@ -86,7 +87,7 @@ export class Sessions {
     this.#reuse = reuse;
   }
 
-  /** A session in its first state; undefined when none became free in time. */
+  /** A session in its initial state; undefined if none becomes free in time. */
   async take(withinMs: number): Promise<Connection | undefined> {
     if (this.#closed)
       throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', 'the adapter is closed');
@@ -94,19 +95,19 @@ export class Sessions {
       if (session.isAlive) return session;
       this.#all.delete(session);
     }
-    // One that is being reset is there sooner than a new one, and has its plans and caches.
+    // A session that is being reset is ready sooner than a new one, and has its plans and caches.
     if (this.#resetting > this.#waiting.length) return await this.#wait(withinMs);
     return await (this.#hasRoom ? this.#open() : this.#wait(withinMs));
   }
 
-  /** What a session of this pool has prepared of actions. */
+  /** The action texts that a session of this pool has prepared. */
   textsOf(session: Connection): PreparedTexts {
     return this.#all.get(session) ?? new PreparedTexts();
   }
 
   /**
-   * Takes a session back. One that is not reused, or cannot be reset, is closed; `asked` is a reset
-   * under way.
+   * Takes a session back. Closes it if it is not reused or cannot be reset. `asked` is a reset that
+   * is already under way.
    */
   async giveBack(session: Connection, asked?: Promise<boolean>): Promise<void> {
     try {
@@ -140,8 +141,7 @@ export class Sessions {
   }
 
   /**
-   * The login that the sessions have, as the server calls it. Refuses one whose sessions are shared
-   * between operations.
+   * The login's name on the server. Refuses a login whose sessions are shared between operations.
    */
   async login(): Promise<string> {
     const session = await this.take(0);
@@ -181,7 +181,7 @@ export class Sessions {
   }
 
   /**
-   * Admission proved that both logins meet in one database; an address that leads elsewhere later
+   * Admission proved that both logins use the same database. An address that leads elsewhere later
    * would undo that.
    */
   async #demandSamePlace(session: Connection): Promise<void> {
@@ -207,7 +207,7 @@ export class Sessions {
     throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', `${what}; restart`);
   }
 
-  /** The schemas that sessions search, by name; those that do not exist are among them. */
+  /** The names of the schemas that sessions search, including schemas that do not exist. */
   searchPath(login: string): readonly string[] {
     const parts = this.#path?.match(/(?:"(?:[^"]|"")*"|[^,"])+/g) ?? [];
     const names = parts.map((part) => readSchema(part.trim()));
@@ -232,7 +232,10 @@ export class Sessions {
   }
 }
 
-/** A schema as the server reads it from a search path: folded unless quoted, and cut. */
+/**
+ * A schema as the server reads it from a search path: folded to lower case unless quoted, and
+ * truncated.
+ */
 function readSchema(text: string): string {
   const isQuoted = text.startsWith('"');
   const name = isQuoted

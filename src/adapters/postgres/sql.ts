@@ -4,12 +4,12 @@ const open = (name: string) => new SqlFile(new URL(`./sql/${name}.sql`, import.m
 
 /** The SQL of this adapter, in files that a database administrator can review. */
 export const SQL = {
-  /** What is registered, as it is now. */
+  /** Reads what is registered. */
   registered: open('registered'),
-  /** What a survey judges. */
+  /** Reads what a survey judges. */
   catalog: open('catalog'),
   rights: open('rights'),
-  /** Whether that has changed. */
+  /** Detects whether that has changed. */
   fingerprint: open('fingerprint'),
   /** What provisioning installs: schema `effectmatch`, recorders, roles and rights. */
   tables: open('tables'),

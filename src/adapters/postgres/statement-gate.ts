@@ -6,8 +6,8 @@ import { type NameReading, readNames } from './gate/names.ts';
 import { type GateCatalog, refuseNames } from './gate/resolve.ts';
 
 /**
- * What the gate makes of a text: a statement that may be tried, with its highest parameter and
- * whether it returns rows, or what it is instead.
+ * The gate's finding about a text: an admitted statement, with the number of its highest parameter
+ * and whether it returns rows, or a refusal.
  */
 type StatementFinding =
   | { readonly kind: 'admitted'; readonly parameters: number; readonly returnsRows: boolean }
@@ -18,30 +18,30 @@ interface Refused {
   readonly why: string;
 }
 
-/** A text divided into its statements, without what comes between them. */
+/** A text split into its statements. */
 interface Script {
   readonly kind: 'script';
   readonly statements: readonly string[];
 }
 
 /**
- * Reads SQL with PostgreSQL's own grammar. With the server boundary this is for admission and
- * display: it keeps mistakes and plain abuse out early and in readable words, while the rights of
- * the execution login and the witnesses of the stage are the safety argument. With the managed
- * boundary it is part of that argument: rights cannot close the server's own functions there, so
- * every name of a statement is looked up in the catalogue.
+ * Checks SQL with PostgreSQL's own grammar. With the server boundary this is for admission and
+ * display: it catches mistakes and plain abuse early, with readable messages, while safety rests on
+ * the rights of the execution login and the evidence of the stage. With the managed boundary,
+ * safety rests on the gate as well. Rights cannot close the server's own functions there, so the
+ * gate looks up every name of a statement in the catalogue.
  */
 export interface StatementGate {
   /**
-   * `procedures` has the targets that a CALL may name. With a catalogue, every name must lead to
-   * something in it that is certified.
+   * `procedures` contains the targets that a CALL may name. With a catalogue, every name must refer
+   * to something certified in it.
    */
   check(
     sql: string,
     procedures: Pick<ReadonlySet<string>, 'has'>,
     catalog?: GateCatalog,
   ): StatementFinding;
-  /** The statements of a script, where the grammar ends each of them. */
+  /** Splits a script where the grammar ends each statement. */
   split(script: string): Script | Refused;
 }
 
@@ -49,12 +49,12 @@ const REMEMBERED_MAX = 500;
 const REMEMBERED_CHARACTERS_MAX = 10_000;
 
 /**
- * Loads a parser; from then on checks are synchronous. `major` demands the grammar of that server
+ * Loads a parser. Checks are synchronous after that. `major` requires the grammar of that server
  * version: in a later one, the same text can be a different statement.
  */
 export async function loadGate(major?: string): Promise<StatementGate> {
   const parse = major === undefined ? await loadParser('libpg-query') : await loadGrammar(major);
-  // Agents send the same few texts with other values.
+  // Agents send the same few texts with different values.
   const known = new Map<string, ReadText>();
   const judged = new WeakMap<GateCatalog, Map<ReadText, string | undefined>>();
   return {
@@ -73,7 +73,7 @@ export async function loadGate(major?: string): Promise<StatementGate> {
   };
 }
 
-/** What one state of the catalogue makes of a text; a new state is a new object. */
+/** Judges a text once per catalogue. A changed catalogue is a new object. */
 function judgeOnce(
   judged: WeakMap<GateCatalog, Map<ReadText, string | undefined>>,
   catalog: GateCatalog,
@@ -96,7 +96,7 @@ function unread(names: Extract<NameReading, { kind: 'unknown' }> | undefined): s
 const NOT_LOADED =
   'postgres: the parser for statements could not be loaded; install the package libpg-query';
 
-/** A parser by the name of its package. */
+/** Loads a parser by package name. */
 async function loadParser(name: string): Promise<Parse> {
   try {
     const parser = (await import(name)) as typeof import('libpg-query');
@@ -110,10 +110,10 @@ async function loadParser(name: string): Promise<Parse> {
 const OPTIMISING = ['wasm-tier-up', 'wasm-dynamic-tiering'];
 
 /**
- * Loads the parser so that V8 leaves it as it compiles it first. After a few statements V8 would
- * optimise its largest function, which takes more than 500 MB for some seconds, and statements are
- * parsed no faster afterwards. The flags count when a module is compiled, so modules of the
- * application are optimised as usual. Flags that the process was started with are left alone.
+ * Loads the parser without letting V8 optimise it. After a few statements V8 would optimise its
+ * largest function, which takes more than 500 MB for some seconds and makes parsing no faster. The
+ * flags apply when a module is compiled, so the application's modules are optimised as usual. Flags
+ * that the process was started with are left alone.
  */
 async function loadSmall(
   parser: Pick<typeof import('libpg-query'), 'loadModule' | 'parseSync'>,
@@ -129,7 +129,7 @@ async function loadSmall(
   }
 }
 
-/** The parser with the grammar of one server version, under its usual name or under an alias. */
+/** Loads the parser for one server version, under its usual name or under an alias. */
 async function loadGrammar(major: string): Promise<Parse> {
   for (const name of [`libpg-query-${major}`, 'libpg-query']) {
     const parse = await loadParser(name).catch(() => undefined);
@@ -143,7 +143,7 @@ async function loadGrammar(major: string): Promise<Parse> {
   );
 }
 
-/** What one text is, and the procedure that it calls if it is a CALL. */
+/** The finding about one text, and the procedure if it is a CALL. */
 interface ReadText {
   readonly finding: StatementFinding;
   readonly procedure?: string;
@@ -156,7 +156,9 @@ interface ReadText {
  */
 type Node = { readonly [field: string]: unknown };
 
-/** One statement of a parsed text. Offsets are in bytes; without a length it reaches to the end. */
+/**
+ * One statement of a parsed text. Offsets are in bytes. Without a length, it extends to the end.
+ */
 interface ParsedStatement {
   readonly stmt?: Node;
   readonly stmt_location?: number;
@@ -189,7 +191,7 @@ function refuseUnparsed(error: unknown, sql: string): Refused {
   return refused(`it cannot be parsed: ${what}${lineOf(error, sql)}`);
 }
 
-/** Where the parser stopped, in a text of several lines. */
+/** The line where the parser stopped, if the text has several. */
 function lineOf(error: unknown, sql: string): string {
   const { sqlDetails } = error as { sqlDetails?: { readonly cursorPosition: number } };
   if (sqlDetails === undefined || !sql.includes('\n')) return '';
@@ -227,7 +229,7 @@ function returnsRows(kind: string, { returningClause, returningList }: Node): bo
 const ADMITTED = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
 
 /**
- * Looks at every node of a statement, however deep: common table expressions, subqueries, RETURNING
+ * Checks every node of a statement, at any depth: common table expressions, subqueries, RETURNING
  * lists.
  */
 function readNodes(root: Node, returnsRows: boolean): StatementFinding {
@@ -255,7 +257,7 @@ function judgeNode({ intoClause, schemaname, funcname }: Node): string | undefin
   return Array.isArray(funcname) ? judgeFunction(funcname) : undefined;
 }
 
-/** What a refused statement is called in SQL, from the name of its node. */
+/** Describes a refused statement by its SQL name, which is derived from the name of its node. */
 function describeStatement(node: string, content: Node): string {
   const known: Readonly<Record<string, string>> = {
     ConstraintsSetStmt: 'SET CONSTRAINTS',
@@ -278,8 +280,8 @@ function describeStatement(node: string, content: Node): string {
 }
 
 /**
- * Built-ins that act beyond the transaction or execute text. Their rights are revoked as well; this
- * says it earlier.
+ * Built-ins that act outside the transaction or run text as SQL. The server boundary also revokes
+ * most of them; the gate refuses them earlier.
  */
 const OUTSIDE = new RegExp(
   `^(?:${[
@@ -306,7 +308,7 @@ function judgeFunction(funcname: readonly unknown[]): string | undefined {
   return `${name}() is not admitted: it acts outside the transaction`;
 }
 
-/** A name as registrations have it. */
+/** A name in the form that registrations use. */
 function readName(funcname: unknown): string {
   const [name = '', schema = 'public'] = (funcname as readonly unknown[]).map(readPart).reverse();
   return sqlName({ schema, name });

@@ -4,10 +4,10 @@ import { TRUSTED_EXTENSIONS } from './certify/builtins.ts';
 import { queryPinned } from './formats.ts';
 import { SQL } from './sql.ts';
 
-/** Object ids below are the server's own. */
+/** Object ids below this belong to the server. */
 const USER = 16384;
 
-/** A type that the server did not come with, as the catalogue has it. */
+/** A type that is not built in, as the catalogue has it. */
 interface FoundType extends QualifiedName {
   readonly oid: number;
   /** pg_type.typtype: b base, c composite, d domain, e enum, r range, m multirange. */
@@ -16,19 +16,19 @@ interface FoundType extends QualifiedName {
   readonly base: { readonly oid: number; readonly text: string } | null;
   /** Of an array type: the type of its elements, as SQL writes it. */
   readonly element: { readonly oid: number; readonly text: string } | null;
-  /** Types of the application that reading a value goes through. */
+  /** Application types that reading a value involves. */
   readonly parts: readonly number[];
-  /** Which code of the type itself runs when a value is read. */
+  /** The type's own code that runs when a value is read, in words. */
   readonly code: string | null;
 }
 
-/** How a text can be read as a value of a type without running code of the application. */
+/** How to read a text as a value of a type without running application code. */
 export type TypeReading =
   /** With the input function of this type, which may be the one beneath a domain. */
   | { readonly kind: 'built-in'; readonly text: string }
   | { readonly kind: 'code'; readonly why: string };
 
-/** The types of some columns, and what reading a value of them would run. */
+/** The types of some columns, and the code that reading their values would run. */
 export class TypeGraph {
   readonly #types: ReadonlyMap<number, FoundType>;
 
@@ -37,9 +37,9 @@ export class TypeGraph {
   }
 
   /**
-   * Domains are read as the type beneath them where their checks are not built in: the server
-   * enforces a check when the row is written, in a stage that was certified. The same inside
-   * arrays. Other types have no such form.
+   * A domain whose checks are not built in is read as the type beneath it. The server enforces the
+   * checks when the row is written, in a certified stage. The same applies inside arrays. Other
+   * types have no such alternative.
    */
   readingOf(oid: number, text: string): TypeReading {
     const why = this.codeBehind(oid);
@@ -51,10 +51,7 @@ export class TypeGraph {
     return inner.kind === 'code' ? inner : { kind: 'built-in', text: `${inner.text}[]` };
   }
 
-  /**
-   * The code of the application that reading a value of this type runs; undefined where there is
-   * none.
-   */
+  /** The application code that reading a value of this type runs; undefined if there is none. */
   codeBehind(oid: number, seen: Set<number> = new Set()): string | undefined {
     const type = this.#types.get(oid);
     if (oid < USER || seen.has(oid)) return undefined;
@@ -76,12 +73,12 @@ const KINDS: Readonly<Record<string, string>> = {
   m: 'multirange',
 };
 
-/** Extensions whose code computes values only, or that the deployment vouches for. */
+/** Extensions whose code only computes values, or that the deployment vouches for. */
 export function vouchedExtensions(trustedCode: readonly string[]): readonly string[] {
   return [...TRUSTED_EXTENSIONS, ...trustedCode];
 }
 
-/** Reads everything that values of these types are made of. Types of the server need no reading. */
+/** Reads these types and everything they are made of. Built-in types need not be read. */
 export async function readTypes(
   connection: Connection,
   oids: readonly number[],

@@ -11,7 +11,7 @@ import {
 import type { Image } from './image.ts';
 import type { ColumnType } from './relation.ts';
 
-/** Reads what an output function wrote under the pinned formats. */
+/** Decodes the text that an output function wrote under the pinned formats. */
 type Decode = (text: string) => Value;
 
 const READERS: Readonly<Record<string, Decode>> = {
@@ -29,10 +29,10 @@ const READERS: Readonly<Record<string, Decode>> = {
 };
 
 /**
- * How the text of a column becomes a value. What has no special form (intervals, ranges, arrays,
- * JSON, types of the application) stays the text that the database prints: it tells stored
- * representations apart that the engine calls equal. The scale of a plain `numeric` is left out on
- * purpose; the grouping of equal operators in a `tsquery` is lost, because PostgreSQL does not
+ * How a column's text becomes a value. Types without a special form (intervals, ranges, arrays,
+ * JSON, application types) keep the text that the database prints, because it distinguishes stored
+ * representations that the engine considers equal. The scale of a plain `numeric` is dropped on
+ * purpose. The grouping of equal operators in a `tsquery` is lost, because PostgreSQL does not
  * print it.
  */
 export function decoderOf(type: ColumnType): Decode {
@@ -43,7 +43,7 @@ export function decoderOf(type: ColumnType): Decode {
   return read ?? readText;
 }
 
-/** Makes rows of images that have these columns, in this order. */
+/** Converts images with these columns, in this order, to rows. */
 export function rowReader(
   columns: readonly { readonly name: string; readonly type: ColumnType }[],
 ): (image: Image) => Row {
@@ -95,13 +95,11 @@ function readBytes(text: string): Value {
   return { $bytes: text.slice(2) };
 }
 
-/**
- * Years of four digits after Christ. Others stay as printed: nothing compares them with a clock.
- */
+/** Years AD with four digits. Other years stay as printed: nothing compares them with a clock. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?$/;
 /**
- * The zone is written `+00:00` and not `Z`, because `+` sorts before every digit and point: texts
- * of such values have the order of the instants, which a `between` constraint relies on.
+ * The zone is written `+00:00` instead of `Z`, because `+` sorts before digits and the decimal
+ * point. The texts then sort like the instants, which a `between` constraint relies on.
  */
 const TIMESTAMPTZ = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?\+00$/;
 
@@ -113,16 +111,16 @@ function unreadable(what: string, text: string): EffectMatchError<'ERR_EM_INVARI
   );
 }
 
-/** A value that a column cannot be given, with what to write instead. */
+/** Why a value cannot be stored in a column, and what to write instead. */
 interface Unstorable {
   readonly kind: 'unstorable';
   readonly why: string;
 }
 
 /**
- * The text that the column's input function reads for a value of a manifest, null for NULL. For
- * values that came out of the column it is the exact inverse of {@link decoderOf}; what would need
- * a guess is `unstorable`.
+ * The text from which the column's input function reads a manifest value; null for NULL. For values
+ * that came from the column it is the exact inverse of {@link decoderOf}. A value that would need a
+ * guess is `unstorable`.
  */
 export function encodeValue(type: ColumnType, value: Value): string | null | Unstorable {
   if (value === null) return null;
@@ -157,8 +155,8 @@ function isBuiltIn(type: ColumnType, base: string): boolean {
 }
 
 /**
- * Types whose input reads the words `now` and `today` as the current time, alone, in lists and in
- * ranges.
+ * Types whose input function reads words such as `now` and `today` as the current time, alone, in
+ * arrays and in ranges.
  */
 const TIMES = /^_?(?:date|time|timetz|timestamp|timestamptz|(?:date|ts|tstz)(?:multi)?range)$/;
 
@@ -174,7 +172,10 @@ function encodeText(type: ColumnType, text: string): string | Unstorable {
     : text;
 }
 
-/** JSON text of application data: tags are numbers again, and doubled dollar signs single ones. */
+/**
+ * JSON text of application data. Tagged numbers become numbers, and doubled dollar signs single
+ * ones.
+ */
 function encodeJson(value: Value): string | Unstorable {
   const tagged = readTag(value);
   if (tagged !== undefined) {
@@ -194,7 +195,7 @@ function encodeJson(value: Value): string | Unstorable {
   return Array.isArray(value) ? `[${parts.join(',')}]` : `{${parts.join(',')}}`;
 }
 
-/** Arrays of boxes are the only built-in ones whose elements are not separated by commas. */
+/** `box` is the only built-in type whose array elements are not separated by commas. */
 function isArrayType(type: ColumnType): boolean {
   return type.kind === 'b' && type.base.startsWith('_') && type.base !== '_box';
 }

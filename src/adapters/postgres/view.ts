@@ -6,12 +6,12 @@ import { refused } from './options.ts';
 import { SQL } from './sql.ts';
 
 /**
- * A view that operations may write through. What counts is what happens to the tables beneath it.
+ * A view that operations may write through. Only what happens to the tables beneath it is compared.
  */
 export interface RegisteredView extends QualifiedName {
   readonly oid: number;
   readonly target: string;
-  /** What can be done through it, as a GRANT names it. */
+  /** The writes that it supports, as GRANT names them. */
   readonly events: readonly string[];
 }
 
@@ -23,8 +23,7 @@ interface Found {
 }
 
 /**
- * Looks up views as they are now, in the order asked; refuses the first that nothing can be written
- * through.
+ * Looks up views as they are now, in the order asked. Refuses the first that supports no writes.
  */
 export async function demandViews(
   connection: Connection,
@@ -64,7 +63,7 @@ function findFault({ kind, rules, ...found }: Found): string | undefined {
   return 'nothing can be written through it; give it INSTEAD OF triggers, or leave it out: reading needs SELECT alone';
 }
 
-/** Bits of the events that the server can carry out, by itself or through INSTEAD OF triggers. */
+/** Bits of the writes that the server supports, automatically or through INSTEAD OF triggers. */
 const EVENTS = { insert: 8, update: 4, delete: 16 } as const;
 
 function eventsOf({ writes }: Pick<Found, 'writes'>): readonly string[] {

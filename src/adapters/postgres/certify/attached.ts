@@ -7,7 +7,7 @@ import { grantedTo } from './privileges.ts';
 const FORCED =
   'deferrable; forced before the observation, and what it writes after that is refused';
 
-/** Triggers, rules, policies and deferrable checks on everything a write can lead to. */
+/** Triggers, rules, policies and deferrable checks on every relation that a write can reach. */
 export function surveyAttached(context: SurveyContext): void {
   const { catalog, index, reach, outlets } = context;
   const usable = usableSchemas(context);
@@ -35,8 +35,8 @@ export function surveyAttached(context: SurveyContext): void {
 }
 
 /**
- * Schemas in which the execution login finds names; SET CONSTRAINTS finds a constraint in the
- * schema of its table.
+ * Schemas in which the execution login may look up names. SET CONSTRAINTS looks for a constraint in
+ * the schema of its table.
  */
 function usableSchemas({ catalog, facts }: SurveyContext): ReadonlySet<string> {
   const usage = grantedTo(catalog, facts.executor).filter(
@@ -81,8 +81,8 @@ function surveyDeferrable(
 }
 
 /**
- * Code of the application that is put off until COMMIT and that the execution login cannot force to
- * run earlier.
+ * Application code that is deferred until COMMIT and that the execution login cannot force to run
+ * earlier.
  */
 function openUnforced(
   { catalog, facts, outlets }: SurveyContext,

@@ -1,26 +1,23 @@
 import { SESSION_STATE } from './builtins.ts';
 
-/** A word, literal or sign of SQL or PL/pgSQL text. */
+/** A word, literal or symbol in SQL or PL/pgSQL text. */
 interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'sign';
-  /**
-   * Words with A to Z folded to lower case; quoted identifiers and strings as they read, without
-   * their quotes.
-   */
+  /** Words have A to Z folded to lower case. Quoted identifiers and strings have no quotes. */
   readonly text: string;
-  /** The text of a string is not what it means: it has escapes. */
+  /** The string has escapes, so its text is not its value. */
   readonly escaped?: boolean;
 }
 
 /**
- * To the server every character beyond ASCII is part of a name, also blanks and signs; a blank is
- * one of six.
+ * The server treats every character beyond ASCII as part of a name, even spaces and symbols. Only
+ * six characters are blanks.
  */
 const START = String.raw`[A-Za-z_\u{80}-\u{10ffff}]`;
 const INNER = String.raw`A-Za-z_0-9\u{80}-\u{10ffff}`;
 const BLANK = String.raw`[ \t\n\r\f\v]`;
 const LINE_COMMENT = String.raw`--[^\n\r]*`;
-/** Strings with a line break between them are one string, read in the way of the first. */
+/** Strings separated by a line break are one string, read like the first. */
 const NEXT_LINE = String.raw`(?:[ \t\f\v]|${LINE_COMMENT})*[\n\r](?:${BLANK}|${LINE_COMMENT}[\n\r])*`;
 const ESCAPED = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
@@ -39,9 +36,9 @@ const LEXEME = new RegExp(
 );
 
 /**
- * Splits SQL into tokens, with strings as the standard has them: a function that changes how
- * strings are read is refused for its setting. It need not be exact where PostgreSQL itself would
- * refuse the text.
+ * Splits SQL into tokens, with standard-conforming strings. A function that changes how strings are
+ * read is refused for that setting. The result need not be exact for text that PostgreSQL would
+ * reject.
  */
 export function tokenize(text: string): readonly Token[] {
   const tokens: Token[] = [];
@@ -75,7 +72,7 @@ function foldWord(word: string): string {
   return word.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
 }
 
-/** Comments nest. */
+/** Block comments nest. */
 function endOfComment(text: string, start: number): number {
   let depth = 0;
   const edge = /\/\*|\*\//g;
@@ -111,8 +108,8 @@ export function startsStatement(tokens: readonly Token[], at: number): boolean {
 }
 
 /**
- * Why a function body cannot be certified from its text, empty when it can. Conservative: what the
- * text hides (SQL put together at run time) is reported as such.
+ * Why a function body cannot be certified from its text; empty if it can. Conservative: SQL that is
+ * built at run time, which the text hides, is reported as such.
  */
 export function judgeBody(text: string): readonly string[] {
   const tokens = tokenize(text);
@@ -147,15 +144,15 @@ export function judgeBody(text: string): readonly string[] {
 }
 
 /**
- * Settings that decide where strings end, here or in the next statement of the session; their names
- * have no case.
+ * Settings that decide where strings end, here or in the session's next statement. Their names are
+ * case-insensitive.
  */
 const READING = /^(?:standard_conforming_strings|client_encoding|names)$/i;
 
-/** Settings that bound how long a stage takes and holds its locks. */
+/** Settings that limit how long a stage takes and holds its locks. */
 const LIMITS = /^(?:statement_timeout|transaction_timeout|idle_in_transaction_session_timeout)$/i;
 
-/** A variable of that name is assigned to, so it is not a statement. */
+/** Whether the word is a variable that is assigned to, and so does not begin a statement. */
 function isAssignment(next: Token | undefined): boolean {
   return next?.kind === 'sign' && (next.text === ':' || next.text === '=');
 }
@@ -164,7 +161,7 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
   const argument = tokens[index + 1];
   const after = tokens[index + 2];
   if (argument === undefined || (argument.kind === 'word' && argument.text === 'on')) return [];
-  // A string after a string, on the next line, is the rest of it.
+  // A string on the next line continues the first one.
   const isWhole =
     after === undefined ||
     (after.kind !== 'string' && [';', 'using', 'into', 'loop'].includes(after.text));
@@ -173,8 +170,8 @@ function judgeExecute(tokens: readonly Token[], index: number): readonly string[
 }
 
 /**
- * What an expression calls that nothing counts, or that reads what no text names; undefined where
- * it calls no such.
+ * The first call in an expression that nothing counts, or that reads tables the text does not name;
+ * undefined if there is none.
  */
 export function findUnseenAct(text: string): string | undefined {
   return tokenize(text)
@@ -183,8 +180,8 @@ export function findUnseenAct(text: string): string | undefined {
 }
 
 /**
- * Built-ins that every role may execute. A sequence that is set outlives a rollback; a table that
- * is told as a value may be a view, whose functions were never looked at.
+ * Functions that every role may execute. Setting a sequence survives a rollback. A table that is
+ * passed as a value may be a view, whose functions were never checked.
  */
 function unseenAct({ kind, text }: Token): string | undefined {
   if (kind === 'string') return undefined;
@@ -197,7 +194,7 @@ function unseenAct({ kind, text }: Token): string | undefined {
 
 const READS_TOLD = /^(?:table|schema|database)_to_xml(?:schema|_and_xmlschema)?$/;
 
-/** Every name the text could mean: words, quoted identifiers, and the words inside its strings. */
+/** Every name that the text could refer to: words, quoted identifiers, and words in its strings. */
 export function namesIn(text: string): ReadonlySet<string> {
   const names = new Set<string>();
   for (const token of tokenize(text)) {

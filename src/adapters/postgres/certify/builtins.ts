@@ -1,13 +1,13 @@
-/** The names in a list that is written as text. */
+/** Splits a text into words. */
 function words(list: string): readonly string[] {
   return list.trim().split(/\s+/);
 }
 
 /**
- * Built-in functions that must not be executable, by what they would let through. The lists were
- * made by going through every volatile function of PostgreSQL 15 and 17; {@link HARMLESS} is the
- * other half. A volatile built-in in neither list (a later server) is treated as dangerous, so an
- * upgrade cannot open a route silently.
+ * Built-in functions that must not be executable, by what they would allow. The lists come from a
+ * review of every volatile function of PostgreSQL 15 and 17; {@link HARMLESS} is the other half. A
+ * volatile built-in in neither list (of a later server) is treated as dangerous, so an upgrade
+ * cannot silently open a route.
  */
 export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
   'signals other sessions when the transaction commits': words('pg_notify'),
@@ -65,7 +65,7 @@ export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Volatile built-ins that leave nothing behind, or whose effect another privilege decides
+ * Volatile built-ins that leave nothing behind, or whose effect another privilege controls
  * (sequences).
  */
 const HARMLESS = new Set(
@@ -102,7 +102,7 @@ const dangers = new Map(
   Object.entries(DANGEROUS).flatMap(([why, names]) => names.map((name) => [name, why] as const)),
 );
 
-/** Why a volatile built-in must not be executable; undefined where it may be. */
+/** Why a volatile built-in must not be executable; undefined if it may be. */
 export function dangerOf(name: string): string | undefined {
   if (HARMLESS.has(name) || HARMLESS_FAMILIES.test(name)) return undefined;
   return dangers.get(name) ?? 'is volatile and unknown to this release';
@@ -113,10 +113,7 @@ export function isDangerous(name: string): boolean {
   return dangers.has(name);
 }
 
-/**
- * Extensions whose native code computes values and has no effects; everything else must be out of
- * reach.
- */
+/** Extensions whose native code only computes values. All other extensions must be out of reach. */
 export const TRUSTED_EXTENSIONS: ReadonlySet<string> = new Set(
   words(`
     btree_gin btree_gist citext cube dict_int dict_xsyn earthdistance fuzzystrmatch hstore
@@ -125,18 +122,17 @@ export const TRUSTED_EXTENSIONS: ReadonlySet<string> = new Set(
   `),
 );
 
-/** Functions of these extensions that change the session, partly beyond what a reset takes back. */
+/**
+ * Functions of these extensions that change the session, some in ways that a reset does not undo.
+ */
 export const SESSION_STATE: ReadonlySet<string> = new Set(words('set_limit isn_weak'));
 
-/** Preloaded libraries that watch and do not act. */
+/** Preloaded libraries that only observe. */
 export const TRUSTED_LIBRARIES: ReadonlySet<string> = new Set(
   words('auto_explain pg_stat_statements'),
 );
 
-/**
- * Predefined roles that read or watch only. A role of the server that is not listed here is
- * dangerous.
- */
+/** Predefined roles that only read or monitor. Any other predefined role counts as dangerous. */
 export const READING_ROLES: ReadonlySet<string> = new Set(
   words(`
     pg_database_owner pg_monitor pg_read_all_data pg_read_all_settings pg_read_all_stats
@@ -145,8 +141,8 @@ export const READING_ROLES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Settings that change speed, logging, limits or rendering, and nothing about what is written, who
- * may write it, or how durable it is. Renderings are pinned by the trusted functions.
+ * Settings that affect speed, logging, limits or display, but not what is written, who may write
+ * it, or how durable it is. The trusted functions pin the display formats.
  */
 const HARMLESS_SETTINGS =
   /^(application_name|backend_flush_after|bytea_output|client_encoding|client_min_messages|commit_(delay|siblings)|constraint_exclusion|cpu_.*|cursor_tuple_fraction|datestyle|deadlock_timeout|debug_.*|default_statistics_target|effective_.*|enable_.*|extra_float_digits|force_parallel_mode|from_collapse_limit|geqo.*|gin_.*|hash_mem_multiplier|icu_validation_level|idle_.*timeout|intervalstyle|jit.*|join_collapse_limit|lc_.*|lock_timeout|log_.*|logical_decoding_work_mem|maintenance_.*|max_parallel_.*|max_stack_depth|min_parallel_.*|parallel_.*|plan_cache_mode|random_page_cost|recursive_worktable_factor|seq_page_cost|statement_timeout|stats_fetch_consistency|tcp_.*|temp_buffers|temp_file_limit|timezone.*|trace_.*|track_(activities|functions|io_timing|wal_io_timing)|transaction_timeout|vacuum_.*|wal_.*|work_mem|xmlbinary|xmloption)$/i;

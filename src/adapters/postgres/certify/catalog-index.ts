@@ -7,7 +7,7 @@ import type { BoundaryFacts } from './facts.ts';
 /** The rows of a catalogue by id, by name, and by what they are attached to. */
 export type CatalogIndex = ReturnType<typeof indexCatalog>;
 
-/** `executable` are the functions that the execution login may call. */
+/** `executable` contains the ids of the functions that the execution login may call. */
 export function indexCatalog(
   catalog: SystemCatalog,
   facts: BoundaryFacts,
@@ -43,7 +43,7 @@ export function indexCatalog(
     usesOf: groupRows(uses, (use) => use.relation),
     usesOfType: groupRows(uses, (use) => use.type),
     usesBy,
-    /** What the text of a function calls. */
+    /** What the body of a function calls. */
     callsBy: (oid: number) => usesBy(oid).filter((use) => use.class === 'pg_proc'),
     expressions,
     /**
@@ -54,13 +54,13 @@ export function indexCatalog(
   };
 }
 
-/** Rows by a key; an empty list for a key that no row has. */
+/** Groups rows by a key. A key that no row has gives an empty list. */
 function groupRows<Row, Key>(rows: readonly Row[], keyOf: (row: Row) => Key) {
   const groups = Map.groupBy(rows, keyOf);
   return (key: Key): readonly Row[] => groups.get(key) ?? [];
 }
 
-/** Types and what they are made of. */
+/** These types and everything they are made of. */
 export function typesBeneath(
   index: CatalogIndex,
   oids: readonly number[],

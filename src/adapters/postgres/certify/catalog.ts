@@ -19,7 +19,7 @@ interface Membership {
   readonly grantor: string;
 }
 
-/** One privilege of an access list; an empty grantee is PUBLIC. */
+/** One privilege in an access list. An empty grantee means PUBLIC. */
 export interface Grant {
   readonly kind: string;
   readonly object: string;
@@ -42,7 +42,7 @@ export interface RelationRow {
   readonly extension: string | null;
   readonly parents: readonly number[];
   readonly partitionKey: string | null;
-  /** Of a view: bits of the events that the server carries out, by itself or through triggers. */
+  /** For a view: bits of the writes that it supports, automatically or through triggers. */
   readonly writes: number;
 }
 
@@ -124,7 +124,7 @@ export interface FunctionRow {
   readonly trusted: boolean;
   readonly owner: string;
   readonly definer: boolean;
-  /** Only a trigger can call it, whatever rights a role has. */
+  /** Whether it is a trigger function, which nothing else can call, whatever the rights. */
   readonly trigger: boolean;
   readonly kind: string;
   readonly volatility: string;
@@ -132,11 +132,11 @@ export interface FunctionRow {
   readonly source: string;
   readonly library: string | null;
   readonly sqlBody: string | null;
-  /** Its arguments, if some have a default: a call that omits them evaluates it. */
+  /** Its arguments, if some have defaults. A call that omits them evaluates the defaults. */
   readonly defaults: string | null;
   readonly definition: string;
   readonly extension: string | null;
-  /** Types of the application among its arguments and results. */
+  /** Application types among its arguments and results. */
   readonly types: readonly number[];
   /** Volatile built-ins that an aggregate is made of. */
   readonly parts: readonly string[];
@@ -180,9 +180,9 @@ export interface TypeRow {
   readonly element: number;
   readonly relation: number;
   readonly short: string;
-  /** Of a domain: its default. */
+  /** The default of a domain. */
   readonly defaultText: string | null;
-  /** Types of the application among the fields of a composite type, or beneath a range. */
+  /** Application types among the fields of a composite type or beneath a range. */
   readonly types: readonly number[];
 }
 
@@ -242,7 +242,7 @@ export interface SystemCatalog {
     readonly schema: string;
     readonly name: string;
     readonly function: number;
-    /** The volatile built-in that it is a sign for. */
+    /** The volatile built-in that it calls. */
     readonly builtin: string | null;
     readonly extension: string | null;
   }[];
@@ -253,7 +253,10 @@ export interface SystemCatalog {
 
 const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
 
-/** What a survey needs of the trusted connection: values come back as the text the server sent. */
+/**
+ * What a survey needs from the trusted connection. Values are returned as the text that the server
+ * sent.
+ */
 export interface TextReader {
   query(
     text: string,
@@ -262,7 +265,7 @@ export interface TextReader {
 }
 
 /**
- * The rows of a query as objects; the server itself writes the JSON, so no driver setting changes a
+ * The rows of a query as objects. The server writes the JSON, so no driver setting can change a
  * value.
  */
 export async function readRows<Row>(

@@ -5,10 +5,7 @@ import { readRows, type SystemCatalog, type TextReader } from './catalog.ts';
 import { compareFingerprints, withWatched } from './fingerprint.ts';
 import type { Touched } from './reach.ts';
 
-/**
- * Row versions of the configuration, by what they are rows of: what the fingerprint is made from,
- * one by one.
- */
+/** Row versions of the configuration, by row. The fingerprint is computed from them. */
 export type Versions = ReadonlyMap<string, string>;
 
 /** What a survey was made from. */
@@ -20,8 +17,8 @@ interface Surveyed {
 }
 
 /**
- * By the list of outlets, which every copy of a survey shares. Gone with the last certificate that
- * refers to it.
+ * Keyed by the list of outlets, which all copies of a survey share. An entry is collected with the
+ * last certificate that refers to it.
  */
 const surveyed = new WeakMap<readonly Outlet[], Surveyed>();
 
@@ -30,7 +27,7 @@ export function keepSurveyed(outlets: readonly Outlet[], facts: Surveyed): void 
   surveyed.set(outlets, facts);
 }
 
-/** What an operation can reach under a survey; undefined if that cannot be told. */
+/** What an operation can reach under a survey; undefined if that is not known. */
 export function reachUnder(
   { outlets }: Pick<Survey, 'outlets'>,
   touched: Touched,
@@ -39,9 +36,9 @@ export function reachUnder(
 }
 
 /**
- * What an administrator has to know about two surveys that differ: every object that reads
- * otherwise, with both readings; rows that were written, also those that read as before; and where
- * not even that is left, which counters moved.
+ * What an administrator needs to know about two surveys that differ: every object that reads
+ * differently, with both readings; rows that were written, even if they read as before; and if
+ * there is neither, which counters moved.
  */
 export async function explainChange(
   control: TextReader,
@@ -59,7 +56,7 @@ export async function explainChange(
     : compareFingerprints(fingerprintOf(before), fingerprintOf(after));
 }
 
-/** The configuration of a bound survey is its digest and the fingerprint. */
+/** The configuration of a bound survey is its digest, a space, and the fingerprint. */
 function fingerprintOf({ configuration }: Survey): string {
   return configuration.slice(configuration.indexOf(' ') + 1);
 }
@@ -76,10 +73,7 @@ const plain =
   (row) =>
     `${kind} ${row.object ?? row.name}`;
 
-/**
- * What each part of a catalogue is a list of, in words that tell one from the other; what explains
- * more comes first.
- */
+/** Names the rows of each catalogue part uniquely. Parts that explain more come first. */
 const NAMES: Readonly<Partial<Record<keyof SystemCatalog, Naming>>> = {
   server: () => 'the database',
   extensions: plain('extension'),
@@ -116,7 +110,7 @@ const NAMES: Readonly<Partial<Record<keyof SystemCatalog, Naming>>> = {
   owned: ({ description }) => `ownership of ${description}`,
 };
 
-/** Which field says whose fact it is, if it is that of a role. */
+/** The field that holds a row's role, if it belongs to one. */
 const ROLE_IN: Readonly<Partial<Record<keyof SystemCatalog, string>>> = {
   roles: 'name',
   memberships: 'member',
@@ -124,8 +118,8 @@ const ROLE_IN: Readonly<Partial<Record<keyof SystemCatalog, string>>> = {
 };
 
 /**
- * The facts of a catalogue by name. Roles of others come and go and are not part of the
- * configuration.
+ * The facts of a catalogue by name. Facts about unrelated roles are left out, because those are not
+ * part of the configuration.
  */
 function listFacts(catalog: SystemCatalog, roles: ReadonlySet<string>): ReadonlyMap<string, Fact> {
   const names = new Map<unknown, string>();
@@ -164,15 +158,15 @@ function compareFacts(
 
 const SHOWN_MAX = 120;
 
-/** A value in a line, cut where it is long: bodies of functions are read elsewhere. */
+/** A value on one line, truncated if it is long, like a function body. */
 function show(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
 }
 
 /**
- * Reads the versions that the fingerprint sums up. Part of a survey: what changed later is found by
- * comparing.
+ * Reads the row versions that the fingerprint summarises. A survey keeps them, so that later
+ * changes can be found by comparison.
  */
 export async function readVersions(
   control: TextReader,
@@ -190,8 +184,8 @@ export async function readVersions(
 }
 
 /**
- * Which rows have another version, are new, or are gone, in the server's words for the objects they
- * belong to.
+ * Which rows have a different version, are new, or are gone, with the server's description of their
+ * objects.
  */
 async function describeVersions(
   control: TextReader,
@@ -199,8 +193,8 @@ async function describeVersions(
   after: Versions,
 ): Promise<readonly string[]> {
   const isBoth = (key: string) => before.has(key) && after.has(key);
-  // Which roles matter is itself a result of the survey, so a role that is not on both sides may be
-  // as old as the other.
+  // The survey determines which roles matter, so a role that is on one side only need not be new or
+  // gone.
   const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
     (key) => before.get(key) !== after.get(key) && (isBoth(key) || !key.startsWith('pg_authid:')),
   );

@@ -10,9 +10,9 @@ import { closeExecute } from './reach.ts';
 import { readByTrusted } from './tables.ts';
 
 /**
- * Code of the application that runs where values are compared or read: operator classes of indexes,
- * and of the types beneath ranges. Trusted logins look rows up by their keys, so they would run it
- * with their own rights.
+ * Application code that runs when values are compared or read: operator classes of indexes, and of
+ * the types beneath ranges. Trusted logins look rows up by key, so they would run it with their own
+ * rights.
  */
 export function surveyComparisons(context: SurveyContext): void {
   const { catalog, facts, index, outlets } = context;
@@ -47,7 +47,7 @@ export function surveyComparisons(context: SurveyContext): void {
   }
 }
 
-/** Operator classes that call a volatile function of the server, for which no right is needed. */
+/** Operator classes that call a volatile function of the server. Such a call needs no right. */
 export async function surveySupport({ control, outlets }: SurveyContext): Promise<void> {
   const rows = await readRows<{
     description: string;
@@ -72,9 +72,9 @@ const PLANNED = ['index', 'statistics', 'partition key', 'check'];
 
 /**
  * Calls of application functions that are the same for every row, in indexes, checks, statistics
- * and partition keys of tables that trusted logins read. The server computes them while it plans a
- * query, with the rights of the role that asks: our own reads would run the application's code with
- * the rights of the control login and of the owner of the evidence.
+ * and partition keys of tables that trusted logins read. The server evaluates them while it plans a
+ * query, with the rights of the role that asks. Our own reads would run application code with the
+ * rights of the control login and of the owner of the evidence.
  */
 export function surveyConstantCalls(context: SurveyContext): void {
   const { catalog, facts, index, outlets } = context;
@@ -86,8 +86,8 @@ export function surveyConstantCalls(context: SurveyContext): void {
     if (table === undefined || !read.has(table) || !PLANNED.includes(kind)) continue;
     const called = findConstantCall(context, expression);
     if (called === undefined) continue;
-    // Without this use only the right to the function would be left, and it would be the next
-    // finding.
+    // Without this use, the right to execute the function would be the next finding, so it is
+    // revoked too.
     const isUsedElsewhere =
       !index.executable.has(called.oid) ||
       catalog.uses.some((use) => use.function === called.oid && use.object !== oid);
@@ -121,8 +121,8 @@ function findConstantCall(
 }
 
 /**
- * Whether some call of the function has no column among its arguments; one behind an operator
- * counts as such.
+ * Whether some call of the function has no column among its arguments. A function that is called
+ * only through an operator counts as such.
  */
 function isConstantCall(definition: string, name: string, columns: ReadonlySet<string>): boolean {
   const tokens = tokenize(definition);

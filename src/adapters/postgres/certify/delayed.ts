@@ -7,7 +7,7 @@ import { behind, isVouchedFor, type SurveyContext } from './facts.ts';
 import { Purity } from './purity.ts';
 import { closeExecute } from './reach.ts';
 
-/** An expression that is evaluated again after the commit, and what that may do besides reading. */
+/** An expression that is evaluated again after the commit, and what that may do other than read. */
 interface Delayed {
   readonly what: string;
   readonly object: string;
@@ -16,7 +16,7 @@ interface Delayed {
   readonly by: string;
   readonly why: string | undefined;
   readonly uses: readonly Use[];
-  /** The table whose rows it is evaluated on; absent if that is not one table. */
+  /** The table whose rows it is evaluated on; absent if there is not exactly one. */
   readonly table?: RelationRow | undefined;
   /** The statements that remove it. */
   readonly close: readonly string[];
@@ -24,9 +24,9 @@ interface Delayed {
 
 /**
  * Expressions that maintenance evaluates: statistics, indexes, materialized views, comparisons of
- * column types, checks that are still to be validated. ANALYZE, REINDEX, REFRESH or autovacuum runs
- * them on rows that were committed, in transactions that no recorder looks at, so the functions in
- * them must only read and compute.
+ * column types, and checks that are not validated yet. ANALYZE, REINDEX, REFRESH or autovacuum
+ * evaluates them on committed rows, in transactions that no recorder observes, so their functions
+ * must only read and compute.
  */
 export async function surveyDelayed(context: SurveyContext): Promise<void> {
   const { control, catalog, reach, outlets } = context;
@@ -77,7 +77,7 @@ function listExpressions(
     const by = MAINTENANCE[kind];
     const table = index.relation.get(relation);
     if (by === undefined || (kind === 'check' && !text.endsWith(' NOT VALID'))) return [];
-    // The check of a domain has no table; all tables with the domain are read when it is validated.
+    // A domain check has no table. Validating it reads all tables that use the domain.
     if (relation !== 0 && !tables.has(relation)) return [];
     const uses = index.usesBy(oid).filter((use) => STORED.has(use.class));
     const called = uses.map((use) => use.function);
@@ -86,7 +86,7 @@ function listExpressions(
         what,
         by,
         uses,
-        // A materialized view is filled from tables that operations reach without naming it.
+        // Operations do not name a materialized view, but reach the tables that it is filled from.
         ...(table?.kind !== 'm' && { table }),
         object: table?.object ?? what,
         needs: `${table ? quoteName(table.owner) : 'the owner of the domain'} or a superuser`,
@@ -112,7 +112,8 @@ function describeView({ index }: SurveyContext, purity: Purity, row: RelationRow
 }
 
 /**
- * ANALYZE compares the values of every column with the operator class of its type, index or not.
+ * ANALYZE compares the values of every column with the operator class of its type, whether or not
+ * the column has an index.
  */
 function listComparisons(
   { catalog, facts, index }: SurveyContext,
@@ -138,9 +139,9 @@ function listComparisons(
 }
 
 /**
- * Whether a materialized view, or what it is made of, names a relation that operations reach or
- * hides what it reads. What can run without being named (operators, checks of domains, casts)
- * counts as named.
+ * Whether a materialized view, or something it is built from, names a relation that operations
+ * reach, or hides what it reads. Code that can run without being named (operators, domain checks,
+ * casts) counts as named.
  */
 function readsReached({ catalog, index, reach }: SurveyContext, view: RelationRow): boolean {
   const namesOf = (oids: readonly number[]) =>
@@ -178,7 +179,8 @@ function readsReached({ catalog, index, reach }: SurveyContext, view: RelationRo
 }
 
 /**
- * Without this use only the right to the function would be left, and it would be the next finding.
+ * Without this use, the right to execute the function would be the next finding, so it is revoked
+ * too.
  */
 function closeUnused(
   { catalog, facts, index }: SurveyContext,

@@ -11,7 +11,9 @@ type Kind =
 
 const CONSTRAINT_KINDS: Readonly<Record<string, Kind>> = { c: 'check', f: 'foreign key' };
 
-/** The catalogues that the object ids of expressions are of, if functions are looked up by them. */
+/**
+ * The catalogue that an expression's object id belongs to, if its functions are looked up by id.
+ */
 const CLASS_OF: Readonly<Partial<Record<Kind, string>>> = {
   check: 'pg_constraint',
   'foreign key': 'pg_constraint',
@@ -25,7 +27,7 @@ const CLASS_OF: Readonly<Partial<Record<Kind, string>>> = {
 /** An expression that the schema stores, and the statement that removes it. */
 export interface StoredExpression {
   readonly kind: Kind;
-  /** 0 for the default of a column, which has no object that is named by its id. */
+  /** 0 for the default of a column. */
   readonly oid: number;
   /** 0 if it belongs to a domain. */
   readonly relation: number;
@@ -92,7 +94,7 @@ export function storedExpressions(catalog: SystemCatalog): readonly StoredExpres
   return found;
 }
 
-/** An index that a constraint needs goes with the constraint. */
+/** The statement that drops an index, or the constraint that needs it. */
 function closeIndex(catalog: SystemCatalog, index: IndexRow, table: string): string {
   const constraint = catalog.constraints.find(
     (row) =>
@@ -105,16 +107,13 @@ function closeIndex(catalog: SystemCatalog, index: IndexRow, table: string): str
     : `DROP INDEX ${index.object}`;
 }
 
-/** Whether a use is one by this expression; an operator class is used by its index. */
+/** Whether this expression makes the use. The use of an operator class belongs to its index. */
 export function usesIn({ kind, oid }: StoredExpression, use: Use): boolean {
   const owner = use.class === 'pg_opclass' ? 'pg_class' : use.class;
   return oid === use.object && owner === CLASS_OF[kind];
 }
 
-/**
- * Removes the expression that calls a function. Writes of such a function to registered relations
- * could not be explained otherwise.
- */
+/** Statements that remove the expression that calls a function. */
 export function closeUse(index: CatalogIndex, use: Use, table: string): readonly string[] {
   switch (use.class) {
     case 'pg_attrdef':
@@ -134,18 +133,16 @@ export function closeUse(index: CatalogIndex, use: Use, table: string): readonly
   }
 }
 
-/** Removes the operator family that a support function or operator belongs to. */
+/** The statement that removes the operator family of a support function or operator. */
 export function closeFamily({ description }: Use): readonly string[] {
   const family = /of operator family (.+) for access method (\w+)/s.exec(description);
   return family === null ? [] : [`DROP OPERATOR FAMILY ${family[1]} USING ${family[2]} CASCADE`];
 }
 
-/** These are judged by the functions that they call, where maintenance or planning evaluates them. */
+/** `surveyDelayed` and `surveyConstantCalls` judge these by the functions that they call. */
 const JUDGED_ELSEWHERE: readonly Kind[] = ['index', 'statistics', 'partition key'];
 
-/**
- * Expressions with effects that are not observed: those of reached relations, and of every domain.
- */
+/** Expressions with unobserved effects, on reached relations and on every domain. */
 export function surveyExpressions(context: SurveyContext): void {
   const { index, reach, outlets } = context;
   for (const { kind, relation, what, text, close } of index.expressions) {

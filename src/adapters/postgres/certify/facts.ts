@@ -7,14 +7,17 @@ import type { FunctionRow, RelationRow, SystemCatalog, TextReader } from './cata
 import type { CatalogIndex } from './catalog-index.ts';
 import type { Reach } from './reach.ts';
 
-/** A table under observation and how its writes are recorded. */
+/** A registered table, and how its writes are recorded. */
 export interface RegisteredRelation extends PostgresRelation {
   /** Recorded per statement with transition tables instead of per row. */
   readonly bulk: boolean;
   readonly volatile: readonly string[];
 }
 
-/** A function or procedure that agents may call. The object id decides; the name is for people. */
+/**
+ * A function or procedure that agents may call. The object id identifies it; the name is for
+ * display.
+ */
 interface EntryPoint {
   readonly oid: number;
   readonly name: string;
@@ -31,12 +34,12 @@ export interface Review {
   readonly by: string;
 }
 
-/** What a deployment says about itself before anything is read from the server. */
+/** What a survey starts from: the roles, what is registered, and what the deployment declares. */
 export interface BoundaryFacts {
   readonly backend: string;
-  /** What closes outlets; the server's rights unless told. */
+  /** What closes outlets. Default: the server's rights. */
   readonly tier?: BoundaryTier;
-  /** With the managed boundary: the schemas that execution sessions search. */
+  /** The schemas that execution sessions search. Used with the managed boundary. */
   readonly path?: readonly string[];
   /** The login that runs agent SQL. */
   readonly executor: string;
@@ -59,9 +62,9 @@ export interface BoundaryFacts {
 }
 
 /**
- * Code of an extension that is known to compute values only, or that the deployment vouches for.
- * The owner of an extension may add functions to it, but no native ones: what has a text is judged
- * by its text.
+ * Whether an extension's code is known to only compute values, or the deployment vouches for it.
+ * The owner of an extension may add functions to it, but no native ones, so a function with a text
+ * is judged by its text.
  */
 export function isVouchedFor(
   { extension, language }: { readonly extension: string | null; readonly language?: string },
@@ -77,26 +80,29 @@ export interface Problem {
   readonly outlet: string;
   /** The object as SQL would name it. */
   readonly object: string;
-  /** Why the execution login gets there. */
+  /** Why the execution login can use it. */
   readonly why: string;
-  /** What keeps the object as it is and still closes the outlet, if there is such a way. */
+  /** A way to close the outlet and keep the object as it is, if there is one. */
   readonly keep?: string;
-  /** Statements that close it, in order; after them a survey no longer finds it. */
+  /** Statements that close it, in order. After them, a survey no longer finds it. */
   readonly fix: readonly string[];
   /** Whose rights the statements need. */
   readonly needs: string;
-  /** What an operation must reach to get there, in the words of {@link behind}; absent if all do. */
+  /**
+   * What an operation must reach to use it, as {@link behind} writes it; absent if every operation
+   * can.
+   */
   readonly behind?: string | undefined;
 }
 
-/** Something that operations reach or do not: a relation, a function, or a role that lends rights. */
+/** Names what operations may reach: a relation, a function, or a role that lends rights. */
 export const behind = {
   relation: (row: Pick<RelationRow, 'object'> | undefined) => row && `relation ${row.object}`,
   function: ({ object }: Pick<FunctionRow, 'object'>) => `function ${object}`,
   role: (name: string) => `role ${quoteName(name)}`,
 };
 
-/** A survey of a PostgreSQL database with the remedies of what it could not classify. */
+/** A survey of a PostgreSQL database, with remedies for what it could not classify. */
 export interface PostgresSurvey extends Survey {
   readonly problems: readonly Problem[];
   /**
@@ -110,10 +116,7 @@ export interface PostgresSurvey extends Survey {
   readonly roles: readonly string[];
 }
 
-/**
- * Collects outlets while the parts of a survey go through the catalogue; keeps the order of
- * discovery.
- */
+/** Collects outlets in the order in which the parts of a survey find them. */
 export class Outlets {
   readonly listed: Outlet[] = [];
   readonly problems: Problem[] = [];
@@ -129,7 +132,7 @@ export class Outlets {
   }
 
   /**
-   * A route that exists and is closed. With the managed boundary it says by what: the server's
+   * A closed route. With the managed boundary, the entry also says what closes it: the server's
    * rights and configuration, unless `closer` says otherwise.
    */
   denied(outlet: string, by: string, closer: Closer = 'rights'): void {
@@ -138,8 +141,8 @@ export class Outlets {
   }
 
   /**
-   * A route that is open: it refuses certification until its statements were applied. One finding
-   * per outlet and reason is enough.
+   * An open route, which prevents certification until its statements are applied. A finding with
+   * the same outlet, reason and place is dropped.
    */
   open(problem: Problem): void {
     const { outlet, why, needs, fix, keep, behind: place } = problem;
@@ -184,8 +187,8 @@ export interface SurveyContext {
   readonly reach: Reach;
   readonly outlets: Outlets;
   /**
-   * With the managed boundary: what rights leave open to every role, by name, and why it must not
-   * be in the code of the application. Empty where rights close it.
+   * Names that rights leave open to every role, with the reason why application code must not use
+   * them. Empty unless the boundary is managed.
    */
   readonly unclosed: ReadonlyMap<string, string>;
 }

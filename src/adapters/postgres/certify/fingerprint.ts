@@ -10,29 +10,27 @@ import { readRows } from './catalog.ts';
 const { fingerprint } = SQL;
 const MOMENT = fingerprint.get('moment');
 
-/** How a statement begins that reads the rows of the configuration. */
+/** The start of a statement that reads the rows of the configuration. */
 export function withWatched(tier: BoundaryTier): string {
   const versions = tier === 'managed' ? 'managed_versions' : 'server_versions';
   const watched = fingerprint.get('watched').replace(/^with\b/, ',');
   return `${fingerprint.get(versions)}${watched}`;
 }
 
-/**
- * Reads whether anything in the configuration changed, far more cheaply than reading what it is.
- */
+/** Detects whether anything in the configuration changed, far more cheaply than reading it all. */
 export interface Fingerprints {
   /**
-   * Equal texts mean that no row of the configuration was written in between, not even back to what
-   * it was. While no transaction has ended but those in `own`, which must be known not to have
-   * written to any catalogue, and no counter has moved, the last text stands; otherwise the
-   * catalogues are read. Ids in `own` that can no longer matter are removed from it.
+   * Equal texts mean that no row of the configuration was written in between, not even back to its
+   * old value. The last text stays valid while no counter has moved and the only transactions that
+   * ended are those in `own`, which must be known not to have written to any catalogue. Otherwise
+   * the catalogues are read. Ids that can no longer matter are removed from `own`.
    */
   read(own: Set<bigint>): Promise<string>;
 }
 
 /**
- * Prepares the fingerprint on a warm trusted session. `roles` are those that the survey found to
- * matter: a role outside them gets in only through a row that is watched.
+ * Prepares the fingerprint on a trusted session. `roles` are those that the survey found to matter.
+ * Any other role can come to matter only through a row that is watched.
  */
 export async function prepareFingerprint(
   control: Pick<Connection, 'query' | 'prepare' | 'run'>,
@@ -59,8 +57,8 @@ export async function prepareFingerprint(
       const stands = async (now: Moment) => {
         if (now.besides !== before?.besides) return false;
         if (endedOnly(own, before.snapshot, now.snapshot)) return true;
-        // The server shows the end of a transaction to others before it answers the session that
-        // ended it.
+        // Other sessions see the end of a transaction before the session that ended it gets its
+        // answer.
         await setImmediate();
         return endedOnly(own, before.snapshot, now.snapshot);
       };
@@ -83,14 +81,14 @@ export async function prepareFingerprint(
 }
 
 /**
- * After this many looks in a row that met transactions of other sessions the catalogues are read
- * without looking first, until a reading meets none.
+ * After this many looks in a row that found transactions of other sessions, the catalogues are read
+ * without looking first, until a read finds none.
  */
 const BUSY_LOOKS = 8;
 
 interface Moment {
   readonly snapshot: TransactionSnapshot;
-  /** What may change without the end of a transaction. */
+  /** State that may change without a transaction ending. */
   readonly besides: string;
 }
 
@@ -104,15 +102,14 @@ function readMoment(row: TextRow | undefined): Moment {
 }
 
 /**
- * A survey whose certificate also holds the fingerprint it was classified under: two certificates
- * are then equal only if nothing was written in between, not merely if the end is like the
- * beginning.
+ * Adds the fingerprint to the survey's configuration. Two certificates are then equal only if
+ * nothing was written in between, not merely if the configuration is the same again.
  */
 export function bindFingerprint<S extends Survey>(survey: S, fingerprint: string): S {
   return { ...survey, configuration: `${survey.configuration} ${fingerprint}` };
 }
 
-/** What two fingerprints say besides row versions: counters that moved alone, and reloads. */
+/** What two fingerprints show besides row versions: counters that moved, and reloads. */
 export function compareFingerprints(before: string, after: string): readonly string[] {
   const [was, is] = [readBesides(before), readBesides(after)];
   const counted = [...is.counters].flatMap(([catalog, count]) => {
@@ -138,7 +135,7 @@ function readBesides(text: string) {
   };
 }
 
-/** Which transactions were over at one moment: all below `end` that are not `running`. */
+/** Which transactions had ended at one moment: all below `end` that are not `running`. */
 interface TransactionSnapshot {
   readonly start: bigint;
   readonly end: bigint;
@@ -146,8 +143,8 @@ interface TransactionSnapshot {
 }
 
 /**
- * Reads the text of `pg_current_snapshot()`: the oldest that runs, the first that has not begun,
- * and those that run.
+ * Parses the text of `pg_current_snapshot()`: the oldest running transaction, the first that has
+ * not begun, and all that are running.
  */
 export function parseSnapshot(text: string): TransactionSnapshot {
   const [, start, end, running] = /^(\d+):(\d+):([\d,]*)$/.exec(text) ?? [];
@@ -166,11 +163,10 @@ export function parseSnapshot(text: string): TransactionSnapshot {
 const COUNTED_MAX = 10_000n;
 
 /**
- * Whether every transaction that ended between two snapshots is one of `own`. A row of a catalogue
- * is written under a transaction id, and becomes visible when that transaction ends: if all that
- * ended are known to have left the catalogues alone, the catalogues are what they were.
- * Subtransactions are not listed as running, so that one of another session looks as if it had
- * ended; that costs a read and does no harm.
+ * Whether every transaction that ended between two snapshots is in `own`. A catalogue row is
+ * written under a transaction id, and becomes visible when that transaction ends. If none of those
+ * that ended wrote to a catalogue, the catalogues are unchanged. Subtransactions are not listed as
+ * running, so one of another session looks as if it had ended, which only costs a read.
  */
 export function endedOnly(
   own: ReadonlySet<bigint>,

@@ -5,14 +5,14 @@ import { behind, type SurveyContext } from './facts.ts';
 import { isTrustedExtension } from './functions.ts';
 import type { Route } from './reach.ts';
 
-/** Something that a role may use through its own rights. */
+/** An object that a role has the right to use. */
 interface Usable {
   readonly role: string;
   readonly kind: string;
   readonly oid: number;
 }
 
-/** Functions, foreign tables, servers and wrappers that these roles may use; never superusers. */
+/** Functions, foreign tables, servers and wrappers that these roles may use, without superusers. */
 export async function readUsable(
   control: TextReader,
   roles: readonly string[],
@@ -20,7 +20,7 @@ export async function readUsable(
   return await readRows<Usable>(control, SQL.rights.get('usable_by'), [roles]);
 }
 
-/** Native code, foreign tables and servers within the rights of a role whose rights are lent. */
+/** Native code, foreign tables and servers that can be used by a role whose rights are lent. */
 export async function surveyLentCode(context: SurveyContext): Promise<void> {
   const { control, catalog, facts, reach, outlets } = context;
   const roles = [facts.executor, ...reach.principals.keys()];
@@ -81,8 +81,8 @@ function openNative(
 }
 
 /**
- * A role that may use a server can make a table of it in a function, and what is sent there does
- * not roll back with ours.
+ * A role that may use a foreign server can create a table on it in a function, and what is sent
+ * there does not roll back with ours.
  */
 function openForeignServer(
   { catalog, facts, outlets }: SurveyContext,
@@ -109,8 +109,8 @@ function openForeignServer(
 }
 
 /**
- * Tables of other servers behind views and parents. Reading one can make the other server write or
- * run a program, and what it wrote becomes durable with our commit or before it.
+ * Foreign tables behind views and parent tables. Reading one can make the other server write or run
+ * a program, and its writes become durable with our commit or before it.
  */
 export async function surveyForeignBeneath(context: SurveyContext): Promise<void> {
   const { control, facts, index, reach, outlets } = context;
@@ -120,7 +120,7 @@ export async function surveyForeignBeneath(context: SurveyContext): Promise<void
   for (const { role, root, oid } of rows) {
     const [above, foreign] = [index.relation.get(root), index.relation.get(oid)];
     if (above === undefined || foreign === undefined) continue;
-    // Partitions of registered tables, and what a role owns, are judged elsewhere.
+    // Partitions of registered tables, and tables that a role owns, are judged elsewhere.
     if (index.registered.has(root) || foreign.owner === role) continue;
     const route = reach.principals.get(role);
     const via = route ? `, whose rights are lent by ${route.by},` : '';

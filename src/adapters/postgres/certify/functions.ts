@@ -8,7 +8,7 @@ import { type BoundaryFacts, behind, isVouchedFor, type SurveyContext } from './
 import { findUnclosed, judgeLocal } from './managed.ts';
 import { closeExecute, type Route } from './reach.ts';
 
-/** What a review binds to: everything that decides what a function does. */
+/** The digest that a review is bound to. It covers everything that decides what a function does. */
 export function digestFunction(row: FunctionRow): string {
   const { language, owner, definer, config, source, sqlBody, library, defaults } = row;
   const decisive = [language, owner, definer, config, source, sqlBody, library];
@@ -16,15 +16,15 @@ export function digestFunction(row: FunctionRow): string {
   return hash('sha256', JSON.stringify(all), 'hex').slice(0, 32);
 }
 
-/** The person who has read this function as it is now. */
+/** The person who reviewed this function as it is now. */
 export function reviewerOf(row: FunctionRow, { reviews = [] }: BoundaryFacts): string | undefined {
   const digest = digestFunction(row);
   return reviews.find((known) => known.function === row.object && known.digest === digest)?.by;
 }
 
 /**
- * Every application function an execution can set in motion: who it runs as, in what language, and
- * what its text does.
+ * Every application function that an execution can set in motion: the role it runs as, its
+ * language, and what its text does.
  */
 export function surveyFunctions(context: SurveyContext): void {
   const { catalog, facts, index, reach, outlets } = context;
@@ -54,7 +54,10 @@ export function isTrustedExtension(name: string | null, { trustedCode = [] }: Bo
   return name !== null && (TRUSTED_EXTENSIONS.has(name) || trustedCode.includes(name));
 }
 
-/** What the execution login may call must be an entry point, or be called by the schema anyway. */
+/**
+ * A function that the execution login may call must be an entry point, or one that the schema calls
+ * anyway.
+ */
 function surveyCallable(context: SurveyContext, row: FunctionRow): void {
   const { catalog, facts, index, reach, outlets } = context;
   if (facts.tier === 'managed' || !index.executable.has(row.oid) || row.trigger) return;
@@ -74,8 +77,8 @@ function surveyCallable(context: SurveyContext, row: FunctionRow): void {
 }
 
 /**
- * The product's own functions: only the agreed ones are callable, and they run as their owner with
- * pinned names.
+ * Our own functions. Only the intended ones may be callable, and they run as their owner with a
+ * pinned search path.
  */
 function surveyOwn({ facts, index, outlets }: SurveyContext, row: FunctionRow): void {
   const outlet = `function ${row.object}`;
@@ -107,13 +110,15 @@ function surveyOwn({ facts, index, outlets }: SurveyContext, row: FunctionRow): 
 
 type Open = (why: string, fix: readonly string[], keep?: string) => void;
 
-/** What to write into the configuration once a person has read the function. */
+/** What to add to the configuration once a person has reviewed the function. */
 function describeReview(row: FunctionRow): string {
   const review = `{ function: '${row.object}', digest: '${digestFunction(row)}', by: 'NAME' }`;
   return `have it read, and add to reviews: ${review}`;
 }
 
-/** A function of the application, by its settings and its text, unless a person has read it. */
+/**
+ * Judges an application function by its settings, and by its text unless a person has reviewed it.
+ */
 function judge(context: SurveyContext, row: FunctionRow, route: Route): void {
   const { facts, outlets } = context;
   const outlet = `function ${row.object}`;
@@ -150,7 +155,7 @@ function judgeText(context: SurveyContext, row: FunctionRow, { close }: Route, o
   const hint = `(or have it read and declare its digest ${digestFunction(row)})`;
   const { language } = row;
   if (row.kind === 'a') {
-    // Calling an aggregate needs no right to its parts: its owner's right to them counts.
+    // Calling an aggregate needs no right on its parts: its owner's rights on them count.
     for (const part of row.parts) {
       const danger = part === 'setval' ? 'moves a sequence' : dangerOf(part);
       if (danger !== undefined) open(`It is made of ${part}, which ${danger}`, close);

@@ -14,8 +14,8 @@ const GUARDS = [
 const AFTER_ROW_INSERT = 1 + 4;
 
 /**
- * No transaction commits without its marker, or with a late write, only as long as both checks are
- * in place.
+ * Checks that both guards are in place. They keep a transaction from committing without its marker,
+ * or with a late write.
  */
 export function surveyGuards({ catalog, facts, index, outlets }: SurveyContext): void {
   for (const { table, name, calls, when } of GUARDS) {
@@ -48,9 +48,9 @@ export function surveyGuards({ catalog, facts, index, outlets }: SurveyContext):
 const ON_EVIDENCE = 'code on the evidence: ';
 
 /**
- * Triggers, rules, policies, expressions and children of others on our own tables. They would run
- * with the rights of the owner of the evidence, some of them after the observation, or pose as
- * evidence.
+ * Triggers, rules, policies, expressions and children that others added to our own tables. They
+ * would run with the rights of the owner of the evidence, some of them after the observation, or
+ * pose as evidence.
  */
 export function surveyEvidenceTables({ catalog, index, outlets }: SurveyContext): void {
   const isOurs = (oid: number) => index.function.get(oid)?.schema === 'effectmatch';
@@ -77,8 +77,8 @@ export function surveyEvidenceTables({ catalog, index, outlets }: SurveyContext)
 }
 
 /**
- * Opening an adapter writes and takes back a marker: with code of others on that table it must not
- * come to it.
+ * Refuses to open an adapter if others added code to our tables, because opening writes a marker
+ * and removes it again.
  */
 export function demandOwnEvidence({ problems }: PostgresSurvey): void {
   const found = problems.filter(({ outlet }) => outlet.startsWith(ON_EVIDENCE));
@@ -86,9 +86,9 @@ export function demandOwnEvidence({ problems }: PostgresSurvey): void {
 }
 
 /**
- * Before anything is cast or read for an approval: casts need no code of the application, but an
- * open outlet can be a function of the server that was replaced, or an index whose function runs
- * when a query is planned.
+ * Refuses an open outlet before anything is cast or read for an approval. Casts run no application
+ * code, but an open outlet can be a built-in function that was replaced, or an index whose function
+ * runs when a query is planned.
  */
 export function demandClosed(survey: PostgresSurvey, touched: Touched): void {
   if (survey.problems.length === 0) return;

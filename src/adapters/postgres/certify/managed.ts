@@ -6,7 +6,7 @@ import { dangerOf, isHarmlessSetting } from './builtins.ts';
 import { readRows, type TextReader } from './catalog.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 
-/** Says in the certificate what closes outlets. */
+/** States in the certificate that the managed boundary closes outlets. */
 export function surveyTier({ facts, outlets }: SurveyContext): void {
   if (facts.tier !== 'managed') return;
   const path = facts.path?.join(', ') ?? '';
@@ -18,8 +18,8 @@ export function surveyTier({ facts, outlets }: SurveyContext): void {
 }
 
 /**
- * What every role may use on a server whose defaults cannot be revoked, and that neither recorders
- * nor counters see.
+ * What every role may use on a server whose defaults cannot be revoked, and whose effects neither
+ * recorders nor counters see.
  */
 export async function listUnclosed(
   control: TextReader,
@@ -36,8 +36,8 @@ export async function listUnclosed(
 }
 
 /**
- * What a text of the application names that rights leave open. Names in strings count, and so does
- * a column of that name: what is meant cannot be told from the text.
+ * Names in application code that rights leave open. Names in strings count, and so does a column of
+ * that name, because the text does not show what is meant.
  */
 export function findUnclosed({ unclosed }: SurveyContext, text: string): readonly string[] {
   if (unclosed.size === 0) return [];
@@ -48,8 +48,8 @@ export function findUnclosed({ unclosed }: SurveyContext, text: string): readonl
 }
 
 /**
- * Settings that a body changes until the transaction ends. Rights to them may come from the
- * provider, and cannot be revoked.
+ * Settings that a body changes with SET LOCAL. The provider may have granted rights to them that
+ * cannot be revoked.
  */
 export function judgeLocal({ facts }: SurveyContext, text: string): readonly string[] {
   if (facts.tier !== 'managed') return [];
@@ -63,14 +63,14 @@ export function judgeLocal({ facts }: SurveyContext, text: string): readonly str
 }
 
 /**
- * The execution login has no role to change to, and no function with other rights can; promotion
- * pins how durable the commit is.
+ * `role` is harmless, because the execution login has no other role to change to and a function
+ * with other rights cannot change it. Promotion pins `synchronous_commit`.
  */
 function isHarmless(setting: string): boolean {
   return ['role', 'synchronous_commit'].includes(setting) || isHarmlessSetting(setting);
 }
 
-/** What names mean under this survey: everything that it judged, and what the server came with. */
+/** What names mean under this survey: everything that it judged, and the server's own objects. */
 export async function readGateCatalog(context: SurveyContext): Promise<GateCatalog> {
   const { control, facts, index, reach } = context;
   const query = SQL.rights.get('server_names');

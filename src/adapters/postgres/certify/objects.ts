@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { typesBeneath } from './catalog-index.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 
-/** Event triggers fire on changes of definitions, or at every login. */
+/** Event triggers, which fire when definitions change or at every login. */
 export function surveyEventTriggers({ catalog, outlets }: SurveyContext): void {
   for (const { object, event, enabled } of catalog.eventTriggers) {
     const outlet = `event trigger ${object}`;
@@ -20,7 +20,7 @@ export function surveyEventTriggers({ catalog, outlets }: SurveyContext): void {
   }
 }
 
-/** Replication and large objects, and what statements of the agent are not admitted for. */
+/** Replication, large objects, and statements that agents may not run. */
 export function surveyChannels({ catalog, facts, outlets }: SurveyContext): void {
   for (const { object, all, tables } of catalog.publications) {
     const list = all ? 'all tables' : tables.join(', ') || 'no table';
@@ -55,7 +55,7 @@ export function surveyChannels({ catalog, facts, outlets }: SurveyContext): void
   );
 }
 
-/** A cast on a registered type would decide what approvals and records say. */
+/** Casts. One on the type of a registered column would decide what approvals and records say. */
 export function surveyCasts(context: SurveyContext): void {
   const { catalog, facts, index, outlets, unclosed } = context;
   for (const { description, source, target, builtin } of catalog.casts) {
@@ -89,7 +89,7 @@ export function surveyCasts(context: SurveyContext): void {
   }
 }
 
-/** Operators are signs for functions, which are judged by themselves. */
+/** Operators. The functions that they call are judged separately. */
 export function surveyOperators({ catalog, outlets, unclosed }: SurveyContext): void {
   for (const { description, extension, builtin } of catalog.operators) {
     const observed = 'its function is judged above; our own statements name operators by schema';

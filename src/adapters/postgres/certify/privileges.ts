@@ -24,7 +24,7 @@ export function grantedTo(catalog: SystemCatalog, executor: string): readonly Gr
   return catalog.grants.filter(({ grantee }) => grantee === '' || grantee === executor);
 }
 
-/** Every privilege of the execution login against what was registered. */
+/** Compares every privilege of the execution login with what is registered. */
 export function surveyPrivileges(context: SurveyContext): void {
   const { catalog, facts, outlets } = context;
   const relations = new Map(catalog.relations.map((row) => [row.object, row]));
@@ -54,16 +54,19 @@ export function surveyPrivileges(context: SurveyContext): void {
 }
 
 /**
- * Rights that every role has by default, or by a grant of others, and that the managed boundary
- * leaves to them: it admits neither statements that define or lock things nor writes to tables that
- * are not registered, and such acts of code show in the counters.
+ * Rights of PUBLIC that the managed boundary leaves in place. It admits no statements that define
+ * or lock things and no writes to unregistered tables, and the counters show if code does any of
+ * this.
  */
 function isGated({ grantee, kind, object }: Grant, { tier }: BoundaryFacts): boolean {
   if (tier !== 'managed' || grantee !== '') return false;
   return !kind.startsWith('FOREIGN') && !object.startsWith('effectmatch.');
 }
 
-/** What observes its use, empty for rights that leave nothing, undefined for an open outlet. */
+/**
+ * What observes the use of a privilege; empty if its use leaves nothing behind; undefined if it is
+ * an open outlet.
+ */
 function judgeGrant(
   { index }: SurveyContext,
   { kind, object, privilege }: Grant,
@@ -126,7 +129,7 @@ function report(
   const revoke = `REVOKE ${target} FROM ${role}${grantable ? ' CASCADE' : ''}`;
   const isForeign = grantor !== owner && grantor !== '' && kind !== 'PARAMETER';
   const danger = WHY[privilege] ?? 'may write it, and it is not registered';
-  // A function of the server takes the table of this right as a value, which no text need name.
+  // A function of the server takes the table for this right as a value, so no text has to name it.
   const isNamed = privilege !== 'MAINTAIN' && relation?.schema !== 'effectmatch';
   const what = grantable ? 'may hand on this right' : danger;
   outlets.openOn(

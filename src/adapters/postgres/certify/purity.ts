@@ -6,7 +6,9 @@ import type { CatalogIndex } from './catalog-index.ts';
 import { type BoundaryFacts, isVouchedFor, type SurveyContext } from './facts.ts';
 import { digestFunction, reviewerOf } from './functions.ts';
 
-/** Words that write anywhere in a text; and those that do where a statement begins. */
+/**
+ * Words that may write anywhere in a text, and words that may do so at the start of a statement.
+ */
 const WRITES = new Set(['insert', 'update', 'delete', 'merge', 'truncate', 'execute', 'explain']);
 const COMMANDS = new Set(
   (
@@ -16,9 +18,9 @@ const COMMANDS = new Set(
 );
 
 /**
- * Says of functions, and of all they lead to, why they may do more than read and compute. Texts are
- * read generously: what looks like a call of a function of that name is one, whatever its
- * arguments. What cannot be judged is not pure.
+ * Explains why functions, and everything they lead to, may do more than read and compute. Texts are
+ * read generously: whatever looks like a call of a function with that name counts as one, whatever
+ * its arguments. Code that cannot be judged is not pure.
  */
 export class Purity {
   readonly #catalog: SystemCatalog;
@@ -27,7 +29,7 @@ export class Purity {
   readonly #volatile: ReadonlySet<string>;
   readonly #seen = new Set<unknown>();
 
-  /** `volatile` are the names of the server's own volatile functions. */
+  /** `volatile` contains the names of the server's own volatile functions. */
   constructor({ catalog, facts, index }: SurveyContext, volatile: ReadonlySet<string>) {
     this.#catalog = catalog;
     this.#facts = facts;
@@ -36,8 +38,8 @@ export class Purity {
   }
 
   /**
-   * Why calling this function may do more than read; undefined where it may not, or where a person
-   * has read it.
+   * Why calling this function may do more than read; undefined if it may not, or if a person has
+   * reviewed it.
    */
   ofFunction(row: FunctionRow): string | undefined {
     return this.#once(row, () => {
@@ -55,7 +57,7 @@ export class Purity {
     });
   }
 
-  /** The same of functions by their ids; those of the server itself are not asked for here. */
+  /** The same for functions by their ids. Built-in functions are skipped. */
   ofFunctions(oids: readonly number[]): string | undefined {
     return first(oids, (oid) => {
       const row = this.#index.function.get(oid);
@@ -64,8 +66,8 @@ export class Purity {
   }
 
   /**
-   * Why storing or casting a value of this type may do more than read: its checks, and those of its
-   * parts.
+   * Why storing or casting a value of this type may do more than read. Considers the checks of the
+   * type and of its parts.
    */
   ofType(oid: number): string | undefined {
     const type = this.#index.type.get(oid);
@@ -73,7 +75,7 @@ export class Purity {
     return this.#once(type, () => {
       const uses = this.#index.usesOfType(oid);
       const checks = this.#catalog.constraints.filter((row) => row.type === oid);
-      // The row of a table is a type as well.
+      // A table's row is a type too.
       const fields = this.#index.columnsOf(type.relation).map((row) => row.typeOid);
       const parts = [type.base, type.element, ...type.types, ...fields];
       return (
@@ -85,8 +87,8 @@ export class Purity {
   }
 
   /**
-   * Why an expression that the server stored may do more than read. Its functions are known by
-   * their ids. `own` is the table that the definition names once because it is of that table.
+   * Why a stored expression may do more than read. `functions` are the ids of the functions it
+   * calls. `own` is the table that it belongs to and that its definition therefore names once.
    */
   ofExpression(
     definition: string,
@@ -108,13 +110,13 @@ export class Purity {
   }
 
   /**
-   * Why reading this relation may do more than read: what a view calls, policies, rows of other
-   * servers, and what the server computes of indexes and checks while it plans.
+   * Why reading this relation may do more than read: because of what a view calls, policies, rows
+   * on other servers, or index and check expressions that the server evaluates while it plans.
    */
   ofRelation(row: RelationRow): string | undefined {
     return this.#once(row, () => {
       if (row.kind === 'f') return `${row.object} is a foreign table`;
-      // Defaults are evaluated by writes, and queries are judged as such.
+      // Only writes evaluate defaults, and `ofQuery` judges the query.
       const called = this.#index
         .usesOf(row.oid)
         .filter((use) => !['pg_attrdef', 'pg_rewrite'].includes(use.class));
@@ -154,7 +156,7 @@ export class Purity {
     return first(names, ({ text: name }) => this.#dangerOf(name));
   }
 
-  /** A volatile function of the server that does more than read, or that runs SQL given as text. */
+  /** Why calling a function of the server may do more than read, or may run SQL given as text. */
   #dangerOf(name: string): string | undefined {
     if (name === 'nextval' || name === 'setval') return `calls ${name}, which moves a sequence`;
     if (/_to_xml(?:schema|_and_xmlschema)?$/.test(name))
@@ -165,7 +167,9 @@ export class Purity {
     return danger && `calls ${name}, which ${danger}`;
   }
 
-  /** Everything that a body calls or names, and what can run in any text without being named. */
+  /**
+   * Judges everything that a body calls or names, and what can run in any text without being named.
+   */
   #ofBody(text: string): string | undefined {
     const calls = first(callsIn(text), (name) =>
       first(this.#index.functionsNamed(name), (row) => this.ofFunction(row)),
@@ -174,7 +178,7 @@ export class Purity {
   }
 
   /**
-   * Operators of the application in a text: signs for its functions, or for those of the server.
+   * Judges application operators in a text, which call functions of the application or the server.
    */
   #ofOperators(text: string): string | undefined {
     const operators = this.#catalog.operators.filter((row) => text.includes(row.name));
@@ -184,7 +188,7 @@ export class Purity {
     });
   }
 
-  /** The relations and types that a text names. */
+  /** Judges the relations and types that a text names. */
   #ofNames(text: string, self?: RelationRow): string | undefined {
     return first(namesIn(text), (name) => {
       const relations = this.#index.relationsNamed(name).filter((row) => row !== self);
@@ -201,8 +205,8 @@ export class Purity {
   }
 
   /**
-   * Everything is judged once for each question. What leads back to itself adds nothing. A finding
-   * ends the question at once, so no answer about a part is kept for the next question.
+   * Judges each object once per question, so cycles add nothing. A finding ends the question at
+   * once, so no answer about a part is kept for the next question.
    */
   #once(what: unknown, judge: () => string | undefined): string | undefined {
     if (this.#seen.has(what)) return undefined;
@@ -215,8 +219,8 @@ export class Purity {
 }
 
 /**
- * What stands where a function does: before a parenthesis, or after a dot, where `row.f` means
- * `f(row)`.
+ * Names in the position of a function: before a parenthesis, or after a dot, because `row.f` can
+ * mean `f(row)`.
  */
 function callsIn(text: string): ReadonlySet<string> {
   const tokens = tokenize(text);
@@ -231,7 +235,8 @@ function callsIn(text: string): ReadonlySet<string> {
 }
 
 /**
- * In SQL, unlike PL/pgSQL, INTO can only be that of INSERT, MERGE or a SELECT that makes a table.
+ * Finds a word that may write. In SQL, unlike PL/pgSQL, INTO occurs only in INSERT, MERGE and a
+ * SELECT that creates a table.
  */
 function findWrite(text: string, language: string): string | undefined {
   const tokens = tokenize(text);

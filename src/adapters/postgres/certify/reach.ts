@@ -13,7 +13,7 @@ import { type CatalogIndex, typesBeneath } from './catalog-index.ts';
 import { closeUse, isLive, type StoredExpression } from './expressions.ts';
 import { type BoundaryFacts, behind, isVouchedFor } from './facts.ts';
 
-/** How an execution arrives somewhere, and the statements that would cut this way off. */
+/** How an execution reaches something, and the statements that would close that route. */
 export interface Route {
   readonly by: string;
   readonly close: readonly string[];
@@ -30,8 +30,8 @@ export interface Reach {
 /**
  * Follows what one write or call can lead to: triggers, foreign-key actions (which run with the
  * rights of the table's owner), expressions, and every function or relation that a reachable body
- * could name. Text is read generously, so a name in a string or comment counts; SQL built at run
- * time is not followed but refused by the judgement of the body.
+ * could name. Text is read generously, so a name in a string counts. SQL built at run time is not
+ * followed; the judgement of the body refuses it.
  */
 export function computeReach(
   catalog: SystemCatalog,
@@ -47,7 +47,7 @@ export function computeReach(
   return search;
 }
 
-/** What any statement can set in motion without naming it. */
+/** Adds what any statement can set in motion without naming it. */
 function addUnnamed(
   search: ReachSearch,
   catalog: SystemCatalog,
@@ -56,8 +56,8 @@ function addUnnamed(
 ): void {
   for (const { function: oid, description } of [...catalog.casts, ...catalog.operators])
     search.addCallable(oid, description);
-  // A value may be read as any domain without a text that names it: as a default, or with the name
-  // put together.
+  // A value may be read as a domain that no text names: in a default, or through a name built at
+  // run time.
   const isManaged = facts.tier === 'managed';
   for (const { oid, kind } of catalog.types) if (kind === 'd' || isManaged) search.addType(oid);
   search.addUses(
@@ -70,16 +70,16 @@ function addUnnamed(
   }
 }
 
-/** What one operation says it touches: its texts, and the object ids of relations. */
+/** What one operation touches: its texts, and relations by object id. */
 export interface Touched {
   readonly texts: readonly string[];
   readonly relations: readonly number[];
 }
 
 /**
- * Everything that one operation can reach, in the words of {@link behind}: what its texts name, and
- * what that leads to. Undefined if it cannot be told, because a name is written in escapes, or
- * because code on the way hides what it does.
+ * Everything that one operation can reach, as {@link behind} writes it: what its texts name, and
+ * what that leads to. Undefined if this is not known, because a name is written with escapes or
+ * code on the way hides what it does.
  */
 export function reachOf(
   catalog: SystemCatalog,
@@ -93,7 +93,7 @@ export function reachOf(
   const unnamed = new Set(search.functions.keys());
   for (const text of texts) search.addNamed(text);
   for (const oid of relations) search.addRegistered(oid, 'relation');
-  // Rows of a partition are rows of the table that it is a part of.
+  // Rows of a partition are also rows of its parent.
   for (const { parents } of search.relations.keys())
     for (const parent of parents) search.addRegistered(parent, 'relation');
   const reviewed = new Set(facts.reviews?.map((review) => review.function));
@@ -113,7 +113,9 @@ function isDeclared({ extension }: FunctionRow, { trustedCode = [] }: BoundaryFa
   return extension !== null && trustedCode.includes(extension);
 }
 
-/** Whether the text of a function does not say all that it does, so that a person had to read it. */
+/**
+ * Whether a function's text does not show everything it does, so that a person had to review it.
+ */
 function hidesNames({ kind, language, sqlBody, source }: FunctionRow): boolean {
   if (kind === 'a') return false;
   const isText = language === 'sql' || language === 'plpgsql';
@@ -121,8 +123,8 @@ function hidesNames({ kind, language, sqlBody, source }: FunctionRow): boolean {
 }
 
 /**
- * The functions that statements may call: all that the execution login has the right to, or with
- * the managed boundary those that the statement gate admits.
+ * The functions that statements may call: all that the execution login may execute, or with the
+ * managed boundary those that the statement gate admits.
  */
 function callableBy(facts: BoundaryFacts, index: CatalogIndex): Iterable<number> {
   if (facts.tier !== 'managed') return index.executable;
@@ -133,7 +135,7 @@ function callableBy(facts: BoundaryFacts, index: CatalogIndex): Iterable<number>
   });
 }
 
-/** What has been reached so far. Adding something adds all that it leads to. */
+/** What has been reached so far. Adding something also adds everything that it leads to. */
 class ReachSearch implements Reach {
   readonly functions = new Map<FunctionRow, Route>();
   readonly relations = new Map<RelationRow, Route>();
@@ -196,7 +198,7 @@ class ReachSearch implements Reach {
     const triggers = this.#index.triggersOf(oid).filter(isLive);
     for (const trigger of triggers) this.#addTrigger(row, trigger);
     this.addUses(this.#index.usesOf(oid), row.object);
-    // After the uses, whose statements remove more than those of a name.
+    // After the uses, because their statements remove more than those of a name.
     for (const { text } of this.#texts.get(oid) ?? []) this.#addNames(text, route);
     for (const { definition } of triggers) this.#addNames(definition, route);
     for (const column of this.#index.columnsOf(oid)) this.addType(column.typeOid);
@@ -253,8 +255,8 @@ class ReachSearch implements Reach {
   }
 
   /**
-   * A key is looked up with the rights of the owner of the table that is searched. Planning that
-   * query already computes what is constant in the expressions of the table's indexes and checks.
+   * The lookup of a key runs with the rights of the searched table's owner. Just planning that
+   * query evaluates constant calls in the expressions of the table's indexes and checks.
    */
   #addLookup(key: ConstraintRow, keyed: RelationRow, searched: RelationRow | undefined): void {
     const uses = searched === undefined ? [] : this.#index.usesOf(searched.oid);
@@ -265,7 +267,7 @@ class ReachSearch implements Reach {
     for (const owner of this.#ownersOf(searched)) this.#addPrincipal(owner, { by, close });
   }
 
-  /** Actions of a foreign key write to the table that has it, with the rights of its owner. */
+  /** Foreign key actions write to the referencing table, with the rights of its owner. */
   #addActions(key: ConstraintRow, referencing: RelationRow | undefined): void {
     if (referencing === undefined) return;
     this.#addLookup(key, referencing, referencing);
@@ -308,7 +310,7 @@ class ReachSearch implements Reach {
 
 const EVALUATED = ['default', 'check', 'constraint', 'index', 'policy'];
 
-/** Takes a function away from the execution login, however it was given. */
+/** Revokes a function from the execution login, whether it was granted to it or to PUBLIC. */
 export function closeExecute(row: FunctionRow, executor: string): readonly string[] {
   return [`REVOKE EXECUTE ON ROUTINE ${row.object} FROM PUBLIC, ${quoteName(executor)}`];
 }

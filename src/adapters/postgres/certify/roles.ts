@@ -60,7 +60,7 @@ const OWNER_ATTRIBUTES = [
   ['createrole', 'NOCREATEROLE'],
 ] as const;
 
-/** The roles that the product's own objects rest on. */
+/** The role that owns our own objects. */
 export function surveyTrustedRoles({ catalog, facts, outlets }: SurveyContext): void {
   const owner = catalog.roles.find(({ name }) => name === facts.owner);
   const sql = quoteName(facts.owner);
@@ -89,9 +89,8 @@ export function surveyTrustedRoles({ catalog, facts, outlets }: SurveyContext): 
 }
 
 /**
- * Rights that neither recorders nor counters would notice being used, of every role whose rights
- * application code lends to the execution login: superuser, replication, the server's own roles,
- * parameters.
+ * Rights whose use neither recorders nor counters would notice: superuser, replication, predefined
+ * roles, parameters. Checks every role whose rights application code lends to the execution login.
  */
 export async function surveyLentRights(context: SurveyContext): Promise<void> {
   const { control, catalog, facts, reach, outlets } = context;
@@ -177,7 +176,7 @@ export async function surveyBuiltins(context: SurveyContext): Promise<void> {
     outlets.denied('dangerous built-in functions', why);
 }
 
-/** One finding for all that a role may call as a member of another, such as that of the others. */
+/** One finding for all built-ins that a role may call as a member of another role. */
 function openMembership(
   { outlets }: SurveyContext,
   lent: { readonly role: string; readonly group: string; readonly route: Route },
@@ -194,7 +193,7 @@ function openMembership(
   });
 }
 
-/** Built-ins that every role may call where defaults cannot be revoked, by what they would do. */
+/** Built-ins that every role may call because defaults cannot be revoked, by what they would do. */
 function surveyReviewed({ unclosed, outlets }: SurveyContext): void {
   const groups = Map.groupBy(unclosed, ([, why]) => why);
   for (const [why, members] of groups) {
@@ -205,7 +204,8 @@ function surveyReviewed({ unclosed, outlets }: SurveyContext): void {
 }
 
 /**
- * Someone other than the execution login to own things: the owner of the first registered relation.
+ * A role other than the execution login that can own things: the owner of the first registered
+ * relation, or else of the database.
  */
 export function ownerFor(catalog: SystemCatalog, facts: BoundaryFacts): string {
   const registered = catalog.relations.find(({ oid }) => oid === facts.relations[0]?.oid);
@@ -214,8 +214,8 @@ export function ownerFor(catalog: SystemCatalog, facts: BoundaryFacts): string {
 }
 
 /**
- * Digests (MD5, as the server computes it) of the few built-ins of PostgreSQL 15 and 17 that are
- * SQL in a string.
+ * MD5 digests, as the server computes them, of the few built-ins of PostgreSQL 15 and 17 whose body
+ * is an SQL string.
  */
 const SQL_TEXTS: readonly string[] = [
   '693d427fcd1b0b7b530633f099a2c224', // quote_literal
@@ -227,9 +227,8 @@ const SQL_TEXTS: readonly string[] = [
 ];
 
 /**
- * Built-ins that were replaced or given rights. Nothing else in the survey would look at them: what
- * the server came with is judged by its name. Asked for all roles that an execution, or our own
- * functions, run as.
+ * Built-ins that were replaced or given rights. Nothing else in the survey would notice, because
+ * built-ins are judged by name. Checks all roles that an execution or our own functions run as.
  */
 export async function surveyReplaced({
   control,

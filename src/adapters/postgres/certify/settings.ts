@@ -83,8 +83,8 @@ function surveyLibraries({ facts, outlets }: SurveyContext, setting: string, lis
 function surveyStored({ catalog, facts, reach, outlets }: SurveyContext, serverPath: string): void {
   const { executor, control, owner } = facts;
   const hides = ['', executor, control];
-  // What the server has is read in a session of the control login, where a stored path takes its
-  // place.
+  // The server's search path is read in a session of the control login, where a stored path would
+  // replace it.
   if (!catalog.settings.some(({ name, role }) => name === 'search_path' && hides.includes(role))) {
     const outlet = 'setting search_path of the server';
     const stored = { outlet, value: serverPath, subject: 'ALTER SYSTEM', isOfAgents: true };
@@ -114,7 +114,7 @@ function surveyStored({ catalog, facts, reach, outlets }: SurveyContext, serverP
   }
 }
 
-/** Where a setting is stored, in words and as the statement that changes it begins. */
+/** Where a setting is stored, in words, and how the statement that changes it begins. */
 function placeOf({ database, role }: SettingRow) {
   const places = [
     role === '' ? '' : `role ${quoteName(role)}`,
@@ -129,9 +129,9 @@ function placeOf({ database, role }: SettingRow) {
 
 /**
  * A stored search path decides which objects the names in agent SQL mean, and effects are compared
- * by object. Our own calls name schemas and the control login sets its own path, so it decides
- * nothing else, unless application objects come before the server's: then any operator and function
- * of the server in agent SQL could be one of the application.
+ * by object. It affects nothing else, because our own calls name schemas and the control login sets
+ * its own path. The exception is a path with application schemas before pg_catalog: application
+ * functions and operators could then stand in for the server's.
  */
 function surveySearchPath(
   stored: { outlet: string; value: string; subject: string; isOfAgents: boolean },

@@ -31,8 +31,8 @@ import { surveyViews } from './views.ts';
  *
  * To add an outlet:
  * 1. If the catalogue parts do not show it yet, add a statement to `../sql/catalog.sql` and its row
- *    to {@link SystemCatalog} in `catalog.ts`. What the statement reads must be watched: add the rows to
- *    `watched` in `../sql/fingerprint.sql`, or a change of them would not be noticed.
+ *    to {@link SystemCatalog} in `catalog.ts`. Add the rows that it reads to `watched` in
+ *    `../sql/fingerprint.sql`, or changes to them would go unnoticed.
  * 2. Write a function that calls `outlets.denied`, `outlets.observed` or `outlets.open` (see
  *    {@link Outlets} in `facts.ts`) for each object of the kind, and list it here.
  * 3. Add a case to `test/adapters/postgres/certify/openings.ts`, which opens the outlet on a real
@@ -70,8 +70,8 @@ const OUTLETS: readonly ((context: SurveyContext) => void | Promise<void>)[] = [
 
 /**
  * Reads the live configuration in one snapshot and classifies every outlet that agent SQL could
- * reach. The caller may keep the result as long as the fingerprint of the configuration is the
- * same. Runs no application code.
+ * reach. The caller may keep the result until the configuration's fingerprint changes. Runs no
+ * application code.
  */
 export async function surveyBoundary(
   control: TextReader,
@@ -80,15 +80,18 @@ export async function surveyBoundary(
   return (await surveyWithNames(control, facts)).survey;
 }
 
-/** A survey, and with the managed boundary what names in statements mean under it. */
+/** A survey, and with the managed boundary also what names in statements mean. */
 interface NamedSurvey {
   readonly survey: PostgresSurvey;
   readonly names?: GateCatalog;
-  /** How operations get to tables besides those they name, by object id. */
+  /** How operations can reach each table, by object id. */
   readonly routes: ReadonlyMap<string, string>;
 }
 
-/** The same together with what the statement gate needs, from the same snapshot. */
+/**
+ * Like {@link surveyBoundary}, but also returns what the statement gate needs, from the same
+ * snapshot.
+ */
 export async function surveyWithNames(
   control: TextReader,
   facts: BoundaryFacts,
@@ -148,13 +151,13 @@ async function classify(
   return { survey, routes, names: await readGateCatalog(context) };
 }
 
-/** What the deployment says and the server cannot confirm. */
+/** What the deployment declares and the server cannot confirm. */
 function listDeclared({ restrictions, reviews = [], trustedCode = [] }: BoundaryFacts) {
   const read = reviews.map((review) => `${review.function} ${review.digest} read by ${review.by}`);
   return [...restrictions, ...read, ...trustedCode.map((name) => `code of ${name}`)];
 }
 
-/** These roles and every role that they are a member of, directly or not. */
+/** These roles and every role that they are a member of, directly or indirectly. */
 function closureOf(catalog: SystemCatalog, roles: readonly string[]): ReadonlySet<string> {
   const closure = new Set(roles);
   for (const member of closure) {
@@ -164,7 +167,7 @@ function closureOf(catalog: SystemCatalog, roles: readonly string[]): ReadonlySe
 }
 
 /**
- * The configuration without object ids, which differ between two servers that are set up alike, and
+ * The configuration without object ids, which differ between two servers with the same setup, and
  * without the roles of other applications on the server.
  */
 function contentOf(catalog: SystemCatalog, roles: ReadonlySet<string>): unknown {

@@ -13,7 +13,9 @@ import { conditionOf } from './expressions.ts';
 import { behind, isVouchedFor, type RegisteredRelation, type SurveyContext } from './facts.ts';
 import { ownerFor } from './roles.ts';
 
-/** The registered relations: are they what was registered, and is every write to them recorded? */
+/**
+ * Checks that the registered relations are what was registered, and that all writes are recorded.
+ */
 export function surveyRegistered(context: SurveyContext): void {
   const { facts, index, outlets } = context;
   for (const relation of facts.relations) {
@@ -43,7 +45,7 @@ export function surveyRegistered(context: SurveyContext): void {
   }
 }
 
-/** Every table beneath a partitioned one. */
+/** All partitions of a table, at every level. */
 function partitionsOf(index: CatalogIndex, row: RelationRow): readonly RelationRow[] {
   const below = index.childrenOf(row.oid).filter((child) => child.partition);
   return below.flatMap((child) => [child, ...partitionsOf(index, child)]);
@@ -134,7 +136,7 @@ function surveyRecorders(
   }
 }
 
-/** The condition may only let other logins pass unrecorded. */
+/** Whether a recorder is as provisioned. Its condition may exclude only other logins. */
 function isIntact(found: TriggerRow, expected: RecorderTrigger, executor: string): boolean {
   const condition = conditionOf(found);
   const onlyExecutor = `(SESSION_USER = ${quoteLiteral(executor).trim()}::name)`;
@@ -161,8 +163,8 @@ export function readByTrusted({ catalog, facts, index }: SurveyContext): Readonl
 }
 
 /**
- * The sequences of registered columns: draws from one whose position cannot be read are not seen,
- * for example one that a column got after the database was provisioned.
+ * The sequences of registered columns. Draws from a sequence go unnoticed if its position cannot be
+ * read, for example because it was added after the database was provisioned.
  */
 export async function surveySequences({ control, facts, outlets }: SurveyContext): Promise<void> {
   const judged = new Set((await listSequences(control, facts.owner)).map(({ oid }) => oid));

@@ -6,7 +6,7 @@ import { behind, type SurveyContext } from './facts.ts';
 import { grantedTo } from './privileges.ts';
 
 const INSTEAD_OF = 64;
-/** Bits of the events, as triggers have them and as views that can be written through have them. */
+/** Bits of each event in the type of a trigger and in the writes that a view supports. */
 const EVENTS = {
   INSERT: { trigger: 4, write: 8 },
   UPDATE: { trigger: 16, write: 4 },
@@ -15,10 +15,10 @@ const EVENTS = {
 type Event = keyof typeof EVENTS;
 
 /**
- * The registered views: every write through them must end in a registered table, or in a trigger,
- * whose function is judged like any other. A view lends its owner's right to the tables it names
- * and to nothing else: functions and triggers run with the rights of the execution login. So its
- * owner is not among those whose rights code runs with.
+ * The registered views. Every write through one must end in a registered table, or in a trigger,
+ * whose function is judged like any other. A view lends its owner's rights only on the tables it
+ * names: functions and triggers run with the rights of the execution login. The owner is therefore
+ * not one of the roles whose rights code runs with.
  */
 export function surveyViews(context: SurveyContext): void {
   const { facts, index, outlets } = context;
@@ -60,7 +60,7 @@ function grantedEvents(
   );
 }
 
-/** Where a write through the view goes that is recorded nowhere; undefined if there is no such place. */
+/** The unrecorded relation that a write through the view goes to; undefined if there is none. */
 function unrecordedTarget(
   context: SurveyContext,
   view: RelationRow,
@@ -86,9 +86,9 @@ function unrecordedTarget(
 }
 
 /**
- * The relation after FROM, as the server prints the query of a view that it can update by itself:
- * there is one, and every other FROM is in parentheses. Names are printed with their schema, those
- * of the server without.
+ * The relation after FROM, as the server prints the query of an automatically updatable view. There
+ * is only one, and every other FROM is in parentheses. Names are printed with their schema, except
+ * those of the server.
  */
 function sourceOf(
   definition: string,

@@ -1,22 +1,22 @@
 import { type FieldKind, NODES } from './nodes.ts';
 
-/** A node of the syntax tree, as the parser gives it. */
+/** A node of the syntax tree, as the parser returns it. */
 export type SyntaxNode = { readonly [field: string]: unknown };
 
-/** A name as a statement writes it; without a schema the search path decides. */
+/** A name as written in a statement. Without a schema, the search path applies. */
 export interface WrittenName {
   readonly schema?: string;
   readonly name: string;
 }
 
-/** Every name by which a statement could reach code or rows. */
+/** All names through which a statement could reach code or rows. */
 export interface StatementNames {
   /** Functions, aggregates, window functions and casts that are written as calls. */
   readonly calls: readonly WrittenName[];
   /** `row.name` and `(expression).name`: a field, or a call of a function with one argument. */
   readonly attributes: readonly string[];
   readonly types: readonly WrittenName[];
-  /** Tables that are read; names of common table expressions are left out where they are meant. */
+  /** Tables that are read, without references to common table expressions. */
   readonly reads: readonly WrittenName[];
   /** Targets of INSERT, UPDATE, DELETE and MERGE. */
   readonly writes: readonly WrittenName[];
@@ -29,7 +29,7 @@ export type NameReading =
   | { readonly kind: 'names'; readonly names: StatementNames }
   | { readonly kind: 'unknown'; readonly why: string };
 
-/** Reads every node of a statement. One that is not known refuses the whole. */
+/** Collects the names in a statement. An unknown node refuses the whole statement. */
 export function readNames(statement: SyntaxNode): NameReading {
   const reader = new NameReader();
   try {
@@ -41,7 +41,7 @@ export function readNames(statement: SyntaxNode): NameReading {
   }
 }
 
-/** Ends the walk; never leaves this file. */
+/** Stops the walk. Always caught in this file. */
 class UnknownSyntax extends Error {}
 
 type Scope = ReadonlySet<string>;
@@ -55,7 +55,7 @@ class NameReader implements StatementNames {
   readonly writes: WrittenName[] = [];
   readonly samples: WrittenName[] = [];
 
-  /** Nodes that say what they are, alone or in a list. An empty one stands for nothing. */
+  /** Reads nodes that carry their type name, alone or in a list. Skips empty ones. */
   read(value: unknown, scope: Scope): void {
     if (Array.isArray(value)) {
       for (const item of value) this.read(item, scope);
@@ -85,8 +85,8 @@ class NameReader implements StatementNames {
   }
 
   /**
-   * The tables of a WITH clause, each of which sees those before it; if it is recursive, all. A
-   * name in a query that does not see the table means a real one.
+   * Reads the tables of a WITH clause. Each sees the tables before it, or all of them if the clause
+   * is recursive. In a query that does not see the table, its name means a real one.
    */
   #readTables({ withClause }: SyntaxNode, outer: Scope): Scope {
     if (withClause === undefined) return outer;
@@ -125,7 +125,7 @@ function partsOf(list: unknown): readonly string[] {
   return nodes.flatMap((node) => (node.String === undefined ? [] : [String(node.String.sval)]));
 }
 
-/** What is taken of a row; a name that stands alone is a column or a whole row. */
+/** The field in a qualified reference. A single name is a column or a whole row. */
 function lastOf(fields: unknown): readonly string[] {
   const parts = partsOf(fields);
   const hasStar = (fields as readonly unknown[]).length > parts.length;

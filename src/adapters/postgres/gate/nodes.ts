@@ -1,8 +1,8 @@
 /**
- * Every node of a syntax tree that the managed boundary admits, with every field that it may have.
- * A node or field that is not listed refuses the statement, so what a later grammar adds is refused
- * until it was looked at. `=` names the node that a field holds without saying so in the tree; `!`
- * marks what is not looked into, because it holds no expressions.
+ * Every syntax node that the managed boundary admits, with all fields that it may have. An unlisted
+ * node or field refuses the statement, so additions in a later grammar are refused until they are
+ * reviewed. `=` gives the type of a node that the tree does not name. `!` marks a field that is not
+ * visited, because it holds no expressions.
  */
 const ADMITTED = `
   SelectStmt distinctClause targetList fromClause whereClause groupClause groupDistinct havingClause
@@ -91,7 +91,9 @@ const ADMITTED = `
   JsonBehavior btype expr coerce location
 `;
 
-/** What the walk finds in a field: nodes that say what they are, one that does not, or neither. */
+/**
+ * What a field holds: nodes that carry their type name, one node without it, or nothing to visit.
+ */
 export type FieldKind =
   | { readonly kind: 'nodes' }
   | { readonly kind: 'node'; readonly name: string }

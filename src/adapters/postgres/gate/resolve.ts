@@ -2,10 +2,10 @@ import { quoteName, sqlName } from '../../../postgres/identifier.ts';
 import type { StatementNames, WrittenName } from './names.ts';
 import { REVIEWED_FUNCTIONS, REVIEWED_SAMPLES } from './reviewed.ts';
 
-/** A function of the application or of an extension, as far as a statement may name it. */
+/** A function of the application or an extension, and whether statements may name it. */
 interface GatedFunction {
   readonly schema: string;
-  /** An entry point, one that the survey judged, or one of an extension that is vouched for. */
+  /** It is an entry point, the survey judged it, or its extension is vouched for. */
   readonly isCertified: boolean;
 }
 
@@ -16,19 +16,22 @@ interface GatedRelation {
 }
 
 /**
- * What names mean in the catalogue that a survey read. Overloads are not told apart: a name is
- * admitted only if everything that it could mean is.
+ * What names mean in the catalogue that a survey read. Overloads are not distinguished: a name is
+ * admitted only if everything that it could mean is admitted.
  */
 export interface GateCatalog {
   /** Schemas that sessions of the execution login search after the server's own. */
   readonly path: readonly string[];
-  /** Functions and types that the server came with, by name. */
+  /** Names of the server's built-in functions and types. */
   readonly builtins: ReadonlySet<string>;
   readonly builtinTypes: ReadonlySet<string>;
-  /** Tables and views that the server came with, as `schema.name`. */
+  /** The server's own tables and views, as `schema.name`. */
   readonly systemRelations: ReadonlySet<string>;
   functionsNamed(name: string): readonly GatedFunction[];
-  /** Whether the application or an extension has a type of this name; all of them are judged. */
+  /**
+   * Whether the application or an extension has a type with this name. The survey judges all of
+   * them.
+   */
   hasType(name: string): boolean;
   relationsNamed(name: string): readonly GatedRelation[];
 }
@@ -58,12 +61,15 @@ function refuseCall(written: WrittenName, catalog: GateCatalog): string | undefi
   const open = others.find(({ isCertified }) => !isCertified);
   if (open !== undefined)
     return `${sqlName({ schema: open.schema, name })}() is not admitted: it is not a registered entry point, nor certified; name it in entryPoints`;
-  // A call with one argument can also be a cast, to a type that is judged as such.
+  // A call with one argument can also be a cast, and its type is judged as such.
   const isKnown = isBuiltin || others.length > 0 || refuseType(written, catalog) === undefined;
   return isKnown ? undefined : `there is no function ${write(written)}`;
 }
 
-/** A field hides a function of its name; which of them is meant is not decided here. */
+/**
+ * A field takes precedence over a function of the same name. Which one is meant is not decided
+ * here, so the function must be admitted.
+ */
 function refuseAttribute(name: string, catalog: GateCatalog): string | undefined {
   const isOpen =
     (catalog.builtins.has(name) && !REVIEWED_FUNCTIONS.has(name)) ||
@@ -103,7 +109,7 @@ function refuseSample({ schema, name }: WrittenName): string | undefined {
   return isReviewed ? undefined : `TABLESAMPLE ${name} is not admitted; use BERNOULLI or SYSTEM`;
 }
 
-/** Whether a name could mean an object of this schema. */
+/** Whether a name could refer to an object in this schema. */
 function sees({ schema }: WrittenName, of: string, { path }: GateCatalog): boolean {
   return schema === undefined ? of === SYSTEM || path.includes(of) : schema === of;
 }

@@ -1,10 +1,10 @@
 /**
- * Built-in functions that a statement of an agent may call where the server's rights cannot keep it
- * from calling others. Each was looked at for PostgreSQL 15 to 18, in all its overloads: it computes
- * a value from its arguments, reads the clock, the catalogue or a random number, and leaves nothing
- * behind. What reads a value as a type runs the checks of that type, which the survey judges. Not
- * listed are functions that run SQL given as text, act on other sessions, on files, large objects,
- * sequences, settings or replication, and those for internal use.
+ * Built-in functions that agent statements may call where the server's rights cannot block the
+ * others. Each was reviewed for PostgreSQL 15 to 18, in all its overloads: it computes a value from
+ * its arguments, reads the clock, the catalogue or a random number, and leaves nothing behind.
+ * Functions that read a value as a type run the checks of that type, which the survey judges. The
+ * list leaves out functions that run SQL given as text, act on other sessions, files, large
+ * objects, sequences, settings or replication, or are for internal use.
  */
 const REVIEWED = `
   ascii bit_length btrim casefold char_length character_length chr concat concat_ws convert

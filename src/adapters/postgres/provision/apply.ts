@@ -14,8 +14,8 @@ import { type ProvisionPlan, provisionSteps, removalSteps } from './provision.ts
 const DEFAULT_OWNER = 'effectmatch_owner';
 
 /**
- * Prepares a database for protected operations, or takes the preparation away. `admin` is a login
- * that owns the database and its tables and may create roles; it is needed only here.
+ * Plans how to prepare a database for protected operations, or how to undo that. `admin` is a login
+ * that owns the database and its tables and may create roles. It is needed only here.
  */
 export async function planProvisioning(
   admin: ConnectionOptions,
@@ -103,12 +103,12 @@ async function readPlan(
   };
 }
 
-/** The role that has what PUBLIC had, named after the owner of the records. */
+/** The name of the role that keeps what PUBLIC had, derived from the owner of the records. */
 export function nameOthers(owner: string): string {
   return owner.includes('owner') ? owner.replace('owner', 'others') : `${owner}_others`;
 }
 
-/** The two logins, which must be different and lead to the database of the administrator. */
+/** The two logins. They must differ, and connect to the administrator's database. */
 async function readLogins(connection: Connection, options: PostgresOptions) {
   const control = connectionTarget(options.control);
   const execution = connectionTarget(options.execution);

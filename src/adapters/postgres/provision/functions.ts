@@ -1,11 +1,11 @@
 import { SQL } from '../sql.ts';
 
-/** One function of the schema `effectmatch`, as provisioning makes it. */
+/** A function of schema `effectmatch`, as provisioning creates it. */
 interface TrustedFunction {
   /** The statement that creates or replaces it. */
   readonly create: string;
   readonly body: string;
-  /** Names of the settings under which it runs. */
+  /** Names of the settings that it runs with. */
   readonly settings: readonly string[];
   /** Whether the execution login may call it. */
   readonly isCallable: boolean;

@@ -5,9 +5,9 @@ import type { BoundaryFacts } from '../certify/facts.ts';
 import { computeReach } from '../certify/reach.ts';
 
 /**
- * The roles whose rights code runs with that operations reach: owners of SECURITY DEFINER functions
+ * Roles whose rights are used by code that operations reach: owners of SECURITY DEFINER functions
  * and of tables that foreign keys write to. What the server boundary takes from the execution login
- * must be taken from these as well. The survey finds the same roles.
+ * must be taken from these roles as well. The survey finds the same roles.
  */
 export async function listLenders(
   connection: Connection,

@@ -5,21 +5,23 @@ import type { BoundaryTier } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { createRecorders, dropRecorders, type RecordedRelation } from './recorders.ts';
 
-/** Raised when tables or functions change in a way that an older runtime must not meet. */
+/** Increased when tables or functions change in a way that an older runtime must not use. */
 export const VERSION = 3;
 
-/** A relation for admission probes and nothing else. */
+/** A table used only for admission probes. */
 export const PROBE_TABLE = { schema: 'effectmatch', name: 'probe' } as const;
 
-/** The three roles of a deployment. They are cluster-wide; one set may serve several databases. */
+/** The roles of a deployment. Roles are cluster-wide, so one set may serve several databases. */
 interface RoleNames {
   /** Owns schema `effectmatch` and its functions; no session logs in as it. */
   readonly owner: string;
-  /** Trusted login: surveys, markers, recovery. Never runs agent SQL or application code. */
+  /**
+   * The trusted login, for surveys, markers and recovery. Never runs agent SQL or application code.
+   */
   readonly control: string;
-  /** Restricted login that runs agent statements. */
+  /** The restricted login that runs agent statements. */
   readonly execution: string;
-  /** Has what PUBLIC had before the server boundary took it; other roles are members. */
+  /** Keeps what the server boundary took from PUBLIC; other roles are members of it. */
   readonly others: string;
 }
 
@@ -31,12 +33,12 @@ interface DrawnSequence extends QualifiedName {
   readonly byDefault: boolean;
 }
 
-/** A function or procedure; the types of its inputs tell it from others of its name. */
+/** A function or procedure. Its input types distinguish it from others with the same name. */
 interface ProvisionedRoutine extends QualifiedName {
   readonly inputs?: readonly string[];
 }
 
-/** What a script is made for. */
+/** What a provisioning script is built from. */
 export interface ProvisionPlan {
   readonly boundary: BoundaryTier;
   readonly database: string;
@@ -48,9 +50,9 @@ export interface ProvisionPlan {
   readonly views: readonly (QualifiedName & { readonly events: readonly string[] })[];
   /** Relations that approvals may depend on without writing them. */
   readonly reads: readonly QualifiedName[];
-  /** Roles of others whose rights operations could borrow: they do not keep what PUBLIC had. */
+  /** Other roles whose rights operations could borrow. They do not keep what PUBLIC had. */
   readonly lenders: readonly string[];
-  /** Some of these tables have row security, which trusted logins read past. */
+  /** Whether some of these tables have row security, which trusted logins must bypass. */
   readonly rowSecurity: boolean;
   /** Functions and procedures that agents may call. */
   readonly entryPoints: readonly ProvisionedRoutine[];
@@ -61,8 +63,7 @@ export interface ProvisionPlan {
 }
 
 /**
- * A script that can be read, run, and run again: everything that the adapter relies on in the
- * database.
+ * The script that sets up everything the adapter relies on in the database. It can be run again.
  */
 export function provisionSteps(plan: ProvisionPlan): readonly ProvisionStep[] {
   return [
@@ -131,7 +132,7 @@ function createSchema({ database, roles, boundary }: ProvisionPlan): readonly Pr
   ];
 }
 
-/** The statements of hardening, by whose rights they need and why. */
+/** The hardening statements, with the rights they need and the reason for them. */
 const HARDENING: readonly (readonly [needs: string, why: string, names: readonly string[]])[] = [
   [
     'ownership of the database',
@@ -158,9 +159,9 @@ const HARDENING: readonly (readonly [needs: string, why: string, names: readonly
 ];
 
 /**
- * Closes what PostgreSQL opens to every role by default. The statements concern this database only.
- * Built-in functions and languages belong to the superuser that made the cluster: without one of
- * its rights they stay executable, and the survey says so for each.
+ * Closes what PostgreSQL opens to every role by default, in this database only. Built-in functions
+ * and languages belong to the superuser that created the cluster. Without superuser rights they
+ * stay executable, and the survey reports each of them.
  */
 function harden({ database, roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
   const values = { ...roles, database };
@@ -252,8 +253,8 @@ function openEntryPoint(
 }
 
 /**
- * Takes away what {@link provisionSteps} added. Markers stay unless told otherwise, and with them
- * the schema and the role that own them. Roles stay where other databases still use them.
+ * Removes what {@link provisionSteps} added. With `keep`, the markers stay, and with them their
+ * schema and its owner. Roles that other databases still use stay as well.
  */
 export function removalSteps(
   plan: ProvisionPlan,
@@ -280,7 +281,7 @@ export function removalSteps(
   ];
 }
 
-/** Without a superuser the role of the others stays, because its rights say what PUBLIC had. */
+/** Without a superuser the role `others` stays, because its rights record what PUBLIC had. */
 function giveBack({ roles, boundary }: ProvisionPlan): readonly ProvisionStep[] {
   if (boundary === 'managed') return [];
   const statements = fill({ role: roles.others }, 'give_back', 'drop_owned', 'drop_role');

@@ -1,7 +1,7 @@
 import type { QualifiedName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 
-/** A relation as provisioning needs it. */
+/** What provisioning needs to know about a relation. */
 export interface RecordedRelation extends QualifiedName {
   /** Recorded per statement instead of per row. */
   readonly bulk: boolean;
@@ -34,7 +34,7 @@ export function recorderTriggers(bulk: boolean): readonly RecorderTrigger[] {
   return [...(bulk ? STATEMENT : ROW), TRUNCATE_TRIGGER];
 }
 
-/** Statements that give a relation its recorders, whatever it had before. */
+/** Statements that create a relation's recorders and replace any that it had. */
 export function createRecorders(relation: RecordedRelation, execution: string): readonly string[] {
   const names = { schema: relation.schema, table: relation.name, execution };
   const triggers = recorderTriggers(relation.bulk).map(({ name }) => name);
