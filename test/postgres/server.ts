@@ -13,19 +13,27 @@
 // `npm test` starts one server of each version for all files and names it in EFFECTMATCH_TEST_POSTGRES
 // or EFFECTMATCH_TEST_POSTGRES_15; a file run alone with `node --test` starts its own. Version 17 comes from the npm package; 15 is Debian's package
 // (`isInstalled(15)`), which unlike the other compiles expensive statements (JIT). A test that names no
-// version gets 17, or the one in EFFECTMATCH_POSTGRES_VERSION. Roles, settings by ALTER SYSTEM and kills
+// version gets 17, or the one in EFFECTMATCH_POSTGRES_VERSION. EFFECTMATCH_POSTGRES_BIN names the folder of
+// another server's programs, 16 or 18 for example; such tests, and those for each of VERSIONS, then use
+// that server alone. Roles, settings by ALTER SYSTEM and kills
 // concern the whole server: on the shared one use `db.role`, and leave the others to a server of
 // one's own. A second process, the keeper, owns the server and removes it however the test ends. Of
 // a commit that only waits in memory (synchronous_commit off) the WAL writer makes a durable one
 // within `wal_writer_delay`: raise it in a test that kills the server to see such a commit lost.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Version } from './binaries.ts';
+import { DEFAULT_VERSION, type Version } from './binaries.ts';
 import type { ClusterOrder, Settings } from './cluster.ts';
 import { type Address, createDatabase, type TestDatabase, urlOf } from './database.ts';
 import { openKeeper } from './keeper-channel.ts';
 
-export { installVersion15, isInstalled, type Version } from './binaries.ts';
+export {
+  DEFAULT_VERSION,
+  installVersion15,
+  isInstalled,
+  VERSIONS,
+  type Version,
+} from './binaries.ts';
 export type { TestDatabase } from './database.ts';
 
 /** A server on which any test may create databases. */
@@ -68,9 +76,6 @@ export interface ServerOptions {
 
 const variableOf = (version: Version) =>
   version === 17 ? 'EFFECTMATCH_TEST_POSTGRES' : `EFFECTMATCH_TEST_POSTGRES_${version}`;
-
-/** The version of a server for which no test names one. */
-const DEFAULT_VERSION: Version = process.env.EFFECTMATCH_POSTGRES_VERSION === '15' ? 15 : 17;
 
 function shareable(address: Address, version: Version): SharedServer {
   return {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Hand, OPEN } from '../../postgres/hand.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
-import { isInstalled, type Version } from '../../postgres/server.ts';
+import { isInstalled, VERSIONS } from '../../postgres/server.ts';
 
 const SCHEMA = `
   create table ledger (id integer primary key, text text not null);
@@ -243,7 +243,7 @@ const TRIES: readonly Try[] = [
   },
 ];
 
-for (const version of [17, 15] as const satisfies readonly Version[]) {
+for (const version of VERSIONS) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed here`;
 
   test(`${version}: an execution login without its marker leaves nothing durable`, {

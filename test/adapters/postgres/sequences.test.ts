@@ -17,7 +17,7 @@ import {
   update,
   writes,
 } from '../../../src/index.ts';
-import { isInstalled } from '../../postgres/server.ts';
+import { isInstalled, VERSIONS } from '../../postgres/server.ts';
 import { assertCommitted, endingOf, type Office, openOffice } from './office.ts';
 
 const SCHEMA = `
@@ -94,7 +94,7 @@ function extraOf(terminal: Terminal): string {
   return renderDiff(terminal.outcome.diff);
 }
 
-for (const version of [17, 15] as const) {
+for (const version of VERSIONS) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;
   test(`PostgreSQL ${version}: numbers that were drawn and that no row has are an effect`, {
     skip,

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readRelations } from '../../../src/adapters/postgres/catalog.ts';
 import { Connection } from '../../../src/postgres/connection.ts';
-import { freshDatabase, isInstalled } from '../../postgres/server.ts';
+import { freshDatabase, isInstalled, VERSIONS } from '../../postgres/server.ts';
 
 const SETUP = `
 create domain plain as text check (value in ('a', 'b') or value ~ '^x' or length(value) between 1 and 3
@@ -44,7 +44,7 @@ const EXPECTED = {
   asked: ['"pg_catalog"."bool"', false],
 };
 
-for (const version of [17, 15] as const) {
+for (const version of VERSIONS) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;
   test(`on PostgreSQL ${version} a column is read without code of the application`, {
     skip,

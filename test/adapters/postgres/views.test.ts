@@ -7,7 +7,7 @@ import type { PostgresAction } from '../../../src/adapters/postgres/index.ts';
 import { insert, remove, update } from '../../../src/index.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { type ProtectedDatabase, protectedDatabase } from '../../postgres/protected.ts';
-import { isInstalled } from '../../postgres/server.ts';
+import { isInstalled, VERSIONS, type Version } from '../../postgres/server.ts';
 import { openBoundary, runApproved, tellEnd } from './approve.ts';
 
 const SCHEMA = `
@@ -33,8 +33,12 @@ const SCHEMA = `
   create view cellar as select id from hidden;`;
 
 const RELATIONS = ['invoice', 'note'];
-const open = (views: readonly string[], version: 17 | 15 = 17) =>
-  protectedDatabase(SCHEMA, { relations: RELATIONS, views }, { version });
+const open = (views: readonly string[], version?: Version) =>
+  protectedDatabase(
+    SCHEMA,
+    { relations: RELATIONS, views },
+    version === undefined ? {} : { version },
+  );
 
 const run = async (
   place: ProtectedDatabase,
@@ -82,7 +86,7 @@ const HONEST: readonly (readonly [
     [PAID, insert('note', { id: 1, body: 'thanks' })],
   ],
 ];
-for (const version of [17, 15] as const) {
+for (const version of VERSIONS) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;
   test(`on PostgreSQL ${version} writes through views commit when the tables beneath change as approved`, {
     skip,

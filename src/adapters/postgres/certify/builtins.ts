@@ -5,8 +5,8 @@ function words(list: string): readonly string[] {
 
 /**
  * Built-in functions that must not be executable, by what they would allow. The lists come from a
- * review of every volatile function of PostgreSQL 15 and 17; {@link HARMLESS} is the other half. A
- * volatile built-in in neither list (of a later server) is treated as dangerous, so an upgrade
+ * review of every volatile function of PostgreSQL 15, 16, 17 and 18; {@link HARMLESS} is the other
+ * half. A volatile built-in in neither list (of a later server) is treated as dangerous, so an upgrade
  * cannot silently open a route.
  */
 export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
@@ -32,7 +32,7 @@ export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
   `),
   'reads or writes files of the server': words(`
     pg_ls_archive_statusdir pg_ls_dir pg_ls_logdir pg_ls_logicalmapdir pg_ls_logicalsnapdir
-    pg_ls_replslotdir pg_ls_tmpdir pg_ls_waldir pg_read_binary_file pg_read_file
+    pg_ls_replslotdir pg_ls_summariesdir pg_ls_tmpdir pg_ls_waldir pg_read_binary_file pg_read_file
     pg_read_file_old pg_stat_file pg_export_snapshot pg_hba_file_rules pg_ident_file_mappings
     pg_show_all_file_settings
   `),
@@ -54,13 +54,14 @@ export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
     pg_wal_replay_resume
   `),
   'resets the counters that the second witness reads': words(`
-    pg_stat_reset pg_stat_reset_replication_slot pg_stat_reset_shared
+    pg_stat_reset pg_stat_reset_backend_stats pg_stat_reset_replication_slot pg_stat_reset_shared
     pg_stat_reset_single_function_counters pg_stat_reset_single_table_counters
     pg_stat_reset_slru pg_stat_reset_subscription_stats
   `),
   'rewrites indexes or catalogues outside any statement': words(`
     brin_desummarize_range brin_summarize_new_values brin_summarize_range gin_clean_pending_list
-    pg_import_system_collations
+    pg_clear_attribute_stats pg_clear_relation_stats pg_import_system_collations
+    pg_restore_attribute_stats pg_restore_relation_stats
   `),
 };
 
@@ -76,8 +77,9 @@ const HARMLESS = new Set(
     pg_collation_actual_version pg_control_checkpoint pg_control_init pg_control_recovery
     pg_control_system pg_current_logfile pg_current_wal_flush_lsn pg_current_wal_insert_lsn
     pg_current_wal_lsn pg_database_collation_actual_version pg_database_size
-    pg_extension_config_dump pg_get_backend_memory_contexts pg_get_multixact_members
-    pg_get_shmem_allocations pg_get_wait_events pg_get_wal_replay_pause_state
+    pg_extension_config_dump pg_get_aios pg_get_backend_memory_contexts pg_get_loaded_modules
+    pg_get_multixact_members pg_get_sequence_data pg_get_shmem_allocations
+    pg_get_shmem_allocations_numa pg_get_wait_events pg_get_wal_replay_pause_state
     pg_get_wal_resource_managers pg_get_wal_summarizer_state pg_indexes_size pg_is_in_recovery
     pg_is_wal_replay_paused pg_isolation_test_session_is_blocked pg_jit_available
     pg_last_committed_xact pg_last_wal_receive_lsn pg_last_wal_replay_lsn
@@ -88,7 +90,7 @@ const HARMLESS = new Set(
     pg_stop_making_pinned_objects pg_table_size pg_tablespace_size pg_total_relation_size
     pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared pg_wal_summary_contents
     pg_xact_commit_timestamp pg_xact_commit_timestamp_origin pg_xact_status plpgsql_validator
-    random random_normal setval timeofday txid_status
+    random random_normal setval timeofday txid_status uuidv4 uuidv7
   `),
 );
 

@@ -66,7 +66,7 @@ export interface Site extends AsyncDisposable {
  * server of one's own.
  */
 export async function openSite({
-  version = 17,
+  version,
   server,
   fixedNames = false,
 }: {
@@ -76,7 +76,7 @@ export async function openSite({
 } = {}): Promise<Site> {
   const db = server
     ? await server.createDatabase(fixedNames ? 'business' : undefined)
-    : await freshDatabase({ version });
+    : await freshDatabase(version === undefined ? {} : { version });
   const role = (name: string) => (fixedNames ? name : db.role(name));
   const roles = {
     owner: role('em_owner'),

@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PostgresSurvey } from '../../../../src/adapters/postgres/certify/facts.ts';
-import { isInstalled, startServer, type TestServer } from '../../../postgres/server.ts';
+import { isInstalled, startServer, type TestServer, VERSIONS } from '../../../postgres/server.ts';
 import { OPENINGS, type Opening } from './openings.ts';
 import { fixStatements, openSite, type Site } from './site.ts';
 
-for (const version of [17, 15] as const) {
+for (const version of VERSIONS) {
   const skip = isInstalled(version) ? false : `PostgreSQL ${version} is not installed`;
   describe(`on PostgreSQL ${version}`, { skip }, () => {
     // Of its own: some openings concern the whole server, and other tests survey the shared one.

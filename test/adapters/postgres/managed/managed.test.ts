@@ -11,7 +11,12 @@ import { update } from '../../../../src/protocol/draft.ts';
 import { createRuntime } from '../../../../src/runtime/runtime.ts';
 import { testKeyring } from '../../../keyring.ts';
 import { temporaryLedgers } from '../../../ledger/temporary.ts';
-import { isInstalled, type TestDatabase } from '../../../postgres/server.ts';
+import {
+  DEFAULT_VERSION,
+  isInstalled,
+  type TestDatabase,
+  VERSIONS,
+} from '../../../postgres/server.ts';
 import { type ManagedDatabase, managedDatabase } from './office.ts';
 
 const KEY = generateApprover('approver');
@@ -41,7 +46,7 @@ function deploy(site: ManagedDatabase, ledgers = temporaryLedgers(), reached = (
   );
 }
 
-for (const version of [17, 15] as const)
+for (const version of VERSIONS)
   test(`PostgreSQL ${version}: what a managed login provisions is approved, planned, run and recovered`, {
     skip: !isInstalled(version) && `PostgreSQL ${version} is not installed`,
   }, async () => {
@@ -100,7 +105,7 @@ test('every outlet says whether rights, the gate or the provider closes it', asy
     assert.match(byOf('role attribute SUPERUSER'), /^rights: /);
     assert.match(byOf('setting shared_preload_libraries'), /^provider: /);
     assert.equal(outlets.filter(({ disposition }) => disposition === 'unclassified').length, 0);
-    assert.equal(adapter.identity.kind, 'postgresql 17 managed');
+    assert.equal(adapter.identity.kind, `postgresql ${DEFAULT_VERSION} managed`);
   } finally {
     await adapter.close();
   }
