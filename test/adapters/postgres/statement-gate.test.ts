@@ -39,6 +39,7 @@ for (const [sql, parameters] of [
   ['call app.transfer($1, 2)', 1],
   ['call public.close_day()', 0],
   ['CALL Close_Day()', 0],
+  ['select show_limit(), isn_weak from t where set_limit > $1', 1],
 ] as const) {
   test(`admits: ${sql}`, () => {
     const returnsRows =
@@ -110,6 +111,10 @@ for (const [sql, why] of [
   ['select pg_try_advisory_xact_lock(1)', /^pg_try_advisory_xact_lock\(\)/],
   ["select set_config('role', 'x', true)", /^set_config\(\)/],
   ['call app.transfer(lo_create(0)::text::int, 2)', /^lo_create\(\)/],
+  ['select set_limit(0.1)', /^set_limit\(\) is not admitted: it changes the session$/],
+  ['update t set a = extensions."set_limit"(0.1)', /^set_limit\(\) .* changes the session$/],
+  ['select isn_weak(true)', /^isn_weak\(\) is not admitted: it changes the session$/],
+  ['delete from t where public.ISN_WEAK(false)', /^isn_weak\(\) .* changes the session$/],
 ] as const) {
   test(`refuses: ${sql}`, () => {
     const finding = gate.check(sql, procedures);

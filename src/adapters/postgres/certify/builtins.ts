@@ -6,8 +6,8 @@ function words(list: string): readonly string[] {
 /**
  * Built-in functions that must not be executable, by what they would allow. The lists come from a
  * review of every volatile function of PostgreSQL 15, 16, 17 and 18; {@link HARMLESS} is the other
- * half. A volatile built-in in neither list (of a later server) is treated as dangerous, so an upgrade
- * cannot silently open a route.
+ * half. A volatile built-in in neither list (of a later server) is treated as dangerous, so an
+ * upgrade cannot silently open a route.
  */
 export const DANGEROUS: Readonly<Record<string, readonly string[]>> = {
   'signals other sessions when the transaction commits': words('pg_notify'),
