@@ -312,6 +312,9 @@ const TABLES: readonly EscapeCase[] = [
   ),
 ];
 
+/** The approved update, and a statement that reaches what was planted. */
+const payAnd = (sql: string) => ({ statements: [PAY, { sql }] });
+
 /** Code that runs without being called. */
 const planted = (
   name: string,
@@ -354,11 +357,13 @@ const CODE: readonly EscapeCase[] = [
     'default: a built-in',
     `alter table app.bag alter what set default pg_notify('leak', 'x')::text`,
     'names pg_notify',
+    { action: payAnd('insert into app.bag default values') },
   ),
   planted(
     'default: settings',
     `alter table app.bag alter what set default set_config('a.b', 'x', false)`,
     'names set_config',
+    { action: payAnd('insert into app.bag default values') },
   ),
   planted(
     'default of a domain: a built-in',
@@ -447,7 +452,7 @@ const CODE: readonly EscapeCase[] = [
     `create or replace view app.paid as select id, status, amount from app.invoice where status = 'paid' and pg_notify('leak', 'x') is not null;
      grant select, update on app.paid to {exec}`,
     'names pg_notify',
-    { views: ['app.paid'] },
+    { views: ['app.paid'], action: payAnd('select id from app.paid') },
   ),
   planted(
     'entry point: a name behind doubled quotes in a dollar-quoted text',
