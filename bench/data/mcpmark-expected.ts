@@ -1,5 +1,5 @@
-// What the benchmark expects of the three tasks: rows of the relations that a task changes. Like the
-// benchmark's checker, it ignores all other relations.
+// What the benchmark expects of the three tasks: rows of the relations that a task is about. Like
+// the benchmark's checker, it ignores all other relations.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';

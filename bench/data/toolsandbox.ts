@@ -41,7 +41,7 @@ export interface SandboxScenario {
 }
 
 /**
- * Loads the initial state, its clock and the scenarios. The approvals in the data are not loaded.
+ * Loads the initial state, its clock and the scenarios, without the data's own approved changes.
  */
 export function loadSandbox(folder: string) {
   const { clock, tables } = stateFile.parse(

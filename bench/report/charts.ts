@@ -17,7 +17,7 @@ export interface Bar {
   readonly paper: number | undefined;
 }
 
-/** The bars of one fault. Groups of one population share a scale, since populations differ in size. */
+/** The bars of one fault. Populations differ in size, so each one has its own scale. */
 export interface BarGroup {
   readonly name: string;
   readonly population: string;
@@ -170,7 +170,7 @@ export interface Line {
   readonly points: readonly { readonly x: number; readonly y: number }[];
 }
 
-/** Draws lines on logarithmic axes. A line with one point, such as the paper's, is a hollow mark. */
+/** Draws lines on logarithmic axes. A single point, such as the paper's, is a hollow mark. */
 export function plotLines(
   title: string,
   axes: { readonly x: string; readonly y: string },
