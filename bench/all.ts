@@ -9,7 +9,7 @@ export interface Summary {
   readonly failed: readonly string[];
 }
 
-/** Remembers what is done, so that an interrupted `all` goes on with the rest. */
+/** Remembers the finished studies, so that an interrupted `all` can continue with the rest. */
 export interface Done {
   run<T extends object>(
     name: string,
@@ -19,9 +19,9 @@ export interface Done {
 }
 
 /**
- * Runs every study in turn, whatever becomes of the others. `start` rejects with {@link NotRun}
- * where something is absent, and with anything else where a study failed. Neither counts as done:
- * the next `all` tries them again.
+ * Runs every study in turn, even if others fail. `start` rejects with {@link NotRun} if something
+ * that the study needs is missing, and with any other error if the study failed. In both cases the
+ * next `all` tries the study again.
  */
 export async function runAll(
   names: readonly string[],

@@ -1,5 +1,5 @@
-// What happened within one recorded run, kept with its record: verdicts as they were returned,
-// digests of states as they were read back, answers of other processes.
+// Facts that are kept with the record of a run: returned verdicts, digests of the states that were
+// read back, and answers of other processes.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
 
@@ -7,7 +7,7 @@ type KeptFact = { readonly [kind: string]: unknown };
 
 const running = new AsyncLocalStorage<KeptFact[]>();
 
-/** Runs the work and returns what was kept meanwhile. */
+/** Runs the work and returns its result with the facts that it kept. */
 export async function collectFacts<T>(
   work: () => Promise<T>,
 ): Promise<{ readonly result: T; readonly facts: readonly KeptFact[] }> {
@@ -16,7 +16,7 @@ export async function collectFacts<T>(
   return { result, facts };
 }
 
-/** Keeps a fact with the record of the run that is under way; outside of one it is dropped. */
+/** Keeps a fact with the record of the current run. Outside a run the fact is dropped. */
 export function keepFact(fact: KeptFact): void {
   running.getStore()?.push(fact);
 }
@@ -41,13 +41,13 @@ export function keepVerdict<T extends Ended>(terminal: T): T {
   return terminal;
 }
 
-/** Keeps the digest of a state that was read back, and returns the state. */
+/** Keeps the digest of a state and returns the state. */
 export function keepState<T>(name: string, state: T): T {
   keepFact({ state: name, digest: digestOf(state) });
   return state;
 }
 
-/** Equal for equal states, in whatever order their fields are. */
+/** The digest of a state. The order of its fields does not matter. */
 export function digestOf(state: unknown): string {
   return hash('sha256', JSON.stringify(sorted(state)) ?? 'undefined');
 }

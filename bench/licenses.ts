@@ -3,8 +3,8 @@ import type { PrepareRequest } from '../src/runtime/prepare.ts';
 import type { Runtime } from '../src/runtime/runtime.ts';
 
 /**
- * A license for each operation from 1 to `count`, as it would arrive from the approver's machine: a
- * copy.
+ * Signs a license for each operation from 1 to `count`. Each license is a copy, as if it came from
+ * the approver's machine.
  */
 export async function approveAll(
   runtime: Runtime,

@@ -1,7 +1,8 @@
-// npm run bench -- list | all [<study> ...] | report | publish | <study> [--quick] [--json] [--strict]
-// [--data <folder>] [--seed <n>] Exit code 0 when the study ran, whatever its figures, or when its
-// data is absent; 1 when it or one of `all` failed; with --strict, 3 when a figure missed its target
-// or the study was not run; 130 after Ctrl-C.
+// npm run bench -- list | all [<study> ...] | report | publish | <study> [--quick] [--json]
+// [--strict] [--data <folder>] [--seed <n>]
+// Exit code 0 if the study ran, whatever its figures, or if its data is missing; 1 if it or a study
+// of `all` failed; with --strict, 3 if a figure missed its target or the study was not run; 130
+// after Ctrl-C.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
@@ -101,15 +102,15 @@ const USAGE = `Usage: npm run bench -- list
 interface How {
   readonly quick: boolean;
   readonly data: string | undefined;
-  /** As told; a study knows its own otherwise. */
+  /** From the command line. By default each study uses its own seed. */
   readonly seed: number | undefined;
   readonly json: boolean;
   readonly strict: boolean;
 }
 
 /**
- * The exit code of a study that ran to its end, or could not be run, and must not count as a
- * success.
+ * The exit code of a strict run whose study missed a target or could not run. It is neither a
+ * success nor a failure.
  */
 const MISSED = 3;
 
@@ -140,7 +141,7 @@ function publish(): void {
   console.log(`written: ${[writePublished(published), ...rewritePages(published)].join(', ')}`);
 }
 
-/** Runs one study and writes down how it ended. What it failed with is thrown again. */
+/** Runs one study and records how it ended. Rethrows the error if it failed. */
 async function runStudy(study: Study, { quick, data, json, strict, ...how }: How): Promise<void> {
   const seed = how.seed ?? study.seed ?? DEFAULT_SEED;
   const started = performance.now();
@@ -193,7 +194,7 @@ async function runStudy(study: Study, { quick, data, json, strict, ...how }: How
   console.log(`\n${study.name}: ${seconds} s${words}; seed ${seed}; written to ${file}`);
 }
 
-/** Every study in a process of its own: none inherits a heap or a crash from the one before. */
+/** Runs each study in a separate process, so that no heap or crash carries over to the next. */
 async function runEverything(
   names: readonly string[],
   { quick, data, seed, strict }: How,
@@ -217,15 +218,15 @@ async function runEverything(
     ];
     current = fork(fileURLToPath(import.meta.url), [name, ...given]);
     const [status, signal] = await once(current, 'exit');
-    // An interrupted study has not failed, and nothing may come after it.
+    // An interrupted study has not failed, and no other study may start after it.
     if (interrupted) await new Promise(() => {});
     const ended = readResult(name, quick);
     if (status === MISSED && ended !== undefined && 'cells' in ended)
       throw new Error('a figure missed its target');
     if (status !== 0 && status !== MISSED) {
       const message = `it ended with ${status ?? signal}`;
-      // A process that was killed wrote nothing, and figures from before it must not stand in the
-      // report.
+      // A killed process wrote no result. Record the failure, so that the report does not show
+      // older figures.
       if (ended === undefined || !('failed' in ended)) {
         const told = seed ?? DEFAULT_SEED;
         const context = describeContext({ quick, seed: told, seeded: null, seconds: 0, code });
@@ -265,7 +266,7 @@ function readSeed(text: string | undefined): number | undefined {
   process.exit(1);
 }
 
-/** Before anything runs, and without a stack: also for a study that reads no data. */
+/** Checks `--data` before anything runs, even for a study that reads no data. Prints no stack. */
 function refuseAbsentFolder(data: string | undefined): void {
   try {
     findFolder(data);
@@ -318,7 +319,7 @@ else if (chosen.includes(undefined) || (name !== 'all' && others.length > 0)) {
   );
 } else {
   keepTemporary();
-  // Started by `all`, it does not outlive it.
+  // A study that `all` started ends with it.
   process.on('disconnect', () => process.exit(1));
   process.channel?.unref();
   await runStudy(study, how);

@@ -1,6 +1,6 @@
-// The figures that the pages quote: those of the last complete run of each study, kept with the
-// project. `npm run bench -- publish` takes them from the results and writes the tables of the
-// pages again; a test fails when a page says anything else.
+// The figures that the docs quote: those of each study's last complete run, committed with the
+// project. `npm run bench -- publish` takes them from the results and rewrites the tables in the
+// docs. A test fails if a page shows other figures.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { cellsOf, type Entry } from './report/verdict.ts';
@@ -10,14 +10,14 @@ const FILE = 'bench/published.json';
 
 const study = z.strictObject({
   study: z.string(),
-  /** When and with what it ran; null for a figure that was taken over from the pages by hand. */
+  /** When and where the study ran; null if the figures were copied from the docs by hand. */
   run: z
     .strictObject({ at: z.string(), node: z.string(), cpu: z.string(), cores: z.int() })
     .nullable(),
   cells: z.array(cell),
 });
 
-/** The figures of one study as they are quoted. */
+/** The quoted figures of one study. */
 export type PublishedStudy = z.infer<typeof study>;
 
 export function readPublished(file = FILE): readonly PublishedStudy[] {
@@ -25,7 +25,7 @@ export function readPublished(file = FILE): readonly PublishedStudy[] {
   return z.array(study).parse(JSON.parse(readFileSync(file, 'utf8')));
 }
 
-/** What is quoted after this run: a study that did not run completely keeps its older figures. */
+/** Merges the new figures. A study without a complete run keeps its older figures. */
 export function mergePublished(
   known: readonly PublishedStudy[],
   entries: readonly Entry[],
@@ -39,7 +39,7 @@ export function mergePublished(
   });
 }
 
-/** One figure per line, so that a change of one reads as a change of one. */
+/** Writes one figure per line, so that a changed figure is a one-line diff. */
 export function writePublished(published: readonly PublishedStudy[]): string {
   const studies = published.map(({ study: name, run, cells }) => {
     const lines = cells.map((one) => `    ${JSON.stringify(one)}`);
@@ -49,7 +49,7 @@ export function writePublished(published: readonly PublishedStudy[]): string {
   return FILE;
 }
 
-/** The figure of a study by its name. */
+/** Finds a figure of a study by its name. */
 export function findPublished(
   published: readonly PublishedStudy[],
   name: string,

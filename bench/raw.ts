@@ -11,18 +11,18 @@ import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { collectFacts } from './facts.ts';
 
-/** Where studies leave what they found: EFFECTMATCH_BENCH_RESULTS, `bench/results` unless told. */
+/** The folder for results: EFFECTMATCH_BENCH_RESULTS, by default `bench/results`. */
 export function resultsFolder(): string {
   return process.env.EFFECTMATCH_BENCH_RESULTS ?? 'bench/results';
 }
 
-/** One run of a study, as it is written down: what it was, then what became of it. */
+/** The record of one run of a study: its name, then its results. */
 export type RawRecord = { readonly run: string } & { readonly [fact: string]: unknown };
 
 /**
- * The raw records of a study, one JSON object per line, each written as soon as its run has ended.
- * A study that was interrupted goes on where it stopped, as long as neither its data nor any code
- * has changed since; one that finished starts anew.
+ * The raw records of a study, one JSON object per line. Each is written as soon as its run ends. An
+ * interrupted study continues where it stopped, unless its data or any code has changed. A finished
+ * study starts from the beginning.
  */
 export class RawRecords {
   readonly #file: string;
@@ -30,7 +30,7 @@ export class RawRecords {
   readonly #asked = new Set<string>();
 
   /**
-   * `inputs` are the files that the study reads, `seed` is what its draws come from, where it has
+   * `inputs` are the files that the study reads. `seed` is the seed of its random draws, if it has
    * any.
    */
   constructor(name: string, inputs: readonly string[], seed?: number) {
@@ -46,11 +46,11 @@ export class RawRecords {
     if (isOpen) for (const record of kept) this.#records.set(record.run, record);
     const begin = [{ run: 'head', ...context }, ...this.#records.values()];
     mkdirSync(dirname(this.#file), { recursive: true });
-    // Written anew, because the last line may be half a line.
+    // Rewrite the file, because its last line may be incomplete.
     writeFileSync(this.#file, begin.map((record) => `${JSON.stringify(record)}\n`).join(''));
   }
 
-  /** The record of this run: the one that exists, or that of running it now. */
+  /** Returns the existing record of this run, or runs it now. */
   async run<T extends object>(name: string, work: () => Promise<T>): Promise<T & RawRecord> {
     if (this.#asked.has(name))
       throw new Error(`two runs are called "${name}": the second would not be run`);
@@ -61,7 +61,7 @@ export class RawRecords {
     const record = { run: name, ...result, ...(facts.length > 0 && { kept: facts }) };
     this.#records.set(name, record);
     appendFileSync(this.#file, `${JSON.stringify(record)}\n`);
-    // A run may never wait for anything, and Ctrl-C is noticed only between two turns.
+    // Yield: Ctrl-C is handled between event loop turns, and a run may never await anything.
     await nextTurn();
     return record;
   }
@@ -72,8 +72,8 @@ export class RawRecords {
 }
 
 /**
- * Keeps what measured figures were calculated from, one figure per line. Of a study without records
- * of runs, a figure that was measured once is its own sample.
+ * Writes the samples behind the measured figures, one figure per line. In a study without raw
+ * records, a figure that was measured once is its own sample.
  */
 export function writeSamples(
   study: string,
@@ -90,14 +90,14 @@ export function writeSamples(
   writeFileSync(join(folder, `${study}-samples.jsonl`), `${lines.join('\n')}\n`);
 }
 
-/** How many figures of a study have kept samples; undefined if it keeps none. */
+/** The number of figures of a study that have samples; undefined if it keeps none. */
 export function countSamples(study: string, quick: boolean): number | undefined {
   const file = join(resultsFolder(), 'raw', `${study}${quick ? '-quick' : ''}-samples.jsonl`);
   if (!existsSync(file)) return undefined;
   return readFileSync(file, 'utf8').split('\n').length - 1;
 }
 
-/** The runs of a study that finished; undefined where it keeps none or was interrupted since. */
+/** The runs of a finished study; undefined if it keeps none or was interrupted. */
 export function readRaw(study: string, quick: boolean): readonly RawRecord[] | undefined {
   const file = join(resultsFolder(), 'raw', `${study}${quick ? '-quick' : ''}.jsonl`);
   if (!existsSync(file)) return undefined;
@@ -107,8 +107,8 @@ export function readRaw(study: string, quick: boolean): readonly RawRecord[] | u
 }
 
 /**
- * Digest of what decides a study's figures: the project's code, the versions of its dependencies
- * and of Node.js, the `inputs`, which are files by path, and the `options`.
+ * Digest of everything that decides a study's figures: the project's code, the versions of its
+ * dependencies and of Node.js, the contents of the `inputs` files, and the `options`.
  */
 export function fingerprintOf(inputs: readonly string[], options: object = {}): string {
   const named = (files: readonly string[]) =>
@@ -118,7 +118,7 @@ export function fingerprintOf(inputs: readonly string[], options: object = {}): 
   return hash('sha256', parts.join('\n'), 'hex');
 }
 
-/** Every file of code that a study can run: whole folders, and what they import from the tests. */
+/** All code that a study can run: whole folders, and the test files that they import. */
 export function codeFiles(): readonly string[] {
   const own = globSync('{src,bench,examples}/**/*.{ts,mjs,py,sql,json}').filter(
     (file) => !file.startsWith('bench/results/'),

@@ -1,6 +1,6 @@
-// node bench/recompute.ts [<study> ...] [--quick]: makes the figures of every study that was run
-// again from its raw records and samples, and compares them with those that the study wrote. It
-// imports nothing of the runtime. Exit code 1 if a figure differs, or a study's records are absent.
+// node bench/recompute.ts [<study> ...] [--quick]: recomputes the figures of every study that was
+// run from its raw records and samples, and compares them with the figures that the study wrote. It
+// does not import the runtime. Exit code 1 if a figure differs or a study's records are missing.
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -30,7 +30,7 @@ const STUDIES: { readonly [study: string]: (records: readonly ReadRecord[]) => F
   cost: mechanisms.recomputeRight,
 };
 
-/** Every figure that follows from the records and samples of a study. */
+/** Computes every figure that follows from a study's records and samples. */
 export function recompute(
   study: string,
   records: readonly ReadRecord[],
@@ -46,10 +46,10 @@ interface WrittenFigure {
   readonly value: number | null;
 }
 
-/** Quoted from the paper, and said to be so: no run stands behind it. */
+/** Marks a figure that is quoted from the paper and has no run here. */
 const PUBLISHED = 'published, not run here: ';
 
-/** Which figures of a study differ from what its records say, and which no record says. */
+/** Lists the figures that differ from the records, and those that no record gives. */
 export function compareFigures(cells: readonly WrittenFigure[], figures: Figures) {
   const ours = cells.filter(({ name }) => !name.startsWith(PUBLISHED));
   const differing = ours.filter(({ name, value }) => {

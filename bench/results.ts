@@ -21,7 +21,7 @@ const context = z.strictObject({
   seconds: z.number(),
   quick: z.boolean(),
   seed: z.int(),
-  /** What the seed decided; null where nothing was drawn. */
+  /** What the seed decided; null if the study draws nothing at random. */
   seeded: z.string().nullable(),
   /** Fingerprint of the code that made the figures. */
   code: z.string(),
@@ -32,24 +32,23 @@ const result = z.union([
   z.strictObject({ study: z.string(), context, failed: z.string() }),
 ]);
 
-/** How a study last ended: with figures, not run because something is absent, or failed. */
+/** How a study last ended: with figures, not run because something is missing, or failed. */
 export type StudyResult = z.infer<typeof result>;
 /**
- * A figure as it was written down. JSON has no form for "not a number", which comes back as null.
+ * A figure as read from its file. JSON cannot represent NaN, so NaN is read as null.
  */
 export type WrittenCell = z.infer<typeof cell>;
 
 /**
- * A quick run has a file of its own, so that trying whether a study runs costs nobody a
- * measurement.
+ * A quick run has a separate file, so that trying out a study does not overwrite a measurement.
  */
 function fileOf(study: string, quick: boolean): string {
   return join(resultsFolder(), `${study}${quick ? '-quick' : ''}.json`);
 }
 
 /**
- * The machine and the moment, with how the study was run. `code` is the fingerprint from before it
- * was.
+ * Describes the machine, the time and how the study was run. `code` is the fingerprint from before
+ * the run.
  */
 export function describeContext(
   how: Pick<StudyResult['context'], 'quick' | 'seed' | 'seeded' | 'seconds' | 'code'>,
@@ -63,7 +62,7 @@ export function describeContext(
   };
 }
 
-/** Writes it whole or not at all, and returns the file's name. */
+/** Writes the result atomically and returns the file's name. */
 export function writeResult(written: StudyResult): string {
   const file = fileOf(written.study, written.context.quick);
   mkdirSync(resultsFolder(), { recursive: true });

@@ -1,4 +1,4 @@
-// How measured figures follow from their samples: for the studies, and for checking them again.
+// Computes measured figures from samples, for the studies and for `recompute`.
 
 export function median(samples: readonly number[]): number {
   return quantile(samples, 0.5);
@@ -9,7 +9,7 @@ export function quantile(samples: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
 }
 
-/** The median of few figures: between the two in the middle if their number is even. */
+/** The median of a few samples. It averages the middle two if their number is even. */
 export function middle(samples: readonly number[]): number {
   const sorted = [...samples].sort((a, b) => a - b);
   const at = (index: number) => sorted[index] ?? Number.NaN;
@@ -20,8 +20,9 @@ export function middle(samples: readonly number[]): number {
 type Numbers = readonly number[];
 
 /**
- * What a measured figure was calculated from. `middle` is a {@link middle}; `paired` divides sample by sample and takes the
- * median; `blocks` does so with the medians of blocks; `increment` subtracts sample by sample.
+ * The samples behind a measured figure. `middle` uses {@link middle}. `paired` takes the median of
+ * the quotients, sample by sample. `blocks` does the same with the medians of blocks. `increment`
+ * subtracts sample by sample.
  */
 export type Samples =
   | {
@@ -41,7 +42,7 @@ export type Samples =
       readonly to: readonly Numbers[];
     };
 
-/** The figure that the samples make. */
+/** Computes the figure from its samples. */
 export function statisticOf(samples: Samples): number {
   const times = 'times' in samples ? (samples.times ?? 1) : 1;
   switch (samples.statistic) {

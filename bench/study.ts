@@ -3,7 +3,7 @@ import { type Samples, statisticOf } from './statistics.ts';
 export { median, quantile } from './statistics.ts';
 
 /**
- * One figure of a study. `ok` says whether it meets its target; a figure without a target is `ok`.
+ * One figure of a study. `ok` tells whether it meets its target; a figure without one is `ok`.
  */
 export interface Cell {
   readonly name: string;
@@ -13,34 +13,31 @@ export interface Cell {
   /** The figure the paper reports for the same measurement. */
   readonly paper?: number;
   readonly ok: boolean;
-  /** What a measured figure was calculated from; kept with the raw records. */
+  /** The samples behind a measured figure, kept with the raw records. */
   readonly samples?: Samples;
 }
 
-/**
- * A study that cannot run here, because what it needs is absent. That is reported, and is no
- * failure.
- */
+/** Thrown if something that a study needs is missing. This is reported, but not as a failure. */
 export class NotRun extends Error {}
 
 export interface StudyOptions {
   readonly quick: boolean;
-  /** The folder with the public task data, where it is not in its usual place. */
+  /** The folder with the public task data, if it is not in the usual place. */
   readonly data?: string | undefined;
-  /** Decides whatever a study draws at random; {@link DEFAULT_SEED} unless told. */
+  /** The seed of all random draws in a study. Defaults to {@link DEFAULT_SEED}. */
   readonly seed?: number | undefined;
-  /** Says what is being measured now; goes to standard error. */
+  /** Prints to standard error what is being measured. */
   progress(line: string): void;
 }
 
 export const DEFAULT_SEED = 1;
 
-/** Whether hours of repetitions are wanted, by EFFECTMATCH_BENCH_LONG: for kills and races. */
+/** Whether EFFECTMATCH_BENCH_LONG asks for hours of repetitions of kills and races. */
 export function isLong(): boolean {
   return process.env.EFFECTMATCH_BENCH_LONG === '1';
 }
 
-/** Numbers from 0 to below 1 that depend on the seed alone (mulberry32). */
+/** A generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 export function drawing(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -51,21 +48,21 @@ export function drawing(seed: number): () => number {
   };
 }
 
-/** A study measures in one run everything that its ratios compare. */
+/** A study. One run measures everything that its ratios compare. */
 export interface Study {
   readonly name: string;
   readonly about: string;
   /**
-   * What the seed decides. Absent where nothing in the study is drawn: keys and ids of the runtime
+   * What the seed decides. Absent if the study draws nothing at random. The runtime's keys and ids
    * are never seeded.
    */
   readonly seeded?: string;
-  /** The seed unless told; {@link DEFAULT_SEED} for most. */
+  /** The study's default seed, if it is not {@link DEFAULT_SEED}. */
   readonly seed?: number;
   run(options: StudyOptions): Promise<readonly Cell[]>;
 }
 
-/** A value, or the samples that it is calculated from, which are kept with the figure then. */
+/** A value, or the samples to compute it from. Samples are kept with the figure. */
 export type Measured = number | Samples;
 
 function valueFrom(measured: Measured): { readonly value: number; readonly samples?: Samples } {
@@ -95,7 +92,7 @@ export function medianCell(name: string, of: readonly number[], unit: string, ti
   return figure(name, { statistic: 'median', of, times }, unit);
 }
 
-/** The median of quotients, sample by sample: what was measured in turns met the same load. */
+/** The median of the quotients of samples that were measured in turn, so under the same load. */
 export function pairedCell(name: string, of: readonly number[], to: readonly number[]): Cell {
   return figure(name, { statistic: 'paired', of, to }, 'x');
 }
@@ -111,15 +108,15 @@ export function exactly(name: string, value: number, unit: string, expected: num
 }
 
 /**
- * Targets that a strict run must meet: all of them, or in a quick run the counts, which have one
- * right value ({@link exactly}, {@link reproduced}). Every bound is on a time, a ratio of times or
- * a rate, and a quick run measures too little to judge those.
+ * The figures that miss a target of a strict run. A quick run checks only counts with one right
+ * value ({@link exactly}, {@link reproduced}). Bounds apply to times, ratios of times and rates,
+ * and a quick run measures too little to judge those.
  */
 export function missedTargets(cells: readonly Cell[], quick: boolean): readonly Cell[] {
   return cells.filter(({ target, ok }) => !ok && (!quick || target?.startsWith('= ')));
 }
 
-/** A count for which the paper reports one, and whether both are the same. */
+/** A count that should equal the one the paper reports. */
 export function reproduced(name: string, value: number, unit: string, paper: number): Cell {
   return { ...exactly(name, value, unit, paper), paper };
 }

@@ -3,17 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Names the folder for servers, which other users must be able to reach: they get no private folder
- * around them.
+ * Names the parent folder for servers. Other users must be able to reach a server's folder, so it
+ * cannot be inside a private one.
  */
 export const SERVER_FOLDER_VARIABLE = 'EFFECTMATCH_SERVER_TMPDIR';
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 /**
- * Puts everything temporary of this process and of its children into one folder, which goes when
- * the process ends, by Ctrl-C too. PostgreSQL servers have keepers that end and remove them when
- * this process is gone. Raw records are not temporary: each was written when its run ended.
- * `before` is waited for when a signal ends the process.
+ * Puts all temporary files of this process and its children into one folder, and removes the folder
+ * when the process ends, also after Ctrl-C. PostgreSQL servers have keepers that stop and remove
+ * them after this process has ended. Raw records are not temporary: each is written when its run
+ * ends. If a signal ends the process, `before` is awaited first.
  */
 export function keepTemporary(
   before: (signal: NodeJS.Signals) => Promise<void> = async () => {},
@@ -33,7 +33,7 @@ export function keepTemporary(
   }
 }
 
-/** A folder of one run, which goes with its scope. */
+/** A folder for one run, removed at the end of its scope. */
 export function temporaryFolder(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'effectmatch-study-'));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };

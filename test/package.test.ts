@@ -41,7 +41,14 @@ test('an older Node that imports the package is told which one it needs, at ever
   try {
     const home = join(folder, 'node_modules/effectmatch');
     mkdirSync(home, { recursive: true });
-    for (const peer of ['pg', 'libpg-query', 'mysql2', 'hono', '@opentelemetry'])
+    for (const peer of [
+      'pg',
+      'libpg-query',
+      'mysql2',
+      'hono',
+      '@opentelemetry',
+      '@modelcontextprotocol',
+    ])
       symlinkSync(resolve('node_modules', peer), join(folder, 'node_modules', peer));
     copyFileSync('package.json', join(home, 'package.json'));
     execFileSync(process.execPath, ['scripts/build.mjs', join(home, 'dist')]);

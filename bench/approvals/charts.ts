@@ -2,7 +2,7 @@ import { type DatabasePacket, rowsOf, type TextRow, textIn } from './rows.ts';
 
 const RANKS = 10;
 
-/** Money as a whole number of cents; the amounts of the source have two decimals. */
+/** Parses an amount into cents. The source's amounts have two decimals. */
 function cents(text: string): number {
   const [, whole, part] = /^(\d+)\.(\d\d)$/.exec(text) ?? [];
   if (whole === undefined || part === undefined)
@@ -19,8 +19,8 @@ function sumOf<T>(items: readonly T[], value: (item: T) => number): number {
 }
 
 /**
- * One row for each month with an invoice. Invoices are summed by themselves, because each has
- * several lines.
+ * One row for each month with an invoice. Invoice totals are summed separately from the lines,
+ * because each invoice has several lines.
  */
 export function summaryRows({ initial }: DatabasePacket): readonly TextRow[] {
   const lines = Map.groupBy(rowsOf(initial, 'InvoiceLine'), (line) => textIn(line, 'InvoiceId'));
@@ -39,7 +39,7 @@ export function summaryRows({ initial }: DatabasePacket): readonly TextRow[] {
       total_invoices: String(invoices.length),
       total_revenue: amount(revenue),
       total_tracks_sold: String(sold),
-      // All amounts are positive, so half a cent goes up.
+      // All amounts are positive, so half a cent rounds up.
       average_invoice_value: amount(Math.round(revenue / invoices.length)),
       unique_customers: String(
         new Set(invoices.map((invoice) => textIn(invoice, 'CustomerId'))).size,
@@ -56,8 +56,8 @@ interface Sales {
 }
 
 /**
- * Ten ranks each: tracks by units sold, albums and artists by revenue; equals in the order of their
- * names.
+ * The top ten tracks by units sold, and the top ten albums and artists by revenue. Ties are sorted
+ * by name.
  */
 export function chartRows(packet: DatabasePacket): readonly TextRow[] {
   const { initial, byName } = packet;
@@ -96,7 +96,7 @@ export function chartRows(packet: DatabasePacket): readonly TextRow[] {
   });
 }
 
-/** What was sold of each item; those without sales are not in it. */
+/** The sales of each item. Items without sales are left out. */
 function salesBy(
   { initial }: DatabasePacket,
   relation: string,

@@ -4,9 +4,8 @@ import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
 type Fields = { [field: string]: Json };
 
 /**
- * An expected state in the making: the initial one, changed record by record. Everything that is
- * not changed here must stay as it is, so whatever a calculation does not mention is approved to
- * keep its value.
+ * Builds an expected state from the initial one, record by record. Whatever a calculation does not
+ * change is approved to keep its value.
  */
 export class Expected {
   readonly #state: { [namespace: string]: { [id: string]: StateRecord } };
@@ -56,7 +55,7 @@ export class Expected {
   }
 }
 
-/** The one catalogue record whose field has this value. */
+/** Returns the only catalogue record whose field has this value. */
 export function lookUp(packet: Packet, kind: string, field: string, value: Json): StateRecord {
   const found = (packet.reference[kind] ?? []).filter((record) => record[field] === value);
   const [record] = found;
@@ -66,8 +65,8 @@ export function lookUp(packet: Packet, kind: string, field: string, value: Json)
 }
 
 /**
- * What the customer must have written for the specification to apply; its absence is an error of
- * ours.
+ * Throws unless the customer wrote these words: the specification would not apply, and the mistake
+ * would be ours.
  */
 export function demandSaid(packet: Packet, words: readonly string[]): void {
   const said = packet.messages.join('\n').toLowerCase();
@@ -86,8 +85,8 @@ export function numberOf(value: Json | undefined): number {
 }
 
 /**
- * Milliseconds of a time without a zone. All times of a task are of one zone, so only differences
- * have a meaning.
+ * A time without a zone in milliseconds. All times of a task share one zone, so only differences
+ * are meaningful.
  */
 export function instantOf(time: string): number {
   return Date.parse(`${time}Z`);

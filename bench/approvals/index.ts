@@ -10,8 +10,8 @@ const DOMAINS: { readonly [domain: string]: (packet: Packet) => Snapshot } = {
 };
 
 /**
- * The complete state that a request approves. A packet has neither calls nor results in it, so
- * nothing here can look at what an execution did.
+ * The complete state that a request approves. A packet contains no calls or results, so an approval
+ * cannot depend on what an execution did.
  */
 export function approveState(packet: Packet): Snapshot {
   const approve = DOMAINS[packet.domain];

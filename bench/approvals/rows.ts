@@ -1,28 +1,27 @@
 import type { ImportedCustomer, TaskName } from '../data/mcpmark.ts';
 import { chartRows, summaryRows } from './charts.ts';
 
-/** A row with every value as the database writes it as text. */
+/** A row with every value in the database's text form. */
 export type TextRow = { readonly [column: string]: string | null };
-/** The rows of relations by their plain names. */
+/** The rows of each relation, by its unqualified name. */
 export type Tables = { readonly [relation: string]: readonly TextRow[] };
 
 /**
- * What an approval of a database task may be calculated from: the request and the rows before it.
+ * What the approval of a database task may depend on: the request and the rows before it.
  */
 export interface DatabasePacket {
   readonly task: TaskName;
   readonly initial: Tables;
   readonly customers: readonly ImportedCustomer[];
   /**
-   * Identifiers of tracks, albums and artists in the order of their names, as the source database
-   * sorts names.
+   * Ids of tracks, albums and artists, sorted by name in the source database's collation.
    */
   readonly byName: { readonly [relation in 'Track' | 'Album' | 'Artist']: readonly string[] };
 }
 
 /**
- * The rows of all relations that the request approves. A packet has no statements in it, so none
- * can be looked at.
+ * The rows of all relations that the request approves. A packet contains no statements, so an
+ * approval cannot depend on them.
  */
 export function approveRows(packet: DatabasePacket): Tables {
   switch (packet.task) {
@@ -54,8 +53,8 @@ export function textIn(row: TextRow, column: string): string {
 }
 
 /**
- * Ids continue after the highest one, in the order of the list; all get representative 3 and no
- * fax.
+ * New ids follow the highest one, in the order of the list. All customers get representative 3 and
+ * no fax.
  */
 function importCustomers({ initial, customers }: DatabasePacket): readonly TextRow[] {
   const rows = rowsOf(initial, 'Customer');
@@ -114,8 +113,8 @@ const REASSIGNED: { readonly [customer: string]: string } = {
 const LEAVING = '7';
 
 /**
- * The detailed steps of the request in their order. They leave nine employees; its last sentence
- * says ten.
+ * Follows the detailed steps of the request in order. They leave nine employees, although its last
+ * sentence says ten.
  */
 function manageEmployees(initial: Tables): Tables {
   const before = rowsOf(initial, 'Employee');

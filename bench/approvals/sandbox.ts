@@ -2,7 +2,7 @@ import type { SandboxState } from '../data/toolsandbox.ts';
 
 const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 
-/** The state that a request approves, read from its words and the state before it. */
+/** The state that a request approves, derived from its text and the initial state. */
 export function approveSandbox(request: string, initial: SandboxState): SandboxState {
   const [, service] = /^Turn off (cellular|wifi)$/.exec(request) ?? [];
   if (service !== undefined) {

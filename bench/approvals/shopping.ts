@@ -2,12 +2,12 @@ import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
 import { demandSaid, Expected, lookUp, numberOf, textOf } from './draft.ts';
 
 /**
- * What a customer asks of a cart, as read from the messages by hand. Products are named as the
- * customer names them.
+ * A customer's changes to a cart, read from the messages by hand. Products have the names that the
+ * customer uses.
  */
 interface CartRequest {
   readonly add?: readonly { readonly product: string; readonly giftWrap: boolean }[];
-  /** Products whose whole line goes. */
+  /** Products whose whole line is removed. */
   readonly remove?: readonly string[];
   readonly promo?: string;
 }
@@ -29,7 +29,7 @@ const REQUESTS: { readonly [taskId: string]: CartRequest } = {
 
 const GIFT_WRAP_PER_LINE = 5;
 
-/** The cart after the request, with its money recalculated by the shop's rules. */
+/** The cart after the request, with totals recalculated by the shop's rules. */
 export function approveShopping(packet: Packet): Snapshot {
   const request = REQUESTS[packet.taskId];
   if (request === undefined) throw new Error(`no request is specified for ${packet.taskId}`);
@@ -93,7 +93,7 @@ function isProduct(packet: Packet, line: StateRecord, name: string): boolean {
   return textOf(product.name).toLowerCase().includes(name.toLowerCase());
 }
 
-/** One above the highest numbered line. */
+/** The id after the highest line number. */
 function nextLine(expected: Expected): string {
   const numbers = expected
     .records('cart_items')
@@ -121,8 +121,7 @@ function calculateMoney(
 }
 
 /**
- * A percentage of the subtotal, rounded down. Whoever asks for a code that does not hold gets no
- * approval.
+ * A percentage of the subtotal, rounded down. A request with an invalid code gets no approval.
  */
 function discountOf(packet: Packet, code: string, subtotal: number): number {
   const promo = lookUp(packet, 'promotions', 'promo_code', code);

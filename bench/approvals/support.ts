@@ -2,8 +2,8 @@ import type { Packet, Snapshot, StateRecord } from '../data/state-bench.ts';
 import { demandSaid, Expected, instantOf, lookUp, numberOf, textOf } from './draft.ts';
 
 /**
- * What customers ask of support, as read from the messages by hand. The order is the one that they
- * name.
+ * What customers ask of support, read from the messages by hand. It applies to the order that the
+ * customer names.
  */
 const REQUESTS: {
   readonly [taskId: string]: { readonly kind: 'cancel' | 'price-match'; readonly says: string };
@@ -22,7 +22,7 @@ const FEE_PER_ITEM: { readonly [shippingStatus: string]: number } = {
   in_transit: 10,
 };
 
-/** Order and items after the request. What was paid, and customers' balances, stay as they are. */
+/** The order and items after the request. Payments and customer balances do not change. */
 export function approveSupport(packet: Packet): Snapshot {
   const request = REQUESTS[packet.taskId];
   if (request === undefined) throw new Error(`no request is specified for ${packet.taskId}`);
@@ -48,8 +48,8 @@ function namedOrder({ messages }: Packet): string {
 type Items = readonly (readonly [id: string, item: StateRecord])[];
 
 /**
- * Cancels what was not delivered. Each item's refund is its price less the fee of its shipping
- * status.
+ * Cancels the items that were not delivered. Each refund is the item's price less the fee for the
+ * order's shipping status.
  */
 function cancelOrder(expected: Expected, orderId: string, order: StateRecord, items: Items): void {
   const fee = FEE_PER_ITEM[textOf(order.shipping_status)];
@@ -69,15 +69,15 @@ function cancelOrder(expected: Expected, orderId: string, order: StateRecord, it
   });
 }
 
-/** The word that is stored for several methods says only that there were several. */
+/** Several payment methods are stored as `split`. */
 function methodOf({ payment_details, payment_method }: StateRecord): string {
   const methods = Object.keys(payment_details as StateRecord);
   return methods.length > 1 ? 'split' : textOf(payment_method);
 }
 
 /**
- * Within a week of delivery a lower price is refunded to the original payment; the item stays with
- * the customer.
+ * Within a week of delivery, a price difference is refunded to the original payment method. The
+ * customer keeps the item.
  */
 function refundDifference(
   packet: Packet,

@@ -3,7 +3,7 @@ import { demandSaid, Expected, instantOf, lookUp, numberOf, textOf } from './dra
 
 type Reason = 'personal' | 'medical';
 
-/** What travellers ask, as read from the messages by hand. */
+/** What travellers ask for, read from the messages by hand. */
 type TripRequest =
   | {
       readonly kind: 'cancel';
@@ -15,7 +15,7 @@ type TripRequest =
       readonly kind: 'change';
       readonly says: readonly string[];
       readonly booking: string;
-      /** The day of the new flight; cabin, route and preferences stay. */
+      /** The date of the new flight. Cabin, route and preferences do not change. */
       readonly date: string;
       readonly reason: Reason;
     };
@@ -61,8 +61,8 @@ const DAY_MS = 24 * HOUR_MS;
 const LONG_DELAY_MINUTES = 240;
 
 /**
- * Bookings and reservations after the request, with fees and refunds by the airline's and the
- * hotel's rules.
+ * The bookings and reservations after the request, with fees and refunds by the rules of the
+ * airline and the hotel.
  */
 export function approveTravel(packet: Packet): Snapshot {
   const request = REQUESTS[packet.taskId];
@@ -111,7 +111,7 @@ function cancellationFee(packet: Packet, booking: StateRecord, flight: StateReco
   return isAbroad ? Math.max(75, share(20)) : Math.max(50, share(15));
 }
 
-/** A day to think it over, two for flights abroad. */
+/** The grace period after booking: one day, or two days for international flights. */
 function isFreshlyBooked(
   { now }: Packet,
   { booked_at }: StateRecord,
@@ -122,8 +122,8 @@ function isFreshlyBooked(
 }
 
 /**
- * Standard rooms: free from two days ahead of three o'clock on the first day, then half a night,
- * then one.
+ * Standard rooms: free until two days before 15:00 on the check-in day, then half a night, then one
+ * night.
  */
 function cancelHotel({ now, userId }: Packet, expected: Expected, id: string): void {
   const { user_id, room_type, check_in, nightly_rate, total_price } = expected.record('hotels', id);
@@ -159,7 +159,7 @@ function changeFlight(
   });
 }
 
-/** The one flight of that day on the same route. */
+/** The only flight on that day and the same route. */
 function flightOn({ reference }: Packet, old: StateRecord, date: string): StateRecord {
   const found = (reference.flights ?? []).filter(
     ({ origin, destination, departure_time }) =>
@@ -174,7 +174,7 @@ function flightOn({ reference }: Packet, old: StateRecord, date: string): StateR
 }
 
 /**
- * Economy pays by the whole days that are left to the flight that is given up; illness pays half.
+ * In economy the fee depends on the whole days left before the old flight. Illness halves the fee.
  */
 function changeFee(packet: Packet, booking: StateRecord, old: StateRecord, reason: Reason): number {
   if (booking.cabin_class !== 'economy' || isFreshlyBooked(packet, booking, old)) return 0;

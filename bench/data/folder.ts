@@ -5,9 +5,8 @@ import { NotRun } from '../study.ts';
 const VARIABLE = 'EFFECTMATCH_DATA';
 
 /**
- * The folder with the public task data: the one given, else that of EFFECTMATCH_DATA, else
- * `../shared/data`. Only the last may be absent: a folder that is named and does not exist is a
- * mistake, not missing data.
+ * The folder with the public task data: `given`, else EFFECTMATCH_DATA, else `../shared/data`. Only
+ * the default may be missing. Naming a folder that does not exist is a mistake.
  */
 export function findFolder(given: string | undefined): string {
   const named = given ?? process.env[VARIABLE];
@@ -22,8 +21,8 @@ export function findFolder(given: string | undefined): string {
 }
 
 /**
- * The folder with the public task data, with the files that a study needs. Where it lacks a file
- * that a study needs, the study is not run: its data is public and is not copied into the project.
+ * Finds the folder with the public task data. If a file that the study needs is missing, the study
+ * is not run: the data is public and is not copied into the project.
  */
 export function findData(given: string | undefined, needed: readonly string[]): string {
   const folder = findFolder(given);

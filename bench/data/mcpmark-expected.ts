@@ -1,5 +1,5 @@
-// The benchmark's own expectations of the three tasks: rows of the relations that a task is about.
-// Like its checker they say nothing about any other relation.
+// What the benchmark expects of the three tasks: rows of the relations that a task is about. Like
+// the benchmark's checker, it ignores all other relations.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -12,7 +12,7 @@ const values = z.array(z.union([z.string(), z.number(), z.null()]));
 const rows = z.array(values);
 const relation = z.looseObject({
   columns: z.array(z.string()).optional(),
-  /** Rows that must be among those that are there. */
+  /** Rows that the relation must contain. */
   inserted_rows: rows.optional(),
   /** All rows of the relation. */
   final_rows: rows.optional(),
@@ -40,7 +40,7 @@ export function loadExpectation(folder: string, task: TaskName): TaskExpectation
   return new Map(relations);
 }
 
-/** Whether the benchmark would call the task solved. */
+/** Whether the benchmark would count the task as solved. */
 export function meetsExpectation(expected: TaskExpectation, durable: Tables): boolean {
   return [...expected].every(([name, wanted]) => meets(wanted, durable[name] ?? []));
 }

@@ -1,4 +1,4 @@
-// Three MCPMark tasks on the Chinook database; the READMEs beside the data say where it comes from.
+// Three MCPMark tasks on the Chinook database. The READMEs next to the data name its source.
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ export const MCPMARK_FILES = [
   ...TASK_NAMES.flatMap((name) => [`mcpmark/sql/${name}.setup.sql`, `mcpmark/sql/${name}.dml.sql`]),
 ] as const;
 
-/** The file that the README names; another one would be another experiment. */
+/** The file that the README names. Any other file would make it a different experiment. */
 const CHINOOK_SHA256 = '2e3d98b35d6bd2035b5e8801a05618c5a8ec793fea8e942bc558148a7d697aed';
 
 const customer = z.strictObject({
@@ -34,7 +34,7 @@ const customer = z.strictObject({
   Email: z.string(),
 });
 
-/** One record of the import list, all text. */
+/** One record of the import list. All values are text. */
 export type ImportedCustomer = z.infer<typeof customer>;
 
 /** The statements that load the sample database. */
@@ -46,7 +46,7 @@ export function loadChinook(folder: string): string {
   return gunzipSync(packed).toString('utf8');
 }
 
-/** The 200 records of the migration, in the order of the request. */
+/** Loads the 200 records of the migration, in the order of the request. */
 export function loadCustomers(folder: string): readonly ImportedCustomer[] {
   const file = join(folder, 'mcpmark/customers.json');
   const read = z
@@ -57,12 +57,12 @@ export function loadCustomers(folder: string): readonly ImportedCustomer[] {
   return read.data;
 }
 
-/** Schema changes that are approved separately and made before anything is held. */
+/** Loads the schema changes, which are approved separately and made before anything is held. */
 export function loadSetup(folder: string, task: TaskName): string {
   return readFileSync(join(folder, `mcpmark/sql/${task}.setup.sql`), 'utf8');
 }
 
-/** The candidate: data statements that run in one transaction. */
+/** Loads the candidate: data statements that run in one transaction. */
 export function loadCandidate(folder: string, task: TaskName): string {
   return readFileSync(join(folder, `mcpmark/sql/${task}.dml.sql`), 'utf8');
 }

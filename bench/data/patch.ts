@@ -1,4 +1,4 @@
-/** JSON as the task data has it: all numbers are integers. */
+/** JSON values of the task data. All numbers are integers. */
 export type Json =
   | null
   | boolean
@@ -7,7 +7,7 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json };
 
-/** One step of a recorded difference: RFC 6902 with these operations only. */
+/** One step of a recorded difference (RFC 6902, only these operations). */
 export type PatchStep =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: Json }
   | { readonly op: 'remove'; readonly path: string };
@@ -15,9 +15,9 @@ export type PatchStep =
 type Mutable = { [name: string]: Json };
 
 /**
- * A copy of the document with the steps applied. Recorded differences descend through objects only,
- * and every step must fit: what is replaced or removed exists, what is added does not. A patch for
- * another document is an error.
+ * Applies the steps to a copy of the document. Paths pass only through objects. A field that is
+ * replaced or removed must exist, and a field that is added must not, so a patch for another
+ * document is an error.
  */
 export function applyPatch<T extends Json>(document: T, steps: readonly PatchStep[]): T {
   const copy = structuredClone(document);
@@ -39,7 +39,7 @@ function applyStep(document: Json, step: PatchStep): void {
   else holder[name] = structuredClone(step.value);
 }
 
-/** The tokens of an RFC 6901 pointer. */
+/** Splits an RFC 6901 pointer into its tokens. */
 export function readPointer(path: string): string[] {
   const [empty, ...tokens] = path.split('/');
   if (empty !== '') throw new Error(`"${path}" is no JSON pointer`);

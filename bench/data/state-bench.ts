@@ -1,12 +1,12 @@
-// STATE-Bench native replays as recorded in state-bench/*.jsonl; the README beside them explains
-// every field.
+// STATE-Bench native replays, recorded in state-bench/*.jsonl. The README there explains every
+// field.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { applyPatch, type Json, type PatchStep } from './patch.ts';
 
-/** Namespace, record id, field. */
+/** Records by namespace and id. */
 export type Snapshot = { readonly [namespace: string]: { readonly [id: string]: StateRecord } };
 export type StateRecord = { readonly [field: string]: Json };
 
@@ -22,9 +22,9 @@ export interface Variant {
   readonly final: Snapshot;
   readonly equalsClean: boolean;
   readonly equalsInitial: boolean;
-  /** Whether the benchmark's own check of the final state passes; never an input of an approval. */
+  /** Whether the benchmark's own check of the final state passes. Never used for an approval. */
   readonly nativeStatePass: boolean;
-  /** Positions in this variant's own sequence at which the tool reported an error. */
+  /** The errors that tools reported, by position in this variant's sequence. */
   readonly errors: ReadonlyMap<number, string>;
 }
 
@@ -36,7 +36,7 @@ export interface RecordedCall {
   readonly diff: readonly PatchStep[];
 }
 
-/** What was public before the first mutation: all that an approval may be calculated from. */
+/** What was public before the first mutation. An approval may depend on nothing else. */
 export interface Packet {
   readonly domain: string;
   readonly taskId: string;
@@ -130,8 +130,8 @@ const referenceLine = z.strictObject({
 type Line = z.infer<typeof line>;
 
 /**
- * Every task in the file, checked: what the data says about itself must hold, or the study must not
- * run on it.
+ * Loads every task in the file. Throws if the data contradicts itself, because a study must not run
+ * on it then.
  */
 export function loadStateTasks(folder: string): readonly StateTask[] {
   const read = <T>(name: string, schema: z.ZodType<T>) => {
@@ -171,7 +171,7 @@ function nameOf({ domain, taskId }: { readonly domain: string; readonly taskId: 
   return `${domain}/${taskId}`;
 }
 
-/** The lines of a file, each checked; an error names the file and the line. */
+/** Parses the lines of a file. An error names the file and the line. */
 export function readLines<T>(file: string, content: string, schema: z.ZodType<T>): T[] {
   const lines = content.split('\n').filter(Boolean);
   return lines.map((text, at) => {

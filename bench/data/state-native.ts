@@ -1,5 +1,5 @@
-// What the benchmark's own tools answered to every call, their schemas and prompts, and the six
-// live tasks, as recorded in state-bench/native; the README there explains every field.
+// The answers of the benchmark's own tools to every call, their schemas and prompts, and the six
+// live tasks, recorded in state-bench/native. The README there explains every field.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -13,9 +13,9 @@ const RESULTS = `${FOLDER}/results.jsonl.gz`;
 const DOMAINS = `${FOLDER}/domains.json`;
 const LIVE = `${FOLDER}/live6.json`;
 
-/** What the tools need in addition to the tasks. */
+/** The files that our tools need in addition to the tasks. */
 export const NATIVE_FILES = [RESULTS] as const;
-/** What an agent needs in addition to that. */
+/** The files that a study with live agents needs. */
 export const LIVE_FILES = [...NATIVE_FILES, DOMAINS, LIVE] as const;
 
 const json: z.ZodType<Json> = z.json() as z.ZodType<Json>;
@@ -35,19 +35,19 @@ export type RecordedAnswers = {
   readonly [name in VariantName]?: readonly Answer[] | undefined;
 };
 
-/** By domain and task, such as `travel/2-cancel_business_international`. */
+/** Loads the answers by domain and task, such as `travel/2-cancel_business_international`. */
 export function loadAnswers(folder: string): ReadonlyMap<string, RecordedAnswers> {
   const text = gunzipSync(readFileSync(join(folder, RESULTS))).toString('utf8');
   const lines = readLines(RESULTS, text, resultLine);
   return new Map(lines.map(({ domain, taskId, ...own }) => [`${domain}/${taskId}`, own]));
 }
 
-/** The policy texts of a domain, by what was asked. */
+/** The policy texts of a domain, by the question asked. */
 export type PolicyBook = { readonly [asked: string]: Answer };
 
 /**
- * Policies are texts of the benchmark, and only the recorded answers have them. `except` leaves one
- * task's answers out, so that what is said about that task does not come from it.
+ * Collects the policy texts of a domain. They exist only in the benchmark's recorded answers.
+ * `except` leaves out the answers of one task, so that its policies come from other tasks.
  */
 export function gatherPolicies(
   tasks: readonly StateTask[],
@@ -68,7 +68,7 @@ export function gatherPolicies(
   return book;
 }
 
-/** Makes what our own tools need for a task, with the policy texts of its domain. */
+/** Returns a function that builds our tools' data for a task, with its domain's policies. */
 export function deskMaker(
   folder: string,
   tasks: readonly StateTask[],
@@ -95,7 +95,7 @@ const domainLine = z.strictObject({
   tools: z.array(tool),
 });
 
-/** A business tool as it is offered to a model. */
+/** The schema of a business tool that is offered to a model. */
 export type ToolSchema = z.infer<typeof tool>;
 
 export function loadDomains(folder: string): {
@@ -121,7 +121,7 @@ const liveTask = z.object({
   confirmationReply: z.object({ needed: z.boolean(), text: z.string().nullable() }),
 });
 
-/** What one of the six live tasks has in addition. */
+/** The additional data of one of the six live tasks. */
 export type LiveTask = z.infer<typeof liveTask>;
 
 export function loadLiveTasks(folder: string): readonly LiveTask[] {

@@ -1,4 +1,4 @@
-// Four ToolSandbox scenarios as facts; the README beside the data says what the tools do.
+// Four ToolSandbox scenarios. The README next to the data explains what the tools do.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -41,8 +41,7 @@ export interface SandboxScenario {
 }
 
 /**
- * The initial state, its clock, and the scenarios. What the data says is approved is left where it
- * is.
+ * Loads the initial state, its clock and the scenarios, without the data's own approved changes.
  */
 export function loadSandbox(folder: string) {
   const { clock, tables } = stateFile.parse(

@@ -1,4 +1,4 @@
-// Figures of the studies about mechanisms, interruptions and races.
+// Recomputes the figures of the studies about mechanisms, interruptions and races.
 import { digestOf } from '../facts.ts';
 import { labelOf } from '../studies/mechanism-matrix/label.ts';
 import {
@@ -12,7 +12,7 @@ import {
   verdictsIn,
 } from './record.ts';
 
-/** `ablations`: an admitted fault must be among the facts that were kept. */
+/** `ablations`: an admitted fault must show in the kept facts. */
 export function recomputePairs(records: readonly ReadRecord[]): Figures {
   return countPairs(records, (record) => {
     const ending = textIn(record, 'ending');
@@ -20,7 +20,7 @@ export function recomputePairs(records: readonly ReadRecord[]): Figures {
   });
 }
 
-/** `more-ablations`: how each run ended follows from its facts alone. */
+/** `more-ablations`: the ending of each run follows from its facts alone. */
 export function recomputeMorePairs(records: readonly ReadRecord[]): Figures {
   return countPairs(records, (record) => {
     const [pair = ''] = partsOf(record);
@@ -54,7 +54,7 @@ function countPairs(
   return tally.figures;
 }
 
-/** Whether anything kept with a run that is said to have admitted a fault can be the fault. */
+/** Whether the facts of a run can contain the fault that it claims to have admitted. */
 function hasHappened(record: ReadRecord): boolean {
   const verdicts = verdictsIn(record);
   const booked = listIn<KeptFacts>(record, 'kept').some((fact) => fact.booked === 1);
@@ -102,7 +102,7 @@ const ENDINGS_OF: {
   },
 };
 
-/** `mechanism-matrix`: the label again, from what was read back. */
+/** `mechanism-matrix`: derives the label again from the states that were read back. */
 export function recomputeMatrix(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
@@ -222,7 +222,7 @@ function countWriters(tally: FigureTally, record: ReadRecord): void {
   tally.add(`${name}, changes lost or doubled`, wrong);
 }
 
-/** Steps after which a request may be on its way, with nothing to tell whether it is. */
+/** Steps after which a request may have been sent, without evidence either way. */
 const SENT = ['path:permit-consumed', 'adapter:connected'];
 
 /** `crashes`. */
@@ -256,7 +256,7 @@ const TIERS: { readonly [tier: string]: string } = {
   managed: 'the same catalogue behind the managed boundary',
 };
 const ENDINGS = ['observed', 'denied', 'refused', 'committed'];
-/** Smaller classes are told together. */
+/** Smaller classes are combined into one figure. */
 const LEAST = 6;
 
 /** `escapes`. */
@@ -323,7 +323,7 @@ export function recomputeTopologies(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
-/** The counts of `cost`; its times come from its samples. */
+/** The counts of `cost`. Its times come from its samples. */
 export function recomputeRight(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {

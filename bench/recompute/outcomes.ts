@@ -1,4 +1,4 @@
-// Figures of the studies on public tasks, from the digests of states.
+// Recomputes the figures of the studies on public tasks from the digests of states.
 import {
   type Figures,
   FigureTally,
@@ -50,7 +50,7 @@ export function recomputeOutcomes(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
-/** States other than the approved one that the benchmark's own check accepts, in part (c). */
+/** Counts the unapproved states that the benchmark's own check accepts, in part (c). */
 function countNative(runs: readonly ReadRecord[], tally: FigureTally): void {
   const placeOf = (record: ReadRecord) =>
     [partsOf(record)[0], textIn(record, 'task'), textIn(record, 'variant')].join('|');
@@ -75,7 +75,7 @@ function countNative(runs: readonly ReadRecord[], tally: FigureTally): void {
   }
 }
 
-/** Tasks whose repeated call leaves the approved state when it is trusted. */
+/** Finds the tasks whose state is still the approved one if a duplicate call is trusted. */
 function findHarmless(runs: readonly ReadRecord[]): ReadonlySet<string> {
   const found = runs.filter(
     (record) =>
@@ -108,7 +108,7 @@ export function recomputeInformation(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
-/** `live-agents`: by the states that were compared when each episode had ended. */
+/** `live-agents`: from the states that were compared at the end of each episode. */
 export function recomputeEpisodes(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {

@@ -1,6 +1,6 @@
-// What a script that checks the figures knows of raw records: their fields by name, nothing else.
+// Reads raw records by field name. The recomputation knows nothing else about them.
 
-/** One raw record as it is read from its file. */
+/** One raw record, as read from its file. */
 export interface ReadRecord {
   readonly run: string;
   readonly [fact: string]: unknown;
@@ -9,11 +9,11 @@ export interface ReadRecord {
 /** Figures by name. */
 export type Figures = ReadonlyMap<string, number>;
 
-/** Counts by name; a name that is only touched has the count 0. */
+/** Counts by name. A name that is mentioned but never counted has the count 0. */
 export class FigureTally {
   readonly #counts = new Map<string, number>();
 
-  /** Counts the record under this name if it holds, and has the name exist in any case. */
+  /** Adds one to this name if `holds`. Creates the name in any case. */
   count(name: string, holds: boolean): void {
     this.add(name, Number(holds));
   }
@@ -27,7 +27,7 @@ export class FigureTally {
   }
 }
 
-/** The parts of a run's name. */
+/** Splits a run's name into its parts. */
 export function partsOf({ run }: ReadRecord): readonly string[] {
   return run.split('|').map((part) => part.trim());
 }
@@ -51,7 +51,7 @@ interface States {
   readonly durable: string;
 }
 
-/** By the digests of the states: whether the durable one is the approved one, and the initial one. */
+/** Compares the digest of the durable state with those of the approved and the initial state. */
 export function judgeStates(record: ReadRecord) {
   const { initial, approved, durable } = record.states as States;
   const committed = record.committed === true;
@@ -59,7 +59,7 @@ export function judgeStates(record: ReadRecord) {
   const isInitial = durable === initial;
   return {
     isRight,
-    /** Something that was not approved is durable, or is said to be committed. */
+    /** An unapproved state is durable or was reported as committed. */
     isWrong: !isRight && (committed || !isInitial),
     isSaved: isRight && committed,
     isKept: !committed && isInitial,
@@ -67,7 +67,7 @@ export function judgeStates(record: ReadRecord) {
   };
 }
 
-/** The verdicts that were kept with the run, in order. */
+/** The verdicts kept with the run, in order. */
 export function verdictsIn(record: ReadRecord): readonly { readonly kind: string }[] {
   return listIn<{ readonly verdict?: { readonly kind: string } }>(record, 'kept').flatMap(
     ({ verdict }) => verdict ?? [],

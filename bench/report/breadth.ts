@@ -1,7 +1,7 @@
 import type { RawRecord } from '../raw.ts';
 import type { Entry } from './verdict.ts';
 
-/** A block of experiments of the paper, and how many of our raw records belong to it. */
+/** A block of experiments in the paper, and how many of our executions belong to it. */
 export interface PopulationBlock {
   readonly block: string;
   readonly cases: string;
@@ -12,16 +12,16 @@ export interface PopulationBlock {
 }
 
 interface Population extends Omit<PopulationBlock, 'ours'> {
-  /** How many executions a raw record of a study stands for; most stand for one or none. */
+  /** The number of executions behind a raw record. Most have one or none. */
   count(study: string, record: RawRecord): number;
 }
 
 const isPart = (record: RawRecord, part: string) => record.run.startsWith(`${part}|`);
 const isRules = ({ condition }: RawRecord) => condition === 'call-level rules';
-/** Clean, and with one unapproved write that the statements show or hide: under three conditions. */
+/** The compared variants: clean, and with one unapproved write, either visible or hidden. */
 const COMPARED: readonly unknown[] = ['clean', 'explicit extra write', 'hidden extra write'];
 
-/** Samples of both sides that a timing record keeps. */
+/** The number of samples in a timing record, both sides together. */
 function pairsOf({ direct, held }: RawRecord): number {
   const length = (samples: unknown) => (Array.isArray(samples) ? samples.length : 0);
   return length(direct) + length(held);
@@ -112,7 +112,7 @@ const POPULATIONS: readonly Population[] = [
   },
 ];
 
-/** The paper's table of populations with what the raw records here contain. */
+/** The paper's table of populations, with the counts from our raw records. */
 export function describeBreadth(entries: readonly Entry[]): readonly PopulationBlock[] {
   return POPULATIONS.map(({ count, ...population }) => {
     let ours = 0;

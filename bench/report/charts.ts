@@ -1,30 +1,30 @@
 import { type Markup, markup, NOTHING } from './markup.ts';
 
-/** Drawn at this width; a narrow screen scrolls the figure and not the page. */
+/** The width of every figure. A narrow screen scrolls the figure and not the page. */
 const WIDTH = 860;
 const LABELS = 250;
 const FOOT = 34;
 /** The height of a row with two lines of text. */
 const TWO_LINES = 34;
 
-/** How a value is meant: the class that colours it. */
+/** The meaning of a value, as the class that colours it. */
 export type PlotTone = 'good' | 'fair' | 'bad' | 'warn' | 'plain';
 
 export interface Bar {
-  /** Position of its condition in the legend; decides the colour. */
+  /** The position of the condition in the legend, which decides the colour. */
   readonly series: number;
   readonly value: number;
   readonly paper: number | undefined;
 }
 
-/** The bars of one fault. Groups of one population have one scale: populations differ in size. */
+/** The bars of one fault. Populations differ in size, so each one has its own scale. */
 export interface BarGroup {
   readonly name: string;
   readonly population: string;
   readonly bars: readonly Bar[];
 }
 
-/** Counts as bars, one group per fault and one bar per condition; the paper's count is a stroke. */
+/** Draws counts as bars: a group per fault, a bar per condition, a stroke for the paper's count. */
 export function plotBars(
   title: string,
   legend: readonly string[],
@@ -70,7 +70,7 @@ export interface Square {
   readonly told: string;
 }
 
-/** A grid of judged cells: a mechanism, a crash or a scenario by what was asked of it. */
+/** Draws a grid of judged cells, such as crashes or scenarios by condition. */
 export function plotMatrix(
   title: string,
   columns: readonly string[],
@@ -103,7 +103,7 @@ function oneSquare(square: Square, x: number, y: number, wide: number, high: num
   return markup`<rect class="cell ${tone}" x="${round(x + 1)}" y="${y + 1}" width="${round(wide - 2)}" height="${high - 2}" rx="3"><title>${told}</title></rect><text class="small" text-anchor="middle" x="${round(x + wide / 2)}" y="${y + high / 2 + 4}">${wrap(text, wide, x + wide / 2)}</text>`;
 }
 
-/** On two lines, where one is too narrow for it. */
+/** Breaks text into two lines if it does not fit on one. */
 function wrap(text: string, wide: number, x: number): Markup {
   const fits = lettersIn(wide);
   const space = text.lastIndexOf(' ', fits);
@@ -121,7 +121,7 @@ export interface Spread {
   readonly samples: readonly number[];
 }
 
-/** Distributions on a logarithmic axis: 5th to 95th percentile, quartiles and median. */
+/** Draws distributions on a logarithmic axis: 5th to 95th percentile, quartiles and median. */
 export function plotSpreads(
   title: string,
   unit: string,
@@ -170,7 +170,7 @@ export interface Line {
   readonly points: readonly { readonly x: number; readonly y: number }[];
 }
 
-/** Lines on logarithmic axes. A line of one point, such as the paper's, is a hollow mark. */
+/** Draws lines on logarithmic axes. A single point, such as the paper's, is a hollow mark. */
 export function plotLines(
   title: string,
   axes: { readonly x: string; readonly y: string },
@@ -206,7 +206,7 @@ export function plotLines(
   return frame(`${title} (${axes.y})`, [...grid, ...drawn], height + 6, legend);
 }
 
-/** A place in the unit square; a hollow one was not measured here. */
+/** A point in the unit square. A hollow one was not measured here. */
 export interface PlanePoint {
   readonly name: string;
   readonly x: number;
@@ -215,8 +215,8 @@ export interface PlanePoint {
 }
 
 /**
- * Shares against shares, with the diagonal that no choice between the two can cross. Both axes run
- * from 0 to 1 and are told in percent.
+ * Plots one share against another, with the diagonal that no trade-off between the two can cross.
+ * Both axes run from 0 to 1 and are labelled in percent.
  */
 export function plotPlane(
   title: string,
@@ -240,7 +240,7 @@ export function plotPlane(
   return frame(title, [reach, ...marks, words, ...drawn], top + side + 44);
 }
 
-/** An axis from one round value to another: 1, 2 or 5 times a power of ten. */
+/** An axis between two round values: 1, 2 or 5 times a power of ten. */
 function logarithmic(values: readonly number[], from: number, to: number) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const first = Math.floor(Math.log10(least));
@@ -257,7 +257,7 @@ function logarithmic(values: readonly number[], from: number, to: number) {
   return { at, marks: inside.length > 8 ? tens : inside };
 }
 
-/** On one line, or on two where the row is high enough. */
+/** The label of a row, on two lines if the row is high enough. */
 function rowLabel(name: string, middle: number, high = 0): Markup {
   const text = high >= TWO_LINES ? wrap(name, LABELS, 0) : markup`${shorten(name, 38)}`;
   return markup`<text x="0" y="${round(middle + 4)}">${text}<title>${name}</title></text>`;

@@ -33,7 +33,7 @@ const GROUPS: readonly (Omit<EntryGroup, 'entries'> & { readonly studies: readon
   },
 ];
 
-/** Every study in its group. One that no group names is about costs, as most of those are. */
+/** Puts every study into its group. Studies that no group names go to the group about costs. */
 export function groupEntries(entries: readonly Entry[]): readonly EntryGroup[] {
   const named = GROUPS.flatMap(({ studies }) => studies);
   return GROUPS.map(({ studies, ...group }, index) => {

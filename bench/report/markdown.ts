@@ -11,7 +11,7 @@ import {
   verdictOf,
 } from './verdict.ts';
 
-/** Text that Markdown shows as it is, in a table too. */
+/** Escapes text for Markdown, including tables. */
 function plain(text: string): string {
   return text.replace(/[\r\n]+/g, ' ').replace(/[\\`*_{}[\]<>|#&~]/g, '\\$&');
 }

@@ -6,7 +6,7 @@ const ENTITIES: { readonly [character: string]: string } = {
   "'": '&#39;',
 };
 
-/** Markup that may stand in a page as it is. */
+/** Markup that needs no escaping. */
 export class Markup {
   readonly text: string;
 
@@ -17,7 +17,7 @@ export class Markup {
 
 type Part = string | number | Markup | readonly Markup[];
 
-/** Builds markup. Whatever is put into it is escaped, unless it is markup itself. */
+/** Builds markup. Parts are escaped unless they are markup themselves. */
 export function markup(strings: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(strings.map((string, index) => string + render(parts[index] ?? '')).join(''));
 }

@@ -20,7 +20,7 @@ import {
   verdictOf,
 } from './verdict.ts';
 
-/** The whole report as one page that needs nothing beside itself. */
+/** Renders the whole report as one self-contained page. */
 export function renderPage(entries: readonly Entry[]): string {
   const bad = listBad(entries);
   const groups = groupEntries(entries);
@@ -120,7 +120,7 @@ function capitalise(text: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
-/** Where the figures come from: the command, the figures as a file, and the raw records. */
+/** Shows the source of the figures: the command, the result file and the raw records. */
 function renderSources({ name, result, raw }: Entry): Markup {
   if (result === undefined)
     return markup`<p class="context"><code>npm run bench -- ${name}</code></p>`;

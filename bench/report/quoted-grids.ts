@@ -1,11 +1,11 @@
-// Tables of the pages whose every place is one figure, or several with strokes between them.
+// Tables in the docs in which every cell is one figure, or several separated by slashes.
 import { findPublished, type PublishedStudy } from '../published.ts';
 import { showValue } from './verdict.ts';
 
 interface QuotedGrid {
   readonly study: string;
   readonly head: readonly string[];
-  /** Words, then for every column the names of its figures. */
+  /** The row's label, then the names of the figures in each column. */
   readonly rows: readonly (readonly [words: string, ...columns: (readonly string[])[]])[];
 }
 
@@ -82,7 +82,7 @@ const RECOVERY: QuotedGrid = {
   ].map((scenario) => [scenario, ...ENDS.map((end) => [`${scenario}: ${end}`])]),
 };
 
-/** The rows of a grid with the published values; an empty place has no figure. */
+/** Fills a grid with the published values. A cell without figures stays empty. */
 function fill(grid: QuotedGrid, published: readonly PublishedStudy[]): string[][] {
   const shownValue = (name: string) => {
     const found = findPublished(published, grid.study, name);
@@ -94,7 +94,7 @@ function fill(grid: QuotedGrid, published: readonly PublishedStudy[]): string[][
   ]);
 }
 
-/** By the name of the table in a page. */
+/** The grids by the name of their table in the docs. */
 export const QUOTED_GRIDS: {
   readonly [name: string]: (published: readonly PublishedStudy[]) => string[][];
 } = {

@@ -3,12 +3,12 @@ import { findPublished, type PublishedStudy } from '../published.ts';
 import { QUOTED_GRIDS } from './quoted-grids.ts';
 import { isBad, showValue, verdictOf } from './verdict.ts';
 
-/** The pages with tables that are made from published figures. */
+/** The pages whose tables are generated from published figures. */
 export const QUOTING_PAGES = ['docs/evaluation.md', 'docs/comparison.md'];
 
 const BLOCK = /(<!-- figures: ([\w-]+) -->\n)[\s\S]*?(<!-- end of figures -->)/g;
 
-/** The page with its tables made again. */
+/** Returns the page with its tables regenerated. */
 export function renewTables(page: string, published: readonly PublishedStudy[]): string {
   return page.replace(BLOCK, (_, head: string, name: string, foot: string) => {
     const grid = QUOTED_GRIDS[name];
@@ -18,7 +18,7 @@ export function renewTables(page: string, published: readonly PublishedStudy[]):
   });
 }
 
-/** Writes every quoting page again. */
+/** Rewrites every page that quotes figures. */
 export function rewritePages(published: readonly PublishedStudy[]): readonly string[] {
   for (const file of QUOTING_PAGES)
     writeFileSync(file, renewTables(readFileSync(file, 'utf8'), published));
@@ -35,7 +35,7 @@ function table(rows: readonly (readonly string[])[]): string {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** Which studies the figures come from, and how they compare. */
+/** Lists the studies behind the figures, and counts their verdicts. */
 function listRuns(published: readonly PublishedStudy[]): string {
   const rows = published.map(({ study, run, cells }) => {
     const verdicts = cells.map(verdictOf);
@@ -54,7 +54,7 @@ function listRuns(published: readonly PublishedStudy[]): string {
   return table([head, ...rows]);
 }
 
-/** Every figure that is not what it should be. */
+/** Lists every figure that misses its target or differs from the paper. */
 function listMissed(published: readonly PublishedStudy[]): string {
   const rows = published.flatMap(({ study, cells }) =>
     cells
@@ -72,10 +72,10 @@ function listMissed(published: readonly PublishedStudy[]): string {
 interface MeasuredRow {
   readonly what: string;
   readonly study: string;
-  /** Names of figures, whose values are added; a text stands for itself. */
+  /** Names of figures whose values are added, or a text to show instead. */
   readonly without: readonly string[] | string;
   readonly within: readonly string[];
-  /** By how much the values are divided: microseconds are told as milliseconds. */
+  /** The divisor of the values, for example to show microseconds as milliseconds. */
   readonly per?: number;
 }
 

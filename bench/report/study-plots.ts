@@ -12,7 +12,7 @@ import {
 import { type Markup, markup, NOTHING } from './markup.ts';
 import { cellsOf, type Entry, showValue, toneOf } from './verdict.ts';
 
-/** The plots of a study, from its figures and raw records; none where a table says as much. */
+/** The plots of a study, from its figures and raw records. Some studies need only their table. */
 export function plotsOf(entry: Entry): Markup {
   const draw = PLOTS[entry.name];
   return draw === undefined || cellsOf(entry).length === 0 ? NOTHING : draw(entry);
@@ -43,7 +43,7 @@ const PARTS: { readonly [part: string]: string } = {
   c: '206 business tasks',
 };
 
-/** Wrong results that were committed, per fault and condition. */
+/** Plots the wrong results that were committed, per fault and condition. */
 export function plotOutcomes(entry: Entry): Markup {
   const groups = new Map<string, { series: number; value: number; paper: number | undefined }[]>();
   for (const { name, value, paper } of cellsOf(entry)) {
@@ -64,7 +64,7 @@ export function plotOutcomes(entry: Entry): Markup {
   );
 }
 
-/** Figures whose names have a row and a column in them, as a grid. */
+/** Arranges figures whose names contain a row and a column in a grid. */
 function gridOf(
   cells: readonly WrittenCell[],
   place: (cell: WrittenCell) => readonly [row: string, column: string] | undefined,
@@ -89,13 +89,13 @@ function gridOf(
   };
 }
 
-/** Splits a name at the last place where the separator stands. */
+/** Splits a name at the last occurrence of the separator. */
 function splitLast(name: string, separator: string): readonly [string, string] | undefined {
   const at = name.lastIndexOf(separator);
   return at < 0 ? undefined : [name.slice(0, at), name.slice(at + separator.length)];
 }
 
-/** A count with what it should be. */
+/** A count with its expected value. */
 function countSquare(cell: WrittenCell, tone: PlotTone = toneOf(cell)): Square {
   const { name, value, target, paper } = cell;
   const wanted = target?.replace('= ', '');
@@ -194,7 +194,7 @@ function plotRecovery(entry: Entry): Markup {
   );
 }
 
-/** Killed here, a process may have sent its request. */
+/** Steps at which a killed process may already have sent its request. */
 const MAYBE_SENT = /^(path:permit-consumed|adapter:connected) /;
 
 function plotCrashes(entry: Entry): Markup {
@@ -237,7 +237,7 @@ function plotPeers(entry: Entry): Markup {
 
 const ADMITTED = /^(.+): clean (?:admitted|committed, right state)$/;
 
-/** What a decider admits of the clean runs against what it prevents of the others. */
+/** Plots the share of clean runs that a decider admits against the faults that it prevents. */
 function plotInformation(entry: Entry): Markup {
   const cells = cellsOf(entry);
   const valueNamed = (name: string) => cells.find((cell) => cell.name === name)?.value ?? 0;
@@ -268,7 +268,7 @@ const NOT_RUN = 'published, not run here: ';
 
 const SIDES = ['direct', 'held', 'barest path'];
 
-/** The recorded samples of a run, where it has them. */
+/** The recorded samples of a run, if it has any. */
 function samplesOf(record: object, side: string): readonly number[] {
   const found: unknown = Object.entries(record).find(([name]) => name === side)?.[1];
   return Array.isArray(found) ? found.filter((one) => typeof one === 'number') : [];
@@ -293,7 +293,7 @@ function plotCost(entry: Entry): Markup {
   return markup`${spreads}${plotCertification(entry)}${plotGrowth(cellsOf(entry))}`;
 }
 
-/** Executions on PostgreSQL without and with fresh surveys, among other writers and alone. */
+/** Plots executions on PostgreSQL with and without fresh surveys, alone and with other writers. */
 function plotCertification({ raw }: Entry): Markup {
   const found = raw?.records.find(({ run }) => run === 'certification');
   const sides = ['off', 'on'];
@@ -338,7 +338,7 @@ function plotCompare(entry: Entry): Markup {
 
 const THROUGHPUT = /^(\d+) clients: (.+)$/;
 
-/** Operations per second by the number of clients, one line for each path. */
+/** Plots operations per second by the number of clients, one line per path. */
 function plotThroughput(entry: Entry): Markup {
   const lines = new Map<string, { x: number; y: number }[]>();
   for (const { name, value, unit } of cellsOf(entry)) {

@@ -1,6 +1,6 @@
 import { Markup } from './markup.ts';
 
-/** Both colour schemes, a narrow screen, and paper. */
+/** Styles for both colour schemes, narrow screens and print. */
 export const STYLE = new Markup(`
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5b6570; --ground: #ffffff; --panel: #f5f6f8; --faint: #dde1e5; --good: #2b7a4b; --fair: #2f6fab; --bad: #b3261e; --warn: #b7791f; --plain: #8b949e; --s0: #c4572e; --s1: #2f6fab; --s2: #8a63b3; --s3: #b7971f; --s4: #8b949e; --s5: #2b7a4b; --s6: #b0457b; --s7: #3a8f96; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #a2abb4; --ground: #15181b; --panel: #1d2125; --faint: #33393f; --good: #58b47c; --fair: #6ea8dc; --bad: #f2786f; --warn: #e0a94a; --plain: #7d868f; --s0: #e8825b; --s1: #6ea8dc; --s2: #b093d8; --s3: #d8bb55; --s4: #7d868f; --s5: #58b47c; --s6: #dd83ae; --s7: #66bcc3; } }

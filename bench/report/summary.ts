@@ -1,14 +1,14 @@
 import type { PlotTone } from './charts.ts';
 import { cellsOf, countVerdicts, type Entry, type Verdict } from './verdict.ts';
 
-/** One thing that a reader takes away. */
+/** One main result of the report. */
 export interface Headline {
   readonly figure: string;
   readonly words: string;
   readonly tone: PlotTone;
 }
 
-/** What the figures say together. A study that was not run adds nothing. */
+/** Sums up the figures. A study that was not run adds nothing. */
 export function headlines(entries: readonly Entry[]): readonly Headline[] {
   const count = (verdict: Verdict) =>
     entries.reduce((sum, entry) => sum + (countVerdicts(entry).get(verdict) ?? 0), 0);
@@ -37,7 +37,7 @@ export function headlines(entries: readonly Entry[]): readonly Headline[] {
   ];
 }
 
-/** A study beyond the paper in one figure: how much was tried, and how much of it went wrong. */
+/** Sums up a study beyond the paper: how much was tried, and how much went wrong. */
 interface Beyond {
   readonly study: string;
   readonly tried: RegExp;
@@ -85,7 +85,7 @@ function toneOfCount(right: number, wrong: number): PlotTone {
 
 const WRONG = /^\([abc]\) (?!own tools)([^:]+): .+, wrong commit$/;
 
-/** Wrong results that became durable in the public tasks, direct and under EffectMatch. */
+/** Compares the wrong results that became durable in public tasks, direct and with EffectMatch. */
 function compareWrong(entries: readonly Entry[]): readonly Headline[] {
   const cells = entries.filter(({ name }) => name === 'public-outcomes').flatMap(cellsOf);
   const sum = (condition: string) =>

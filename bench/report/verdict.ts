@@ -2,7 +2,7 @@ import type { RawRecord } from '../raw.ts';
 import type { StudyResult, WrittenCell } from '../results.ts';
 import type { PlotTone } from './charts.ts';
 
-/** What a figure says. A figure with neither target nor expectation is only reported. */
+/** The verdict on a figure. A figure without a target is only reported. */
 export type Verdict =
   | 'matches the paper'
   | 'DIFFERS FROM THE PAPER'
@@ -18,7 +18,7 @@ export const VERDICTS: readonly Verdict[] = [
   'reported',
 ];
 
-/** How each verdict is coloured, in the order of {@link VERDICTS}. */
+/** The colour of each verdict, in the order of {@link VERDICTS}. */
 export const TONES: readonly PlotTone[] = ['good', 'bad', 'fair', 'bad', 'plain'];
 
 export function toneOf(cell: WrittenCell): PlotTone {
@@ -26,8 +26,8 @@ export function toneOf(cell: WrittenCell): PlotTone {
 }
 
 /**
- * Judged from the figure and its target once more: a study that called its own failure a success is
- * not believed.
+ * Judges a figure against its target again, so that a study cannot report its own failure as a
+ * success.
  */
 export function verdictOf({ value, target, paper, ok }: WrittenCell): Verdict {
   const isGood = ok && value !== null && (target === undefined || holds(value, target));
@@ -37,12 +37,12 @@ export function verdictOf({ value, target, paper, ok }: WrittenCell): Verdict {
   return isGood ? 'meets its target' : 'MISSES ITS TARGET';
 }
 
-/** Whether a verdict needs somebody's attention. */
+/** Whether a verdict needs attention. */
 export function isBad(verdict: Verdict): boolean {
   return verdict === 'DIFFERS FROM THE PAPER' || verdict === 'MISSES ITS TARGET';
 }
 
-/** A target that cannot be read is not met. */
+/** Whether a value meets a target. A target that cannot be parsed is not met. */
 function holds(value: number, target: string): boolean {
   const [, sign, text] = /^(=|<=|>=) (-?[\d.]+(?:e[+-]?\d+)?)$/.exec(target) ?? [];
   const bound = Number(text);
@@ -58,29 +58,29 @@ function holds(value: number, target: string): boolean {
   }
 }
 
-/** A study of the report with how it last ended, if it ever ran. */
+/** A study in the report, with its last result if it ever ran. */
 export interface Entry {
   readonly name: string;
   readonly about: string;
   readonly result: StudyResult | undefined;
-  /** Whether the code has changed since. */
+  /** Whether the code has changed since that run. */
   readonly isStale: boolean;
-  /** The runs behind its figures; absent where it keeps none or did not finish. */
+  /** The runs behind its figures; absent if it keeps none or did not finish. */
   readonly raw?:
     | {
         readonly records: readonly RawRecord[];
-        /** How many figures have kept samples. */
+        /** The number of figures that have samples. */
         readonly samples?: number;
       }
     | undefined;
 }
 
-/** The figures of a study; none where it was not run or failed. */
+/** The figures of a study; none if it was not run or failed. */
 export function cellsOf({ result }: Entry): readonly WrittenCell[] {
   return result !== undefined && 'cells' in result ? result.cells : [];
 }
 
-/** What became of a study, in a few words. */
+/** How a study ended, in a few words. */
 export function stateOf({ result, isStale }: Entry): string {
   if (result === undefined) return 'not run';
   if ('notRun' in result) return `not run: ${result.notRun}`;
@@ -89,7 +89,7 @@ export function stateOf({ result, isStale }: Entry): string {
   return isStale ? `${quick}; the code has changed since` : quick;
 }
 
-/** The same for a narrow column. */
+/** A shorter {@link stateOf} for a narrow column. */
 export function shortStateOf({ result, isStale }: Entry): string {
   if (result === undefined || 'notRun' in result) return 'not run';
   if ('failed' in result) return 'FAILED';
@@ -106,7 +106,7 @@ export function countVerdicts(entry: Entry): ReadonlyMap<Verdict, number> {
   return counts;
 }
 
-/** Figures that need attention, with the study they are from. */
+/** Lists the figures that need attention, with their studies. */
 export function listBad(
   entries: readonly Entry[],
 ): readonly { readonly study: string; readonly cell: WrittenCell }[] {
@@ -117,14 +117,14 @@ export function listBad(
   );
 }
 
-/** A figure as people read it: counts whole, measurements with three digits. */
+/** Formats a value: integers in full, measurements with three digits. */
 export function showValue(value: number | null): string {
   if (value === null) return 'none';
   if (Number.isInteger(value)) return String(value);
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
-/** What the figures were made with. */
+/** Describes when, where and with which seed a study ran. */
 export function describeRun({ context }: StudyResult): string {
   const { node, cpu, cores, at, seconds, seed, seeded } = context;
   const drawn = seeded === null ? 'nothing in it is drawn at random' : `it decides ${seeded}`;

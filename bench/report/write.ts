@@ -7,14 +7,14 @@ import { renderMarkdown } from './markdown.ts';
 import { renderPage } from './page.ts';
 import type { Entry } from './verdict.ts';
 
-/** Beside the results: `bench/report` unless told otherwise. */
+/** The folder next to the results, by default `bench/report`. */
 function reportFolder(): string {
   return join(dirname(resultsFolder()), 'report');
 }
 
 /**
- * Every study with its last result: the complete one where there is one. `quick` prefers the quick
- * one, for the end of a quick run.
+ * Collects every study with its last result, preferably of a complete run. `quick` prefers quick
+ * runs instead, for the report after a quick run.
  */
 export function gatherEntries(
   studies: readonly Pick<Study, 'name' | 'about'>[],

@@ -1,9 +1,9 @@
-// What the tools of the support desk share: an item with the records around it, and what a write
-// needs first.
+// What the support desk's tools share: an item with its related records, and the conditions for a
+// write.
 import type { StateRecord } from '../data/state-bench.ts';
 import type { Answer, Arguments, Desk, Row } from './desk.ts';
 
-/** An item with the records around it. */
+/** An item with its related records. */
 export interface Case {
   readonly item: Row;
   readonly order: Row;
@@ -25,7 +25,7 @@ export function noItem({ item_id }: Arguments): Answer {
   return { error: `Item ${item_id} not found.` };
 }
 
-/** A write needs its policy read and, to be confirmed, its preview. Both are remembered here. */
+/** Refuses a write whose policy was not read, or a confirmation without a preview. */
 export function refuseWrite(
   desk: Desk,
   given: Arguments,

@@ -1,11 +1,11 @@
-// The shop's catalogue: searching it, and what a product, its variants and the promotions are.
+// The shop's catalogue: search, products, variants and promotions.
 import type { Json } from '../data/patch.ts';
 import type { StateRecord } from '../data/state-bench.ts';
 import { type Answer, type Arguments, type Desk, list, number, text, words } from './desk.ts';
 
 const MOST_FOUND = 10;
 const NAME_WEIGHT = 4;
-/** Shorter words, such as the C of USB-C, find nothing. */
+/** Shorter words, such as the C of USB-C, are ignored. */
 const SHORTEST_WORD = 2;
 const SORTING: { readonly [name: string]: (product: StateRecord) => number } = {
   price_low: ({ price }) => number(price),
@@ -50,7 +50,7 @@ function passesFilters(product: StateRecord, given: Arguments): boolean {
   return given.in_stock_only !== true || in_stock === true;
 }
 
-/** Every word of the query counts once, and most where the product's name has it. */
+/** Each word of the query counts once. A word in the product's name counts most. */
 function scoreOf(product: StateRecord, tokens: ReadonlySet<string>): number {
   const name = new Set(words(text(product.name)));
   const specs = Object.entries(product.specs ?? {})
@@ -159,7 +159,7 @@ export function isExpired(desk: Desk, promotion: StateRecord): boolean {
   return text(promotion.expiry_date) < desk.data.now.slice(0, text(promotion.expiry_date).length);
 }
 
-/** The categories that a promotion is limited to; none means every category. */
+/** The categories that a promotion is limited to. An empty list means every category. */
 export function categoriesOf({ category_restriction: given }: StateRecord): readonly Json[] {
   if (given === null || given === undefined) return [];
   return Array.isArray(given) ? given : [given];

@@ -20,7 +20,7 @@ const FREE_REASONS: ReadonlySet<string> = new Set([
   'schedule_change',
   'weather',
 ]);
-/** What share of the fee remains, by reason. */
+/** The share of the fee to pay, by reason. */
 const SHARE: { readonly [reason: string]: number } = { medical: 1 / 2, bereavement: 1 / 4 };
 const UPGRADES: { readonly [cabin: string]: string } = { economy: 'business', business: 'first' };
 const PREFERENCES = [
@@ -31,7 +31,7 @@ const PREFERENCES = [
   'add_insurance',
 ] as const;
 
-/** What a flight or cabin change costs. */
+/** The price of a flight or cabin change. */
 interface Quote {
   readonly kind: 'quote';
   readonly flight: StateRecord;
@@ -85,7 +85,7 @@ export function changeBooking(desk: Desk, given: Arguments): Answer {
   };
 }
 
-/** Undefined if neither flight nor cabin is to change. */
+/** Returns undefined if neither the flight nor the cabin changes. */
 function quoteChange(desk: Desk, booking: Row, given: Arguments): Quoted | undefined {
   const current = desk.find('flights', 'flight_id', booking.flight_id);
   const wanted = text(given.flight_id) === '' ? booking.flight_id : given.flight_id;
@@ -139,7 +139,7 @@ function quoteUpgrade(
   return { kind: 'quote', flight, cabin, changeFee: null, difference, price: fare };
 }
 
-/** By the flight that was booked first, whatever it was changed to; in whole days to departure. */
+/** The fee depends on the whole days until the flight that was booked first, even after changes. */
 function feeFor(desk: Desk, booking: Row, current: StateRecord, reason: string): number {
   if (booking.cabin_class === 'business' || booking.cabin_class === 'first') return 0;
   if (FREE_REASONS.has(reason) || isNew(desk, booking, current)) return 0;
@@ -151,7 +151,7 @@ function feeFor(desk: Desk, booking: Row, current: StateRecord, reason: string):
   return Math.floor(fee * (SHARE[reason] ?? 1));
 }
 
-/** A flight that was changed to before costs what its change costs for the reason given now. */
+/** Recalculates the fee of an earlier flight change for the reason that is given now. */
 function priceAgain(desk: Desk, booking: Row, given: Arguments): void {
   const current = desk.find('flights', 'flight_id', booking.flight_id);
   if (booking.change_fee === null || current === undefined) return;
@@ -193,7 +193,7 @@ function changeBags(booking: Row, { paid_checked_bags: wanted }: Arguments): str
   return ['paid_checked_bags'];
 }
 
-/** The compensation must be the one that the flight's delay gives; what is wrong is returned. */
+/** Checks the compensation against the flight's delay, and returns an error if it is wrong. */
 function compensate(
   desk: Desk,
   booking: Row,

@@ -4,33 +4,33 @@ import type { Packet, StateRecord } from '../data/state-bench.ts';
 /** A record that a tool may change. */
 export type Row = { [field: string]: Json };
 
-/** The business state that a call works on: namespace, record id, record. */
+/** The business state that a call works on: records by namespace and id. */
 export type BusinessState = { [namespace: string]: { [id: string]: Row } };
 
 export type Arguments = { readonly [name: string]: Json | undefined };
 export type Answer = { readonly [name: string]: Json };
 
-/** What is the same for every call of a task. It can be sent to another thread. */
+/** The data that all calls of a task share. It can be sent to another thread. */
 export interface DeskData {
   readonly domain: string;
   /** The task's clock, such as `2026-06-12T10:00:00`. */
   readonly now: string;
   /** Catalogue records by kind: products, promotions, flights. */
   readonly reference: { readonly [kind: string]: readonly StateRecord[] };
-  /** Policy texts by the arguments that ask for them. */
+  /** Policy texts, by the arguments of the call that asks for them. */
   readonly policies: { readonly [asked: string]: Answer };
-  /** The ids of each namespace in the order of the data; a store may keep them in another. */
+  /** The ids of each namespace in the data's order. A store may use another order. */
   readonly order: { readonly [namespace: string]: readonly string[] };
 }
 
-/** What the tools of a task need. */
+/** Builds the data that the tools of a task need. */
 export function deskFor(packet: Packet, policies: DeskData['policies']): DeskData {
   const { domain, now, reference, initial } = packet;
   const order = Object.entries(initial).map(([namespace, rows]) => [namespace, Object.keys(rows)]);
   return { domain, now, reference, policies, order: Object.fromEntries(order) };
 }
 
-/** What a tool works with: the business state, and what the tools of one task remember. */
+/** What a tool works on: the business state, and what the tools of a task remember. */
 export class Desk {
   readonly data: DeskData;
   state: BusinessState;
@@ -46,7 +46,7 @@ export class Desk {
     this.state = state;
   }
 
-  /** The records in the order of the data, then those that calls added. */
+  /** The records in the data's order, then the records that calls added. */
   rows(namespace: string): readonly Row[] {
     const rows = this.state[namespace] ?? {};
     const known = this.data.order[namespace] ?? [];
@@ -78,11 +78,11 @@ export class Desk {
   }
 }
 
-/** One business tool. A refusal is an answer with an `error`; the state may have changed anyway. */
+/** One business tool. It refuses with an `error` in its answer, but may still change the state. */
 export type StateTool = (desk: Desk, given: Arguments) => Answer;
 export type StateTools = { readonly [name: string]: StateTool };
 
-/** `prefix` and four digits, one above the highest such id, and above any id given before. */
+/** `prefix` and four digits: the number after the highest id in use or given out before. */
 export function nextId(desk: Desk, namespace: string, prefix: string): string {
   const ids = Object.keys(desk.state[namespace] ?? {});
   const taken = ids.map((id) => Number(new RegExp(`^${prefix}(\\d+)$`).exec(id)?.[1] ?? 0));
@@ -97,7 +97,7 @@ export function policyTool(desk: Desk, given: Arguments): Answer {
   return found ?? { error: `There is no policy for ${given.topic}.` };
 }
 
-/** Policies are looked up by every argument: some texts name the cabin or the route. */
+/** The key of a policy. It includes every argument, because some texts depend on cabin or route. */
 export function policyKey(given: Arguments): string {
   const names = Object.keys(given).sort();
   return names.map((name) => `${name}=${given[name]}`).join('&');
@@ -119,7 +119,7 @@ export function words(value: string): string[] {
   return value.toLowerCase().match(/[a-z0-9]+/g) ?? [];
 }
 
-/** Whole milliseconds of a time without a zone: all times of a task are in one zone. */
+/** A time without a zone in milliseconds. All times of a task are in one zone. */
 export function timeOf(value: Json | undefined): number {
   const given = text(value);
   return Date.parse(`${given.length === 10 ? `${given}T00:00:00` : given}Z`);

@@ -1,4 +1,4 @@
-// Looking for flights, hotels and cars, booking the last two, and what a cancellation costs.
+// Searching for flights, hotels and cars, booking hotels and cars, and cancellation fees.
 import type { StateRecord } from '../data/state-bench.ts';
 import {
   type Answer,
@@ -12,7 +12,7 @@ import {
   timeOf,
 } from './desk.ts';
 
-/** Hours of departure by name, from and before. The last one goes over midnight. */
+/** Ranges of departure hours by name; the end is exclusive. The last range crosses midnight. */
 const HOURS: { readonly [range: string]: readonly [number, number] } = {
   early_morning: [5, 8],
   morning: [8, 12],
@@ -49,17 +49,17 @@ function isWithin(hours: readonly [number, number] | undefined, hour: number): b
   return from < before ? hour >= from && hour < before : hour >= from || hour < before;
 }
 
-/** A limit below zero is none. */
+/** A negative limit means no limit. */
 function isBelow(value: number, limit: Arguments[string]): boolean {
   return number(limit) < 0 || value <= number(limit);
 }
 
-/** An argument that is absent or empty asks for everything. */
+/** A missing or empty argument matches everything. */
 function isAsked(value: Arguments[string], asked: Arguments[string]): boolean {
   return text(asked) === '' || value === asked;
 }
 
-/** Hotels stand under the code of the nearest airport; a city's name means the same. */
+/** Hotels are listed by the code of the nearest airport. A city's name stands for that code. */
 const AIRPORTS: { readonly [city: string]: string } = {
   atlanta: 'ATL',
   boston: 'BOS',
@@ -190,7 +190,7 @@ export function cancelCar(desk: Desk, given: Arguments): Answer {
   return cancelReservation(car, { name, head, terms: carTerms(desk, car), given });
 }
 
-/** Says what a cancellation costs or, confirmed, does it. Travel previews are only advice. */
+/** Previews a cancellation or, if confirmed, performs it. A preview is not required. */
 export function cancelReservation(
   reservation: Row,
   asked: {
@@ -198,7 +198,7 @@ export function cancelReservation(
     readonly head: Answer;
     readonly terms: Terms;
     readonly given: Arguments;
-    /** What comes back is this, less the fee; the total price unless told. */
+    /** The refund is this amount less the fee. Defaults to the total price. */
     readonly paid?: number;
   },
 ): Answer {
@@ -226,7 +226,7 @@ export function noCabin(
   };
 }
 
-/** Bookings are free to cancel or change for a day, on international routes for two. */
+/** Bookings can be cancelled or changed free for one day, on international routes for two. */
 export function isNew(desk: Desk, booking: Row, flight: StateRecord): boolean {
   const hours = (timeOf(desk.data.now) - timeOf(booking.booked_at)) / HOUR_MS;
   return hours <= (flight.route_type === 'international' ? 48 : 24);

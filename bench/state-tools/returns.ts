@@ -1,4 +1,4 @@
-// Returning an item: who may, for how much, and what is taken off.
+// Returning an item: eligibility, refund and deductions.
 
 import { type Case, itemsOf, noItem, openCase, refuseWrite } from './cases.ts';
 import {
@@ -24,7 +24,7 @@ const FAULTS: ReadonlySet<string> = new Set(['defective', 'wrong_item', 'damaged
 const CLOSED: ReadonlySet<string> = new Set(['returned', 'exchanged', 'cancelled']);
 const WAIVED: { readonly [tier: string]: number } = { platinum: 100, gold: 50, silver: 25 };
 
-/** How many days an item may be returned after delivery, and how many have passed. */
+/** The number of days in which an item may be returned, and the days since delivery. */
 export function windowOf(desk: Desk, { order, product, customer }: Case) {
   const delivered = timeOf(order.delivery_date);
   const tier = text(customer.membership_tier);
@@ -40,7 +40,7 @@ export function windowOf(desk: Desk, { order, product, customer }: Case) {
   return { days, sinceDelivery: Number.isNaN(passed) ? 0 : passed };
 }
 
-/** What is taken off the price, each for its own reason. */
+/** The deductions from the price, by reason. */
 function deductions(desk: Desk, found: Case, isFault: boolean, reason: string) {
   const { item, order, product, customer } = found;
   const price = number(item.unit_price);
@@ -156,7 +156,7 @@ function recordReturn(
   markReturned(desk, order);
 }
 
-/** The order's status after one of its items came back. */
+/** Updates the order's status after one of its items was returned. */
 export function markReturned(desk: Desk, order: Row): void {
   const isWhole = itemsOf(desk, order).every(({ item_status }) => item_status === 'returned');
   order.status = isWhole ? 'fully_returned' : 'partially_returned';

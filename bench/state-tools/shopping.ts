@@ -60,7 +60,7 @@ function subtotalOf(desk: Desk, lines: readonly Row[]): number {
   return lines.reduce((sum, line) => sum + unitPrice(desk, line) * number(line.quantity), 0);
 }
 
-/** What a promotion is worth for these lines, or why it is worth nothing. */
+/** The discount of a promotion for these lines, or why it does not apply. */
 function judgePromotion(
   desk: Desk,
   code: string,
@@ -93,7 +93,7 @@ function discountOn(promotion: StateRecord, base: number): number {
   return most > 0 ? Math.min(full, most) : full;
 }
 
-/** Calculates the cart's amounts again. What changed in the redemption of points is returned. */
+/** Recalculates the cart's amounts. Returns any change in the redemption of points. */
 function settle(desk: Desk, customerId: Json | undefined): Answer {
   const opened = openCart(desk, customerId);
   if (opened === undefined) return {};
@@ -115,7 +115,7 @@ function settle(desk: Desk, customerId: Json | undefined): Answer {
   return trimmed;
 }
 
-/** Points pay at most half: what is above it goes back to the customer. */
+/** Points pay at most half of the amount due. The customer gets the rest back. */
 function trimRedemption({ cart, customer }: Cart, due: number): Answer {
   const before = number(cart.loyalty_discount);
   const most = Math.floor(due / 2);

@@ -1,4 +1,4 @@
-// The support desk's business tools: orders, returns, refunds, cancellations, exchanges, warranties.
+// The support desk's tools: orders, returns, refunds, cancellations, exchanges and warranties.
 import type { StateRecord } from '../data/state-bench.ts';
 import { type Case, itemsOf, noItem, openCase, refuseWrite } from './cases.ts';
 import {
@@ -64,7 +64,7 @@ function getCustomer(desk: Desk, { customer_id }: Arguments): Answer {
   return { ...customer, benefits };
 }
 
-/** A product whose name holds the whole query comes first. */
+/** Ranks a product higher if its name contains the whole query. */
 const PHRASE_BONUS = 1;
 const FIELDS = ['name', 'subcategory', 'category'] as const;
 
@@ -114,7 +114,7 @@ function warrantyStatus(desk: Desk, { item_id }: Arguments): Answer {
   };
 }
 
-/** Whole days from now to the end of a warranty, below zero after it. */
+/** Whole days until a warranty ends; negative after its end. */
 function daysLeft(desk: Desk, { end_date }: Row): number {
   return Math.trunc((timeOf(end_date) - timeOf(desk.data.now)) / DAY_MS);
 }
@@ -146,7 +146,7 @@ function processRefund(desk: Desk, given: Arguments): Answer {
   return { status: 'refunded', mode, ...head, total_goodwill_credit: item.goodwill_credit ?? 0 };
 }
 
-/** A refund of another amount adds to one that was made; of the same amount, it moves it. */
+/** A second refund of the same amount by another method moves the first; others add to it. */
 function refundMode(item: Row, { amount, refund_method }: Arguments): string {
   if (item.refund_amount === null) return 'refund';
   const isMoved = item.refund_amount === amount && item.refund_method !== refund_method;
@@ -240,7 +240,7 @@ function refundFor({ unit_price, quantity }: Row, fee: number): number {
   return number(unit_price) * number(quantity) - fee;
 }
 
-/** In proportion to what each method paid, rounded down; the last method gets what is left. */
+/** Splits a refund in proportion to each payment, rounded down. The last method gets the rest. */
 function splitRefund({ payment_details }: Row, total: number): Answer {
   const paid = Object.entries(payment_details as { readonly [method: string]: number }).sort();
   const all = paid.reduce((sum, [, amount]) => sum + amount, 0);
@@ -290,7 +290,7 @@ function exchangeReason(difference: number): string {
     : `Exchange for more expensive item — customer pays $${difference}`;
 }
 
-/** The wanted product is out of stock: the item comes back for store credit. */
+/** Offers store credit for the item if the wanted product is out of stock. */
 function offerCredit(desk: Desk, { item, order }: Case, given: Arguments, head: Answer): Answer {
   const reason = 'Requested item out of stock — store credit is available for the original item';
   const tail = { refund_method: 'store_credit', reason };
@@ -324,7 +324,7 @@ function swapItem(desk: Desk, { item, order }: Case, fresh: StateRecord): string
   return id;
 }
 
-/** A new item of the order, numbered one above the highest. */
+/** Adds an item to the order, with the number after the highest one. */
 function addItem(desk: Desk, order: Row, product: StateRecord, price: number): string {
   const ids = Object.keys(desk.state.order_items ?? {});
   const taken = ids.map((id) => Number(/^ITEM-(\d+)$/.exec(id)?.[1] ?? 0));

@@ -1,4 +1,4 @@
-// Our own business tools of the three domains, written from what the benchmark's tools answered.
+// Our own business tools for the three domains, based on the answers of the benchmark's tools.
 import { applyPatch, type PatchStep } from '../data/patch.ts';
 import type { Snapshot } from '../data/state-bench.ts';
 import {
@@ -19,19 +19,19 @@ const DOMAINS: { readonly [domain: string]: StateTools } = {
   travel: travelTools,
 };
 
-/** Brings the state back to this one between two measurements, and forgets what was remembered. */
+/** The call that restores the state between measurements and clears the tools' memory. */
 export const RESET = 'bench_reset';
 
-/** What the tools of one task are made from. It can be sent to another thread. */
+/** The data that the tools of one task are built from. It can be sent to another thread. */
 export interface ToolKit {
   readonly desk: DeskData;
-  /** A change that no call shows, made after so many calls. */
+  /** A hidden change, made after this many calls. */
   readonly fault?: { readonly after: number; readonly steps: readonly PatchStep[] };
-  /** The state that {@link RESET} brings back. */
+  /** The state that {@link RESET} restores. */
   readonly reset?: Snapshot;
 }
 
-/** The tools of one task with what they remember from call to call. */
+/** The tools of one task, with what they remember between calls. */
 export class BusinessTools {
   readonly names: readonly string[];
   readonly #kit: ToolKit;
@@ -48,7 +48,7 @@ export class BusinessTools {
     this.#desk = new Desk(kit.desk, {});
   }
 
-  /** Runs one call on this state, which it changes. */
+  /** Runs one call, which may change `state`. */
   call(state: BusinessState, tool: string, given: unknown): Answer {
     const { fault, reset } = this.#kit;
     if (tool === RESET && reset !== undefined) return this.#reset(state, reset);
@@ -69,7 +69,7 @@ export class BusinessTools {
   }
 }
 
-/** The error of an answer. A refusal by status, such as `rejected`, is none. */
+/** The error in an answer. A refusal by status, such as `rejected`, is not an error. */
 export function errorOf({ error, success }: Answer): string | undefined {
   if (typeof error === 'string' && error !== '') return error;
   return success === false ? 'the call did not succeed' : undefined;

@@ -113,8 +113,8 @@ function createBooking(desk: Desk, given: Arguments): Answer {
 type Payment = { readonly points: number; readonly cash: number } | { readonly error: string };
 
 /**
- * Two points are worth two cents, on international routes three. Points and cash together use all
- * the points that the customer has, as far as the price needs them.
+ * A point is worth 1 cent, or 1.5 cents on international routes. A payment with points and cash
+ * must use all of the customer's points, up to the price.
  */
 function pay(flight: StateRecord, user: Row, given: Arguments, price: number): Payment {
   if (given.payment_method === 'credit_card') return { points: 0, cash: price };

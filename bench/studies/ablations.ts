@@ -1,6 +1,6 @@
-// What each mechanism is good for: the full system stops a fault, and with exactly that mechanism
-// switched off, it does not. Switches are in an internal seam, in wrapped adapters and in wrapped
-// ledgers; no public export has any.
+// Shows what each mechanism contributes: the full system stops a fault, and without that one
+// mechanism it does not. Mechanisms are switched off through internals, wrapped adapters and
+// wrapped ledgers. No public export can switch them off.
 import { join } from 'node:path';
 import { findData } from '../data/folder.ts';
 import { MCPMARK_FILES, TASK_NAMES } from '../data/mcpmark.ts';

@@ -1,5 +1,5 @@
-// What it costs to reach EffectMatch through an agent's tools: one payment by every way, fifty agents
-// on one MCP server, a long list of pending requests, and the size of the list of tools.
+// The cost of reaching EffectMatch through an agent's tools: one payment through each integration,
+// fifty agents on one MCP server, a long list of pending requests, and the size of the tool list.
 
 import type { Cell, Study, StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';

@@ -1,5 +1,5 @@
-// Eight operations on MariaDB, clean, with an extra write, and with a statement left out: direct and
-// under a license. What was committed is judged by the rows that root reads afterwards.
+// Eight operations on MariaDB, clean, with an extra write, and with a statement left out, both
+// direct and under a license. The result is judged by the rows that root reads afterwards.
 
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
@@ -97,7 +97,7 @@ function cellsOf(runs: readonly Run[], all: number, quick: boolean): readonly Ce
   ];
 }
 
-/** An action has at least one statement: where the only one is left out, a SELECT stays. */
+/** An action needs at least one statement, so a SELECT replaces the only one if it is left out. */
 function statementsOf({ statements }: Operation, variant: Variant): readonly string[] {
   if (variant === 'clean') return statements;
   if (variant === 'extra write') return [...statements, EXTRA_WRITE];
@@ -127,7 +127,7 @@ function literal(value: number | string): string {
   return typeof value === 'number' ? String(value) : `'${value}'`;
 }
 
-/** The statements in one transaction of an application. */
+/** Runs the statements in one transaction, as an application would. */
 async function runDirect(
   { db }: ProtectedMariadb,
   statements: readonly string[],
@@ -143,7 +143,7 @@ async function runDirect(
   }
 }
 
-/** The same statements under a license for what the operation must leave. */
+/** Runs the same statements under a license for the operation's expected result. */
 async function runHeld(
   runtime: Runtime,
   operation: Operation,
@@ -160,7 +160,7 @@ async function runHeld(
   return keepVerdict(await runtime.execute(license, action)).kind === 'committed';
 }
 
-/** The durable rows against those that were approved, and against those at the beginning. */
+/** Compares the durable rows with the approved rows and with the initial rows. */
 async function judge(
   { db }: ProtectedMariadb,
   operation: Operation,

@@ -15,8 +15,8 @@ import { passesGoal } from './backends/sandbox-tools.ts';
 const REPETITIONS = 3;
 
 /**
- * An action has at least one call, so where the scenario's is left out, one that changes nothing
- * stays.
+ * An action needs at least one call, so this call, which changes nothing, replaces a scenario's
+ * call that is left out.
  */
 const LOOK: SandboxCall = { tool: 'get_current_timestamp', args: {} };
 
@@ -114,7 +114,7 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   ];
 }
 
-/** Rows in whatever order: the original appends what it changes. */
+/** Compares rows in any order, because the original moves changed rows to the end. */
 function sameState(one: SandboxState, other: SandboxState): boolean {
   return digestOf(rowsInOrder(one)) === digestOf(rowsInOrder(other));
 }

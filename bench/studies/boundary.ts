@@ -1,6 +1,6 @@
-// The paper's inventory of boundary configurations: each is made on a real server, and a payment is
-// approved and executed under it. What counts is satisfied expectations: that it passes, or that it
-// is refused, where and for what it must be.
+// The paper's inventory of boundary configurations. Each is set up on a real server, and a payment
+// is approved and executed under it. The study counts satisfied expectations: the payment passes,
+// or it is refused at the right place for the right reason.
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
 import { CHANNEL, CONSTRUCTIONS, GROUPS, type Group } from './boundary/constructions.ts';
@@ -17,7 +17,7 @@ interface Entry {
   readonly group: Group;
   readonly name: string;
   readonly passes: boolean;
-  /** Returns what was not as expected. */
+  /** Returns what differed from the expectation. */
   try(): Promise<string | undefined>;
 }
 
@@ -76,7 +76,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return cells;
 }
 
-/** Satisfied assertions in the paper: expected to pass, expected to be refused. */
+/** The paper's satisfied expectations: payments that pass, and payments that are refused. */
 const PAPER: Readonly<Record<Group | 'total', readonly [pass: number, refuse: number]>> = {
   'base/foreign database': [10, 10],
   'host/network': [10, 10],

@@ -1,5 +1,5 @@
-// How long it takes to compare E with A: linear in the effects, and beside the same comparison in
-// Python.
+// The time to compare E with A: whether it is linear in the number of effects, and how it compares
+// with the same comparison in Python.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -67,7 +67,7 @@ function approvedFor(effects: number): Approved {
   };
 }
 
-/** Microseconds of one comparison from raw images to verdict. */
+/** Times one comparison from raw images to verdict, in microseconds. */
 function timeOnce(
   prepared: ReturnType<typeof prepareApproved>,
   records: readonly ChangeRecord[],
@@ -80,8 +80,8 @@ function timeOnce(
 }
 
 /**
- * The times of many comparisons of so many effects, in microseconds. Preparing A, once per
- * execution, is not timed.
+ * Times many comparisons of `size` effects, in microseconds. Preparing A happens once per execution
+ * and is not timed.
  */
 export function timeComparisons(size: number, quick: boolean): readonly number[] {
   const prepared = prepareApproved(approvedFor(size));
@@ -99,7 +99,7 @@ function collectGarbage(): void {
   runInNewContext('gc')();
 }
 
-/** Bytes that E keeps on the heap per effect while it is compared. */
+/** The heap bytes per effect that E takes during the comparison. */
 function bytesPerEffect(records: readonly ChangeRecord[]): number {
   collectGarbage();
   const before = process.memoryUsage().heapUsed;
@@ -136,7 +136,7 @@ class Python {
   }
 }
 
-/** Alternates blocks of both, so that a slow phase of the machine hits both alike. */
+/** Alternates blocks of both, so that a slow phase of the machine affects both equally. */
 async function beside(
   python: Python,
   effects: number,

@@ -1,6 +1,6 @@
-// Processes that present one license at the same moment: one effect, and one verdict that says so.
-// Then many licenses for the same row: one of them is used.
-// Files and rows are compared by code that shares nothing with the runtime.
+// Many processes present one license at the same moment: there must be one effect, and one verdict
+// that says so. Then many licenses for the same row are presented: only one can be used. Files and
+// rows are compared by code that shares nothing with the runtime.
 import type { Backend, OperationKind } from '../../test/crash/backends/backend.ts';
 import { SOAKED } from '../../test/crash/backends/index.ts';
 import type { Operation } from '../../test/crash/commands.ts';
@@ -11,7 +11,7 @@ import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, isLong, type Study, type StudyOptions } from '../study.ts';
 import { runWriters } from './concurrency/writers.ts';
 
-/** Licenses of one installation; a study that was interrupted goes on with the next one. */
+/** Licenses per installation. An interrupted study continues with the next installation. */
 const BATCH = 200;
 const OPENED_AT_ONCE = 4;
 const BACKENDS = ['sqlite-wal', 'postgres'];
@@ -28,7 +28,7 @@ const QUICK = {
   writing: { writers: 6, rounds: 1 },
 };
 
-/** What became of one license that all processes presented. */
+/** The result of one license that all processes presented. */
 export interface Race {
   readonly backend: string;
   readonly committed: number;
@@ -79,7 +79,7 @@ async function runBatch(
   await using installation = await template.copy();
   await using scene = new Scene(pool, installation);
   const children: Child[] = [];
-  // A few at a time: opening proves the backend, which locks a SQLite file, and is not the race.
+  // Open a few at a time: opening tests the backend and locks a SQLite file. It is not the race.
   while (children.length < contenders) {
     const some = Math.min(OPENED_AT_ONCE, contenders - children.length);
     children.push(...(await Promise.all(Array.from({ length: some }, () => scene.fresh()))));
@@ -93,7 +93,7 @@ async function runBatch(
   return { races, violations: scene.result().violations };
 }
 
-/** All processes have the license before any of them starts; then all ask for the release. */
+/** All processes get the license before any of them starts. Then all ask for the release. */
 async function race(
   backend: string,
   children: readonly Child[],
@@ -117,7 +117,7 @@ async function race(
   };
 }
 
-/** For each backend the races that ended in one effect, one verdict and one release. */
+/** Counts for each backend the races that ended in one effect, one verdict and one release. */
 export function raceCells(batches: readonly Batch[], contenders: number): readonly Cell[] {
   const races = batches.flatMap((batch) => batch.races);
   const isRight = ({ committed, spent, released }: Race) =>

@@ -1,6 +1,6 @@
-// What the core costs by itself: a 5-effect operation through license, claim, certificate,
-// comparison, final gate, marker and terminal, with the SQLite ledger, on a backend in memory whose
-// own calls are timed and taken out.
+// The cost of the core alone: a 5-effect operation through license, claim, certificate, comparison,
+// final gate, marker and terminal, with the SQLite ledger. The backend is in memory, and the time
+// of its calls is subtracted.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { AdapterFactory, Stage } from '../../src/contract/adapter.ts';
@@ -66,7 +66,7 @@ function createBackend(rows: number): MemoryBackend {
   });
 }
 
-/** Adds up what the adapter's calls take, so that it can be taken out of the whole. */
+/** Measures the time of the adapter's calls, so that it can be subtracted. */
 function timeCalls(factory: AdapterFactory<MemoryAction>, spend: (ms: number) => void) {
   const timed = <P extends unknown[], R>(call: (...parameters: P) => Promise<R>) => {
     return async (...parameters: P): Promise<R> => {
@@ -101,7 +101,7 @@ function timeCalls(factory: AdapterFactory<MemoryAction>, spend: (ms: number) =>
   });
 }
 
-/** The flush that every claim has to wait for: one durable row in a file of its own. */
+/** The flush that every claim waits for: one durable row in a separate file. */
 function durableRow(file: string): (id: number) => void {
   const db = new DatabaseSync(file);
   db.exec(

@@ -1,4 +1,4 @@
-// The paper's figures of cost, each with its own two sides measured in turns in this run.
+// The paper's cost figures. This run measures both sides of each figure in turn.
 import { join } from 'node:path';
 import { findData } from '../data/folder.ts';
 import { loadStateTasks, STATE_FILES, type StateTask } from '../data/state-bench.ts';

@@ -1,5 +1,5 @@
-// Processes killed at every step of an execution, of a recovery and of a release, on every backend:
-// fresh ones recover, present the license again and release. Files, rows and payments are compared
+// Kills processes at every step of an execution, a recovery and a release, on every backend. Fresh
+// processes recover, present the license again and release. Files, rows and payments are compared
 // by code that shares nothing with the runtime.
 import { startPaymentService } from '../../examples/payment-service/server.ts';
 import { PAYMENTS, REMOTE_BACKENDS } from '../../test/crash/backends/http.ts';
@@ -15,23 +15,23 @@ const ROUNDS = 5;
 /** Enough for 10,000 kills over all backends. */
 const LONG_ROUNDS = 60;
 const LANES = 2;
-/** Before, at and after the moment from which something can be durable, here and at a service. */
+/** Steps around the moment from which a change may be durable, locally and at a service. */
 const QUICK_STEPS = ['path:staged', 'path:promoted', 'path:permit-consumed', 'path:dispatched'];
 
-/** An execution that has no verdict from recovery, because nothing tells what became of it. */
+/** An execution that recovery could not settle, because there is no evidence of what happened. */
 interface LeftOpen {
   readonly step: string;
   readonly why: string;
 }
 
-/** One installation in which a process died at every step that its backend passes. */
+/** One installation in which a process was killed at every step of its backend's path. */
 export interface CrashRound {
   readonly backend: string;
-  /** The steps at which a process really died. */
+  /** The steps at which a process was actually killed. */
   readonly died: readonly string[];
-  /** Verdicts, rows, payments or releases that are not as they must be. */
+  /** Wrong verdicts, rows, payments or releases. */
   readonly violations: readonly string[];
-  /** What is left to a person. */
+  /** What an operator has to resolve. */
   readonly left: readonly LeftOpen[];
 }
 
@@ -46,7 +46,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   const rounds = quick ? 1 : isLong() ? LONG_ROUNDS : ROUNDS;
   const found: CrashRound[] = [];
   await using service = await startPaymentService();
-  // Before the first process starts, because each gets it from the environment.
+  // Set before the first process starts, because each inherits it.
   process.env[PAYMENTS] = `${service.origin} ${service.token}`;
   const pool = new Pool(quick ? 4 : 12);
   const steps = quick ? QUICK_STEPS : undefined;
@@ -72,8 +72,8 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
 }
 
 /**
- * For each step and backend the kills after which everything was right. A finding counts against
- * every kill of its installation, because all of them are recovered together.
+ * Counts for each step and backend the kills after which everything was right. A violation counts
+ * against every kill of its installation, because all of them are recovered together.
  */
 export function crashCells(rounds: readonly CrashRound[]): readonly Cell[] {
   const places = new Map<string, { kills: number; sound: number }>();
@@ -111,8 +111,8 @@ export function crashCells(rounds: readonly CrashRound[]): readonly Cell[] {
 }
 
 /**
- * Killed here, a process has been allowed to send its request and has no answer. Nothing tells a
- * request that was never sent from one that has not arrived yet.
+ * A process killed here had permission to send its request, but no answer. A request that was never
+ * sent cannot be distinguished from one that has not arrived yet.
  */
 const LOST = ['path:permit-consumed', 'adapter:connected'];
 

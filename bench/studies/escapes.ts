@@ -1,6 +1,6 @@
-// The catalogue of attempts to get past the PostgreSQL boundary, in both tiers, by class and by how
-// each attempt ended. Endings are compared with those that the catalogue demands, and durable state
-// is read by a superuser that took no part.
+// Runs the catalogue of attempts to bypass the PostgreSQL boundary and counts how they ended, by
+// class. Each ending is compared with the one that the catalogue demands. A superuser who took no
+// part reads the durable state.
 import {
   type EscapeCase,
   type EscapeFile,
@@ -13,10 +13,10 @@ import { runEscapes } from '../../test/escapes/runner.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, type Study, type StudyOptions } from '../study.ts';
 
-/** Cases that run on one server; an interrupted study goes on with the next part. */
+/** Cases per server. An interrupted study continues with the next part. */
 const PART = 60;
 const QUICK_STEP = 80;
-/** Smaller classes are told together. */
+/** Smaller classes are counted together as `others`. */
 const LEAST = 6;
 const MAJOR = 17;
 const ENDINGS = ['observed', 'denied', 'refused', 'committed'];
@@ -78,13 +78,13 @@ async function runTier(
   return runs;
 }
 
-/** The class of a case is what its name begins with. */
+/** The class of a case is the part of its name before the colon. */
 function classOf(name: string, large: ReadonlySet<string>): string {
   const [first = ''] = name.split(':');
   return large.has(first) ? first : 'others';
 }
 
-/** For each class how many attempts ended in which way, and how many had to. */
+/** Counts for each class the attempts by ending, with the counts that the catalogue demands. */
 export function classCells(cases: readonly EscapeCase[], runs: readonly Run[]): readonly Cell[] {
   const sizes = new Map<string, number>();
   for (const { name } of cases) {
@@ -108,7 +108,7 @@ export function classCells(cases: readonly EscapeCase[], runs: readonly Run[]): 
   );
 }
 
-/** What must hold in a tier, whatever the class. */
+/** The figures that must hold in a tier for every class. */
 export function tierCells(tier: string, runs: readonly Run[]): readonly Cell[] {
   const count = (holds: (run: Run) => boolean) => runs.filter(holds).length;
   return [

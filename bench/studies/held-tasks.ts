@@ -1,5 +1,6 @@
-// What a call in a held task costs against the same statement in a plain transaction (SQLite and
-// PostgreSQL), fifty tasks at once on PostgreSQL, and the gateway per read and per write.
+// The cost of a call in a held task, compared with the same statement in a plain transaction
+// (SQLite and PostgreSQL); fifty tasks at once on PostgreSQL; the gateway's cost per read and
+// write.
 
 import type { Cell, Study, StudyOptions } from '../study.ts';
 import { measureGateway } from './held-tasks/gateway.ts';

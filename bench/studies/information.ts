@@ -1,5 +1,5 @@
-// What can be known before anything runs: each pair has one packet and two executions, a clean one
-// and one that leaves more than its calls say. Whoever decides from the packet decides the same for
+// What can be known before anything runs. Each pair has one packet and two executions: a clean one,
+// and one that changes more than its calls show. A decision based on the packet is the same for
 // both.
 import { join } from 'node:path';
 import { findData } from '../data/folder.ts';
@@ -30,7 +30,7 @@ const VARIANTS: readonly StateVariant[] = [
   withFault('hidden', ({ packet }) => changeEmail(packet)),
 ];
 
-/** The first 38 tasks that change something; the paper does not list its own. */
+/** The first 38 tasks that change something. The paper does not list the tasks it used. */
 export function choosePairs(all: readonly StateTask[]): readonly StateTask[] {
   return all
     .filter(({ cohort206, variants }) => cohort206 && variants.clean?.equalsInitial === false)
@@ -38,14 +38,14 @@ export function choosePairs(all: readonly StateTask[]): readonly StateTask[] {
 }
 
 /**
- * Everything that is there before execution: the request, the state, the catalogue and the calls to
- * be made. A fault that no call shows is not in it, so both members of a pair have the same.
+ * Everything that is known before execution: the request, the state, the catalogue and the planned
+ * calls. It does not show a hidden fault, so it is the same for both members of a pair.
  */
 function surfaceOf({ packet }: StateTask, calls: readonly ReplayedCall[]): SurfacePacket {
   return { packet, calls: calls.map(({ tool, args }) => ({ tool, args })) };
 }
 
-/** What one decider says to both members of every pair. */
+/** Scores one decider on both members of every pair. */
 async function scoreDecider(
   decider: Decider,
   tasks: readonly StateTask[],

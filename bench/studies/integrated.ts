@@ -1,5 +1,5 @@
-// Certification joined to held transactions: what became durable is read back by a superuser that
-// took no part in it.
+// Certification together with held transactions. A superuser who took no part reads back the
+// durable rows.
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
 import { openSite } from './boundary/site.ts';
@@ -8,8 +8,7 @@ import * as scenarios from './integrated/scenarios.ts';
 const TRIALS = 20;
 
 /**
- * The paper's scenarios, then ours, then the paper's pair about the fresh certificate with its
- * control.
+ * The paper's scenarios, then ours, then the paper's fresh-certificate pair with its control.
  */
 const SCENARIOS: readonly { readonly scenario: scenarios.Scenario; readonly inPaper: boolean }[] = [
   { scenario: scenarios.CLEAN, inPaper: true },

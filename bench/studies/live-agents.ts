@@ -23,13 +23,13 @@ import {
   wellBehavedCells,
 } from './live-agents/table.ts';
 
-/** The paper's seed of its schedule. */
+/** The seed of the paper's schedule. */
 export const LIVE_SEED = 20260921;
 const REPETITIONS = 3;
 const AT_ONCE = 3;
 const PATHS: readonly Path[] = ['direct', 'integrated'];
 
-/** One row of the report: an agent, how it behaves, and what the host does for it. */
+/** One row of the report: an agent, its behaviour, and what the host does for it. */
 interface Configuration {
   readonly row: Row;
   readonly agent: AgentConfig;
@@ -83,7 +83,7 @@ function recordsOf(records: readonly Finished[], row: Row): readonly EpisodeReco
   return records.filter((one) => one.row === row).map(({ record }) => record);
 }
 
-/** The agents of this run. A real one is added where the environment names its endpoint. */
+/** The agents of this run. A real one is added if the environment names its endpoint. */
 function configure(url: string, quick: boolean): readonly Configuration[] {
   const repetitions = quick ? 1 : REPETITIONS;
   const scripted = (behaviour: Behaviour, via: AgentConfig['via'], hostFinishes = true) => ({
@@ -120,8 +120,8 @@ function nameRow(behaviour: Behaviour, via: AgentConfig['via'], hostFinishes: bo
 }
 
 /**
- * The approved state where the work is what was approved: it was only not finished by the agent, or
- * the tools ignored the repetition. The host finishes a turn that ended normally.
+ * The state that a behaviour must leave. It is the approved one if the agent did the approved work,
+ * even if the tools ignored a repeated call, or if the host finished the task after the turn.
  */
 function leftBy(behaviour: Behaviour, hostFinishes: boolean): Row['leaves'] {
   const isRight = ['well-behaved', 'repeats a call in vain'].includes(behaviour);
@@ -129,7 +129,7 @@ function leftBy(behaviour: Behaviour, hostFinishes: boolean): Row['leaves'] {
   return isRight || isEnded ? 'approved' : 'initial';
 }
 
-/** EFFECTMATCH_AGENT_URL, _MODEL and _KEY name an endpoint that speaks OpenAI's protocol. */
+/** EFFECTMATCH_AGENT_URL, _MODEL and _KEY name an OpenAI-compatible endpoint. */
 function realAgents(repetitions: number): readonly Configuration[] {
   const { EFFECTMATCH_AGENT_URL: baseUrl, EFFECTMATCH_AGENT_KEY: apiKey } = process.env;
   if (baseUrl === undefined) return [];
@@ -173,7 +173,7 @@ function episodesOf(
   );
 }
 
-/** Whether the tools ignore a change that is asked for a second time, word for word. */
+/** Whether the tools ignore an identical second call that changes something. */
 function isIgnored({ task }: LiveInput): boolean {
   return task.variants.duplicateFirstMutation?.equalsClean === true;
 }
@@ -197,7 +197,7 @@ async function runOne(
   );
 }
 
-/** The list in an order that depends on the draws alone. */
+/** Shuffles the list. The order depends only on the draws. */
 function shuffle<T>(list: readonly T[], draw: () => number): readonly T[] {
   const shuffled = [...list];
   for (let at = shuffled.length - 1; at > 0; at -= 1) {
@@ -207,7 +207,7 @@ function shuffle<T>(list: readonly T[], draw: () => number): readonly T[] {
   return shuffled;
 }
 
-/** Runs the work on every entry, so many at a time, and returns what came of them in order. */
+/** Runs the work on every entry, at most `limit` at a time. Returns the results in order. */
 async function runAtOnce<T, R>(
   limit: number,
   list: readonly T[],
@@ -224,7 +224,7 @@ async function runAtOnce<T, R>(
 
 const SERVER = fileURLToPath(new URL('./live-agents/script-server.ts', import.meta.url));
 
-/** The process with the scripted agents. It ends with its input, also if this process is killed. */
+/** Starts the scripted agents' process. It ends with its input, even if this process is killed. */
 async function startScripted(data: string): Promise<AsyncDisposable & { readonly url: string }> {
   const child = spawn(process.execPath, ['--no-warnings', SERVER, data], {
     stdio: ['pipe', 'pipe', 'inherit'],

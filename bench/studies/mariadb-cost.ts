@@ -1,5 +1,5 @@
-// What protection costs on MariaDB: a 5-effect operation under a license against the same statements
-// in an XA branch and in a plain transaction. Clients and server share this machine.
+// The cost of protection on MariaDB: a 5-effect operation under a license, compared with the same
+// statements in an XA branch and in a plain transaction. Clients and server share this machine.
 import { loadavg } from 'node:os';
 import type { Step } from '../../src/contract/steps.ts';
 import { insert, remove, update } from '../../src/protocol/draft.ts';
@@ -65,7 +65,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return [...cells, figure('load of the machine after (1 minute; the study included)', load(), '')];
 }
 
-/** What one client waits for, where the time goes, and what the server flushes for it. */
+/** Measures one client's latency, its parts, and the server's flushes. */
 async function measureLatency(
   site: MariadbSite,
   size: LatencySize,
@@ -108,7 +108,7 @@ async function measureLatency(
   ];
 }
 
-/** When the steps of executions that run one after another were reached. */
+/** The times at which consecutive executions reached their steps. */
 class Parts {
   readonly #at = new Map<Step, number[]>();
 
@@ -118,7 +118,7 @@ class Parts {
     this.#at.set(step, times);
   }
 
-  /** Admission takes some steps before the first execution, so the last ones are compared. */
+  /** Compares the last entries, because admission passes some steps before the first execution. */
   between(from: Step, to: Step): Samples {
     const [begins, ends] = [this.#at.get(from) ?? [], this.#at.get(to) ?? []];
     const count = Math.min(begins.length, ends.length);
@@ -127,7 +127,7 @@ class Parts {
   }
 }
 
-/** Operations per second of many clients on different rows, a slice of each path in turns. */
+/** Operations per second of many clients on different rows. The paths are measured in turn. */
 async function measureThroughput(
   site: MariadbSite,
   clients: number,
@@ -144,7 +144,7 @@ async function measureThroughput(
       numbers.next += count;
       await path.approve(ids);
       const rate = await runClients(path, ids, clients);
-      if (round > 0) rates.push(rate); // The first opens connections and compiles.
+      if (round > 0) rates.push(rate); // The first round opens connections and compiles.
     }
   const share = (of: readonly number[], to: readonly number[]): Samples => ({
     statistic: 'paired',
@@ -161,7 +161,7 @@ async function measureThroughput(
   ];
 }
 
-/** The same operation on small and on large tables: its time must not grow with them. */
+/** Measures the same operation on small and large tables. Its time must not grow with them. */
 async function measureSizes(
   server: MariadbServer,
   { rows, latency }: { readonly rows: readonly number[]; readonly latency: LatencySize },
@@ -193,7 +193,7 @@ interface BulkStatement {
   readonly effect: (id: number) => ApprovedEffect;
 }
 
-/** One statement each, in this order, so that the table is empty again after the last. */
+/** One statement of each kind. In this order the table is empty again after the last one. */
 const BULK: readonly BulkStatement[] = [
   {
     name: 'insert',
@@ -223,7 +223,7 @@ async function measureBulk(
   const licenses: unknown[] = [];
   for (let round = 0; round <= rounds; round += 1)
     for (const [index, { name, sql, effect }] of BULK.entries()) {
-      // Only now are the rows there that it changes, without which it is not prepared.
+      // Approve here: preparing fails before the rows that the statement changes exist.
       const effects = Array.from({ length: rows }, (_, at) => effect(at + 1));
       licenses[index] ??= await approve(runtime, `bulk-${name}`, effects, rounds + 1);
       const began = performance.now();
@@ -233,7 +233,7 @@ async function measureBulk(
         throw new Error(`not committed: ${JSON.stringify(terminal).slice(0, 2000)}`);
       await site.runPlain(sql(rows));
       const bare = performance.now() - ended;
-      if (round === 0) continue; // It compiles.
+      if (round === 0) continue; // The first round compiles.
       times[index]?.bare.push(bare);
       times[index]?.held.push(ended - began);
     }

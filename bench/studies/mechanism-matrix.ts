@@ -1,4 +1,4 @@
-// What each source of evidence adds: the paper's eight scenarios, and five of our own, under six
+// What each source of evidence adds: the paper's eight scenarios and five more, under six
 // conditions, on PostgreSQL, SQLite and loopback HTTP.
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';

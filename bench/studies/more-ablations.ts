@@ -1,4 +1,4 @@
-// What the mechanisms beyond the paper are good for: each is removed alone, and the fault that it
+// What the mechanisms beyond the paper contribute: each is removed alone, and the fault that it
 // stops then gets through.
 import { RawRecords } from '../raw.ts';
 import type { Cell, Study, StudyOptions } from '../study.ts';

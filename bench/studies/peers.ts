@@ -1,6 +1,6 @@
 // What people use today, on the same statements: an extra write by a trigger, a cascade, changed
-// data, a trigger that came later, and an agreement that is used twice. Judged by all rows that are
-// there afterwards.
+// data, a trigger added later, and an approval that is used twice. The study judges all rows that
+// exist afterwards.
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { skipWithout } from '../../test/integration.ts';
@@ -19,7 +19,7 @@ import { PEER_CONDITIONS, type PeerCondition } from './peers/conditions.ts';
 const REPETITIONS = 5;
 const OURS = 'EffectMatch';
 
-/** How one run ended: by the rows, not by what the condition said. */
+/** How one run ended, judged by the rows and not by the condition's answer. */
 export interface PeerRun {
   readonly condition: string;
   readonly attempt: string;
@@ -63,7 +63,7 @@ export async function runPeer(condition: PeerCondition, attempt: PeerCase): Prom
   return { condition: condition.name, attempt: attempt.name, end, books };
 }
 
-/** Wrong results per condition and case. Only ours has a target: the others are as they are. */
+/** Wrong results per condition and case. Only EffectMatch has a target. */
 export function peerCells(runs: readonly PeerRun[], repetitions: number): readonly Cell[] {
   const places = new Map<string, PeerRun[]>();
   for (const one of runs) {

@@ -1,6 +1,6 @@
-// What protection costs on PostgreSQL: a 5-effect operation under a license against the same
-// statement in a direct transaction of three round trips. Clients and server share this machine,
-// and so does whatever else runs on it.
+// The cost of protection on PostgreSQL: a 5-effect operation under a license, compared with the
+// same statement in a direct transaction of three round trips. Clients, server and anything else
+// that runs share this machine.
 import { loadavg } from 'node:os';
 import { type Cell, figure, type Study, type StudyOptions } from '../study.ts';
 import { measureBulk } from './pg-cost/bulk.ts';
@@ -41,7 +41,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   const size = quick ? QUICK : FULL;
   const load = () => loadavg()[0] ?? Number.NaN;
   const cells: Cell[] = [figure('load of the machine before (1 minute)', load(), '')];
-  // Said at once as well: a run of minutes that is cut short has still measured something.
+  // Print figures at once, so that an interrupted run of minutes still shows something.
   const add = (measured: readonly Cell[]) => {
     cells.push(...measured);
     for (const { name, value, unit } of measured)

@@ -1,5 +1,4 @@
-// Whether a fresh worker decides rightly after the process that executed has ended, wherever it
-// ended.
+// Whether a fresh worker decides correctly after the executing process ended, at whichever step.
 
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -29,20 +28,20 @@ import { type CaseRun, runCase, type Start, starter } from './recovery/case-run.
 import { runDatabaseCases } from './recovery/database.ts';
 
 const REPETITIONS = 5;
-/** The paper's runs of one scenario. */
+/** The number of runs per scenario in the paper. */
 const PAPER_RUNS = 90;
 
 interface Scenario {
   readonly name: string;
   readonly variant: 'clean' | 'omitFirstWrite';
   readonly exitAt?: Step;
-  /** The paper's counts of 90. */
+  /** The paper's counts, out of 90. */
   readonly paper: {
     readonly correct: number;
     readonly terminals: number;
     readonly releases: number;
   };
-  /** Releases once our recovery has run, of 90. */
+  /** Releases after our recovery has run, out of 90. */
   readonly recovered: number;
   /** Part of a quick run with our own tools. */
   readonly quickly?: boolean;
@@ -93,7 +92,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
-/** One task, executed by one process and looked at by others. */
+/** Runs one task: one process executes it, and others inspect it. */
 async function runTask(
   start: Start,
   { execution, reference }: Prepared,
@@ -133,7 +132,7 @@ async function runScenarios(
   const cells: Cell[] = [];
   for (const scenario of SCENARIOS) {
     for (const tools of TOOLS) {
-      // The tools are the same every time: recovery's repetitions are those of the recorded calls.
+      // Our own tools are deterministic, so only the recorded calls are repeated.
       const repetitions = quick || tools === 'own' ? 1 : REPETITIONS;
       if (quick && tools === 'own' && scenario.quickly !== true) continue;
       progress([scenario.name, ...(tools === 'own' ? ['own tools'] : [])].join(', '));
@@ -155,7 +154,7 @@ async function runScenarios(
   return cells;
 }
 
-/** Whether the calls have their recorded consequences, or our own tools run them. */
+/** Whether recorded consequences are applied, or our own tools run the calls. */
 type Tools = 'recorded' | 'own';
 const TOOLS: readonly Tools[] = ['recorded', 'own'];
 
@@ -165,7 +164,7 @@ function nameRun(scenario: Scenario, tools: Tools, task: StateTask, repetition: 
   return tools === 'own' ? `own tools|${name}` : name;
 }
 
-/** A task whose first write may be left out, and one where that changes the result. */
+/** One task whose first write can be left out without effect, and one whose result changes. */
 function oneOfEach(tasks: readonly StateTask[]): readonly StateTask[] {
   return [true, false].flatMap(
     (isHarmless) =>
@@ -205,8 +204,8 @@ function countCases(
   const { variant, paper, recovered } = scenario;
   const { tasks } = ran;
   const name = ran.tools === 'own' ? `own tools, ${scenario.name}` : scenario.name;
-  // With fewer tasks, what the recorded flags say: an omission that changes nothing is released as
-  // the clean calls are.
+  // With fewer runs, derive the counts from the recorded flags: an omission that changes nothing is
+  // released like the clean calls.
   const harmless = tasks.filter(({ variants }) => variants[variant]?.equalsClean === true).length;
   const expected = (count: number) => {
     if (count === 0) return 0;

@@ -1,6 +1,6 @@
-// What the HTTP API and the console add: a call over HTTP against the same call of the library, an
-// inbox with many requests, a proposal with many changes, the time from an event to a client and to
-// the screen of a browser, and the size of everything that a browser loads.
+// The cost of the HTTP API and the console: a call over HTTP compared with the same library call,
+// an inbox with many requests, a proposal with many changes, the time from an event to a client and
+// to a browser's screen, and the size of everything that a browser loads.
 import { globSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -31,7 +31,7 @@ const CLIENTS = [1, 8, 32];
 const TURNS = 8;
 const ORIGIN = 'http://127.0.0.1:8420';
 
-/** So many calls by so many clients at once; milliseconds of each. */
+/** Times `calls` calls by `clients` concurrent clients, in milliseconds. */
 async function timeAll(
   calls: number,
   clients: number,
@@ -51,7 +51,7 @@ async function timeAll(
   return times;
 }
 
-/** One execution by the library and over HTTP, in turn. */
+/** Measures one execution through the library and over HTTP, in turn. */
 async function measurePath(folder: string, calls: number): Promise<readonly Cell[]> {
   const runs = calls * 2 * (CLIENTS.length + 1);
   await using site = await openSite(folder, runs + 1);
@@ -64,7 +64,7 @@ async function measurePath(folder: string, calls: number): Promise<readonly Cell
   const wish = { kind: 'agent', holder: 'agent', scopes: ['execute'] } as const;
   const { token } = await issueToken(requests.tokens, wish);
   const server = createAdaptorServer({ fetch: api.fetch }) as Server;
-  // Connections wait while it is the library's turn.
+  // Connections stay idle during the library's turn, so they must not time out.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -83,7 +83,7 @@ async function measurePath(folder: string, calls: number): Promise<readonly Cell
   await timeAll(calls, 4, byHttp);
   const cells: Cell[] = [];
   for (const clients of CLIENTS) {
-    // In turns, so that what else the machine does weighs on both.
+    // In turn, so that other load on the machine affects both.
     const [library, http]: [number[], number[]] = [[], []];
     for (let turn = 0; turn < TURNS; turn += 1) {
       library.push(...(await timeAll(calls / TURNS, clients, byLibrary)));
@@ -111,7 +111,7 @@ async function measurePath(folder: string, calls: number): Promise<readonly Cell
   return cells;
 }
 
-/** By `node:http`, because `fetch` does not let a test say which host it asks for. */
+/** Uses `node:http`, because `fetch` does not allow setting the Host header. */
 async function post(url: string, token: string, body: unknown) {
   const { request } = await import('node:http');
   const text = JSON.stringify(body);
@@ -137,7 +137,7 @@ function demandCommitted(kind: string): void {
   if (kind !== 'committed') throw new Error(`not committed: ${kind}`);
 }
 
-/** The console for one user who is signed in. */
+/** Opens the console with one signed-in user. */
 async function openBrowser({ runtime, requests }: Site) {
   const app = createConsole({
     ...{ runtime, requests, adapters: ['books'], origin: ORIGIN, issuers: {}, user: 'bench' },
@@ -147,7 +147,7 @@ async function openBrowser({ runtime, requests }: Site) {
   const entered = await get(new URL(app.createLink()).pathname);
   headers.cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
   return {
-    /** Milliseconds until the answer begins, and until it is whole. */
+    /** Milliseconds until the response starts, and until it is complete. */
     async time(path: string) {
       const started = performance.now();
       const answer = await get(path);
@@ -218,7 +218,7 @@ async function measureProposal(folder: string, changes: number): Promise<readonl
   ].map((cell) => (cell.unit === 'KiB' ? { ...cell, name: `${cell.name}, size` } : cell));
 }
 
-/** From a question to the message about it, as a client of the stream gets it. */
+/** Measures the time from a question until a client of the stream receives its event. */
 async function measureEvents(folder: string, events: number): Promise<readonly Cell[]> {
   await using site = await openSite(folder, 1);
   const { runtime, requests, config } = site;
@@ -278,7 +278,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       (folder) =>
         measureScreen(folder, {
           pending: quick ? 500 : 10_000,
-          // Fewer than by the library: on a loaded machine, 100,000 did not end within five minutes.
+          // Fewer than in the library: with 100,000, a loaded machine took over five minutes.
           changes: quick ? 2000 : 20_000,
           events: quick ? 3 : 20,
         }),
@@ -293,7 +293,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return [...cells, ...measureAssets()];
 }
 
-/** What serving adds to the library. */
+/** The cost of the HTTP API and the console. */
 export const serverStudy: Study = {
   name: 'server',
   about:

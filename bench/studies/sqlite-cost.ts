@@ -1,6 +1,6 @@
-// What protection costs on SQLite: a 5-effect operation under a license against the same statements
-// in a plain durable transaction, and against the floor of two durable writes (claim, business
-// commit).
+// The cost of protection on SQLite: a 5-effect operation under a license, compared with the same
+// statements in a plain durable transaction, and with the minimum of two durable writes (claim and
+// business commit).
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
@@ -67,7 +67,7 @@ function createBooks(file: string, rows: number): void {
   db.close();
 }
 
-/** The same statements as an application would run them: prepared, one durable transaction. */
+/** Runs the same statements as an application would: prepared, in one durable transaction. */
 function plainWriter(file: string): (id: number) => void {
   const db = new DatabaseSync(file, { timeout: 5000 });
   db.exec('pragma synchronous = full; pragma foreign_keys = on');
@@ -79,7 +79,7 @@ function plainWriter(file: string): (id: number) => void {
   };
 }
 
-/** One more durable write of one row, in another file: what a claim costs at least. */
+/** One durable write of one row in another file: the minimum cost of a claim. */
 function durableRow(file: string): (id: number) => void {
   const db = new DatabaseSync(file);
   db.exec(
@@ -128,8 +128,8 @@ async function measure(
   let next = 0;
 
   const held = async () => {
-    // Requests arrive with a turn of the event loop; what an adapter does between them is not part
-    // of any of them.
+    // Each request arrives in a new event loop turn. Work that an adapter does between requests is
+    // not counted.
     await new Promise((resolve) => setImmediate(resolve));
     next += 1;
     marks.length = 0;

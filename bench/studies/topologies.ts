@@ -28,7 +28,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return topologyCells(ends, quick ? QUICK.length : INSTANCES);
 }
 
-/** Which instances show that it runs. */
+/** The instances of a quick run. */
 const QUICK = [1, 4];
 
 /** Runs all cases one after another. */
@@ -52,7 +52,7 @@ export async function runCases(
   return ends;
 }
 
-/** What the paper counts. */
+/** The figures that the paper reports. */
 export function topologyCells(ends: readonly CaseEnd[], instances: number): readonly Cell[] {
   const of = (disruption: string) => ends.filter((end) => end.disruption === disruption);
   const sum = (list: readonly CaseEnd[], value: (end: CaseEnd) => number) =>

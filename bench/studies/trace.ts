@@ -1,6 +1,6 @@
-// The paper's second figure, run on PostgreSQL under the profile relation-write: an invoice update
+// The paper's second figure, run on PostgreSQL with the profile relation-write. An invoice update
 // is approved, a trigger also inserts a notification, the candidate is rolled back, and two fresh
-// workers find the saved rejection. The control has no trigger.
+// workers find the recorded rejection. The control has no trigger.
 
 import { approver } from '../../src/crypto/approver.ts';
 import { writes } from '../../src/protocol/draft.ts';
@@ -28,14 +28,14 @@ const TRIGGER = `
   create trigger paid after update on invoice for each row execute function on_paid()`;
 const ACTION = "update invoice set status = 'paid' where id = 4711";
 
-/** One pass through the figure. */
+/** One pass through the figure's steps. */
 export interface InvoiceTrace {
   readonly verdict: string;
-  /** What was written and not approved. */
+  /** The unapproved writes. */
   readonly extra: readonly string[];
   readonly status: string;
   readonly notifications: number;
-  /** What each fresh worker read, and what it was told. */
+  /** The terminal that each fresh worker read, and the answer to its release. */
   readonly workers: readonly { readonly terminal: string; readonly release: string }[];
   /** The verdict when the same license is presented again. */
   readonly replay: string;
@@ -59,7 +59,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return traceCells(traces.trigger, traces.control);
 }
 
-/** One pass. `internals` switches a check off, which the study must notice. */
+/** Runs one pass. `internals` can switch off a check, which the study must notice. */
 export async function runTrace(
   server: TestServer,
   start: Start,
@@ -114,7 +114,7 @@ function describe(terminal: Terminal): string {
     : terminal.kind;
 }
 
-/** The additional writes of the stored diff, as operation, relation and count. */
+/** The extra writes in the stored diff, as operation, relation and count. */
 function extraOf(terminal: Terminal): readonly string[] {
   if (terminal.kind !== 'rejected' || terminal.outcome?.kind !== 'DIVERGED') return [];
   return terminal.outcome.diff.extra.map(({ op, target, count }) => `${op} ${target} ${count}`);
@@ -122,7 +122,7 @@ function extraOf(terminal: Terminal): readonly string[] {
 
 const EXTRA = 'insert notification 1';
 
-/** The steps of the figure, each counted over all passes. */
+/** Counts each step of the figure over all passes. */
 export function traceCells(
   trigger: readonly InvoiceTrace[],
   control: readonly InvoiceTrace[],

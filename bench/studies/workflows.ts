@@ -1,5 +1,5 @@
-// What a workflow costs besides its operations, how soon another worker goes on after one died, what
-// a hand-over costs, and how soon a waiting process hears of a verdict.
+// The cost of a workflow beyond its operations, the time until another worker takes over after one
+// died, the cost of a hand-over, and the time until a waiting process learns of a verdict.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { approver } from '../../src/crypto/approver.ts';
@@ -21,7 +21,7 @@ import { type Cell, medianCell, type Study, type StudyOptions } from '../study.t
 
 const NODES = 20;
 
-/** A node whose row is named after the run and the node. */
+/** A node that writes a row named after the run and the node. */
 function nodeOf(at: number): OperationNode<string> {
   const after = at === 0 ? [] : [`n${at - 1}`];
   return { operation: 'post', after, input: ({ input }) => ({ tag: `${input}.${at}` }) };
@@ -41,7 +41,7 @@ async function sign(
   await workflows.approve(run, licenses);
 }
 
-/** Milliseconds per node, of the operations alone and as a workflow. */
+/** Milliseconds per node, for the operations alone and as a workflow. */
 async function timeNodes(desk: Desk, quick: boolean): Promise<readonly Cell[]> {
   const config = deskConfig(desk.folder, clerk.publicKey);
   await using runtime = await createRuntime(config);
@@ -78,7 +78,7 @@ async function timeAlone(runtime: Runtime, name: string): Promise<number> {
   return (performance.now() - begun) / NODES;
 }
 
-/** Milliseconds of a plain insert of a job, and of a hand-over. */
+/** Milliseconds for a plain insert of a job and for a hand-over. */
 async function timeHandOver(desk: Desk, quick: boolean): Promise<readonly Cell[]> {
   await using server = await startServer();
   const db = await server.createDatabase();
@@ -124,7 +124,7 @@ async function timeHandOver(desk: Desk, quick: boolean): Promise<readonly Cell[]
   ];
 }
 
-/** Milliseconds from the death of a worker until another has its run, and per node on DBOS. */
+/** Milliseconds from a worker's death until another one holds its run, and per node on DBOS. */
 async function timeWorkers(site: DbosSite, quick: boolean): Promise<readonly Cell[]> {
   const client = new pg.Client({ connectionString: site.url });
   await client.connect();
@@ -144,7 +144,7 @@ async function timeWorkers(site: DbosSite, quick: boolean): Promise<readonly Cel
     const victim = site.workers.find(({ pid }) => `worker-${pid}` === holder);
     const killed = performance.now();
     victim?.kill('SIGKILL');
-    // A worker that had finished it before it died leaves nothing to take over.
+    // If the worker finished the run before it died, there is nothing to take over.
     if ((await untilHeld(client, run, holder ?? '')) !== undefined)
       samples.takeOver.push(performance.now() - killed);
     await site.startWorker();
@@ -160,7 +160,7 @@ async function timeWorkers(site: DbosSite, quick: boolean): Promise<readonly Cel
   ];
 }
 
-/** Starts a run and signs all of it; returns how many nodes it has. */
+/** Starts a run, signs all of its nodes and returns their number. */
 async function approveRun({ office, workflows }: DbosSite, run: string): Promise<number> {
   await office.setGate(run, true);
   await workflows.start('linear-0', { id: run, input: { run, amounts: {} } });
@@ -171,7 +171,7 @@ async function approveRun({ office, workflows }: DbosSite, run: string): Promise
   return licenses.length;
 }
 
-/** Waits until a worker other than `earlier` has a run; undefined if the run has ended. */
+/** Waits until a worker other than `earlier` holds the run; undefined if the run has ended. */
 async function untilHeld(
   client: pg.Client,
   run: string,
@@ -202,7 +202,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   return [...inOne, ...handOvers, ...(await timeWorkers(site, quick))];
 }
 
-/** What workflows cost. */
+/** The cost of workflows. */
 export const workflowsStudy: Study = {
   name: 'workflows',
   about:

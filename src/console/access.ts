@@ -8,9 +8,8 @@ export interface Person {
   readonly name: string;
   readonly canAnswer: boolean;
   readonly canOperate: boolean;
-  /** The issuers whose keys they have; any of them if it does not say. */
+  /** The issuers whose keys this person holds; any issuer if undefined. */
   readonly issuers?: readonly string[] | undefined;
-  /** What they may see. */
   readonly sight: Sight;
 }
 
@@ -20,10 +19,10 @@ export interface ConsoleSession {
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
   readonly untilMs: number;
-  /** It ends if it is not used for so long. */
+  /** The session ends after this long without a request. */
   readonly idleMs: number;
   usedMs: number;
-  /** What the next page says once, after a form was sent. */
+  /** The notice that the next page shows once, after a form was submitted. */
   said?: Said | undefined;
 }
 
@@ -34,8 +33,8 @@ const ENTRY_MS = 3_600_000;
 const MAX_SESSIONS = 1000;
 
 /**
- * Who is signed in. A link opens one session of the user of this machine; people who log in get a
- * shorter one. All of it is in memory: a restart signs everyone out.
+ * Tracks who is signed in. A link opens one session for the user of this machine. People who log in
+ * get a shorter session. Sessions live in memory, so a restart signs everyone out.
  */
 export class ConsoleSessions {
   readonly #clock: Clock;
@@ -48,14 +47,14 @@ export class ConsoleSessions {
     this.#clock = clock;
   }
 
-  /** A word for a link that opens one session within the hour. */
+  /** Returns a secret for a link that opens one session within the next hour. */
   createEntry(): string {
     const entry = randomWord();
     this.#entries.set(entry, this.#clock.now() + ENTRY_MS);
     return entry;
   }
 
-  /** Opens a session and returns its secret; undefined if the word was used or is too old. */
+  /** Opens a session and returns its secret; undefined if the link was used or has expired. */
   enter(entry: string): string | undefined {
     const untilMs = this.#entries.get(entry);
     this.#entries.delete(entry);
@@ -103,13 +102,13 @@ export function randomWord(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Whether two words are equal; how long it takes does not tell where they differ. */
+/** Compares two secrets in constant time. */
 export function isSameWord(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** Sent with every answer: nothing from elsewhere is loaded, and no other page may frame this one. */
+/** Sent with every response. Pages load nothing from other origins and cannot be framed. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': [
     "default-src 'none'",

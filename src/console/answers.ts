@@ -4,7 +4,7 @@ import type { Console, Env } from './app.ts';
 import type { Said } from './said.ts';
 import { demandVisible } from './visible.ts';
 
-/** What the forms of a request do. None of them can approve: a license can. */
+/** Handles the forms of a request. A form alone cannot approve; only a signed license can. */
 export function addAnswers(app: Hono<Env>, site: Console): void {
   app.post('/requests/:id/license', (c) =>
     answer(c, async (id, form) => {
@@ -59,7 +59,7 @@ type Form = Record<string, string | File | (string | File)[]>;
 
 const good = (text: string) => ({ tone: 'good', text }) as const;
 
-/** Does what a form asks for; the page of the request then says what was done or refused. */
+/** Runs a form's action, then shows on the request page what was done or refused. */
 async function answer(
   c: Context<Env>,
   work: (id: string, form: Form) => Promise<Said>,
@@ -72,13 +72,13 @@ async function answer(
     if (!(error instanceof EffectMatchError) || error.code === 'ERR_EM_NOT_FOUND') throw error;
     said = { notice: { tone: 'bad', text: `${error.code}: ${error.message}` } };
   }
-  // The script that answers several requests counts what came of each.
+  // The script that signs several requests counts the result of each.
   if (c.req.header('accept') === 'application/json') return c.json(said.notice);
   c.get('session').said = said;
   return c.redirect(`/requests/${encodeURIComponent(id)}`, 303);
 }
 
-/** Declines what was chosen; what others have answered meanwhile stays as it is. */
+/** Declines the selected requests. Requests that someone else answered meanwhile do not change. */
 async function declineChosen(c: Context<Env>, site: Console): Promise<Response> {
   const form = await c.req.parseBody({ all: true });
   const { person } = c.get('session');

@@ -21,61 +21,61 @@ import { addLogin, type ConsoleLogin, pathOf } from './login.ts';
 import { addPages } from './pages.ts';
 import { countVisible } from './visible.ts';
 
-/** What the console needs. */
+/** Options of {@link createConsole}. */
 export interface ConsoleOptions {
   readonly runtime: Runtime;
   readonly requests: Requests;
-  /** The adapters whose boundaries are shown. */
+  /** The adapters whose boundaries the console shows. */
   readonly adapters: readonly string[];
-  /** Where browsers reach it, such as `http://127.0.0.1:8080`. Other names are refused. */
+  /** The console's origin, such as `http://127.0.0.1:8080`. Other host names are refused. */
   readonly origin: string;
-  /** Public keys of issuers, and whose they are: a browser with one of these keys can sign. */
+  /** Issuer names by public key. A browser that holds one of these keys can sign. */
   readonly issuers: Readonly<Record<string, string>>;
   /**
-   * Who the one-time link signs in: answers that carry no signature, such as declining, are recorded
+   * The user whom the one-time link signs in. Unsigned answers, such as declining, are recorded
    * under this name.
    */
   readonly user: string;
-  /** Public keys of operators, and whose they are: a browser with one of these keys can resolve. */
+  /** Operator names by public key. A browser that holds one of these keys can resolve. */
   readonly operators?: Readonly<Record<string, string>>;
-  /** The agents of the configuration, to choose from in the inbox. */
+  /** The configured agents, offered as a filter in the inbox. */
   readonly agents?: readonly string[];
-  /** Who may approve what: shown beside what is to be approved. */
+  /** Who may approve what, shown next to each request. */
   readonly policy?: Policy;
-  /** How other people sign in, and who they are; they cannot unless it says. */
+  /** Who else may sign in, and how. Without it, only the link signs anyone in. */
   readonly login?: ConsoleLogin;
   readonly clock?: Clock;
-  /** What tells pages about changes, if it is shared with the API; a new one unless said. */
+  /** The event stream that refreshes pages, if the API shares it. A new one by default. */
   readonly events?: EventStream;
   /**
-   * Lets a new public key approve, and returns the path that leads on. Only for trying out: it lets
-   * everyone who is signed in decide who approves.
+   * Accepts a new public key as an approver's and returns the path to continue at. For trials only:
+   * anyone who is signed in could make themselves an approver.
    */
   readonly acceptKey?: (publicKey: string, to: string) => Promise<string>;
 }
 
-/** What a handler knows about the one who asks. */
+/** The variables that handlers read from the Hono context. */
 export interface Env {
   Variables: { session: ConsoleSession; lastEvent: number };
 }
 
-/** What the pages work with. */
+/** The options with their defaults applied, as the pages use them. */
 export interface Console extends Required<Omit<ConsoleOptions, 'login' | 'acceptKey'>> {
   readonly acceptKey: ConsoleOptions['acceptKey'];
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
 }
 
-/** What differs between the pages' frames. */
+/** The layout options that each page sets. */
 export type Shown = Pick<PageOptions, 'title' | 'section' | 'notice'>;
 
-/** The console as a handler of requests. It reads and answers; it has no key and cannot approve. */
+/** The console as a request handler. It holds no key, so it cannot approve anything. */
 export interface ConsoleApp extends AsyncDisposable {
   fetch(request: Request): Response | Promise<Response>;
-  /** The address that signs its user in, once, and leads to this page. */
+  /** Creates a one-time address that signs the user in and opens the page `to`. */
   createLink(to?: string): string;
 }
 
-/** A browser sends the first one only over https, and only to the host that set it. */
+/** Browsers send a `__Host-` cookie only over https, and only to the host that set it. */
 const COOKIES = { secure: '__Host-effectmatch', local: 'effectmatch_session' };
 const MAX_LOGIN = 64 * 1024;
 const MAX_BODY = 64 * 1024 * 1024;
@@ -86,7 +86,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
-/** The console of a deployment whose requests are open. Dispose of it before the requests. */
+/** Creates the console of a deployment. Dispose of it before disposing of `requests`. */
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
   const sessions = new ConsoleSessions(user, clock);
@@ -109,7 +109,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   };
 }
 
-/** What every request must pass before it reaches a page. */
+/** Adds the checks that every request must pass before it reaches a page. */
 function guard(
   app: Hono<Env>,
   options: ConsoleOptions & Pick<Console, 'clock' | 'show'>,
@@ -129,7 +129,7 @@ function guard(
     return c.html(bare('Something went wrong', words), status);
   });
   app.notFound(async (c) => await showMissing(c, show, 'there is no page at this address'));
-  // A name that leads here from elsewhere must not reach what only this address may see.
+  // Check the host to stop DNS rebinding: another name for this address must not reach the pages.
   app.use(async (c, next) => {
     if (c.req.header('host') === host) return await next();
     const place = `${origin}${c.req.path}`;
@@ -139,8 +139,8 @@ function guard(
   const cookie = sessionCookie(origin);
   const welcome = (c: Context<Env>, secret: string, to: string) => {
     cookie.set(c, secret);
-    // A redirect would lose a strict cookie where the link was opened from another page; this page
-    // opens the next one by itself.
+    // If the link was opened from another site, the browser would not send a strict cookie after a
+    // redirect. This page opens the next one itself.
     c.header('refresh', `0; url=${to}`);
     return c.html(bare('Signed in', html`<a href="${to}">Continue</a>`));
   };
@@ -153,7 +153,8 @@ function guard(
     });
   }
   demandSession(app, sessions, { cookie, hasLogin: login !== undefined });
-  // Only now: the limit keeps a body of unknown length in memory, and strangers must not fill it.
+  // After the session check: bodyLimit buffers bodies of unknown length, and strangers must not
+  // fill the memory.
   app.use(limitBody(MAX_BODY));
   demandOwnForm(app, origin);
   app.post('/logout', async (c) => {
@@ -169,14 +170,14 @@ function limitBody(maxSize: number): ReturnType<typeof bodyLimit> {
   return bodyLimit({ maxSize, onError: (c) => c.html(bare('Too large', words), 413) });
 }
 
-/** The link that signs in the user of this machine. */
+/** Adds the link that signs in the user of this machine. */
 function addEntry(
   app: Hono<Env>,
   sessions: ConsoleSessions,
   welcome: (c: Context<Env>, secret: string, to: string) => Response | Promise<Response>,
 ): void {
   app.get('/enter/:entry', (c) => {
-    // Programs that preview a link must not use it up.
+    // Link previews must not use up the link.
     if (c.req.method === 'HEAD') return c.body(null, 405);
     const secret = sessions.enter(c.req.param('entry'));
     if (secret === undefined) return c.html(bare('This link was used', instructions()), 401);
@@ -184,7 +185,7 @@ function addEntry(
   });
 }
 
-/** The cookie that carries a session: scripts cannot read it, and other sites do not send it. */
+/** The session cookie. Scripts cannot read it, and requests from other sites do not carry it. */
 function sessionCookie(origin: string) {
   const secure = origin.startsWith('https:');
   const name = secure ? COOKIES.secure : COOKIES.local;
@@ -213,7 +214,7 @@ function demandSession(
   });
 }
 
-/** A form counts if it comes from a page of this session, and if its person may do what it asks. */
+/** Accepts a form only from a page of this session, and only if the person has the right. */
 function demandOwnForm(app: Hono<Env>, origin: string): void {
   app.on('POST', '*', async (c, next) => {
     const from = c.req.header('origin') ?? c.req.header('referer') ?? '';
@@ -239,13 +240,13 @@ function instructions(): Html {
 
 function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
   const file = new URL(`./assets/${name}`, import.meta.url);
-  // The signer is bundled when the package is built. Without it, pages offer the command line alone.
+  // The build bundles the signer. Without it, pages offer only the command line.
   const content = existsSync(file) ? readFileSync(file) : '';
   const type = TYPES[name.split('.')[1] ?? ''] ?? '';
   app.get(`/assets/${name}`, (c) => c.body(content, 200, { 'content-type': type }));
 }
 
-/** The frame around a page, with how many requests wait. */
+/** Renders a page in the console's layout, with the number of waiting requests. */
 function showWith(requests: Requests): Console['show'] {
   return async (c, options, content) => {
     const { person, formToken } = c.get('session');
@@ -257,7 +258,7 @@ function showWith(requests: Requests): Console['show'] {
   };
 }
 
-/** Says what is missing and where to look, with the navigation if the person is signed in. */
+/** The 404 page. It includes the navigation if the person is signed in. */
 async function showMissing(
   c: Context<Env>,
   show: Console['show'],
@@ -275,7 +276,7 @@ async function showMissing(
   return await show(c, { title: 'Not found', section: undefined }, content);
 }
 
-/** A page without navigation, for those who are not signed in. */
+/** A page without navigation, for people who are not signed in. */
 function bare(title: string, words: string | Html): string {
   return html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -7,18 +7,18 @@ import { quoted } from './inbox.ts';
 import { badge, moment } from './layout.ts';
 import { rankUnusual } from './unusual.ts';
 
-/** What the page shows that answers several requests for one operation. */
+/** What the bulk page shows: several requests for one operation. */
 export interface BulkPage {
   readonly operation: string;
   readonly requests: readonly ApprovalRequest[];
   readonly formToken: string;
   readonly person: Person;
-  /** Public keys of issuers, and whose they are. */
+  /** Issuer names by public key. */
   readonly issuers: Readonly<Record<string, string>>;
   readonly nowMs: number;
 }
 
-/** Requests for one operation to read together, those that stand out first. Each is signed alone. */
+/** Lists the requests for one operation, unusual ones first. Each is signed separately. */
 export function bulkPage(options: BulkPage): Html {
   const { operation, requests, formToken, person, issuers } = options;
   const ranked = rankUnusual(requests, ({ proposal }) => proposal.approved.effects);

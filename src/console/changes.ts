@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<Op, string>> = {
 };
 const OPS: readonly Op[] = ['insert', 'update', 'delete'];
 
-/** A change to show, and what is special about it. */
+/** A change to show, with an optional label. */
 export interface ShownChange {
   readonly effect: ApprovedEffect;
   readonly mark?:
@@ -36,7 +36,7 @@ const MARKS: Readonly<Record<NonNullable<ShownChange['mark']>, string>> = {
   now: 'proposed now',
 };
 
-/** The changes as tables, one per relation, with one row per change. */
+/** Renders the changes as one table per relation, with one row per change. */
 export function changeTables(
   changes: readonly ShownChange[],
   { targets }: Pick<Registration, 'targets'>,
@@ -52,7 +52,7 @@ export function changeTables(
   });
 }
 
-/** In one line: what would be added, changed and removed, and where. */
+/** Summarises in one line how many rows each relation gains, changes and loses. */
 export function summarise(effects: readonly ApprovedEffect[]): Html {
   const names = [...new Set(effects.map(({ target }) => target))];
   const parts = names.map((name) => {
@@ -66,10 +66,10 @@ export function summarise(effects: readonly ApprovedEffect[]): Html {
   return parts.length === 0 ? html`<span class="where">no change</span>` : html`${parts}`;
 }
 
-/** So few changes are spelt out in a list. */
+/** A list spells out at most this many changes. */
 const FEW = 2;
 
-/** What would change, as short as it can be: the changes themselves if they are few. */
+/** A short form of the changes: each of them if there are few, otherwise a summary. */
 export function headline(effects: readonly ApprovedEffect[]): Html {
   if (effects.length === 0 || effects.length > FEW) return summarise(effects);
   return html`${effects.map((effect) => html`<span class="line">${changeLine(effect)}</span>`)}`;
@@ -87,7 +87,7 @@ function changeLine(effect: ApprovedEffect): Html {
   return html`<span class="op ${op}">${SIGNS[op]}</span> <b>${renderTarget(target)}</b>${named}${times}${cells}`;
 }
 
-/** How the outcome differs from the approval, as changes with marks. */
+/** Turns the differences between outcome and approval into labelled changes. */
 export function changesOfDiff({ extra, missing, altered }: Diff): readonly ShownChange[] {
   return [
     ...extra.map((effect) => ({ effect: asApproved(effect), mark: 'extra' as const })),
@@ -151,7 +151,7 @@ function changeRow({ effect, mark }: ShownChange, columns: readonly string[]): H
 <th scope="row" class="sign"><span class="op ${op}">${SIGNS[op]} ${WORDS[op]}</span>${times}${note}</th>${cells}</tr>`;
 }
 
-/** What happens to one column: its value, or the old one and the new one. */
+/** One column of a change: its value, or the old and the new value. */
 function changeCell(effect: ApprovedEffect, column: string): Html {
   const { op, key = {}, before = {}, after = {} } = effect;
   const [from, to] = [cellOf(before, column), cellOf(after, column)];
@@ -165,7 +165,7 @@ function cellOf(row: CellRow, column: string): Cell | undefined {
   return Object.hasOwn(row, column) ? row[column] : undefined;
 }
 
-/** Values look as in the text that is signed, so that none can pass for another. */
+/** Renders a value as the signed text does, so that no value can pass for another. */
 function value(cell: Cell, side: 'old' | 'new' | ''): Html {
   const rendering: Rendering = { full: false, cut: false };
   const text = renderCell(cell, rendering);

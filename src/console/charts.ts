@@ -5,13 +5,13 @@ const KINDS: readonly Terminal['kind'][] = ['committed', 'rejected', 'diverged',
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const MAX_BARS = 48;
-/** A few verdicts would otherwise be drawn as one wide bar. */
+/** Without a minimum, a few verdicts would be drawn as one wide bar. */
 const MIN_BARS = 24;
 const [WIDTH, HEIGHT] = [1132, 110];
-/** Where the bars begin: labels are left of it and below. */
+/** The edges of the bars. Labels go to the left and below. */
 const [LEFT, BOTTOM, TOP] = [34, 88, 8];
 
-/** How many verdicts there were over time, by kind: hours at first, then days. */
+/** Charts verdicts over time by kind: per hour for up to 48 hours, per day beyond that. */
 export function verdictChart(terminals: readonly Terminal[], nowMs: number): Html {
   const times = terminals.map(({ recordedAt }) => Date.parse(recordedAt));
   const oldest = times.reduce((a, b) => Math.min(a, b), nowMs);
@@ -35,13 +35,13 @@ export function verdictChart(terminals: readonly Terminal[], nowMs: number): Htm
 <div class="scroll-chart" tabindex="0" role="region" aria-label="chart"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${label}">${drawScale(most)}${drawn}${drawTimes(first, bars.length, unit)}</svg></div></figure>`;
 }
 
-/** Up to a number that is easily halved: 1, 2, 4, 10, 20, 40, 100 and so on. */
+/** Rounds up to 1, 2, 4, 10, 20, 40, 100 and so on, which are easy to halve. */
 function roundUp(count: number): number {
   for (let ten = 1; ; ten *= 10)
     for (const step of [1, 2, 4]) if (count <= step * ten) return step * ten;
 }
 
-/** How many, at the left: none, half and all of the height. */
+/** Draws the vertical scale: marks at zero, half and full height. */
 function drawScale(most: number): readonly Html[] {
   const marks = most === 1 ? [0, 1] : [0, most / 2, most];
   return marks.map((count) => {
@@ -52,7 +52,7 @@ function drawScale(most: number): readonly Html[] {
 
 const TICKS = 6;
 
-/** When, below: the hour of the day, or the day. */
+/** Draws the time labels below the bars: hours or dates. */
 function drawTimes(first: number, bars: number, unit: number): readonly Html[] {
   const step = Math.ceil(bars / TICKS);
   const places = Array.from({ length: bars }, (_, index) => index).filter(

@@ -6,7 +6,7 @@ import { type Html, html } from './html.ts';
 
 const SHOWN = 100;
 
-/** In what a proposal differs from the one that it replaced. */
+/** Shows how a proposal differs from the one it replaced. */
 export function differenceSection(earlier: Proposal, later: Proposal): Html {
   const [before, after] = [earlier, later].map(({ approved }) => textsOf(approved.effects));
   const changes: readonly ShownChange[] = [
@@ -20,7 +20,7 @@ ${changes.length === 0 ? sameWords(earlier, later) : changeTables(shown.slice(0,
 ${more > 0 && html`<p class="aside">And ${more} more.</p>`}</section>`;
 }
 
-/** Each change by its text. */
+/** Indexes the changes by their canonical text. */
 function textsOf(effects: readonly ApprovedEffect[]): ReadonlyMap<string, ApprovedEffect> {
   return new Map(effects.map((effect) => [canonical(effect), effect]));
 }
@@ -32,7 +32,7 @@ function without(
   return [...some].flatMap(([text, effect]) => (others.has(text) ? [] : [effect]));
 }
 
-/** What is about one row stands together: what was proposed before comes first. */
+/** Sort key that groups changes by row and operation. The earlier proposal comes first in each. */
 function placeOf({ target, key, op }: ApprovedEffect): string {
   return canonical([target, key ?? null, op]);
 }

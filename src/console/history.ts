@@ -9,18 +9,18 @@ import { type Html, html } from './html.ts';
 import { badge, moment } from './layout.ts';
 import { MEANINGS, verdictBadge } from './verdict.ts';
 
-/** Larger outcomes are not read for a list. */
+/** Lists do not parse outcomes longer than this. */
 const MAX_TEXT = 64 * 1024;
 
-/** A verdict, and what was approved if anything was claimed. */
+/** A verdict, with the claim it settles, if there was one. */
 export interface HistoryRow {
   readonly terminal: Terminal;
   readonly holder: ClaimEntry | undefined;
-  /** Whether an operator has decided about it. */
+  /** Whether an operator has resolved it. */
   readonly isResolved: boolean;
 }
 
-/** What was decided lately, newest first: all of it as a chart, and these rows. */
+/** Shows recent verdicts: a chart of `terminals`, then `rows`, newest first. */
 export function history(
   terminals: readonly Terminal[],
   rows: readonly HistoryRow[],
@@ -60,7 +60,7 @@ function reasonOf(terminal: Terminal): string {
   return terminal.kind === 'indeterminate' ? terminal.gap : '';
 }
 
-/** What was approved, as short as it can be. */
+/** A short form of what was approved. */
 function approvedIn(holder: ClaimEntry | undefined): Html {
   if (holder === undefined) return html`<span class="aside">refused before it began</span>`;
   const { approvedText } = holder;
@@ -68,7 +68,7 @@ function approvedIn(holder: ClaimEntry | undefined): Html {
   return headline(approvedRecord.parseText(approvedText).effects);
 }
 
-/** The id of a request is long and says little; other tasks have names. */
+/** Shortens request ids, which mean little to a reader. Other tasks have names. */
 export function shortTask(task: string): string {
   return isRequestId(task) ? task.slice(0, 12) : showText(task);
 }

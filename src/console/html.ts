@@ -1,6 +1,6 @@
 /**
- * Markup that may stand in a page as it is. Only {@link html} makes it, so text that comes from
- * elsewhere is always escaped.
+ * Markup that is safe to put into a page. Only {@link html} creates it, so all other text is
+ * escaped.
  */
 export class Html {
   readonly text: string;
@@ -15,17 +15,15 @@ export class Html {
   }
 }
 
-/** What may be put into markup. Nothing is written for `undefined` and `false`. */
+/** A value that can be inserted into markup. `undefined` and `false` insert nothing. */
 export type Part = Html | string | number | undefined | false | readonly Part[];
 
-/** Markup with its parts escaped, for text and for attributes in double quotes. */
+/** Builds markup and escapes its parts, both in text and in double-quoted attributes. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return Html.join(strings, parts);
 }
 
-/**
- * Text as it is, in lines: where a long one wraps, it is indented and cannot pass for another line.
- */
+/** Preformatted text. A wrapped line is indented, so that it cannot pass for two lines. */
 export function preformatted(text: string): Html {
   const lines = text.split('\n').map((line) => html`<span class="text-line">${line}</span>`);
   return html`<pre>${lines}</pre>`;

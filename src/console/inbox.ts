@@ -4,7 +4,7 @@ import { headline } from './changes.ts';
 import { type Html, html } from './html.ts';
 import { type BadgeTone, badge, moment } from './layout.ts';
 
-/** Which requests the inbox shows. */
+/** Selects the requests that the inbox shows. */
 export interface InboxFilter {
   readonly state: RequestState | 'all';
   readonly by: string;
@@ -15,7 +15,7 @@ export interface InboxFilter {
 export interface InboxPage {
   readonly requests: readonly ApprovalRequest[];
   readonly filter: InboxFilter;
-  /** What can be chosen in the filters. */
+  /** The agents and adapters that the filters offer. */
   readonly agents: readonly string[];
   readonly adapters: readonly string[];
   readonly nowMs: number;
@@ -50,17 +50,17 @@ const TONES: Readonly<Record<RequestState, BadgeTone>> = {
   stale: 'warn',
 };
 
-/** What an agent says, as a quotation: nothing verifies it. */
+/** Quotes what an agent says, because nothing verifies it. */
 export function quoted(text: string): Html {
   return html`<q>${text}</q>`;
 }
 
-/** Where a request stands, as a coloured word. */
+/** The state of a request as a coloured word. */
 export function stateBadge(state: RequestState): Html {
   return badge(TONES[state], state === 'pending' ? 'waiting' : state);
 }
 
-/** What waits for an answer, newest first. */
+/** Lists the requests that match the filter, newest first. */
 export function inbox(options: InboxPage): Html {
   const { requests, filter, next } = options;
   return html`<h1>Inbox</h1>
@@ -84,7 +84,7 @@ function filterBar({ filter: { state, by, adapter }, agents, adapters }: InboxPa
 <button>Filter</button></form></div>`;
 }
 
-/** One of the names, or any; the one that is chosen stays a choice where it is not known. */
+/** A select box with `names` and "any". It also lists `chosen` if that is not one of them. */
 function choiceOf(name: string, names: readonly string[], chosen: string): Html {
   const all = chosen === '' || names.includes(chosen) ? names : [...names, chosen];
   const options = all.map(
@@ -93,7 +93,7 @@ function choiceOf(name: string, names: readonly string[], chosen: string): Html 
   return html`<select name="${name}"><option value="">any</option>${options}</select>`;
 }
 
-/** Several requests for one operation can be answered together. */
+/** Links to the bulk page of each operation that has several waiting requests. */
 function bulkLinks(requests: readonly ApprovalRequest[]): Html {
   const pending = requests.filter(({ state }) => state === 'pending');
   const groups = [...Map.groupBy(pending, ({ operation }) => operation ?? '')];
@@ -107,7 +107,7 @@ function bulkLinks(requests: readonly ApprovalRequest[]): Html {
   return links.length === 0 ? html`` : html`<p class="chips">${links}</p>`;
 }
 
-/** What an approver should know before opening it. */
+/** Badges with what an approver should know before opening the request. */
 function marks({ first, assignedTo, messages = [], state }: ApprovalRequest): Html {
   if (state !== 'pending') return html``;
   const last = messages.at(-1);

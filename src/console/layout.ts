@@ -1,21 +1,21 @@
 import { type Html, html } from './html.ts';
 
-/** Where a page belongs in the navigation. */
+/** A section of the navigation. */
 export type Section = 'inbox' | 'history' | 'operations';
 
-/** What every page has around its content. */
+/** What the layout shows around a page's content. */
 export interface PageOptions {
   readonly title: string;
   readonly section: Section | undefined;
-  /** How many requests wait; shown beside the inbox. */
+  /** How many requests are waiting, shown next to the inbox link. */
   readonly waiting: number;
-  /** The last event before the page was made: its script follows what came after. */
+  /** The last event before the page was rendered. The page's script listens for later ones. */
   readonly lastEvent: number;
   /** Who is signed in. */
   readonly user: string;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
-  /** Said once at the top, after something was done or refused. */
+  /** Shown once at the top, after an action was done or refused. */
   readonly notice?: { readonly tone: 'good' | 'bad'; readonly text: string } | undefined;
 }
 
@@ -25,7 +25,7 @@ const SECTIONS: readonly (readonly [Section, string, string])[] = [
   ['operations', '/operations', 'Operations'],
 ];
 
-/** A whole page. Scripts only refresh it: everything can be read without them. */
+/** Renders a whole page. Reading it needs no scripts; they only refresh it and sign. */
 export function page(options: PageOptions, content: Html): string {
   const { title, section, waiting, lastEvent, user, formToken, notice } = options;
   const links = SECTIONS.map(([name, path, label]) => {
@@ -68,16 +68,16 @@ export function badge(tone: BadgeTone, word: string): Html {
   return html`<span class="badge ${tone}">${word}</span>`;
 }
 
-/** What a colour says: nothing yet, done, refused, look here. */
+/** The meaning of a badge's colour: neutral, done, refused, needs attention. */
 export type BadgeTone = 'plain' | 'good' | 'bad' | 'warn';
 
-/** Rows under their heads; a table that is too wide scrolls by itself. */
+/** A table with column headings. If it is too wide, it scrolls and the page does not. */
 export function table(heads: readonly string[], rows: readonly Html[]): Html {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${heads.join(', ')}"><table class="plain">
 <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
-/** A moment as a person reads it, with the exact time behind it. */
+/** A time relative to now, with the exact time in the tooltip. */
 export function moment(ms: number, nowMs: number): Html {
   const exact = new Date(ms).toISOString();
   return html`<time datetime="${exact}" title="${exact}">${describeDistance(ms, nowMs)}</time>`;

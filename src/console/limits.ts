@@ -7,7 +7,7 @@ import { type Html, html } from './html.ts';
 import { badge } from './layout.ts';
 import { largestWritten } from './numbers.ts';
 
-/** How far a proposal goes within the limits of those who could sign it. */
+/** Compares a proposal with the limits of each issuer who could sign it. */
 export function limitsCard(
   { draft, approved }: Proposal,
   policy: Policy,
@@ -62,7 +62,7 @@ function row(what: string, found: number, max: number | string): Html {
   return html`<li>${what}: <b>${grouped(String(found))}</b> of ${grouped(String(max))}</li>`;
 }
 
-/** 10000 as 10,000. */
+/** Writes 10000 as 10,000. */
 function grouped(number: string): string {
   const [whole = '', fraction] = number.split('.');
   const parts = whole.replace(/\B(?=(?:\d{3})+$)/g, ',');

@@ -12,26 +12,26 @@ import type { ConsoleConfig, PersonConfig } from './configuration.ts';
 import { type Html, html } from './html.ts';
 import { type OidcAttempt, OidcClient } from './oidc.ts';
 
-/** How people sign in, and who they are. */
+/** Who may sign in, and how. */
 export type ConsoleLogin = Pick<ConsoleConfig, 'people' | 'oidc'>;
 
-/** What signing in needs of the console. */
+/** What the sign-in pages need from the console. */
 export interface LoginParts {
   readonly origin: string;
   readonly clock: Clock;
-  /** Public keys of issuers. */
+  /** Issuer names by public key. */
   readonly issuers: Readonly<Record<string, string>>;
   readonly adapters: readonly string[];
-  /** Opens a session and shows the page that leads on. */
+  /** Opens a session and shows a page that continues to `to`. */
   welcome(c: Context<Env>, person: Person, to: string): Response | Promise<Response>;
   page(title: string, content: Html): string;
 }
 
-/** A sign-in that has begun in one browser. */
+/** A sign-in that one browser has started. */
 interface Begun {
   readonly to: string;
   readonly untilMs: number;
-  /** What a passkey has to sign. */
+  /** The challenge for a passkey. */
   readonly word: string;
   readonly oidc?: OidcAttempt;
 }
@@ -44,10 +44,10 @@ const PERSON: OptionNames<PersonConfig> = {
   ...{ adapters: true, operations: true },
 };
 
-/** The label of what a passkey signs to sign a person in. No license digest has this label. */
+/** The digest label of sign-in challenges. License digests have another label. */
 export const LOGIN_DOMAIN = 'effectmatch/console-login/v1';
 
-/** Adds the pages that sign people in. They come before everything that needs a session. */
+/** Adds the sign-in pages. Call it before adding the session check. */
 export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts): void {
   checkPeople(login, parts);
   const { oidc } = login;
@@ -83,7 +83,7 @@ export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts)
   });
 }
 
-/** Sign-ins under way, each tied to one browser by a cookie that lives as long as they do. */
+/** Sign-ins in progress. A cookie with the same lifetime ties each one to a browser. */
 class BegunLogins {
   readonly #clock: Clock;
   readonly #isSecure: boolean;
@@ -94,19 +94,19 @@ class BegunLogins {
     this.#isSecure = isSecure;
   }
 
-  /** Returns the word that a passkey has to sign. */
+  /** Starts a sign-in and returns the challenge for a passkey. */
   begin(c: Context<Env>, what: Pick<Begun, 'to' | 'oidc'>): string {
     const [oldest] = this.#begun.keys();
     if (this.#begun.size >= MAX_BEGUN && oldest !== undefined) this.#begun.delete(oldest);
     const [secret, word] = [randomWord(), randomWord()];
     this.#begun.set(secret, { ...what, word, untilMs: this.#clock.now() + BEGUN_MS });
-    // Lax: the provider's page leads back here, and the browser has to bring it then.
+    // Lax, because the browser must send the cookie when the provider redirects back here.
     const cookie = { httpOnly: true, sameSite: 'Lax', path: '/login' } as const;
     setCookie(c, COOKIE, secret, { ...cookie, secure: this.#isSecure, maxAge: BEGUN_MS / 1000 });
     return word;
   }
 
-  /** Each can be taken once. */
+  /** Returns and forgets the browser's sign-in, so that it can be used only once. */
   take(c: Context<Env>): Begun | undefined {
     const secret = getCookie(c, COOKIE) ?? '';
     const found = this.#begun.get(secret);
@@ -126,7 +126,7 @@ ${oidc && html`<p><a class="button primary" href="${link}">Sign in with ${new UR
 <script src="/assets/signer.js" type="module"></script>`;
 }
 
-/** Whose passkey signed the word. */
+/** Returns the person whose passkey signed the challenge. */
 function signerOf({ people = {} }: ConsoleLogin, word: string, assertion: string): string {
   const challenge = digestText(LOGIN_DOMAIN, word);
   const found = Object.entries(people).find(([, { passkey = [] }]) =>
@@ -145,12 +145,15 @@ function personNamed({ people = {} }: ConsoleLogin, name: string): Person {
   return { name, ...rights, issuers: issuers ?? [], sight: { adapters, operations } };
 }
 
-/** Only pages of the console: anything else would lead people elsewhere. */
+/** Allows only paths within the console, so that a sign-in link cannot redirect elsewhere. */
 export function pathOf(wish: string | undefined): string {
   return wish !== undefined && /^\/(?![/\\])[\w/?=&%.~-]*$/.test(wish) ? wish : '/';
 }
 
-/** A passkey that signs people in must not be one that signs licenses: it signs unread. */
+/**
+ * Checks the configured people. A sign-in passkey signs without showing any text, so it must not be
+ * a passkey that signs licenses.
+ */
 function checkPeople(
   { people = {}, oidc }: ConsoleLogin,
   { issuers, adapters }: Pick<LoginParts, 'issuers' | 'adapters'>,

@@ -1,7 +1,7 @@
 import type { ApprovedEffect, Cell, CellRow } from '../protocol/effect.ts';
 import { readTag, type Value } from '../protocol/value.ts';
 
-/** What a cell is as a number, good enough to sort by; undefined if it is none. */
+/** A cell's value as a number, precise enough for sorting; undefined if it is not a number. */
 export function numberIn(cell: Cell | undefined): number | undefined {
   if (cell === undefined || !('is' in cell)) return undefined;
   return numberOf(cell.is);
@@ -14,7 +14,7 @@ function numberOf(value: Value): number | undefined {
   return Number(text);
 }
 
-/** How far a change goes: the largest amount that it writes, removes, or changes something by. */
+/** The size of a change: the largest amount that it writes, removes, or changes a value by. */
 export function extentOf({ op, before = {}, after = {} }: ApprovedEffect): number {
   const row = op === 'delete' ? before : after;
   let extent = 0;
@@ -30,7 +30,7 @@ function ownCell(row: CellRow, column: string): Cell | undefined {
   return Object.hasOwn(row, column) ? row[column] : undefined;
 }
 
-/** The largest numbers that changes write, by `relation.column`. */
+/** The largest number that the changes write to each `relation.column`. */
 export function largestWritten(effects: readonly ApprovedEffect[]): ReadonlyMap<string, number> {
   const largest = new Map<string, number>();
   for (const { op, target, key = {}, after = {} } of effects) {

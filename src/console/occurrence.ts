@@ -11,23 +11,23 @@ import { type Html, html, preformatted } from './html.ts';
 import { badge, moment } from './layout.ts';
 import { comparedSection, verdictBadge, verdictSection } from './verdict.ts';
 
-/** What one occurrence has in the ledger. */
+/** The ledger's records of one occurrence, and who is looking at them. */
 export interface OccurrencePage {
   readonly occurrence: OccurrenceId;
   readonly terminal: Terminal | undefined;
   readonly holder: Awaited<ReturnType<Ledgers['holder']>>;
   readonly resolution: Resolution | undefined;
-  /** What the operator relied on, if it is kept. */
+  /** The operator's evidence, if the ledger kept its text. */
   readonly evidence: string | undefined;
   readonly rows: readonly JournalEntry[];
   readonly person: Person;
   readonly formToken: string;
-  /** Public keys of operators, and whose they are. */
+  /** Operator names by public key. */
   readonly operators: Readonly<Record<string, string>>;
   readonly nowMs: number;
 }
 
-/** One occurrence from its claim to the release of dependent work. */
+/** Shows one occurrence, from its claim to the release of dependent work. */
 export function occurrencePage(options: OccurrencePage): Html {
   const { occurrence, terminal, holder, rows, resolution } = options;
   const approved = holder && approvedRecord.parseText(holder.approvedText);
@@ -60,7 +60,7 @@ const FOUND: Readonly<Record<Finding, string>> = {
   'happened-otherwise': 'Something else happened',
 };
 
-/** What an operator decided. The verdict stays what it is. */
+/** An operator's resolution. It does not change the verdict. */
 function resolvedSection({ finding, operator, at }: Resolution, options: OccurrencePage): Html {
   const { evidence, nowMs } = options;
   return html`<section class="verdict resolved"><h2>${FOUND[finding]}, says ${operator}</h2>
@@ -68,7 +68,7 @@ function resolvedSection({ finding, operator, at }: Resolution, options: Occurre
 ${evidence === undefined ? html`<p class="aside">Only the digest of the evidence is kept.</p>` : preformatted(evidence.split('\n').map(showText).join('\n'))}</section>`;
 }
 
-/** Lets an operator say what became of an effect that no evidence established. */
+/** Lets an operator sign what happened if the evidence does not show it. */
 function resolveCard({ occurrence, operators, person, formToken }: OccurrencePage): Html {
   const choices = Object.entries(FOUND).map(
     ([finding, words]) => html`<option value="${finding}">${words}</option>`,
@@ -92,7 +92,6 @@ function taskLine(task: string): Html {
   return html`<a href="/requests/${task}">request ${shortTask(task)}</a>`;
 }
 
-/** What each kind of row says. */
 const STEPS: Readonly<Record<JournalEntry['kind'], string>> = {
   claim: 'Claimed: the license is spent',
   permit: 'Permit used: from here on it may have happened',
@@ -109,7 +108,6 @@ function timelineRow(entry: JournalEntry): Html {
   return html`<li><b>${STEPS[kind]}</b> ${detailOf(entry)} <span class="aside">${at && `${exactTime(at)} · `}row ${seq}</span></li>`;
 }
 
-/** When it was, to the second. */
 function exactTime(at: string): string {
   return `${at.slice(0, 19).replace('T', ' ')} UTC`;
 }

@@ -4,14 +4,14 @@ import { EffectMatchError } from '../errors.ts';
 import { isSameWord } from './access.ts';
 import type { OidcConfig } from './configuration.ts';
 
-/** What is kept on the server while a person is at the provider. */
+/** What the server remembers while a person signs in at the provider. */
 export interface OidcAttempt {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 }
 
-/** The parts of a discovery document that are used. */
+/** The fields of the discovery document that we use. */
 interface Provider {
   readonly issuer: string;
   readonly authorization_endpoint: string;
@@ -20,7 +20,7 @@ interface Provider {
   readonly userinfo_endpoint?: string;
 }
 
-/** What the provider gives for a code. */
+/** What the provider returns for an authorization code. */
 interface Tokens {
   readonly idToken: string;
   readonly accessToken: string;
@@ -33,7 +33,7 @@ interface Jwk extends JsonWebKey {
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 1_000_000;
 const SKEW_MS = 60_000;
-/** What a token may be signed with, and how that is verified. `none` and shared secrets are not. */
+/** The accepted token signatures. `none` and shared secrets (HS256) are not accepted. */
 const ALGORITHMS: Readonly<Record<string, { readonly kty: string; readonly hash: string | null }>> =
   {
     RS256: { kty: 'RSA', hash: 'sha256' },
@@ -43,7 +43,7 @@ const ALGORITHMS: Readonly<Record<string, { readonly kty: string; readonly hash:
 
 const word = () => randomBytes(32).toString('base64url');
 
-/** Signs people in by the authorization code flow with PKCE (RFC 7636). */
+/** Signs people in with the authorization code flow and PKCE (RFC 7636). */
 export class OidcClient {
   readonly #config: OidcConfig;
   readonly #redirectUri: string;
@@ -57,7 +57,7 @@ export class OidcClient {
     this.#clock = clock;
   }
 
-  /** Where the browser goes, and what to compare when it comes back. */
+  /** Returns the address to redirect to, and the attempt to pass to {@link finish}. */
   async begin(): Promise<{ readonly url: string; readonly attempt: OidcAttempt }> {
     const { authorization_endpoint: place } = await this.#discover();
     const attempt = { state: word(), nonce: word(), verifier: word() };
@@ -77,7 +77,7 @@ export class OidcClient {
     return { url: url.href, attempt };
   }
 
-  /** Whom the provider vouches for, by what the browser brought back. */
+  /** Checks the callback's query and returns the name that the provider vouches for. */
   async finish(query: URLSearchParams, attempt: OidcAttempt): Promise<string> {
     if (!isSameWord(query.get('state') ?? '', attempt.state))
       throw refused('the answer does not belong to this sign-in; begin again');
@@ -136,7 +136,7 @@ export class OidcClient {
     return { idToken: answer.id_token, accessToken: String(answer.access_token ?? '') };
   }
 
-  /** OpenID Connect Core, section 3.1.3.7. */
+  /** Validates the id token as in OpenID Connect Core, section 3.1.3.7. */
   async #verify(provider: Provider, token: string): Promise<Record<string, unknown>> {
     const [head = '', payload = '', signature = '', ...rest] = token.split('.');
     const [{ alg, kid }, claims] = [readPart(head), readPart(payload)];
@@ -176,7 +176,7 @@ export class OidcClient {
   }
 }
 
-/** A token is only as trustworthy as the way it came. */
+/** Requires https, except on this machine: a token is only as trustworthy as its channel. */
 function checkAddress(address: unknown): void {
   const url = URL.canParse(String(address)) ? new URL(String(address)) : undefined;
   const isLocal = ['127.0.0.1', 'localhost', '[::1]'].includes(url?.hostname ?? '');
@@ -185,7 +185,7 @@ function checkAddress(address: unknown): void {
   throw new EffectMatchError('ERR_EM_CONFIG_INVALID', message);
 }
 
-/** What the provider says about a person outside of the token; it must be about the same one. */
+/** Reads the userinfo endpoint. Its answer must be about the same person as the token. */
 async function readUserInfo(
   { userinfo_endpoint: place }: Provider,
   accessToken: string,

@@ -12,23 +12,23 @@ import { badge, moment, table } from './layout.ts';
 import { seesAll } from './sight.ts';
 import { workflowsLink } from './workflows.ts';
 
-/** What an operator has to look after. */
+/** What the operations page shows. */
 export interface OperationsPage {
-  /** Claims that nothing has settled; those with a verdict are indeterminate. */
+  /** Unsettled claims. Those with a verdict are indeterminate. */
   readonly unsettled: readonly (ClaimEntry & { readonly terminal: Terminal | undefined })[];
   readonly continuations: readonly OpenContinuation[];
   /** The boundary of each adapter, or why it could not be surveyed. */
   readonly boundaries: readonly (readonly [adapter: string, Survey | string])[];
   /** The last verdicts, for the chart. */
   readonly verdicts: readonly Terminal[];
-  /** What would have been decided about changes that were only shadowed, newest first. */
+  /** Decisions about shadowed changes, newest first. */
   readonly shadows: readonly Shadow[];
   readonly formToken: string;
   readonly person: Person;
   readonly nowMs: number;
 }
 
-/** Attempts without a verdict, work that was released and not completed, and the boundaries. */
+/** Shows attempts without a verdict, work released but not completed, and the boundaries. */
 export function operationsPage(options: OperationsPage): Html {
   const { unsettled, continuations, boundaries, shadows, verdicts, nowMs } = options;
   const open = unsettled.filter(({ terminal }) => terminal === undefined);
@@ -60,7 +60,7 @@ function unsettledTable(unsettled: OperationsPage['unsettled'], nowMs: number): 
   return table(['State', 'Adapter', 'Task', 'Claimed'], rows);
 }
 
-/** Indeterminate verdicts, each with the page on which an operator resolves it. */
+/** Indeterminate verdicts, each with a link to resolve it. */
 function unclearTable(unclear: OperationsPage['unsettled'], nowMs: number): Html {
   const rows = unclear.map(({ claim: { record }, terminal }) => {
     const { occurrence, task, adapter, claimedAt } = record;
@@ -71,7 +71,7 @@ function unclearTable(unclear: OperationsPage['unsettled'], nowMs: number): Html
   return table(['State', 'Adapter', 'Task', 'Why', 'Claimed', ''], rows);
 }
 
-/** Recovery is safe at any time; what it cannot settle needs a person's signature. */
+/** Recovery is safe at any time. An operator must resolve whatever it cannot settle. */
 function recoverForm({ formToken, person }: OperationsPage): Html {
   const form = html`<form method="post" action="/operations/recover"><input type="hidden" name="form" value="${formToken}">
 <button class="primary">Recover</button></form>`;
@@ -81,7 +81,7 @@ function recoverForm({ formToken, person }: OperationsPage): Html {
 
 const SHADOWS_SHOWN = 20;
 
-/** How many would have committed, and why the others would not have. */
+/** Counts the shadows that would have committed, and lists why the others would not. */
 function shadowSection(shadows: readonly Shadow[], nowMs: number): Html {
   const good = shadows.filter(({ would }) => would === 'commit').length;
   const others = shadows.filter(({ would }) => would !== 'commit');
@@ -101,12 +101,12 @@ function continuationTable(open: readonly OpenContinuation[], nowMs: number): Ht
   return table(['Work', 'Task', 'Released'], rows);
 }
 
-/** A statement to copy. Marks in names that would turn it around are shown, and it then fails. */
+/** A statement to copy. Hidden characters in names are spelt out, and the statement then fails. */
 function showStatement(statement: string): string {
   return `${statement.split('\n').map(showText).join('\n')};`;
 }
 
-/** What is open, and the statements that close it. */
+/** An adapter's open outlets, and the statements that close them. */
 function boundary(name: string, found: Survey | string): Html {
   if (typeof found === 'string')
     return html`<div class="card"><h3>${name} ${badge('warn', 'not surveyed')}</h3><p>${showText(found)}</p></div>`;

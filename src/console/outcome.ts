@@ -11,22 +11,22 @@ import { changeTables, summarise } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { extentOf } from './numbers.ts';
 
-/** Which part of an outcome is shown. */
+/** Selects the part of an outcome to show. */
 export interface OutcomeView {
-  /** Which page, from 1. */
+  /** The page number, starting at 1. */
   readonly part: number;
-  /** Only changes with this text in one of their values. */
+  /** Show only changes that contain this text in their target or a value. */
   readonly find: string;
-  /** As they were proposed, or the largest amounts first. */
+  /** `extreme` shows the largest amounts first. */
   readonly order: 'extreme' | 'proposed';
 }
 
-/** So many changes are on one page. */
+/** The number of changes on one page. */
 export const CHANGES_PER_PAGE = 100;
-/** More changes of one kind than this are summarised by column. */
+/** Larger groups of changes are summarised by column. */
 const MANY = 20;
 
-/** What would change, as tables; large outcomes with a summary, a search, and a page at a time. */
+/** Shows the changes as tables. Large outcomes get a summary, a search form and pages. */
 export function outcome(request: ApprovalRequest, view: OutcomeView): Html {
   const { effects, registration, requires, watch } = request.proposal.approved;
   const chosen = choose(effects, view);
@@ -52,7 +52,7 @@ function choose(effects: readonly ApprovedEffect[], { find, order }: OutcomeView
   return measured.sort((a, b) => b.extent - a.extent).map(({ effect }) => effect);
 }
 
-/** Values are searched as they are shown. */
+/** Searches values in the form in which they are shown. */
 function mentions({ target, key, before, after }: ApprovedEffect, find: string): boolean {
   const wanted = find.toLowerCase();
   const rendering: Rendering = { full: true, cut: false };
@@ -61,7 +61,7 @@ function mentions({ target, key, before, after }: ApprovedEffect, find: string):
   return target.toLowerCase().includes(wanted) || [key, before, after].some(hasIt);
 }
 
-/** What happens to each column: how many different values, the extremes, the sum. */
+/** Summarises each column: the number of distinct values, the extremes and the sum. */
 function columnSummary(effects: readonly ApprovedEffect[]): Html {
   const groups = Map.groupBy(effects, ({ op, target }) => `${op} ${target}`);
   const large = [...groups.values()].filter(({ length }) => length > MANY);

@@ -19,9 +19,9 @@ const PAGE = 50;
 const EARLIER = 100;
 const BULK_READ = 500;
 
-/** Every page, what it needs, and what its forms do. */
+/** Adds every page and the handlers of its forms. */
 export function addPages(app: Hono<Env>, site: Console): void {
-  // Before anything is read: a page must not miss what happens while it is made and sent.
+  // Read this first, so that a page does not miss events while it is rendered and sent.
   app.use(async (c, next) => {
     c.set('lastEvent', await site.events.last());
     return await next();
@@ -42,7 +42,7 @@ export function addPages(app: Hono<Env>, site: Console): void {
     throw new EffectMatchError('ERR_EM_NOT_FOUND', 'this request waits for no second signature');
   });
   addAnswers(app, site);
-  // Looking is what finds out that a request is stale; the page then hears of it as of any change.
+  // The check may find that the request is stale. The page learns that through its event stream.
   app.get('/requests/:id/check', async (c) => {
     await current(site, c.req.param('id'));
     return c.body(null, 204);
@@ -52,7 +52,7 @@ export function addPages(app: Hono<Env>, site: Console): void {
   addWorkflowPages(app, site);
   addSavedPages(app, site);
   app.get('/events', (c) => {
-    // Without a body nothing would end the listener.
+    // A HEAD response has no body, so nothing would ever close the listener.
     if (c.req.method === 'HEAD') return c.body(null, 204);
     const { name, sight } = c.get('session').person;
     const opened = site.events.open({
@@ -111,7 +111,7 @@ async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
 }
 
-/** What became of the last requests for the same operation. */
+/** Recent finished requests for the same operation. */
 async function earlierOf({ requests }: Console, request: ApprovalRequest) {
   const { operation, adapter, id } = request;
   if (operation === undefined) return [];
@@ -135,13 +135,13 @@ async function showBulk(c: Context<Env>, site: Console): Promise<Response> {
   return await site.show(c, { title: operation, section: 'inbox', notice }, content);
 }
 
-/** The keys that a person may have; every one if it is not known which. */
+/** The keys of the person's issuers; all keys if the issuers are not known. */
 function keysOf({ issuers }: Person, keys: Console['issuers']): Console['issuers'] {
   if (issuers === undefined) return keys;
   return Object.fromEntries(Object.entries(keys).filter(([, name]) => issuers.includes(name)));
 }
 
-/** Where it stands now; if the backend cannot be asked, where it stood last. */
+/** Rechecks a request against the backend; if that fails, returns its last known state. */
 async function current({ requests }: Console, id: string): Promise<ApprovalRequest> {
   const known = await requests.get(id);
   return await requests.recheck(id).catch(() => known);

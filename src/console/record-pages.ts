@@ -21,7 +21,7 @@ const JOURNAL_ROWS = 2000;
 const TIMELINE_ROWS = 50;
 const HISTORY_SHOWN = 100;
 
-/** The pages about what is recorded, and what an operator does there. */
+/** Adds the history and operations pages, with the operator's actions. */
 export function addRecordPages(app: Hono<Env>, site: Console): void {
   app.use('/history/:occurrence/*', async (c, next) => {
     await demandVisible(site, c.get('session').person, c.req.param('occurrence'));
@@ -35,7 +35,7 @@ export function addRecordPages(app: Hono<Env>, site: Console): void {
     if (receipt === undefined) throw missing('receipt');
     return download(`${occurrence}.receipt.json`, receipt);
   });
-  // What an operator's signature is about; the page that signs checks that its parts fit together.
+  // What an operator's signature covers. The signing page checks that the parts belong together.
   app.get('/history/:occurrence/claim.json', async (c) => {
     const holder = await site.runtime.ledgers.holder(c.req.param('occurrence') as OccurrenceId);
     if (holder === undefined) throw missing('occurrence');
@@ -48,7 +48,7 @@ export function addRecordPages(app: Hono<Env>, site: Console): void {
   app.post('/operations/resolve/:occurrence', (c) => resolve(c, site));
 }
 
-/** What a person may not see does not exist for them. */
+/** Reports an occurrence that the person may not see as missing. */
 async function demandVisible({ runtime }: Console, { sight }: Person, id: string): Promise<void> {
   if (seesAll(sight)) return;
   const holder = await runtime.ledgers.holder(id as OccurrenceId);
@@ -76,7 +76,7 @@ async function showHistory(c: Context<Env>, site: Console): Promise<Response> {
   return await site.show(c, { title: 'History', section: 'history' }, content);
 }
 
-/** Newest first. */
+/** The verdicts that the person may see, newest first. */
 async function visibleVerdicts(
   { runtime: { ledgers } }: Console,
   { sight }: Person,
@@ -161,7 +161,7 @@ async function visibleContinuations({ runtime }: Console, { sight }: Person) {
   });
 }
 
-/** Settles interrupted attempts that the person may see. Safe while others run. */
+/** Settles the interrupted attempts that the person may see. Safe while other attempts run. */
 async function recover(c: Context<Env>, site: Console): Promise<Response> {
   const results = await recoverVisible(site, c.get('session').person);
   const of = (kind: string) => results.filter((result) => result.kind === kind).length;
@@ -180,7 +180,7 @@ async function recoverVisible(site: Console, person: Person): Promise<readonly R
   return results;
 }
 
-/** Records an operator's decision. Its signature counts, not who is signed in. */
+/** Records an operator's decision. Its signature decides who resolved, not the session. */
 async function resolve(c: Context<Env>, site: Console): Promise<Response> {
   const occurrence = c.req.param('occurrence') ?? '';
   const { person } = c.get('session');
@@ -202,7 +202,7 @@ function readResolution(text: string, occurrence: string): unknown {
   try {
     found = JSON.parse(text);
   } catch {
-    // It is refused below.
+    // Refused below.
   }
   if (Object(found).occurrence === occurrence) return found;
   throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'it is not a decision about this occurrence');

@@ -22,24 +22,24 @@ export interface RequestPageOptions {
   readonly request: ApprovalRequest;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
-  /** Who looks at it. */
+  /** Who is looking at the page. */
   readonly person: Person;
   readonly nowMs: number;
   /** Which of the changes to show. */
   readonly view: OutcomeView;
   /** Who may approve what. */
   readonly policy: Policy;
-  /** What became of earlier requests for the same operation, newest first. */
+  /** Earlier finished requests for the same operation, newest first. */
   readonly earlier: readonly ApprovalRequest[];
-  /** Public keys of issuers, and whose they are. */
+  /** Issuer names by public key. */
   readonly issuers: Readonly<Record<string, string>>;
-  /** What was proposed before, if it has just been proposed again. */
+  /** The earlier proposal, if the request was just proposed again. */
   readonly replaced?: Proposal | undefined;
-  /** Whether a key that is made on this page can be taken into use at once. */
+  /** Whether the server accepts a key that is created on this page. */
   readonly acceptsKeys: boolean;
 }
 
-/** Everything that a person needs to decide, and what became of it. */
+/** Shows everything a person needs to decide about a request, and its verdict. */
 export function requestPage(options: RequestPageOptions): Html {
   const { request, nowMs, replaced } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
@@ -74,13 +74,13 @@ ${terms(request)}
 </div>`;
 }
 
-/** Where to read more about what happened. */
+/** Links to more about what happened. */
 function verdictLinks({ occurrence, terminal }: ApprovalRequest): Html {
   const place = `/history/${occurrence}`;
   return html`<p><a href="${place}">Timeline and receipt</a>${terminal?.kind === 'indeterminate' && html` · <a href="${place}#resolve">Resolve it</a>`}</p>`;
 }
 
-/** Who signed already, while a second person has to sign. */
+/** Shows who signed first while the request waits for the second signature. */
 function firstSigned({ license }: SignedLicense, { policy, nowMs }: RequestPageOptions): Html {
   const { issuer, expiresAt } = license;
   const second = policy.issuers[issuer]?.second ?? ['another person'];
@@ -119,7 +119,7 @@ ${handForm(request, { token, names: Object.keys(policy.issuers) })}
 </section>`;
 }
 
-/** What became of earlier requests for the same operation. */
+/** Shows how earlier requests for the same operation ended. */
 function earlierCard({ request, earlier, nowMs }: RequestPageOptions): Html {
   if (request.operation === undefined || earlier.length === 0) return html``;
   const counts = [...Map.groupBy(earlier, ({ state }) => state)].map(
@@ -134,7 +134,7 @@ function earlierCard({ request, earlier, nowMs }: RequestPageOptions): Html {
 }
 const EARLIER_SHOWN = 5;
 
-/** What the downloaded proposal is called. */
+/** The file name of a downloaded proposal. */
 export function fileOf(id: string): string {
   return `${id.slice(0, 12)}.json`;
 }
@@ -149,7 +149,7 @@ function renewForm({ request: { id, state }, formToken }: RequestPageOptions): H
 <input type="hidden" name="form" value="${formToken}"><button>Propose again</button></form></section>`;
 }
 
-/** What would run, which the license binds, and what the agent says, which nothing verifies. */
+/** Shows the action, which the license binds, and the agent's reason, which nothing verifies. */
 function said({ proposal: { note = {} }, by, terminal }: ApprovalRequest): Html {
   const { action, reason, warnings = [] } = note;
   const lines = (part: Note) =>

@@ -8,7 +8,7 @@ export interface Said {
   readonly earlier?: Proposal;
 }
 
-/** A page that refreshes itself keeps what it says; only a new page may take it. */
+/** Takes the notice for a newly opened page. A page that refreshes itself keeps the one it has. */
 export function takeSaid(c: Context<Env>): Said | undefined {
   if (c.req.header('effectmatch-refresh') !== undefined) return undefined;
   const session = c.get('session');

@@ -7,7 +7,7 @@ import { html } from './html.ts';
 
 const KEYS = '<textarea id="keys" rows="3" spellcheck="false">';
 
-/** Pages that people save and open without this server. */
+/** Adds the pages that people save and then open without this server. */
 export function addSavedPages(app: Hono<Env>, { runtime }: Console): void {
   app.get('/verifier.html', () => {
     const keys = html`${runtime.receiptKeys.join('\n')}`.text;
@@ -17,8 +17,8 @@ export function addSavedPages(app: Hono<Env>, { runtime }: Console): void {
 }
 
 /**
- * SHA-256 of the page that signs offline, to compare with a copy that was saved; undefined in a
- * source tree that was not built.
+ * SHA-256 of the offline signing page, to compare with a saved copy; undefined if the package was
+ * not built.
  */
 export function signerDigest(): string | undefined {
   const file = new URL('./assets/signer.html', import.meta.url);
@@ -37,7 +37,7 @@ function saved(name: string, change = (text: string) => text): Response {
   return new Response(change(readFileSync(file, 'utf8')), { headers });
 }
 
-/** A document as a file to save. */
+/** Responds with a JSON file to save. */
 export function download(name: string, content: unknown): Response {
   const headers = {
     'content-type': 'application/json',

@@ -1,4 +1,4 @@
-/** What a person may see: requests and verdicts of these adapters and operations; all unless said. */
+/** The adapters and operations whose requests and verdicts a person may see. Defaults to all. */
 export interface Sight {
   readonly adapters?: readonly string[] | undefined;
   readonly operations?: readonly string[] | undefined;
@@ -10,12 +10,12 @@ export interface Subject {
   readonly operation?: string | undefined;
 }
 
-/** Whether nothing is hidden from them. */
+/** Whether the person may see everything. */
 export function seesAll({ adapters, operations }: Sight): boolean {
   return adapters === undefined && operations === undefined;
 }
 
-/** Whether they may see it. What no operation computed is hidden where operations are listed. */
+/** Whether the person may see `subject`. A list of operations hides subjects without one. */
 export function sees({ adapters, operations }: Sight, { adapter, operation }: Subject): boolean {
   if (adapters !== undefined && !adapters.includes(adapter)) return false;
   return operations === undefined || operations.some((name) => name === operation);

@@ -3,7 +3,7 @@ import type { ApprovalRequest, RequestMessage } from '../requests/request.ts';
 import { type Html, html } from './html.ts';
 import { badge, moment } from './layout.ts';
 
-/** What approvers asked and the agent replied, which nothing verifies, and a field to ask more. */
+/** Shows the approvers' questions and the agent's unverified replies, with a form to ask more. */
 export function talkCard(
   { id, by, messages = [] }: ApprovalRequest,
   { token, nowMs, canAsk }: { token: Html; nowMs: number; canAsk: boolean },

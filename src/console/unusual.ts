@@ -1,19 +1,19 @@
 import type { ApprovedEffect } from '../protocol/effect.ts';
 import { largestWritten } from './numbers.ts';
 
-/** One of several things to decide, and in what it differs from the others. */
+/** One of several items to decide about, and how it differs from the others. */
 export interface Ranked<T> {
   readonly item: T;
-  /** In words, if it stands out. */
+  /** The difference in words, if the item is unusual. */
   readonly unusual?: string;
 }
 
-/** So many times the usual spread away from the middle stands out. */
+/** An item is unusual if it is more than this many spreads away from the median. */
 const FAR = 3;
 
 /**
- * Puts what stands out first: more changes than usual, or larger amounts. It is a help for reading,
- * and no judgement: the first of many forgeries would look usual.
+ * Puts unusual items first: those whose number of changes or amounts are far from the median. This
+ * only helps reading. It does not detect fraud: one forgery among many would look usual.
  */
 export function rankUnusual<T>(
   items: readonly T[],
@@ -39,12 +39,12 @@ export function rankUnusual<T>(
 
 function featuresOf(effects: readonly ApprovedEffect[]): ReadonlyMap<string, number> {
   const count = effects.reduce((sum, effect) => sum + effect.count, 0);
-  // Identifiers say nothing about how far a change goes.
+  // Leave out keys: an identifier says nothing about the size of a change.
   const written = effects.map(({ key: _key, ...effect }) => effect);
   return new Map([['the number of changes', count], ...largestWritten(written)]);
 }
 
-/** The median, and the median distance from it; never nothing, or one cent would stand out. */
+/** The median, and the median distance from it. Never zero, or one cent would look unusual. */
 function spreadOf(values: readonly (number | undefined)[]): { middle: number; spread: number } {
   const known = values.filter((value) => value !== undefined);
   const middle = medianOf(known);

@@ -28,7 +28,7 @@ export function verdictBadge(kind: Terminal['kind']): Html {
   return badge(TONES[kind], kind);
 }
 
-/** The verdict in words. Its differences are shown as tables, not here. */
+/** Shows the verdict in words. {@link comparedSection} shows its differences as tables. */
 export function verdictSection(terminal: Terminal, links: Html = html``): Html {
   const diff = diffOfTerminal(terminal);
   const text = renderTerminal(terminal);
@@ -40,7 +40,7 @@ ${lines.split('\n').map((line) => html`<p>${line}</p>`)}${links}</section>`;
 
 const SHOWN = 100;
 
-/** What was approved and what really happened, in one view: what differs comes first. */
+/** Compares what was approved with what happened. Differences come first. */
 export function comparedSection(approved: Approved, diff: Diff | undefined): Html {
   const { effects, registration } = approved;
   if (diff === undefined) {

@@ -7,7 +7,7 @@ import { sees, seesAll } from './sight.ts';
 const READ = 200;
 const MAX_READS = 20;
 
-/** A page of what a person may see. What is hidden is skipped, so it may take several reads. */
+/** A page of the requests that a person may see. Skipping hidden ones may take several reads. */
 export async function listVisible(
   requests: Requests,
   { sight }: Person,
@@ -30,7 +30,7 @@ export async function listVisible(
   return { requests: found, ...(after !== undefined && { next: after }) };
 }
 
-/** A request that a person may not see does not exist for them. */
+/** Reports a request that the person may not see as missing. */
 export async function demandVisible(
   { requests }: { readonly requests: Requests },
   { sight }: Person,
@@ -40,14 +40,14 @@ export async function demandVisible(
   throw new EffectMatchError('ERR_EM_NOT_FOUND', `request ${id.slice(0, 80)} does not exist`);
 }
 
-/** How many requests wait that a person may see; those after the first few hundred do not count. */
+/** Counts the waiting requests that a person may see; at most 500 if some are hidden. */
 export async function countVisible(requests: Requests, person: Person): Promise<number> {
   if (seesAll(person.sight)) return await requests.countWaiting();
   const query = { state: 'pending', limit: 500 } as const;
   return (await listVisible(requests, person, query)).requests.length;
 }
 
-/** The answer for what is not there, or is hidden. */
+/** The error for something that does not exist or is hidden. */
 export function missing(what: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
   return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no such ${what}`);
 }

@@ -21,13 +21,13 @@ const RUNS_SHOWN = 20;
 const NODES_SHOWN = 100;
 const PLACE = '/operations/workflows';
 
-/** Adds the pages about runs of workflows, which read the ledger alone. */
+/** Adds the pages about workflow runs. They read only the ledger. */
 export function addWorkflowPages(app: Hono<Env>, site: Console): void {
   const { ledgers } = site.runtime;
   const show = (c: Context<Env>, title: string, content: Html) =>
     site.show(c, { title, section: 'operations' }, content);
   app.use(`${PLACE}/*`, async (c, next) => {
-    // A run may be over any adapters, so it is shown to those who see all of them.
+    // A run may involve any adapter, so only people who see everything may see runs.
     if (!seesAll(c.get('session').person.sight)) throw missing('run');
     await next();
   });
@@ -43,7 +43,7 @@ export function addWorkflowPages(app: Hono<Env>, site: Console): void {
   });
 }
 
-/** The link on the page of operations. */
+/** The link on the operations page. */
 export function workflowsLink(): Html {
   return html`<section><h2>Workflows</h2><p><a href="${PLACE}">Runs, graphs and handoff reports</a></p></section>`;
 }
@@ -56,7 +56,7 @@ const RUN_TONES: Readonly<Record<RunStatus, BadgeTone>> = {
   cancelled: 'bad',
 };
 
-/** The runs, newest first, with how many of their nodes are in which list of the report. */
+/** Lists the runs, newest first, with the length of each list in their handoff reports. */
 async function runsPage(ledgers: Ledgers, skipped: number, nowMs: number): Promise<Html> {
   const runs = (await new RunRecords(ledgers).list()).toReversed();
   const shown = runs.slice(skipped, skipped + RUNS_SHOWN);
@@ -74,7 +74,7 @@ ${rows.length === 0 ? html`<p class="empty">No run has started.</p>` : html`<sec
 ${rest > 0 && html`<p><a href="${PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
 }
 
-/** One run: its graph, and what a person who takes over has to know. */
+/** Shows one run: its graph, and what a person who takes over must know. */
 function runPage(view: RunView, nowMs: number): Html {
   const report = reportOf(view);
   const { run, workflow, revision, status, stop } = report;
@@ -95,7 +95,7 @@ const TITLES = {
   needsResolution: 'Needs resolution',
 } as const satisfies Partial<Record<keyof HandoffReport, string>>;
 
-/** The ledger has nothing about the occurrence of a node in one of these states. */
+/** In these states the ledger has no record of the node's occurrence. */
 const UNTRIED: readonly NodeState[] = ['waiting', 'unapproved', 'approved', 'blocked', 'cancelled'];
 
 function reportSection(
@@ -124,7 +124,7 @@ function toneOf(state: NodeState): BadgeTone {
 const BOX = { width: 210, height: 46 };
 const GAP = { x: 60, y: 16 };
 const MARGIN = 16;
-/** What a line takes of the height of a column that it passes. */
+/** The height that a line takes up in each column it crosses. */
 const LINE_HEIGHT = 8;
 const NAME_SHOWN = 24;
 const COUNTS_SHOWN = 30;
@@ -134,14 +134,14 @@ interface Point {
   readonly y: number;
 }
 
-/** From a node to one that comes after it; `via` are its places in the columns between them. */
+/** A line from a node to a later one. `via` names its places in the columns between them. */
 interface Edge {
   readonly from: GraphNode;
   readonly to: string;
   readonly via: readonly string[];
 }
 
-/** The graph from left to right, a column for each level. Its words are in the report as well. */
+/** Draws the graph from left to right, one column per level. The report repeats its text. */
 function drawGraph(nodes: readonly GraphNode[]): Html {
   const edges = edgesOf(nodes);
   const { places, width, height } = arrange(nodes, edges);
@@ -150,7 +150,7 @@ function drawGraph(nodes: readonly GraphNode[]): Html {
 ${edges.map((edge) => drawEdge(edge, places))}${nodes.map((node) => drawNode(node, placeOf(places, node.name)))}</svg>`;
 }
 
-/** The lines that are needed: what comes before a node by way of another is not drawn again. */
+/** The lines to draw. Indirect predecessors get no line: the path through others implies them. */
 function edgesOf(nodes: readonly GraphNode[]): readonly Edge[] {
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const ancestors = new Map<string, ReadonlySet<string>>();
@@ -161,7 +161,7 @@ function edgesOf(nodes: readonly GraphNode[]): readonly Edge[] {
     for (const name of before.filter((one) => !implied.has(one))) {
       const from = byName.get(name);
       if (from === undefined) continue;
-      // No node has a space in its name, so these are names of places alone.
+      // Node names contain no spaces, so these names cannot clash with them.
       const via = Array.from({ length: level - from.level - 1 }, (_, at) => `${name} ${to} ${at}`);
       edges.push({ from, to, via });
     }
@@ -169,7 +169,7 @@ function edgesOf(nodes: readonly GraphNode[]): readonly Edge[] {
   return edges;
 }
 
-/** Gives every node, and every line that passes a column, a place: its left side, halfway down. */
+/** Places each node and each line crossing a column. A place is the middle of its left side. */
 function arrange(nodes: readonly GraphNode[], edges: readonly Edge[]) {
   const columns = [...Map.groupBy(nodes, ({ level }) => level).values()].map((column) =>
     column.map(({ name }) => ({ name, height: BOX.height })),

@@ -36,7 +36,7 @@ async function begin(site: DbosSite, name: string, run: string): Promise<void> {
   const { office, workflows } = site;
   const waiting = await workflows.unapproved(run);
   const clerk = approver(office.clerk);
-  const licenses = waiting.map(({ proposal }) => clerk.sign(proposal, { expiresIn: '30m' }));
+  const licenses = waiting.map(({ proposal }) => clerk.sign(proposal, { expiresIn: '24h' }));
   await workflows.approve(run, await Promise.all(licenses));
 }
 
@@ -168,7 +168,9 @@ describe('runs on DBOS', { skip }, () => {
       const end = await assertEnded(site, run);
       for (const worker of paused) worker.kill('SIGCONT');
       await sleep(300 + random.below(1200));
-      assert.equal(await assertEnded(site, run), end);
+      // Work that a paused worker was released to do is done when it wakes up.
+      if (end === 'released') await assertEnded(site, run);
+      else assert.equal(await assertEnded(site, run), end);
       fresh.kill('SIGKILL');
       await once(fresh, 'exit');
     }

@@ -1,6 +1,6 @@
-// Execution binding on the public tasks: the candidate is right, and the approval is not for this
-// execution. Each of the three bindings is removed alone: the occurrence, which may be spent once;
-// the action, where the license names one; the state that the approval was based on.
+// Execution binding on the public tasks: the candidate is right, but the approval is for another
+// execution. Each of the three bindings is removed alone: the occurrence, which can be spent once;
+// the action, if the license names one; and the state that the approval was based on.
 
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -46,12 +46,12 @@ const REFUSALS: { readonly [binding in Binding]: string } = {
   state: 'authority: stale-state',
 };
 
-/** Every action counts as the one that was approved. */
+/** Makes every action count as the approved one. */
 function anyAction(factory: AdapterFactory): AdapterFactory {
   return overlayAdapter(factory, () => ({ describeAction: () => 'any action' }));
 }
 
-/** The declared state reads as it did the first time, whatever it is now. */
+/** Keeps returning the first reading of the declared state, even after it changed. */
 function firstState(factory: AdapterFactory): AdapterFactory {
   return overlayAdapter(factory, (adapter) => {
     const known = new Map<string, StateReading>();
@@ -88,7 +88,7 @@ function judge(binding: Binding, decision: Decision, isRight: boolean, isInitial
   return isInitial && decision.why === REFUSALS[binding] ? 'stopped' : 'neither';
 }
 
-/** The twelve STATE tasks, with our own tools: another action can then have the same result. */
+/** The twelve STATE tasks with our own tools, so that another action can have the same result. */
 export function bindingOnState(
   binding: Binding,
   { all, chosen }: StateTasks,
@@ -97,7 +97,7 @@ export function bindingOnState(
   const application = (task: StateTask) => describeApplication(task.packet.domain, all);
   return {
     name: `execution binding, STATE ${binding}`,
-    // The paper removed the occurrence and the state together, and has one row.
+    // The paper removed the occurrence and the state together, so it has one row for both.
     ...(binding === 'occurrence' && { paper: 36 }),
     runs: (removed) =>
       chosen.map((task) => ({
@@ -137,7 +137,7 @@ async function runState(binding: Binding, removed: boolean, given: StateCase): P
   await using runtime = await open('ledger.db');
   if (binding === 'action') {
     const license = await approveAt(runtime, { adapter: 'state', effects, action: { calls } });
-    // The same result by other calls: the first one, which only reads, is made twice.
+    // Other calls with the same result: the first call, which only reads, is made twice.
     const decision = await run(runtime, license, [first, ...calls]);
     return judge(binding, decision, ...look(folder, target, initial));
   }
@@ -145,7 +145,7 @@ async function runState(binding: Binding, removed: boolean, given: StateCase): P
     const license = await approveAt(runtime, { adapter: 'state', effects });
     const spent = await run(runtime, license, [first]);
     if (spent.why !== 'comparison: diverged') return 'neither';
-    // A worker that knows nothing of the first execution: that memory is what was removed.
+    // Use a worker that knows nothing of the first execution. That memory is what was removed.
     await using other = removed ? await open('other.db') : undefined;
     const decision = await run(other ?? runtime, license, calls);
     return judge(binding, decision, ...look(folder, target, initial));
@@ -234,5 +234,5 @@ async function runDatabase(
   return judge(binding, decision, ...(await lookAt()));
 }
 
-/** A relation that all three tasks register and none of them changes. */
+/** A relation that all three tasks register but do not change. */
 const WATCHED = 'Genre';

@@ -1,5 +1,4 @@
-// Cases of their own on SQLite: an invoice that is paid, with a trigger that may leave more than
-// was approved.
+// Separate cases on SQLite: an invoice is paid, and a trigger may write more than was approved.
 
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -32,13 +31,13 @@ interface Case {
   readonly hasTrigger: boolean;
   readonly signer: typeof OWNER;
   readonly internals: Internals;
-  /** What the deployment says about the clerk. */
+  /** The clerk's issuer configuration. */
   readonly clerk?: IssuerConfig;
   /** Whether the approval comes from a rehearsal instead of a manifest. */
   readonly isRehearsed?: boolean;
 }
 
-/** Pays the invoice and reads back what became durable. */
+/** Pays the invoice and reads back the durable rows. */
 async function pay({ hasTrigger, signer, internals, clerk, isRehearsed }: Case) {
   using temporary = temporaryFolder();
   const folder = temporary.path;
@@ -79,7 +78,7 @@ async function pay({ hasTrigger, signer, internals, clerk, isRehearsed }: Case) 
   };
 }
 
-/** E without the additional write counts as complete. */
+/** Treats E without the extra write as complete. */
 const partialObservation: Internals = {
   classify: (prepared, observation, context) => {
     if (observation.kind === 'incomplete') return classify(prepared, observation, context);
@@ -115,7 +114,7 @@ export const COMPLETE_OBSERVATION: Pair = {
 interface Source {
   readonly name: string;
   readonly paper?: number;
-  /** Why the full system refuses it. */
+  /** The full system's reason for refusing. */
   readonly refusal: string;
   readonly isRehearsed?: boolean;
   readonly signer: typeof OWNER;
@@ -130,8 +129,8 @@ const clerkOf = (may: readonly string[], sources: IssuerConfig['sources'] = ['ma
 const AS_DESIGNATED = clerkOf(['books']);
 
 /**
- * An approval of the right outcome by whom it must not come from. What is removed is the check of
- * the signature or, in the others, that the deployment restricts who may approve what.
+ * Approvals of the right outcome by someone who may not approve it. The removed mechanism is the
+ * signature check or, in the other cases, the deployment's restriction of who may approve what.
  */
 const SOURCES: readonly Source[] = [
   {

@@ -1,5 +1,4 @@
-// Files: the candidate that was checked says paid; another one, which says cancelled, is put in its
-// place.
+// Files: the checked candidate says paid. Another one, which says cancelled, replaces it.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,15 +27,14 @@ const write = (status: string) => ({
 
 interface Swap {
   /**
-   * Whether another candidate of the same occurrence takes the place of the one that was observed.
+   * Whether another candidate of the same occurrence replaces the observed one.
    */
   readonly replaces: boolean;
   /**
-   * Whether gate and adapter are told about the candidate that was observed, whichever is there
-   * now.
+   * Whether the gate and the adapter still see the observed candidate after it was replaced.
    */
   readonly removed: boolean;
-  /** If given: the first permit is kept here, and presented for every later candidate. */
+  /** If given, keeps the first permit here and presents it for every later candidate. */
   readonly kept?: ConsumedPermit[];
 }
 
@@ -67,8 +65,7 @@ function swapping(factory: AdapterFactory, swap: Swap): AdapterFactory {
 }
 
 /**
- * Shows the first candidate to the observer, and the last one to the final gate and to the
- * promotion.
+ * Shows the first candidate to the observer, and the last one to the final gate and the promotion.
  */
 function presenting(first: Stage, last: Stage, { removed, kept }: Swap): Stage {
   let checked: CandidateFacts | undefined;
@@ -93,7 +90,7 @@ function presenting(first: Stage, last: Stage, { removed, kept }: Swap): Stage {
   });
 }
 
-/** The permit as if it named no candidate, so that the adapter finds nothing to compare either. */
+/** Rebinds the permit to the held candidate, so that the adapter finds no difference either. */
 async function unbound(permit: ConsumedPermit, held: Stage): Promise<ConsumedPermit> {
   const { candidate, evidence } = await held.observe();
   const { record } = permit;
@@ -140,7 +137,7 @@ async function pay(swap: Swap) {
   };
 }
 
-/** The license again, and then its permit for the candidate of another one. */
+/** Presents the license again, and then its permit for another license's candidate. */
 async function replayPermit(): Promise<boolean> {
   const swap: Swap = { replaces: true, removed: true, kept: [] };
   await using invoices = await openInvoices(swap);

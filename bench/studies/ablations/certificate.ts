@@ -1,10 +1,10 @@
-// The study `integrated` has this pair with its controls; here it stands among the other ablations.
+// The study `integrated` also has this pair, with its controls. Here it joins the other ablations.
 import type { Site } from '../boundary/site.ts';
 import * as scenarios from '../integrated/scenarios.ts';
 import type { Pair } from './pair.ts';
 
 /**
- * A right that is granted while the candidate is held; the removal presents the first certificate
+ * A privilege is granted while the candidate is held. The ablation presents the first certificate
  * again.
  */
 export function certificateReuse(site: Site): Pair {

@@ -1,5 +1,5 @@
-// A payment service leaves more than was approved. Whoever continues later knows that only from the
-// saved terminal.
+// A payment service does more than was approved. A later process learns that only from the recorded
+// terminal.
 
 import type { LedgersFactory } from '../../../src/contract/ledgers.ts';
 import { sqliteLedgers } from '../../../src/ledger/sqlite/index.ts';
@@ -9,7 +9,7 @@ import { overlay } from '../../../test/world/world.ts';
 import { keepFact, keepVerdict } from '../../facts.ts';
 import type { Ending, Pair } from './pair.ts';
 
-/** The ledger loses a divergence: its record is never written. */
+/** A ledger that loses a divergence: it never writes the record. */
 function losing(factory: LedgersFactory): LedgersFactory {
   return {
     async open(context) {
@@ -25,8 +25,8 @@ function losing(factory: LedgersFactory): LedgersFactory {
 }
 
 /**
- * The ledger without the hazard: that a request was carried out is remembered, and that its outcome
- * was another one is not. Losing the record is not enough to admit the fault: see {@link LOST}.
+ * A ledger without the hazard: it remembers that a request was carried out, but not that its
+ * outcome diverged. Losing the record is not enough to admit the fault: see {@link LOST}.
  */
 function forgetful(factory: LedgersFactory): LedgersFactory {
   return {
@@ -53,7 +53,7 @@ function forgetDivergence(terminal: Terminal, claimedAt: string): Terminal {
   return { ...rest, kind: 'committed', claimedAt, observed: outcome.observed, reconciled: false };
 }
 
-/** One process pays, another asks whether it may book the payment. */
+/** One process pays, and another asks whether it may book the payment. */
 async function continueAfter(removal: Removal | undefined, isFault: boolean) {
   await using rig = await openRig('OPAQUE');
   const store = () => (removal ? { store: removal(sqliteLedgers(rig.ledger)) } : {});
@@ -97,13 +97,13 @@ function hazard(name: string, removal: Removal): Pick<Pair, 'name' | 'runs' | 'c
   };
 }
 
-/** The saved divergence is lost. The work is halted all the same: no decision is no permission. */
+/** The recorded divergence is lost. The work is still halted, because nothing permits it. */
 export const LOST: Pair = {
   ...hazard('durable hazard, record lost', losing),
   removedEnds: 'stopped',
 };
 
-/** The saved divergence is taken for a commit, as by a ledger that knows no other end. */
+/** The recorded divergence is read as a commit, as if the ledger had no other verdict. */
 export const DURABLE_HAZARD: Pair = {
   ...hazard('durable hazard, continuation', forgetful),
   paper: 20,

@@ -2,32 +2,32 @@ import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
 
 /**
- * How a run ended, as read back: `stopped` left nothing wrong behind, `admitted` did what must not
- * happen.
+ * How a run ended, judged from the state read back. After `stopped` nothing is wrong; `admitted`
+ * did what must not happen.
  */
 export type Ending = 'stopped' | 'admitted' | 'neither';
 
 /**
- * A fault that the full system stops, and the same fault with exactly one mechanism switched off.
+ * A fault that the full system stops, and the same fault with exactly one mechanism removed.
  */
 export interface Pair {
   readonly name: string;
   /**
-   * How often the paper ran each side; every one of its runs ended the same way. Absent if the paper
-   * has no such row.
+   * How often the paper ran each side. All runs of a side ended the same way. Absent if the paper
+   * does not have this row.
    */
   readonly paper?: number;
-  /** How the runs end without the mechanism; `admitted` unless another one stops the fault too. */
+  /** How runs end without the mechanism: `admitted`, unless another mechanism stops the fault. */
   readonly removedEnds?: Ending;
-  /** One run of each side for every task, or one in all where it is a case of its own. */
+  /** One run per task, or a single run if the pair does not use the tasks. */
   runs(removed: boolean): readonly { readonly name: string; run(): Promise<Ending> }[];
-  /** The same without the fault: what must still be committed on both sides. */
+  /** The same runs without the fault. Both sides must commit them. */
   controls?(removed: boolean): readonly { readonly name: string; run(): Promise<boolean> }[];
-  /** What was used is presented again once the fault was admitted: nothing may be committed twice. */
+  /** Presents used licenses and permits again after the fault. Nothing may commit twice. */
   replays?(): readonly { readonly name: string; run(): Promise<boolean> }[];
 }
 
-/** Repeats both sides and counts them. */
+/** Repeats both sides and counts how they end. */
 export async function runPair(
   pair: Pair,
   repetitions: number,
@@ -71,7 +71,7 @@ export async function runPair(
   return cells;
 }
 
-/** Permits and licenses that are presented again after the ablation. */
+/** Presents permits and licenses again after the ablation. */
 async function runReplays(
   pair: Pair,
   replays: ReturnType<NonNullable<Pair['replays']>>,

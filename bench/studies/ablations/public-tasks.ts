@@ -39,19 +39,19 @@ interface Found {
   readonly isInitial: boolean;
 }
 
-/** A wrong result: stopped where it was rejected by the comparison and nothing changed. */
+/** Judges a wrong result. It was stopped if the comparison rejected it and nothing changed. */
 function judgeWrong({ decision, isApproved, isInitial }: Found): Ending {
   if (decision.committed) return isApproved ? 'neither' : 'admitted';
   return isInitial && decision.why === 'comparison: diverged' ? 'stopped' : 'neither';
 }
 
-/** A right result that must not be committed all the same, for this reason. */
+/** Judges a right result that must still be rejected, for the reason `why`. */
 function judgeRight({ decision, isApproved, isInitial }: Found, why: string): Ending {
   if (decision.committed) return isApproved ? 'admitted' : 'neither';
   return isInitial && decision.why === why ? 'stopped' : 'neither';
 }
 
-/** Rows that differ from the approved ones, hidden beneath unchanged statements. */
+/** The statements are unchanged, but hidden faults make the rows differ from the approved ones. */
 export function comparisonOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
   const { effectMatch, noComparison } = DATABASE_CONDITIONS;
   const runOn = async (
@@ -82,8 +82,7 @@ export function comparisonOnDatabase(site: DatabaseSite, tasks: readonly Prepare
 }
 
 /**
- * A right that is granted while the candidate is held, and a final gate that does or does not look
- * again.
+ * A privilege is granted while the candidate is held, and the final gate does or does not recheck.
  */
 export function recheckOnDatabase(site: DatabaseSite, tasks: readonly PreparedTask[]): Pair {
   const run = async (task: PreparedTask, removed: boolean, isFault: boolean) => {
@@ -133,7 +132,7 @@ interface StateCase {
   readonly target: unknown;
 }
 
-/** The tasks to run, and all there are: those tell what the applications have. */
+/** The tasks to run, and all tasks, which show what each application has. */
 export interface StateTasks {
   readonly all: readonly StateTask[];
   readonly chosen: readonly StateTask[];
@@ -170,7 +169,7 @@ function lookIn(folder: string, { execution, target }: StateCase, decision: Deci
   };
 }
 
-/** The 39 of 48 faults of the twelve tasks whose result is not the approved one. */
+/** The 39 of the twelve tasks' 48 faults whose result differs from the approved one. */
 export function comparisonOnState(tasks: StateTasks): Pair {
   const { effectMatch, noComparison } = CONDITIONS;
   const run = (one: StateCase, removed: boolean) =>

@@ -1,5 +1,5 @@
-// A license that is used twice at a payment service: the second use must not pay again. What is
-// removed is the memory of its use: another worker has a ledger that does not know of it.
+// A license is used twice at a payment service. The second use must not pay again. The ablation
+// removes the memory of the first use: the second worker has another ledger.
 import { join } from 'node:path';
 import { openRig } from '../../../test/adapters/http/rig.ts';
 import { keepFact, keepVerdict } from '../../facts.ts';
@@ -11,7 +11,7 @@ async function payTwice(removed: boolean): Promise<Ending> {
   const license = await rig.approve(runtime);
   keepVerdict(await runtime.execute(license, rig.action));
   const before: number = rig.payments.length;
-  // A service remembers idempotency keys for a while only.
+  // A service remembers idempotency keys only for a while.
   rig.account.requests.clear();
   const other = await rig.start(removed ? { store: join(rig.folder, 'other.db') } : {});
   const again = keepVerdict(await other.execute(license, rig.action));

@@ -15,8 +15,8 @@ const [AGENT = ''] = PAYERS;
 type Way = (payee: string) => Promise<void>;
 
 /**
- * The time of one payment, by every way to the same operation. Everywhere the same approver signs
- * by itself; `ensure` is the runtime alone: propose, sign, ensure.
+ * Times one payment through each integration. The same automatic approver signs every payment.
+ * `ensure` uses only the runtime: propose, sign, ensure.
  */
 export async function measureCalls(
   site: Site,
@@ -69,7 +69,7 @@ function ensuring(site: Site, { runtime, config }: Opened): Way {
   };
 }
 
-/** The tool itself, the plain loop, and the frameworks whose packages are installed. */
+/** The tool itself, the plain loop, and each framework whose package is installed. */
 async function inProcess({ requests, config }: Opened): Promise<readonly [string, Way][]> {
   const { pay_1: operation } = config.operations ?? {};
   const operations = operation === undefined ? {} : { pay_1: operation };

@@ -3,7 +3,7 @@ import { type Cell, exactly, figure, type StudyOptions } from '../../study.ts';
 import { AGENTS, PAYERS } from './deployment.ts';
 import type { Site } from './site.ts';
 
-/** Has one payment made through a server, and fails unless it was. */
+/** Makes one payment through a server. Throws unless it committed. */
 export async function callCommitted(client: Client, payee: string): Promise<void> {
   const call = { name: 'pay_1', arguments: { input: { payee, amount: 1 } } };
   const { structuredContent } = await client.callTool(call);
@@ -11,7 +11,7 @@ export async function callCommitted(client: Client, payee: string): Promise<void
   if (status !== 'committed') throw new Error(`MCP: ${JSON.stringify(structuredContent)}`);
 }
 
-/** Fifty agents on one server, each with its own token, all at once. */
+/** Measures fifty concurrent agents on one server, each with its own token. */
 export async function measureCrowd(
   site: Site,
   url: string,

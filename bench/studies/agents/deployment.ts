@@ -12,11 +12,11 @@ import {
 import type { RuntimeConfig } from '../../../src/runtime/runtime.ts';
 
 export const AGENTS = 50;
-/** How many operations an agent may be offered. */
+/** The numbers of operations that agents are offered. */
 export const OFFERS = [1, 10, 50] as const;
 const MANY = 1_000_000;
 
-/** Only the first is signed by itself. Each has another name, and the same rule. */
+/** Only the first operation is signed automatically. They differ in name but have the same rule. */
 function operation(index: number) {
   return defineOperation({
     name: `pay_${index}`,
@@ -36,11 +36,11 @@ function operation(index: number) {
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
-/** The names of agents: so many that pay, and one for each offer. */
+/** The names of the paying agents. {@link offerName} names one agent per offer. */
 export const PAYERS = numbers(AGENTS).map((index) => `payer-${index}`);
 export const offerName = (count: number) => `offered-${count}`;
 
-/** The deployment in a folder. An approver without limits signs `pay_1`; a call executes it. */
+/** The deployment in a folder. An approver without limits signs `pay_1`, so a call executes it. */
 export function configFor(folder: string): RuntimeConfig {
   const at = (name: string) => join(folder, name);
   const rule = approver(loadApproverKey(at('rule.key.json')));

@@ -5,7 +5,7 @@ import type { Site } from './site.ts';
 
 const FEW = 1000;
 
-/** Listing what waits for a person, when little and when very much does. */
+/** Measures listing the pending requests, when there are few and when there are very many. */
 export async function measureListing(
   site: Site,
   { quick, progress }: StudyOptions,
@@ -41,7 +41,7 @@ export async function measureListing(
   ];
 }
 
-/** Copies the one that was asked, because asking so many times would take hours. */
+/** Copies one real request, because making so many would take hours. */
 function fill(file: string, count: number): void {
   using db = new DatabaseSync(file);
   const columns = db.prepare("select name from pragma_table_info('request')").all();

@@ -17,7 +17,7 @@ const MAIN = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
 const DEPLOYMENT = new URL('./deployment.ts', import.meta.url).href;
 const REVISION = { versionNegotiation: { mode: { pin: '2026-07-28' } } } as const;
 
-/** A deployment in a folder; servers of it are processes. */
+/** A deployment in a folder. Its servers run in separate processes. */
 export class Site {
   readonly folder: string;
   readonly tokens: Readonly<Record<string, string>>;
@@ -59,7 +59,7 @@ export class Site {
     };
   }
 
-  /** `effectmatch mcp --http` on a free port. */
+  /** Starts `effectmatch mcp --http` on a free port. */
   async startHttp() {
     const args = ['--no-warnings', MAIN, 'mcp', '--http', '0', '--json', ...this.#config];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -90,7 +90,7 @@ export class Site {
   }
 }
 
-/** Connects a client of the newest revision. */
+/** Connects a client with the newest protocol revision. */
 async function connect(transport: Parameters<Client['connect']>[0]): Promise<Client> {
   const client = new Client({ name: 'bench', version: '1' }, REVISION);
   await client.connect(transport);

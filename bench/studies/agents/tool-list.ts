@@ -10,10 +10,10 @@ const DBHUB = join(
   import.meta.dirname,
   '../../../integrations/dbhub/node_modules/@bytebase/dbhub/dist/index.js',
 );
-/** A usual estimate for English and JSON; what a model counts depends on the model. */
+/** A common estimate for English and JSON. The real count depends on the model. */
 const BYTES_PER_TOKEN = 4;
 
-/** What a client has to take in before the first call. */
+/** Measures what a client has to read before its first call. */
 export async function measureToolLists(site: Site, url: string): Promise<readonly Cell[]> {
   const cells: Cell[] = [];
   for (const count of OFFERS) {
@@ -32,7 +32,7 @@ export async function measureToolLists(site: Site, url: string): Promise<readonl
   return cells;
 }
 
-/** Models see no output schemas, so tokens are counted without them. */
+/** Models do not see output schemas, so tokens are counted without them. */
 async function sizes(client: Client, name: string): Promise<readonly Cell[]> {
   const { tools } = await client.listTools();
   const seen = tools.map(({ name, description, inputSchema }) => {

@@ -12,7 +12,7 @@ const OTHERS = 'gh-others-40b2';
 const ISSUES = '/repos/octocat/hello/issues';
 
 export const MAINTAINERS = generateApprover('maintainers');
-/** The title that somebody else gives an issue. */
+/** The title that another user gives an issue. */
 export const OTHER_TITLE = 'taken over';
 
 /** The compared fields of an issue. */
@@ -25,15 +25,15 @@ export interface Fields {
 }
 
 /**
- * An emulator of GitHub, a server before it that makes trouble, and a runtime that only knows that
- * server.
+ * A GitHub emulator, a server in front of it that injects faults, and a runtime that only knows
+ * that server.
  */
 export interface GithubSite extends AsyncDisposable {
   readonly runtime: Runtime;
   readonly server: FaultServer;
-  /** Somebody else's request, past the server; returns the number of the issue. */
+  /** Creates an issue as another user, bypassing the server. Returns its number. */
   createIssue(fields: Partial<Fields>): Promise<number>;
-  /** What the emulator has, read past the runtime and the server. */
+  /** Reads an issue from the emulator, bypassing the runtime and the server. */
   readIssue(number: number): Promise<Fields>;
   lastNumber(): Promise<number>;
 }

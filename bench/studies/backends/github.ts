@@ -1,5 +1,5 @@
-// GitHub: eight shapes of operations on an issue; clean, with a title that somebody else changes,
-// and unreadable.
+// GitHub: eight kinds of operations on an issue, each clean, with a title that another user
+// changes, and without read-back.
 
 import { isDeepStrictEqual } from 'node:util';
 import { approver } from '../../../src/crypto/approver.ts';
@@ -29,7 +29,7 @@ const BEFORE: Fields = {
 
 interface Shape {
   readonly name: string;
-  /** The issue as it is at first; undefined where it is to be created. */
+  /** The initial issue; undefined if the operation creates it. */
   readonly from?: Fields;
   readonly to: Fields;
 }
@@ -56,19 +56,19 @@ type Variant = keyof typeof VARIANTS;
 interface Run {
   readonly variant: string;
   readonly terminal: string;
-  /** How often the work that depends on the operation ran. */
+  /** How often the dependent work ran. */
   readonly releases: number;
-  /** Requests that change something, as they arrived. */
+  /** The number of writing requests that arrived. */
   readonly writes: number;
   /**
-   * Whether the issue has the approved fields, and whether it has them but for somebody else's
+   * Whether the issue has the approved fields, and whether it has them except for the other user's
    * title.
    */
   readonly isApproved: boolean;
   readonly isTakenOver: boolean;
 }
 
-/** One operation on an issue of its own. */
+/** Runs one operation on its own issue. */
 async function runShape(
   { runtime, server, ...site }: GithubSite,
   shape: Shape,
@@ -99,7 +99,7 @@ async function runShape(
   });
   server.heal();
   const found = keepState('issue', await site.readIssue(created ?? (await site.lastNumber())));
-  // What we create carries a mark after its text; nobody else's issue has one.
+  // An issue that we create has a mark after its text. Other issues have none.
   const body =
     created === undefined
       ? (found.body?.replace(/\n\n<!-- effectmatch:\w+ -->$/, '') ?? null)
@@ -169,7 +169,7 @@ export async function runGithub(
       'no read-back: blocked',
       count('no read-back', (run) => run.terminal === 'indeterminate' && isBlocked(run)),
     ),
-    // The paper does not say what the remote state was in these.
+    // The paper does not report the remote state of these runs.
     exactly(
       'GitHub, no read-back: fields match all the same',
       count('no read-back', (run) => run.isApproved),

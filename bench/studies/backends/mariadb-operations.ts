@@ -1,7 +1,7 @@
-// The eight operations on MariaDB. What each must leave is worked out here from the initial rows, in
-// TypeScript; no SQL takes part in it.
+// The eight operations on MariaDB. Their expected rows are computed here from the initial rows, in
+// TypeScript and without SQL.
 
-/** Values of one row, the key `id` among them. */
+/** Values of one row, including the key `id`. */
 type Cells = Readonly<Record<string, number | string>>;
 
 /** All rows, by table. */
@@ -45,7 +45,7 @@ export const INITIAL: Books = {
 export interface Operation {
   readonly name: string;
   readonly statements: readonly string[];
-  /** The rows that it must leave. */
+  /** The rows that the operation must leave. */
   expected(books: Books): Books;
 }
 
@@ -146,7 +146,7 @@ export const OPERATIONS: readonly Operation[] = [
   },
 ];
 
-/** What no operation includes: a payment into an account that none of them writes. */
+/** A write that no operation includes: a payment into an account that none of them writes. */
 export const EXTRA_WRITE = 'update account set balance = balance + 1 where id = 6';
 
 function rowsOf(rows: readonly Cells[] | undefined): readonly Cells[] {
@@ -165,7 +165,7 @@ function plus(balance: number | string | undefined, amount: number): Cells {
   return { balance: Number(balance) + amount };
 }
 
-/** The rows with new values in those where a column has this value. */
+/** Changes the rows in which a column has this value. */
 function change(
   rows: readonly Cells[] | undefined,
   column: string,

@@ -14,7 +14,7 @@ export interface SandboxCall {
   readonly args: SandboxRow;
 }
 
-/** What became durable, and whether it was committed. */
+/** The durable state, and whether the run was committed. */
 export interface SandboxEnd {
   readonly committed: boolean;
   readonly durable: SandboxState;
@@ -23,7 +23,7 @@ export interface SandboxEnd {
 const KEYED = { SETTING: 'device_id', CONTACT: 'person_id', REMINDER: 'reminder_id' } as const;
 const KEYS = generateApprover('study');
 
-/** Tools work on the durable state, and their answers are trusted. */
+/** The tools work on the durable state, and their answers are trusted. */
 export function runDirect(
   initial: SandboxState,
   calls: readonly SandboxCall[],
@@ -46,7 +46,7 @@ export function runDirect(
   return { committed: true, durable: read() };
 }
 
-/** The same calls under a license for the approved state. */
+/** Runs the same calls under a license for the approved state. */
 export async function runHeld(
   initial: SandboxState,
   calls: readonly SandboxCall[],
@@ -69,7 +69,7 @@ export async function runHeld(
         file,
         initial,
         collections: Object.fromEntries(collections),
-        // Two messages share an id, so they compare as whole rows.
+        // Two messages share an id, so messages are compared as whole rows.
         unordered: ['/MESSAGING'],
         tools: new URL('./sandbox-tools.ts', import.meta.url),
         toolData: now,
@@ -92,8 +92,8 @@ export async function runHeld(
 }
 
 /**
- * What must change so that the approved rows come out of the initial ones. Messages never change in
- * these scenarios.
+ * The effects that turn the initial rows into the approved ones. Messages never change in these
+ * scenarios.
  */
 export function sandboxEffects(
   initial: SandboxState,

@@ -1,7 +1,7 @@
 import type { SandboxRow, SandboxState } from '../../data/toolsandbox.ts';
 
 /**
- * Tools with the effects and refusals that the data describes; our own code, since the original's
+ * Tools with the effects and refusals that the data describes. This is our own code; the original
  * is not run.
  */
 export default function sandboxTools(now: number): {
@@ -28,7 +28,7 @@ export default function sandboxTools(now: number): {
     remove_contact(state, { person_id }) {
       state.CONTACT.splice(findContact(state, person_id), 1);
     },
-    // As in the original, the changed contact comes last.
+    // As in the original, the changed contact moves to the end.
     modify_contact(state, { person_id, ...fields }) {
       if (Object.keys(fields).length === 0) throw new Error('no field was given');
       const [contact] = state.CONTACT.splice(findContact(state, person_id), 1);
@@ -50,8 +50,7 @@ export default function sandboxTools(now: number): {
 }
 
 /**
- * The benchmark's own goal check of a scenario, for assessment after the decision. It never looks
- * at reminders.
+ * The benchmark's own goal check, applied after the decision. It ignores reminders.
  */
 export function passesGoal(scenario: string, initial: SandboxState, found: SandboxState): boolean {
   const texts = (rows: readonly SandboxRow[]) =>

@@ -2,32 +2,31 @@ import { definePay, payment } from './shop.ts';
 import { EXEC } from './site.ts';
 
 /**
- * One configuration of the inventory, or one change of it, and how an approved payment must end
- * under it.
+ * One configuration of the inventory, or a change to it, and how an approved payment must end.
  */
 export interface Construction {
   readonly group: Group;
   readonly name: string;
-  /** SQL as superuser that makes the configuration, before the runtime opens the database. */
+  /** Superuser SQL that sets up the configuration before the runtime opens the database. */
   readonly open?: string;
-  /** SQL as superuser once the action is done and its candidate is held. */
+  /** Superuser SQL that runs after the action, while its candidate is held. */
   readonly whileHeld?: string;
-  /** SQL as superuser that takes all of it back. */
+  /** Superuser SQL that undoes the configuration. */
   readonly close?: string;
-  /** What the agent submits; the approved statement unless told. */
+  /** What the agent submits. Defaults to the approved statement. */
   readonly action?: (id: number) => unknown;
   /**
-   * What the agent's login can do outside any protection under the configuration: it is as real as
-   * its name says.
+   * A statement that the agent's login can run without protection, which shows that the
+   * configuration is really in effect.
    */
   readonly reach?: { readonly sql: string; readonly ends: string };
   readonly expected: Expected;
 }
 
 /**
- * `denied` is the outlet that must be listed as closed. `boundary`: every open outlet must match,
- * and there must be one. `final-gate`: the configuration read there is another one than was
- * certified.
+ * `denied` is the outlet that must be listed as closed. At `boundary` there must be an open outlet,
+ * and every open outlet must match. At `final-gate` the configuration differs from the certified
+ * one.
  */
 export type Expected =
   | { readonly kind: 'committed'; readonly denied?: RegExp }
@@ -62,10 +61,10 @@ const COPY = { sql: `copy (select 1) to '/nowhere/at/all'` };
 const DENIED = '42501';
 const PASSES = { kind: 'committed' } as const;
 const CALL = (id: number) => ({ call: 'app.pay', values: [id] });
-/** The approved statement, and one that reaches what is open. */
+/** The approved statement, and one that uses the open outlet. */
 const payAnd = (sql: string) => (id: number) => ({ statements: [payment(id), { sql }] });
 
-/** The constructions that concern the database; those of continuations are elsewhere. */
+/** The constructions that concern the database. Those of continuations are elsewhere. */
 export const CONSTRUCTIONS: readonly Construction[] = [
   { group: 'base/foreign database', name: 'stable certificate', expected: PASSES },
   {
@@ -82,7 +81,7 @@ export const CONSTRUCTIONS: readonly Construction[] = [
     open: `${FOREIGN} grant insert on app.far to ${EXEC}`,
     close: DROP_FOREIGN,
     action: payAnd('insert into app.far values (1)'),
-    // Past the privilege: only a login on the other server is missing.
+    // The privilege check passes; only a login on the other server is missing.
     reach: { sql: 'insert into app.far values (1)', ends: '42704' },
     expected: { kind: 'refused', at: 'boundary', open: /\bapp\.far\b/ },
   },
@@ -118,7 +117,7 @@ export const CONSTRUCTIONS: readonly Construction[] = [
     name: 'host role given to the agent',
     open: `grant pg_write_server_files to ${EXEC} with inherit true`,
     close: `revoke pg_write_server_files from ${EXEC}`,
-    // Past the privilege: only the folder is missing.
+    // The privilege check passes; only the folder is missing.
     reach: { ...COPY, ends: '58P01' },
     expected: { kind: 'refused', at: 'boundary', open: /pg_write_server_files/ },
   },

@@ -8,8 +8,8 @@ import { describe } from './trial.ts';
 const REGISTERED = 'reconcile';
 
 /**
- * A construction of continuation authority: asks for work behind a commit; returns what was not as
- * expected.
+ * A construction of continuation authority. It asks for work that depends on a commit, and returns
+ * what differed from the expectation.
  */
 export interface ContinuationCase {
   readonly name: string;
@@ -20,7 +20,7 @@ export interface ContinuationCase {
 interface ContinuationTrial {
   readonly site: Site;
   readonly office: Office;
-  /** What the committed payment's terminal says. */
+  /** The lineage of the committed payment. */
   readonly from: Lineage;
 }
 
@@ -35,8 +35,8 @@ export const CONTINUATIONS: readonly ContinuationCase[] = [
     name: 'independent reader',
     expected: 'refused',
     async ask({ site, office, from }) {
-      // Both have read for themselves that the invoice is paid. One has no name in the license, the
-      // other no journal.
+      // Both can read that the invoice is paid. The license does not name the first continuation,
+      // and the second runtime has no journal of the payment.
       await using reader = await site.open();
       return (
         shouldEnd(await request(office, from, 'report'), 'unregistered, ran 0') ??
@@ -71,7 +71,7 @@ export const CONTINUATIONS: readonly ContinuationCase[] = [
   },
 ];
 
-/** Commits a payment that registers one continuation, then asks as the construction does. */
+/** Commits a payment that registers one continuation, then asks for work as constructed. */
 export async function runContinuation(
   site: Site,
   { ask }: ContinuationCase,
@@ -93,7 +93,7 @@ async function pay(site: Site, office: Office): Promise<Lineage> {
   return terminal;
 }
 
-/** Asks once, and counts how often the work really ran. */
+/** Asks once and counts how often the work ran. */
 async function request({ runtime }: Office, from: Lineage, name: string): Promise<string> {
   let ran = 0;
   const release: Release<void> = await runtime.continuation(from, name).release(() => {

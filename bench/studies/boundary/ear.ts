@@ -1,16 +1,16 @@
 import pg from 'pg';
 import type { TestDatabase } from '../../../test/postgres/server.ts';
 
-/** Hears what a study must never hear. */
+/** Listens for notifications that must never arrive. */
 export interface Ear extends AsyncDisposable {
   /**
-   * The notifications since the last question, none missed: the server delivers them in the order
-   * of their commits.
+   * All notifications since the last call. None is missed, because the server delivers them in
+   * commit order.
    */
   heard(): Promise<readonly string[]>;
 }
 
-/** Listens on a channel from a session of its own, as superuser. */
+/** Listens on a channel in a separate superuser session. */
 export async function listen(db: TestDatabase, channel: string): Promise<Ear> {
   const client = new pg.Client({ connectionString: db.url() });
   const heard: string[] = [];

@@ -2,14 +2,14 @@ import { insert, update } from '../../../src/protocol/draft.ts';
 import type { TestDatabase } from '../../../test/postgres/server.ts';
 import { keepState } from '../../facts.ts';
 
-/** Invoices that the trials of a study may pay, each once. */
+/** The number of invoices. Each can be paid once. */
 export const INVOICES = 600;
 const TABLES = ['invoice', 'account', 'payment', 'entry', 'notification', 'outbox'] as const;
 
 export const RELATIONS = TABLES.map((table) => `app.${table}`);
 export const ENTRY_POINTS = ['app.pay'];
 
-/** The registered function, with whatever else its body does. */
+/** The registered function, with `more` statements in its body. */
 export const definePay = (
   more = '',
 ) => `create or replace function app.pay(which int) returns void language plpgsql
@@ -22,8 +22,8 @@ export const definePay = (
   end $$`;
 
 /**
- * What the application has before it is provisioned. Names are fixed, so that two servers can be
- * set up alike.
+ * The application's schema before provisioning. Names are fixed, so that two servers can be set up
+ * identically.
  */
 export const SCHEMA = `
   create role app nologin;
@@ -65,12 +65,11 @@ export const paymentEffects = (id: number) => [
   insert('app.notification', { id, what: 'paid' }),
 ];
 
-/** Every row of the application as the server writes it, and the markers of what was committed. */
+/** Every row of the application in the server's text form, and the markers of commits. */
 export type Books = Readonly<Record<(typeof TABLES)[number] | 'markers', readonly string[]>>;
 
 /**
- * Reads everything over a connection of its own, as superuser: nothing that decided anything takes
- * part.
+ * Reads everything over a separate superuser connection, independently of the code that decided.
  */
 export async function readBack(db: TestDatabase): Promise<Books> {
   const tables = TABLES.map(
@@ -84,7 +83,7 @@ export async function readBack(db: TestDatabase): Promise<Books> {
 }
 
 /**
- * The books once these invoices are paid, worked out from the rows before and not by any database.
+ * The books after these invoices are paid, computed from the earlier rows and not by a database.
  */
 export function withPaid(before: Books, ids: readonly number[]): Books {
   const replace = (

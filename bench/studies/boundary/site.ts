@@ -20,34 +20,33 @@ import { type Watch, watched } from './watch.ts';
 /** The login that runs agent SQL. */
 export const EXEC = 'em_exec';
 
-/** A provisioned database on a server of its own, whose boundary is closed. */
+/** A provisioned database on a separate server. Its boundary is closed. */
 export interface Site extends AsyncDisposable {
   readonly db: TestDatabase;
   readonly options: PostgresOptions;
-  /** An invoice that nobody paid yet. */
+  /** Returns an unpaid invoice. */
   nextInvoice(): number;
-  /** A runtime with keys of its own; with a ledger of its own unless one is named. */
+  /** Opens a runtime with new keys, and with a new ledger unless one is named. */
   open(how?: { readonly watch?: Watch; readonly ledger?: string }): Promise<Office>;
   /**
-   * How the execution login fares with this statement outside any protection: `works`, or the
-   * SQLSTATE.
+   * Runs a statement as the execution login without protection. Returns `works` or the SQLSTATE.
    */
   tryAsAgent(sql: string): Promise<string>;
 }
 
-/** A runtime of the study: its approver signs whatever is prepared. */
+/** A runtime of the study. Its approver signs every proposal. */
 export interface Office extends AsyncDisposable {
   readonly runtime: Runtime;
-  /** The name of its ledger, for another runtime on the same one. */
+  /** The name of its ledger, so that another runtime can use it. */
   readonly ledger: string;
   approve(id: number, more?: Partial<PrepareRequest>): Promise<SignedLicense>;
-  /** The terminal, or the refusal of an action that was not even admitted. */
+  /** Returns the terminal, or the refusal of an action that was not admitted. */
   execute(license: SignedLicense, action: unknown): Promise<Terminal>;
 }
 
 /**
- * Starts a server for the study alone: roles and what counts catalogue changes belong to the whole
- * server.
+ * Starts a separate server for the study, because roles and the counters of catalogue changes
+ * belong to the whole server.
  */
 export async function openSite(): Promise<Site> {
   const server = await startServer();

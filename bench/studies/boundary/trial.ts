@@ -7,14 +7,14 @@ import { payment, readBack, withPaid } from './shop.ts';
 import type { Office, Site } from './site.ts';
 import type { Watch } from './watch.ts';
 
-/** How an attempt ended, whichever way it ended. */
+/** How an attempt ended. */
 export type Ended = Awaited<ReturnType<Office['execute']>>;
 
 /**
- * Runs one trial of a construction: have a payment approved, make the configuration (no approval
- * can be prepared while an outlet is open), execute it, read back, take the configuration back, and
- * after a refusal have the payment made after all, so that nothing else can have refused it.
- * Returns what was not as expected.
+ * Runs one trial of a construction: approve a payment, set up the configuration (no approval can be
+ * prepared while an outlet is open), execute, read back, and undo the configuration. After a
+ * refusal, make the payment, to show that nothing else caused the refusal. Returns what differed
+ * from the expectation.
  */
 export async function runTrial(
   site: Site,
@@ -55,7 +55,7 @@ export async function runTrial(
     : 'paid at last, the rows are wrong';
 }
 
-/** An outlet that is still open already refuses the approval. */
+/** Approves and pays again. The approval itself fails if an outlet is still open. */
 async function payAgain(office: Office, id: number): Promise<Ended | EffectMatchError> {
   try {
     return await office.execute(await office.approve(id), payment(id));
@@ -95,12 +95,12 @@ function misses(ended: Ended, expected: Expected, { surveys }: Watch): string | 
     : `the configuration at the gate is the certified one, and it was ${describe(ended)}`;
 }
 
-/** The digest of the configuration, without the row versions that a certificate binds as well. */
+/** The configuration's digest, without the row versions that a certificate also binds. */
 export function contentOf(survey: Watch['surveys'][number] | undefined): string | undefined {
   return survey?.configuration.split(' ')[0];
 }
 
-/** Whether an attempt was refused where it had to be and for the boundary's sake. */
+/** Whether an attempt was refused at this step because of the boundary. */
 export function isRejectedAt(ended: Ended, at: 'boundary' | 'final-gate'): boolean {
   if (ended.kind !== 'rejected') return false;
   return (
@@ -109,7 +109,7 @@ export function isRejectedAt(ended: Ended, at: 'boundary' | 'final-gate'): boole
   );
 }
 
-/** An ending in one line, for whoever has to find out why. */
+/** Describes an ending in one line, for debugging. */
 export function describe(ended: Ended): string {
   if (ended.kind !== 'rejected') return ended.kind;
   return `rejected at ${ended.at} (${ended.reason}): ${ended.detail.slice(0, 300)}`;

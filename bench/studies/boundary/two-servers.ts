@@ -6,8 +6,8 @@ import { EXEC, openSite, type Site } from './site.ts';
 import { contentOf } from './trial.ts';
 
 /**
- * Certifies the same configuration on two servers of one version. Compared is what the certificate
- * binds, without the row versions (they are those of one server) and the identity of the database.
+ * Certifies the same configuration on two servers of one version and compares what the certificates
+ * bind, except for the row versions, which belong to one server, and the database's identity.
  */
 export async function compareServers(one: Site) {
   await using two = await openSite();

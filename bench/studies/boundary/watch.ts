@@ -8,24 +8,24 @@ import type {
 import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 
 /**
- * What a study sees and changes between the runtime and its adapter. The adapter has no option for
- * any of it.
+ * What a study observes and changes between the runtime and its adapter. The adapter itself has no
+ * options for this.
  */
 export interface Watch {
-  /** Every survey that the adapter answered with, in order. */
+  /** Every survey that the adapter returned, in order. */
   readonly surveys: Survey[];
   /**
-   * The ablations of the final gate. `certificate`: it is shown the survey from before staging
-   * instead of a fresh one. `recheck`: also what was observed, instead of the candidate as it is now.
+   * Ablations of the final gate. With `certificate` it gets the survey from before staging instead
+   * of a fresh one. With `recheck` it also gets the earlier observation of the candidate.
    */
   readonly reuses?: 'certificate' | 'recheck' | undefined;
-  /** Runs once the action is done, while its candidate is held. */
+  /** Runs after the action, while its candidate is held. */
   held?: (() => Promise<void>) | undefined;
-  /** Which permit is presented in place of the candidate's own. */
+  /** Returns the permit to present instead of the candidate's own. */
   present?: (own: ConsumedPermit) => ConsumedPermit;
 }
 
-/** The same adapter under watch. */
+/** Wraps the adapter with a watch. */
 export function watched<Action>(
   factory: AdapterFactory<Action>,
   watch: Watch,
@@ -58,7 +58,7 @@ export function watched<Action>(
   };
 }
 
-/** The stage answers the recheck with what it was when it was observed. */
+/** Makes the recheck return the facts from when the stage was observed. */
 function reuseObserved(stage: Stage): void {
   const observe = stage.observe.bind(stage);
   const recheck = stage.recheck.bind(stage);

@@ -1,5 +1,5 @@
-// Writers that are all approved to change the same row, at the same moment: the first one changes
-// it, and the approvals of the others are for a row that is no longer there.
+// Many writers are approved to change the same row at the same moment. The first one changes it, so
+// the others' approvals no longer match the row.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../../src/adapters/sqlite/index.ts';
@@ -21,7 +21,7 @@ const SCHEMA = `create table counter (id integer primary key, value integer not 
   insert into counter values (1, 0)`;
 const KEYS = generateApprover('study');
 
-/** What one round left: how many writers were told that they had committed, and what is there. */
+/** The result of one round: how many writers were told that they committed, and what is durable. */
 export interface WriterRound {
   readonly backend: string;
   readonly writers: number;
@@ -34,7 +34,7 @@ export interface WriterRound {
 export interface WriterBackend extends AsyncDisposable {
   readonly name: string;
   factory(): AdapterFactory;
-  /** Past the adapter, by a connection that takes no part. */
+  /** Reads over a separate connection, bypassing the adapter. */
   read(): Promise<{ readonly value: number; readonly entries: number }>;
 }
 
@@ -75,7 +75,7 @@ async function openPostgresCounter(): Promise<WriterBackend> {
   };
 }
 
-/** How many write, how often, and where; `internals` switches a check off, which must be noticed. */
+/** Who writes, how often and where. `internals` can switch off a check, which must be noticed. */
 export interface Writing {
   readonly writers: number;
   readonly rounds: number;
@@ -158,7 +158,7 @@ async function runRound(
   };
 }
 
-/** Each backend's rounds that ended in one commit, and what is there without one. */
+/** Counts each backend's rounds with one commit, and the changes that were lost or doubled. */
 export function writerCells(ended: readonly WriterRound[]): readonly Cell[] {
   return [...Map.groupBy(ended, ({ backend }) => backend)].flatMap(([backend, rounds]) => {
     const name = `${backend}: ${rounds[0]?.writers} writers on the same row`;

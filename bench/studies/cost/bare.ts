@@ -9,10 +9,10 @@ const KEYS = generateKeyPairSync('ed25519');
 const DURABLE = 'pragma journal_mode = wal; pragma synchronous = full;';
 
 /**
- * The least that any path must do which keeps an approved change apart until it is decided: one
- * signature, a flushed claim, the calls on a copy, state and marker in one flushed commit, a
- * verdict that need not be flushed. It checks nothing else and is safe against nothing: it says how
- * much of a ratio is the flushes, and how much is our own work.
+ * The minimum for any path that holds an approved change until it is decided: one signature, a
+ * flushed claim, the calls on a copy, state and marker in one flushed commit, and a verdict without
+ * a flush. It checks nothing else and is not safe. It shows how much of a ratio is due to flushes,
+ * and how much to our own work.
  */
 export function openBare(folder: string, initial: Snapshot) {
   const state = new DatabaseSync(join(folder, 'bare-state.db'));
@@ -29,7 +29,7 @@ export function openBare(folder: string, initial: Snapshot) {
   const mark = state.prepare('insert into marker values (?)');
   const append = ledger.prepare('insert into journal values (?, ?, ?)');
   return {
-    /** What an approver hands over. */
+    /** The approver's signed text. */
     approve: (text: string) => ({
       text,
       signature: sign(null, Buffer.from(text), KEYS.privateKey),

@@ -8,10 +8,10 @@ import { PAPER_CERTIFICATION } from './paper.ts';
 
 const RELATIONS = 12;
 const ROWS = 2000;
-/** Another application's write, to a registered table that the operation does not touch. */
+/** A write by another application to a registered table that the operation does not touch. */
 const WRITE = 'update other_1 set amount = amount + 1 where id = 1';
 
-/** Times of pairs of executions in milliseconds, without and with certification. */
+/** Times of pairs of executions, without and with certification, in milliseconds. */
 export interface CertificationTimes {
   readonly off: readonly number[];
   readonly on: readonly number[];
@@ -20,16 +20,16 @@ export interface CertificationTimes {
   readonly final: readonly number[];
 }
 
-/** The same pairs while another client writes, and without one. */
+/** The same pairs while another client writes, and alone. */
 export interface CertificationRuns {
   readonly amongWriters: CertificationTimes;
   readonly alone: CertificationTimes;
 }
 
 /**
- * Pairs of the same five-effect operation under a license, the second with fresh surveys. On both
- * sides another client commits a write before the operation and while its candidate is held, so
- * that no survey may stand on an earlier one; the time that takes is in neither side.
+ * Measures pairs of the same five-effect operation under a license, without and with fresh surveys.
+ * On both sides another client commits a write before the operation and while its candidate is
+ * held, so that no survey can reuse an earlier one. The time of these writes is not counted.
  */
 export async function measureCertification(
   pairs: number,
@@ -46,7 +46,7 @@ export async function measureCertification(
     await using on = await openHeld(site, { certified: true, ...adapt(true) });
     const times = { off: [], on: [], first: [], final: [] } as { [name: string]: number[] };
     for (let pair = -warmups; pair < pairs; pair += 1) {
-      // Whichever comes first finds what the other one left in caches: they take turns.
+      // Alternate the order, because the second of a pair benefits from warm caches.
       const order = pair % 2 === 0 ? (['off', 'on'] as const) : (['on', 'off'] as const);
       for (const side of order) {
         const spent = await clock.time(side === 'on' ? on : off, numbers);
@@ -63,7 +63,7 @@ export async function measureCertification(
   return { amongWriters, alone: await measure(undefined) };
 }
 
-/** Times surveys, and has another client commit before each of them. */
+/** Times surveys, and makes another client commit before each of them. */
 class SurveyClock {
   readonly #writer: pg.Client | undefined;
   #writing = 0;
@@ -73,7 +73,7 @@ class SurveyClock {
     this.#writer = writer;
   }
 
-  /** Without `fresh` surveys, the one from opening the adapter is presented for ever. */
+  /** Without `fresh`, every survey returns the one from opening the adapter. */
   around(fresh: boolean) {
     return <A>(factory: AdapterFactory<A>): AdapterFactory<A> => ({
       open: async (context) => {
@@ -105,7 +105,7 @@ class SurveyClock {
     await this.#writer?.query(WRITE);
   }
 
-  /** One operation, on rows that no other one changes. */
+  /** Times one operation on rows that no other operation changes. */
   async time(path: Path, numbers: { next: number }) {
     const id = numbers.next;
     numbers.next += 1;
@@ -120,7 +120,7 @@ class SurveyClock {
   }
 }
 
-/** The paper's figures with ours. The judged one is that among writers. */
+/** The paper's figures and ours. Only the figure among writers is judged. */
 export function certificationCells({ amongWriters, alone }: CertificationRuns): readonly Cell[] {
   const { off, on, first, final } = amongWriters;
   const paper = PAPER_CERTIFICATION;

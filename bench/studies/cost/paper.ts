@@ -10,7 +10,7 @@ export interface PaperRow {
 
 const row = (direct: number, held: number, ratio: number): PaperRow => ({ direct, held, ratio });
 
-/** By domain and task, as the data names them. */
+/** The rows by domain and task, as named in the data. */
 export const PAPER_ROWS: { readonly [task: string]: PaperRow } = {
   'customer_support/10-return_full_order': row(0.309, 2.281, 7.37),
   'customer_support/100-challenge_warranty_maxed_return_option': row(0.287, 1.507, 5.25),
@@ -37,8 +37,8 @@ export const PAPER_ROWS: { readonly [task: string]: PaperRow } = {
  */
 export const PAPER_STATE = { ratio: 4.35, added: 1.08, executions: 1080 } as const;
 /**
- * Certification on PostgreSQL in milliseconds: medians and 95th percentiles without and with it, the
- * ratio of the medians, the increment within a pair, and the two surveys.
+ * Certification on PostgreSQL in milliseconds: medians and 95th percentiles without and with it,
+ * the ratio of the medians, the increment within a pair, and the two surveys.
  */
 export const PAPER_CERTIFICATION = {
   ...{ off: 13.29, offP95: 17.81, on: 29.13, onP95: 40.472 },

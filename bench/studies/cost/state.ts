@@ -1,6 +1,6 @@
-// What holding costs on STATE tasks: the same calls on the same state, saved by one durable write,
-// or executed under a license by the runtime with its ledger on disk, or held by the barest path
-// with the same flushes. All stores are SQLite files with WAL and synchronous = full.
+// The cost of holding on STATE tasks: the same calls on the same state are saved by one durable
+// write, executed under a license with the ledger on disk, or held by a minimal path with the same
+// flushes. All stores are SQLite files with WAL and synchronous = full.
 import { isDeepStrictEqual } from 'node:util';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
@@ -32,30 +32,30 @@ export interface StateSize {
 }
 
 /**
- * Times of one task in milliseconds, pair by pair, and how many executions left the right state.
+ * Times of one task in milliseconds, by pair, and how many executions left the right state.
  */
 interface TaskTimes {
   readonly direct: readonly number[];
   readonly held: readonly number[];
   readonly bare: readonly number[];
-  /** Opening a runtime on stores that exist; in no other time. */
+  /** The time to open a runtime on existing stores. The other times do not include it. */
   readonly opening: number;
   readonly right: number;
 }
 
-/** How the tasks are measured, and by which tools. */
+/** How the tasks are measured, and with which tools. */
 export interface StateMeasurement {
   readonly raw: RawRecords;
   /** Decides the order of the executions. */
   draw(): number;
   progress(line: string): void;
-  /** Makes our own tools for a task; without it, recorded consequences are applied. */
+  /** Builds our own tools for a task. Without it, recorded consequences are applied. */
   readonly desk?: (task: StateTask) => DeskData;
 }
 
 /**
- * Measures every task. `draw` decides in which order direct and held come, and whether the bare
- * path is before or after.
+ * Measures every task. `draw` decides the order of direct and held, and whether the bare path comes
+ * before or after them.
  */
 export async function measureState(
   all: readonly StateTask[],
@@ -68,8 +68,8 @@ export async function measureState(
   for (const task of tasks) {
     const name = nameOf(task);
     progress(`${title} ${name}: ${size.pairs} pairs`);
-    // Drawn even when the task was measured before the interruption, so that the others get the
-    // same order.
+    // Draw even if the task was measured before an interruption, so that the order of the other
+    // tasks does not change.
     const orders = Array.from({ length: size.warmups + size.pairs }, () => drawOrder(draw));
     const kind = desk === undefined ? 'state' : 'state, own tools';
     const times = await raw.run(`${kind}|${name}`, () =>
@@ -116,9 +116,8 @@ function prepare(task: StateTask, all: readonly StateTask[], desk: DeskData | un
 }
 
 /**
- * All pairs on the same stores, which are reset in between. Stores, runtime and license exist
- * before the clock starts; the states are read after it, those of a pair by connections that took
- * no part.
+ * Runs all pairs on the same stores, which are reset in between. Stores, runtime and license exist
+ * before the clock starts. Separate connections read the states of a pair after it stops.
  */
 async function measureTask(
   prepared: Prepared,
@@ -181,7 +180,7 @@ async function demandCommit(
 }
 
 /**
- * As an application does it that trusts its tools: one copy in memory, all calls, one durable
+ * Runs the calls as an application that trusts its tools: on one copy in memory, with one durable
  * write.
  */
 function runDirect(plain: ReturnType<typeof openPlain>, { calls, kit }: Execution): void {
@@ -192,7 +191,7 @@ function runDirect(plain: ReturnType<typeof openPlain>, { calls, kit }: Executio
 }
 
 async function time(work: () => Promise<void>): Promise<number> {
-  // A request arrives with a turn of the event loop.
+  // Each request arrives in a new event loop turn.
   await new Promise((resolve) => setImmediate(resolve));
   const started = performance.now();
   await work();

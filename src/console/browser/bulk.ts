@@ -3,7 +3,7 @@ import { button, paragraph } from './elements.ts';
 import { confirmReading } from './reading.ts';
 import { findSigners, type Signer, siteOf } from './signers.ts';
 
-/** Offers to sign what is chosen on the page: each is read, and each gets its own license. */
+/** Offers to sign the selected requests. The approver reads each one; each gets its own license. */
 export async function offerBulk(box: HTMLElement): Promise<void> {
   const signers = await findSigners(siteOf(box));
   const buttons = signers.map((signer, index) => {
@@ -44,7 +44,7 @@ async function signChosen(box: HTMLElement, signer: Signer): Promise<void> {
   report(await signAll(signables, siteOf(box).form, (one) => one.sign(signer, expiresIn)));
 }
 
-/** Signs one after another; what is refused does not hold up the others. */
+/** Signs one request after another. A refused one does not stop the others. */
 async function signAll(
   signables: readonly Signable[],
   form: string,
@@ -60,7 +60,7 @@ async function signAll(
   return [`${signables.length - refused.length} of ${signables.length} signed.`, ...refused];
 }
 
-/** Says what came of it at the top, and has the page show what is left. */
+/** Shows the results at the top and refreshes the list of remaining requests. */
 function report([done = '', ...refused]: readonly string[]): void {
   const notice = document.createElement('div');
   notice.className = refused.length === 0 ? 'notice good' : 'notice bad';

@@ -6,7 +6,7 @@ import type { Proposal, SignedLicense } from '../../protocol/license.ts';
 import type { ReadDocument } from './reading.ts';
 import type { Signer } from './signers.ts';
 
-/** What waits for a signature: it is read, and signed for so long. */
+/** A request that waits for a signature: the document to read, and a way to sign it. */
 export interface Signable {
   readonly request: string;
   readonly document: ReadDocument;
@@ -15,7 +15,7 @@ export interface Signable {
   sign(signer: Signer, expiresIn: string): Promise<SignedLicense>;
 }
 
-/** What the server has for the first signature. */
+/** Fetches a request for the first signature. */
 export async function fetchSignable(request: string): Promise<Signable> {
   const proposal = await fetchProposal(request);
   const { draft, approved, note } = proposal;
@@ -30,7 +30,7 @@ export async function fetchSignable(request: string): Promise<Signable> {
   };
 }
 
-/** What another person signed, for the second signature over the same license. */
+/** Fetches the license that another person signed, for the second signature. */
 export async function fetchCountersignable(request: string): Promise<Signable> {
   const answer = await fetch(`/requests/${request}/license.json`);
   const { license, approved, signature } = parseCountersignable(await answer.text());
@@ -46,7 +46,7 @@ export async function fetchCountersignable(request: string): Promise<Signable> {
   };
 }
 
-/** The proposal of a request, if its parts belong together. */
+/** Fetches the proposal of a request, and checks that its parts belong together. */
 export async function fetchProposal(request: string): Promise<Proposal> {
   const answer = await fetch(`/requests/${request}/proposal.json`);
   const proposal = parseProposal(await answer.text());
@@ -55,7 +55,7 @@ export async function fetchProposal(request: string): Promise<Proposal> {
   return proposal;
 }
 
-/** Hands a license in. */
+/** Submits a signed license. */
 export async function sendLicense(
   form: string,
   request: string,

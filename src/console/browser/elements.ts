@@ -6,14 +6,14 @@ export function paragraph(text: string, style = 'aside'): HTMLElement {
   return element;
 }
 
-/** Text in lines. */
+/** Preformatted text. */
 export function preformatted(text: string): HTMLElement {
   const element = document.createElement('pre');
   element.append(...linesOf(text));
   return element;
 }
 
-/** Each line by itself: where a long one wraps, it is indented and cannot pass for another line. */
+/** One element per line. A wrapped line is indented, so that it cannot pass for two lines. */
 export function linesOf(text: string): readonly HTMLElement[] {
   return text.split('\n').map((line) => {
     const element = document.createElement('span');
@@ -23,7 +23,7 @@ export function linesOf(text: string): readonly HTMLElement[] {
   });
 }
 
-/** A button whose failure is shown next to it. */
+/** A button that shows an error next to it if its action fails. */
 export function button(label: string, work: () => unknown, style = ''): HTMLButtonElement {
   const element = document.createElement('button');
   element.type = 'button';

@@ -1,24 +1,24 @@
 import { digestText } from '../../crypto/digest.ts';
 import type { Digest } from '../../protocol/record.ts';
 
-/** A key that never leaves this browser: its private half cannot be exported. */
+/** A key that stays in this browser: its private half cannot be exported. */
 export interface BrowserKey {
   readonly pair: CryptoKeyPair;
-  /** The public half as configurations write it. */
+  /** The public key in the form that configurations use. */
   readonly text: string;
-  /** What a license names the key by. */
+  /** The key's id in licenses. */
   readonly id: Digest;
 }
 
 const NAME = 'approver';
 
-/** The key of this browser, if it has one. */
+/** Returns this browser's key, if it has one. */
 export async function findKey(): Promise<BrowserKey | undefined> {
   const pair = await inStore<CryptoKeyPair | undefined>('readonly', (store) => store.get(NAME));
   return pair === undefined ? undefined : await describeKey(pair);
 }
 
-/** Makes a key and keeps it in this browser. */
+/** Creates a key and stores it in this browser. */
 export async function makeKey(): Promise<BrowserKey> {
   const pair = await crypto.subtle.generateKey('Ed25519', false, ['sign', 'verify']);
   await inStore('readwrite', (store) => store.add(pair, NAME));

@@ -3,8 +3,8 @@ import { button, paragraph, preformatted } from './elements.ts';
 import { canUsePasskeys, registerPasskey, signWithPasskey } from './passkey.ts';
 
 /**
- * Offers to sign in with a passkey. What it signs is computed here and is not of the kind that
- * licenses have, so a server cannot have a license signed in this way.
+ * Offers to sign in with a passkey. The page computes the digest under a label that no license
+ * uses, so the server cannot get a license signed this way.
  */
 export function offerLogin(box: HTMLElement): void {
   const { word = '', to = '/', credentials = '' } = box.dataset;

@@ -1,6 +1,6 @@
 /**
- * Signs with a key file in a page that was saved: nothing of a server runs, so none can change what
- * is shown or signed.
+ * Signs with a key file in a saved page. No server is involved, so none can change what is shown or
+ * signed.
  *
  * @module
  */
@@ -15,14 +15,14 @@ import { button, paragraph } from './elements.ts';
 import { base64url } from './key.ts';
 import { confirmReading } from './reading.ts';
 
-/** A key file that was read: whose it is, and a way to sign with it. */
+/** A parsed key file: its issuer, and a way to sign with it. */
 interface FileKey {
   readonly issuer: string;
   readonly id: Digest;
   sign(license: License): Promise<string>;
 }
 
-/** The fixed frame of an Ed25519 seed in PKCS #8 (RFC 8410). */
+/** The fixed PKCS #8 prefix of an Ed25519 seed (RFC 8410). */
 const FRAME = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
 const results = element<HTMLElement>('results');

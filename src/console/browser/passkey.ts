@@ -2,21 +2,21 @@ import { type PasskeyText, writeAssertion, writePasskeyText } from '../../crypto
 import type { Digest } from '../../protocol/record.ts';
 import { base64url } from './key.ts';
 
-/** COSE numbers of the algorithms that licenses may be signed with, and their names here. */
+/** The algorithms that may sign licenses, by COSE number. */
 const ALGORITHMS: Readonly<Record<number, PasskeyText['algorithm']>> = {
   [-7]: 'es256',
   [-8]: 'eddsa',
 };
-/** How much of an SPKI is the key itself: it comes last. */
+/** The length of the key at the end of an SPKI. */
 const POINT_BYTES: Readonly<Record<PasskeyText['algorithm'], number>> = { es256: 64, eddsa: 32 };
 
-/** Whether a page at this address can use passkeys: they belong to names, not to numbers. */
+/** Whether this page can use passkeys. They are bound to a host name and not to an IP address. */
 export function canUsePasskeys(): boolean {
   const isNumber = /^[\d.]+$|^\[/.test(location.hostname);
   return !isNumber && 'credentials' in navigator && 'PublicKeyCredential' in globalThis;
 }
 
-/** Has an authenticator make a passkey, and returns its public half as configurations write it. */
+/** Creates a passkey and returns its public key in the form that configurations use. */
 export async function registerPasskey(user: string): Promise<string> {
   const created = (await navigator.credentials.create({
     publicKey: {
@@ -38,7 +38,7 @@ export async function registerPasskey(user: string): Promise<string> {
   return writePasskeyText({ algorithm, point, credential, origin: location.origin });
 }
 
-/** Has the authenticator sign a digest, after it made sure who the user is. */
+/** Asks the authenticator to verify the user and sign a digest. */
 export async function signWithPasskey(credentials: readonly string[], digest: Digest) {
   const asserted = (await navigator.credentials.get({
     publicKey: {

@@ -5,27 +5,27 @@ import { renderLicense } from '../../protocol/render-license.ts';
 import { button, linesOf, paragraph, preformatted } from './elements.ts';
 
 const VALID = { '10m': '10 minutes', '1h': '1 hour', '1d': '1 day' };
-/** More changes than this are summarised first, and listed when asked for. */
+/** Longer outcomes are summarised, with a button that lists all changes. */
 const MAX_LISTED = 2000;
 
-/** What is read before it is signed. */
+/** What the approver reads before signing. */
 export interface Reading {
   readonly title: string;
-  /** What else there is to know, such as who signed already. */
+  /** Further information, such as who has already signed. */
   readonly aside?: string;
   readonly documents: readonly ReadDocument[];
-  /** Whether the reader decides how long the license is valid. */
+  /** Whether the approver chooses how long the license is valid. */
   readonly asksLifetime: boolean;
 }
 
-/** One text that is signed. */
+/** One text to sign. */
 export interface ReadDocument {
   readonly terms: Proposal['draft'] | License;
   readonly approved: SignedLicense['approved'];
   readonly note?: Note | undefined;
 }
 
-/** Shows what will be signed; resolves to how long it is valid, or to nothing if it is not signed. */
+/** Shows what will be signed. Resolves to the chosen lifetime, or to undefined if cancelled. */
 export async function confirmReading(reading: Reading): Promise<string | undefined> {
   const { title, aside, documents, asksLifetime } = reading;
   const choice = document.createElement('select');
@@ -38,11 +38,11 @@ export async function confirmReading(reading: Reading): Promise<string | undefin
   return isSigned ? choice.value : undefined;
 }
 
-/** Shows content in a dialog, and asks whether it is signed. */
+/** Shows content in a dialog and asks whether to sign it. */
 export function confirm(parts: {
   readonly title: string;
   readonly content: readonly HTMLElement[];
-  /** Stands next to the answer. */
+  /** Shown next to the buttons. */
   readonly choice?: HTMLElement;
 }): Promise<boolean> {
   const { title, content, choice } = parts;
@@ -71,7 +71,7 @@ export function confirm(parts: {
   });
 }
 
-/** The text, rendered here from the bytes that are signed, and below it what is not signed. */
+/** Renders the text from the bytes that will be signed. The unsigned note comes below it. */
 function show({ terms, approved, note }: ReadDocument): readonly HTMLElement[] {
   const unsigned = preformatted(renderNote(note, { full: true }));
   unsigned.className = 'unsigned';

@@ -9,7 +9,7 @@ import { button, paragraph, preformatted } from './elements.ts';
 import { confirm } from './reading.ts';
 import { findSigners, keysHere, type Signer, siteOf } from './signers.ts';
 
-/** Offers an operator to sign what they found out about an effect that was not established. */
+/** Lets an operator sign what happened to an effect that the evidence did not establish. */
 export async function offerResolving(box: HTMLElement): Promise<void> {
   const site = siteOf(box);
   const signers = await findSigners(site);
@@ -54,7 +54,7 @@ async function resolve(box: HTMLElement, signer: Signer): Promise<void> {
   location.reload();
 }
 
-/** What the occurrence is about: the license it belongs to, and the outcome that license names. */
+/** Fetches the license of an occurrence and the outcome that the license names. */
 async function fetchClaim(occurrence: OccurrenceId) {
   const answer = await fetch(`/history/${occurrence}/claim.json`);
   const found = (await answer.json()) as Record<'license' | 'approved' | 'execution', unknown>;

@@ -1,6 +1,6 @@
 /**
- * What the protocol needs of `node:crypto`, for a browser. WebCrypto only has a digest that has to be
- * awaited; this one has the same results and answers at once.
+ * Replaces the part of `node:crypto` that the protocol uses. The protocol hashes synchronously, and
+ * WebCrypto only has an asynchronous digest.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Signs in the browser. What is shown is rendered here, from the bytes that are signed: a server that
- * shows one thing and asks to sign another is found out.
+ * Signs in the browser. The browser renders the text from the bytes that it signs, so a server
+ * cannot show one thing and have another signed.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { confirmReading } from './reading.ts';
 import { offerResolving } from './resolver.ts';
 import { findSigners, keysHere, type Signer, siteOf } from './signers.ts';
 
-/** What is offered where a page has an element with this id. */
+/** What to offer if the page has an element with this id. */
 const OFFERS: Readonly<Record<string, (box: HTMLElement) => unknown>> = {
   signer: offerSigning,
   'signed-decline': offerDeclining,
@@ -28,7 +28,7 @@ const OFFERS: Readonly<Record<string, (box: HTMLElement) => unknown>> = {
   login: offerLogin,
 };
 
-// First, or a refresh during the first offer would leave the new page without one.
+// Listen first: a refresh during the first offer would otherwise leave the new page without one.
 document.addEventListener('refreshed', offerOnPage);
 await offerOnPage();
 
@@ -39,7 +39,7 @@ async function offerOnPage(): Promise<void> {
   }
 }
 
-/** Offers to sign with every key that is known here, and to make one. */
+/** Offers to sign with each key that this browser can use, and to create a key. */
 async function offerSigning(box: HTMLElement): Promise<void> {
   const { first = '' } = box.dataset;
   const site = siteOf(box);
@@ -75,7 +75,7 @@ function wordsFor({ first }: Signable, issuer: string) {
   return { title: `Sign this too, as ${issuer}?`, aside, asksLifetime: false };
 }
 
-/** Offers to sign a "no" as well: it then counts as the approver's and not as the login's. */
+/** Offers to sign a decline. It is then recorded under the issuer and not under the login. */
 async function offerDeclining(box: HTMLElement): Promise<void> {
   const signing = document.getElementById('signer');
   const form = box.closest('form');

@@ -6,18 +6,18 @@ import { button, paragraph, preformatted } from './elements.ts';
 import { findKey, makeKey, sign } from './key.ts';
 import { canUsePasskeys, registerPasskey, signWithPasskey } from './passkey.ts';
 
-/** What a page says about who may sign there. */
+/** What a page tells its script about who may sign. */
 export interface Site {
   readonly form: string;
   /** Who is signed in. */
   readonly user: string;
-  /** Public keys of the configuration, and whose they are. */
+  /** Configured issuers or operators, by public key. */
   readonly issuers: Readonly<Record<string, string>>;
-  /** Whether a new key can be taken into use from here. */
+  /** Whether the server accepts a new key from this page. */
   readonly acceptsKeys: boolean;
 }
 
-/** A key that signs here, and whose it is. */
+/** A key that can sign on this page, and its issuer. */
 export interface Signer {
   readonly issuer: string;
   /** `bob`, or `bob with a passkey`. */
@@ -26,13 +26,13 @@ export interface Signer {
   sign(content: SignedContent): Promise<string>;
 }
 
-/** What the attributes of an element say. */
+/** Reads the site from an element's attributes. */
 export function siteOf({ dataset }: HTMLElement): Site {
   const { form = '', user = '', issuers = '{}', accepts } = dataset;
   return { form, user, issuers: JSON.parse(issuers), acceptsKeys: accepts !== undefined };
 }
 
-/** Every key that is known here and belongs to one of the people of this page. */
+/** Finds the keys that this browser can use and that belong to one of the page's issuers. */
 export async function findSigners(site: Site): Promise<readonly Signer[]> {
   return [...(await browserSigners(site)), ...passkeySigners(site)];
 }
@@ -45,7 +45,7 @@ async function browserSigners({ issuers }: Site): Promise<readonly Signer[]> {
   return [{ issuer, label: issuer, key: found.id, sign: signText }];
 }
 
-/** The passkeys of the configuration that sign for this page, here or on another device. */
+/** The configured passkeys for this origin, on this device or on another one. */
 function passkeySigners({ issuers }: Site): readonly Signer[] {
   if (!canUsePasskeys()) return [];
   return Object.entries(issuers).flatMap(([text, issuer], _index, all): readonly Signer[] => {
@@ -63,7 +63,7 @@ function passkeySigners({ issuers }: Site): readonly Signer[] {
   });
 }
 
-/** How a key comes to be here; `role` is where the configuration lists it. */
+/** Explains how to get a key. `role` is the part of the configuration that lists it. */
 export async function keysHere(
   site: Site,
   { isOpen, role, refresh }: { isOpen: boolean; role: string; refresh: () => Promise<void> },
@@ -110,7 +110,7 @@ function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
   return [paragraph(about), register];
 }
 
-/** Where a server lets keys be tried out, it takes this one and says where to go on. */
+/** Sends a new key to a server that accepts keys for trials, then opens the page it names. */
 async function useKey({ form }: Site, key: string): Promise<void> {
   const body = new FormData();
   for (const [name, value] of Object.entries({ form, key, to: location.pathname }))

@@ -1,6 +1,6 @@
 /**
- * Verifies receipts in a page that was saved: no server, no network. The records are checked by the
- * modules that made them; only the signature is left to the browser.
+ * Verifies receipts in a saved page, without a server or network. The modules that wrote the
+ * records also check them; WebCrypto verifies the signature.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { renderTerminal } from '../../protocol/render-terminal.ts';
 import { renderShadow } from '../../protocol/shadow.ts';
 import { button, paragraph, preformatted } from './elements.ts';
 
-/** A public key that receipts are verified with. */
+/** A public key that verifies receipts. */
 interface KnownKey {
   readonly id: string;
   readonly key: CryptoKey;
@@ -87,7 +87,7 @@ async function readKey(text: string): Promise<KnownKey> {
   return { id: digestText('effectmatch/receipt-key/v1', text), key };
 }
 
-/** What an envelope says, if one of the keys signed it (DSSE v1). */
+/** Returns an envelope's content if one of the keys signed it (DSSE v1). */
 async function openSigned(keys: readonly KnownKey[], text: string): Promise<Verified> {
   const fields = readFields('envelope', text, ['payloadType', 'payload', 'signatures']);
   if (fields.payloadType !== STATEMENT_PAYLOAD_TYPE) throw new Error('it is not a receipt');

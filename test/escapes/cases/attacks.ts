@@ -77,7 +77,7 @@ const COMPARISONS: readonly EscapeCase[] = [
     setup: `create function app.fold(int) returns int language plpgsql immutable as $e$ begin return 1; end $e$;
       create table app.event_2027 partition of app.event for values from ('2027-01-01') to ('2028-01-01') partition by list ((length(what) + app.fold(1)));
       create table app.event_2027_1 partition of app.event_2027 default`,
-    action: PAY,
+    action: { statements: [PAY, { sql: 'select what from app.event' }] },
     approved: PAID,
     expectation: boundary('rights of trusted logins'),
   },
