@@ -1,7 +1,8 @@
-// Runs the test files with node:test. `--fast` leaves out what starts many processes or plays many
-// random faults; `--only <part>`, or the part alone, keeps files whose path contains it. Test files
-// that need PostgreSQL share one server, which starts before them and ends after them, however they
-// end; so do those that need MariaDB, which is installed first where that is possible.
+// Runs the test files with node:test. `--fast` leaves out what needs a database server, starts many
+// processes or plays many random faults; `--only <part>`, or the part alone, keeps files whose path
+// contains it. Test files that need PostgreSQL share one server, which starts before them and ends
+// after them, however they end; so do those that need MariaDB, which is installed first where that is
+// possible.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
@@ -11,43 +12,33 @@ import { parseArgs } from 'node:util';
 import { needsMariadb } from './needs-mariadb.mjs';
 import { needsPostgres } from './needs-postgres.mjs';
 
+/** Left out by `--fast`, together with everything that needs a database server. */
 const SLOW = [
-  'test/agents/frameworks/',
-  'test/bench/',
-  'test/console/browser.test.ts',
-  'test/console/signing.test.ts',
-  'test/console/vectors.test.ts',
-  'test/crash/',
-  'test/docs/executed.test.ts',
-  'test/cli/',
-  'test/runtime/fault-properties.test.ts',
-  'test/runtime/interleaving.test.ts',
-  'test/rehearsal/',
-  'test/requests/kill.test.ts',
-  'test/examples/',
-  'test/ledger/sqlite.test.ts',
-  'test/ledger/postgres.test.ts',
-  'test/ledger/postgres-server.test.ts',
+  'test/adapters/conformance.test.ts',
   'test/adapters/files/promotion.test.ts',
   'test/adapters/http/random-faults.test.ts',
-  'test/adapters/postgres/differential/',
-  'test/adapters/postgres/concurrency.test.ts',
-  'test/adapters/postgres/witness.test.ts',
+  'test/adapters/kill.test.ts',
+  'test/agents/frameworks/',
+  'test/api/',
+  'test/bench/',
+  'test/cli/',
+  'test/console/',
+  'test/crash/',
+  'test/docs/executed.test.ts',
+  'test/examples/',
   'test/fuzz.test.ts',
-  'test/mcp/kill.test.ts',
-  'test/mcp/others.test.ts',
-  'test/mcp/stdio.test.ts',
-  'test/mysql/server.test.ts',
-  'test/adapters/mysql/differential.test.ts',
-  'test/adapters/mysql/kill.test.ts',
-  'test/adapters/mysql/server-kill.test.ts',
-  'test/mysql/escapes/',
+  'test/ledger/sqlite-tamper.test.ts',
+  'test/ledger/sqlite.test.ts',
+  'test/mcp/',
+  'test/newcomer/',
   'test/npm-test.test.ts',
-  'test/postgres/frozen-server.test.ts',
-  'test/postgres/one-flush.test.ts',
-  'test/postgres/server.test.ts',
-  'test/postgres/server-crash.test.ts',
-  'test/postgres/volatile-commit.test.ts',
+  'test/package.test.ts',
+  'test/rehearsal/',
+  'test/requests/kill.test.ts',
+  'test/runtime/fault-properties.test.ts',
+  'test/runtime/faults.test.ts',
+  'test/runtime/interleaving.test.ts',
+  'test/runtime/task-properties.test.ts',
 ];
 /** Tests create and drop hundreds of databases on one server, and none of them kills it. */
 const MANY_DATABASES = {
@@ -64,8 +55,7 @@ const parts = only === undefined ? positionals : [...positionals, only];
 const files = globSync('test/**/*.test.ts')
   .filter(
     (file) =>
-      !(fast && SLOW.some((slow) => file.startsWith(slow))) &&
-      (parts.length === 0 || parts.some((part) => file.includes(part))),
+      !(fast && isSlow(file)) && (parts.length === 0 || parts.some((part) => file.includes(part))),
   )
   .sort();
 if (files.length === 0) {
@@ -138,6 +128,11 @@ async function startShared(name, { startServer, environmentOf }, options) {
     for (const { stop } of servers) await stop();
     process.exit(1);
   }
+}
+
+function isSlow(file) {
+  const isListed = SLOW.some((slow) => file.startsWith(slow));
+  return isListed || needsPostgres(file) || needsMariadb(file);
 }
 
 function namesVersion15(file) {
