@@ -18,13 +18,13 @@ export type Certification =
  * What will be run. The calls of a task are not known in advance: its action is undefined, so only
  * its reads count, and {@link refuseReached} checks each call against the survey.
  */
-export interface Operation {
+export interface PlannedRun {
   readonly action: unknown;
   readonly reads: readonly StateRead[];
 }
 
 /** The survey for one operation: open outlets that it cannot reach count as denied. */
-function surveyFor({ adapter }: Admitted, survey: Survey, operation: Operation): Survey {
+function surveyFor({ adapter }: Admitted, survey: Survey, operation: PlannedRun): Survey {
   const { action, reads } = operation;
   if (unclassified(survey).length === 0) return survey;
   const reached = adapter.reachOf?.(survey, action, reads);
@@ -35,7 +35,7 @@ function surveyFor({ adapter }: Admitted, survey: Survey, operation: Operation):
 export function refuseReached(
   admitted: Admitted,
   survey: Survey,
-  operation: Operation,
+  operation: PlannedRun,
 ): Refusal | undefined {
   const open = unclassified(surveyFor(admitted, survey, operation));
   return open.length === 0
@@ -51,7 +51,7 @@ export async function certify(
   deployment: Deployment,
   admitted: Admitted,
   claim: Claim,
-  operation: Operation,
+  operation: PlannedRun,
   surveying = admitted.adapter.survey(),
 ): Promise<Certification> {
   // Copied for the comparison with the next survey: an adapter may return the same object again.
@@ -86,7 +86,7 @@ const BOUND = ['backend', 'executor', 'configuration', 'credentials', 'enforceme
 export function isConfirmed(
   admitted: Admitted,
   { record }: Certificate,
-  operation: Operation,
+  operation: PlannedRun,
   { before, now }: { readonly before: Survey; readonly now: Survey },
 ): boolean {
   const scoped = surveyFor(admitted, now, operation);

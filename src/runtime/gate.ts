@@ -10,7 +10,7 @@ import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Attempt, Refusal, Refused } from './attempt.ts';
 import { checkPlan, checkPresupposed, checkState, checkTime } from './authority.ts';
-import { describeChange, isConfirmed, type Operation } from './boundary.ts';
+import { describeChange, isConfirmed, type PlannedRun } from './boundary.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import { markerText } from './settle.ts';
 
@@ -37,7 +37,7 @@ export interface Established {
 export function operationOf({
   action,
   attempt,
-}: Pick<Established, 'action' | 'attempt'>): Operation {
+}: Pick<Established, 'action' | 'attempt'>): PlannedRun {
   return { action, reads: stateReads(attempt.signed.approved) };
 }
 

@@ -19,7 +19,7 @@ import { renderDiff } from '../protocol/render.ts';
 import { joinResidue, type Residue, renderResidue } from '../protocol/residue.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import { stateReads } from '../protocol/state.ts';
-import { type Certification, certify, type Operation } from './boundary.ts';
+import { type Certification, certify, type PlannedRun } from './boundary.ts';
 import {
   type AdmittedPromotable,
   adapterNamed,
@@ -155,7 +155,7 @@ export async function certifyRehearsal(
   deployment: Deployment,
   admitted: AdmittedPromotable,
   task: string,
-  operation: Operation,
+  operation: PlannedRun,
 ): Promise<
   | (Extract<Certification, { kind: 'certified' }> & { readonly claim: Claim })
   | { readonly kind: 'uncertified'; readonly detail: string }

@@ -14,7 +14,7 @@ const MAX_BYTES = 2 * MAX_ANSWER;
 const TIMEOUT_MS = 30_000;
 
 /** One process of an upstream server, or one session with it. */
-export class Connection {
+export class UpstreamConnection {
   /** The number of running calls. */
   users = 0;
   onclose: () => void = () => {};

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type CallToolResult, ProtocolError, type Tool } from '@modelcontextprotocol/client';
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
-import { Connection, MAX_ANSWER } from './connection.ts';
+import { MAX_ANSWER, UpstreamConnection } from './connection.ts';
 import type { UpstreamServer } from './server.ts';
 
 /** The current definition of an upstream tool, and its digest. */
@@ -49,8 +49,8 @@ export class Upstream {
   readonly name: string;
   readonly #server: UpstreamServer;
   readonly #options: UpstreamOptions;
-  readonly #open = new Set<Connection>();
-  #current: Connection | undefined;
+  readonly #open = new Set<UpstreamConnection>();
+  #current: UpstreamConnection | undefined;
 
   constructor(name: string, server: UpstreamServer, options: UpstreamOptions = {}) {
     this.name = name;
@@ -89,7 +89,7 @@ export class Upstream {
     mayCall: () => string | undefined,
   ): Promise<CalledOnce> {
     let mayHaveLeft = false;
-    const attempt = async (connection: Connection): Promise<CalledOnce> => {
+    const attempt = async (connection: UpstreamConnection): Promise<CalledOnce> => {
       const tools = await this.#list(connection, 0);
       const why = changedSince(tools, tool, definition) ?? mayCall();
       if (why !== undefined) return { kind: 'not-sent', why };
@@ -114,7 +114,10 @@ export class Upstream {
     await Promise.all([...this.#open].map((connection) => this.#end(connection)));
   }
 
-  async #using<T>(work: (connection: Connection) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async #using<T>(
+    work: (connection: UpstreamConnection) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
     const connection = this.#connect();
     connection.users += 1;
     try {
@@ -131,9 +134,9 @@ export class Upstream {
     }
   }
 
-  #connect(): Connection {
+  #connect(): UpstreamConnection {
     if (this.#current !== undefined) return this.#current;
-    const connection = new Connection(this.#server, this.#options.folder);
+    const connection = new UpstreamConnection(this.#server, this.#options.folder);
     connection.onclose = () => this.#retire(connection);
     this.#open.add(connection);
     this.#current = connection;
@@ -141,16 +144,16 @@ export class Upstream {
   }
 
   /** Makes the next call open another connection. */
-  #retire(connection: Connection): void {
+  #retire(connection: UpstreamConnection): void {
     if (this.#current === connection) this.#current = undefined;
   }
 
-  async #end(connection: Connection): Promise<void> {
+  async #end(connection: UpstreamConnection): Promise<void> {
     await connection.close();
     this.#open.delete(connection);
   }
 
-  async #list(connection: Connection, maxAgeMs: number): Promise<Definitions> {
+  async #list(connection: UpstreamConnection, maxAgeMs: number): Promise<Definitions> {
     const tools = await connection.listTools(maxAgeMs);
     if (tools.length > MAX_TOOLS) throw new Error(`it has more than ${MAX_TOOLS} tools`);
     const listed = new Map(tools.map((tool) => [tool.name, { tool, digest: digestOf(tool) }]));
