@@ -11,6 +11,9 @@ import {
   verdictsIn,
 } from './record.ts';
 
+/** What the file of an invoice can say. */
+const [PAID, PENDING] = [digestOf('paid'), digestOf('pending')];
+
 type Ending = 'stopped' | 'admitted' | undefined;
 
 /** `ablations`. */
@@ -20,8 +23,7 @@ export function recomputePairs(records: readonly ReadRecord[]): Figures {
 
 /** `more-ablations`. */
 export function recomputeMorePairs(records: readonly ReadRecord[]): Figures {
-  const never = () => false;
-  return countPairs(records, moreEndingOf, never, never);
+  return countPairs(records, moreEndingOf, isCommitted, isRefused);
 }
 
 function countPairs(
@@ -90,9 +92,11 @@ function endingOf(record: ReadRecord): Ending {
 
 /** A control: committed, with the approved state, or with the one payment or release that is due. */
 function isCommitted(record: ReadRecord): boolean {
-  const { booked, payments } = keptIn<KeptCounts>(record);
-  const isRight = (booked ?? payments ?? Number(statesIn(record).isApproved)) === 1;
-  return isRight && verdictsIn(record).at(-1)?.kind === 'committed';
+  const { booked, payments, digest } = keptIn<KeptCounts>(record);
+  const isSaved = digest === PAID || statesIn(record).isApproved;
+  return (
+    (booked ?? payments ?? Number(isSaved)) === 1 && verdictsIn(record).at(-1)?.kind === 'committed'
+  );
 }
 
 /** A replay: of everything that was presented only the first committed, and the rows say so. */
@@ -117,8 +121,6 @@ function moreEndingOf(record: ReadRecord): Ending {
   const rule = Object.entries(ENDINGS_OF).find(([name]) => pair.startsWith(`${name}, `))?.[1];
   return rule?.(verdictsIn(record).at(-1)?.kind ?? 'none', keptIn(record));
 }
-
-const [PAID, PENDING] = [digestOf('paid'), digestOf('pending')];
 
 /** A verdict that contradicts the file is the fault. */
 const judgeFile = (verdict: string, { digest }: KeptCounts): Ending => {
