@@ -86,7 +86,7 @@ function endingOf(record: ReadRecord): Ending {
   const { isApproved, isInitial } = statesIn(record);
   if (verdict?.kind === 'rejected')
     return isInitial && verdict.reason === reason ? 'stopped' : undefined;
-  const isFault = result === 'right' ? isApproved : !isApproved && !isInitial;
+  const isFault = isApproved === (result === 'right');
   return verdict?.kind === 'committed' && isFault ? 'admitted' : undefined;
 }
 
