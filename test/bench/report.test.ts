@@ -137,7 +137,7 @@ test('the page is well-formed, needs nothing beside itself, and runs nothing', (
   for (const [, target = ''] of html.matchAll(/ href="([^"]*)"/g))
     assert.match(target, /^#|^\.\.\/results\//, 'a link leads into the page or to our own records');
   assert.equal(html.match(/<svg/g)?.length, 3, 'wrong commits, times of tasks, growth');
-  assert.match(html, /prefers-color-scheme: dark/);
+  assert.match(html, /@media screen and \(prefers-color-scheme: dark\)/, 'paper is white');
   assert.match(html, /@media print/);
   assert.ok(
     markdown.includes(`'q' \\| pipe | 9 runs | 9 | = 9 |`),
