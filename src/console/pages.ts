@@ -89,6 +89,7 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   const agents = [...new Set([...known, ...requests.map((request) => request.by)])].sort();
   const content = inbox({
     ...{ requests, filter, next, agents, adapters: visible, nowMs: site.clock.now() },
+    unconfigured: site.unconfigured,
   });
   const notice = takeSaid(c)?.notice;
   return await site.show(c, { title: 'Inbox', section: 'inbox', notice }, content);
