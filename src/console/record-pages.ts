@@ -10,12 +10,14 @@ import type { Runtime } from '../runtime/runtime.ts';
 import type { Person } from './access.ts';
 import type { Console, Env } from './app.ts';
 import { type HistoryRow, history } from './history.ts';
+import { html } from './html.ts';
 import { occurrencePage } from './occurrence.ts';
 import { operationsPage } from './operations.ts';
 import { takeSaid } from './said.ts';
 import { download } from './saved-pages.ts';
 import { type Subject, sees, seesAll } from './sight.ts';
 import { missing } from './visible.ts';
+import { recentRuns } from './workflows.ts';
 
 const JOURNAL_ROWS = 2000;
 const TIMELINE_ROWS = 50;
@@ -138,6 +140,8 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
     boundaries: await Promise.all(
       visible.map(async (name) => [name, await surveyOf(runtime, name)] as const),
     ),
+    // A run may involve any adapter, so only people who see everything may see runs.
+    workflows: seesAll(sight) ? await recentRuns(ledgers, site.clock.now()) : html``,
     nowMs: site.clock.now(),
   });
   const notice = takeSaid(c)?.notice;

@@ -1,16 +1,12 @@
 // Goal: the console shows what would change and what became of it, takes answers only from a page
 // of its own, and cannot approve. Method: its handler on a real host, asked as a browser would ask.
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { insert } from '../../src/index.ts';
-import { openRequests } from '../../src/requests/index.ts';
-import { IDLE } from '../../src/workflow/engine.ts';
-import { defineWorkflow } from '../../src/workflow/index.ts';
 import { pay } from '../requests/office.ts';
-import { Desk, openFlow } from '../workflow/desk.ts';
+import { openFan } from './fan.ts';
 import { ORIGIN, openConsole, Visitor } from './visitor.ts';
 
 const ask = (payee: string, reason = 'it is due') => ({
@@ -349,33 +345,16 @@ test('what was approved and what was observed stand in one view, and recovery ca
 });
 
 test('runs of workflows are listed with their reports, and the graph of each is drawn', async () => {
-  using desk = new Desk();
-  const post = (name: string, after: readonly string[] = []) => ({
-    operation: 'post',
-    after,
-    input: ({ input }: { readonly input: unknown }) => ({
-      tag: `${input}.${name}`,
-      amount: input === 'stops' && name === 'right' ? 666 : 1,
-    }),
-  });
-  const plan = defineWorkflow('fan', {
-    start: post('start'),
-    left: post('left', ['start']),
-    right: post('right', ['start']),
-    end: post('end', ['start', 'left', 'right']),
-  });
-  await using flow = await openFlow(desk, [plan], { engine: IDLE });
-  const { runtime, workflows } = flow;
-  await using requests = await openRequests({ runtime, store: join(desk.folder, 'requests.db') });
-  const parts = { runtime, requests, adapters: [], issuers: {}, user: 'carol', origin: ORIGIN };
-  await using app = createConsole(parts);
+  await using fan = await openFan(ORIGIN);
+  const { app, workflows } = fan;
   const visitor = new Visitor(app);
   await visitor.enter();
   assert.match(await visitor.read('/operations/workflows'), /No run has started/);
-  for (const id of ['waits', 'stops']) await workflows.start('fan', { id, input: id });
-  await workflows.approve('stops', await flow.sign('stops'));
-  await workflows.drive('stops');
-  assert.match(await visitor.read('/operations'), /href="\/operations\/workflows"/);
+  assert.doesNotMatch(await visitor.read('/operations'), /Workflows/);
+  await fan.run();
+  const operations = await visitor.read('/operations');
+  assert.match(operations, /failed<\/span><\/td><td><a href="\/operations\/workflows\/stops">/);
+  assert.match(operations, /<a href="\/operations\/workflows">All runs/);
   const list = await visitor.read('/operations/workflows');
   assert.ok(list.indexOf('>stops<') < list.indexOf('>waits<'), 'newest first');
   assert.match(list, /failed<\/span><\/td><td><a href="\/operations\/workflows\/stops">/);

@@ -15,6 +15,7 @@ import { policyOf } from '../../src/runtime/policy.ts';
 import { openChromium, skipWithoutChromium } from '../chromium.ts';
 import { skipWithout } from '../integration.ts';
 import { findBarriers } from './axe.ts';
+import { openFan } from './fan.ts';
 import { buildSigner, Site } from './site.ts';
 
 const payVendor = defineOperation({
@@ -200,6 +201,26 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/`);
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to content');
+  });
+
+  test('the graph of a workflow passes axe, with a run that waits and one that stopped', async () => {
+    await using fan = await openFan(site.origin);
+    await fan.run();
+    const own = site.app;
+    site.app = fan.app;
+    try {
+      await site.enter(page);
+      for (const path of ['', '/stops', '/waits']) {
+        await page.goto(`${site.origin}/operations/workflows${path}`);
+        assert.equal(await page.locator('svg.graph').count(), path === '' ? 0 : 1);
+        assert.deepEqual(await findBarriers(page), [], path);
+      }
+      await page.goto(`${site.origin}/operations`);
+      assert.deepEqual(await findBarriers(page), []);
+    } finally {
+      site.app = own;
+      await site.enter(page);
+    }
   });
 
   test('the verifier works from a saved file, without the server', async () => {

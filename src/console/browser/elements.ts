@@ -23,8 +23,11 @@ export function linesOf(text: string): readonly HTMLElement[] {
   });
 }
 
-/** A button that shows an error next to it if its action fails. */
-export function button(label: string, work: () => unknown, style = ''): HTMLButtonElement {
+/** Says what is being done. Resolves when the page shows it, so that the next step may block. */
+export type Say = (text: string) => Promise<void>;
+
+/** A button that shows next to it what its action does, and an error if it fails. */
+export function button(label: string, work: (say: Say) => unknown, style = ''): HTMLButtonElement {
   const element = document.createElement('button');
   element.type = 'button';
   element.className = style;
@@ -32,14 +35,30 @@ export function button(label: string, work: () => unknown, style = ''): HTMLButt
   element.onclick = async () => {
     element.disabled = true;
     if (element.nextElementSibling?.className === 'problem') element.nextElementSibling.remove();
+    const status = paragraph('', 'working');
+    status.setAttribute('role', 'status');
+    const say: Say = async (text) => {
+      if (!status.isConnected) element.after(status);
+      status.textContent = text;
+      await painted();
+    };
     try {
-      await work();
+      await work(say);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       element.after(paragraph(`Not signed: ${why}`, 'problem'));
     } finally {
+      status.remove();
       element.disabled = false;
     }
   };
   return element;
+}
+
+/** Waits for the next frame. A page in the background has none, so it does not wait long. */
+function painted(): Promise<void> {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => setTimeout(resolve));
+    setTimeout(resolve, 200);
+  });
 }
