@@ -344,6 +344,29 @@ test('what was approved and what was observed stand in one view, and recovery ca
   assert.match(await visitor.read('/operations'), /0 settled, 0 still running, 0 need a person/);
 });
 
+test('history comes a page at a time, and shows the verdicts of one kind', async () => {
+  await using site = await openConsole();
+  const { requests, office, app } = site;
+  const finish = async (payee: string) => {
+    const { id, proposal } = await requests.ask(ask(payee));
+    await requests.answer(id, office.alice.sign(proposal, { expiresIn: '10m' }));
+    await requests.execute(id);
+  };
+  for (let index = 0; index < 51; index += 1) await finish(`payee-${index}`);
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  const first = await visitor.read('/history');
+  assert.match(first, />51 verdicts<[\s\S]*>51 committed<[\s\S]*>0 rejected</);
+  assert.equal(first.match(/<li><a class="row"/g)?.length, 50);
+  assert.match(first, /payee-50&quot;/);
+  const [, older = ''] = /<a href="([^"]*)">older →/.exec(first) ?? [];
+  const second = await visitor.read(older.replaceAll('&amp;', '&'));
+  assert.equal(second.match(/<li><a class="row"/g)?.length, 1);
+  assert.match(second, /payee-0&quot;/);
+  assert.match(await visitor.read('/history?kind=rejected'), /No verdict is rejected/);
+  assert.equal((await visitor.get('/history?kind=nothing')).status, 400);
+});
+
 test('runs of workflows are listed with their reports, and the graph of each is drawn', async () => {
   await using fan = await openFan(ORIGIN);
   const { app, workflows } = fan;

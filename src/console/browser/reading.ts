@@ -77,7 +77,8 @@ function show({ terms, approved, note }: ReadDocument): readonly HTMLElement[] {
   unsigned.className = 'unsigned';
   const isLong = approved.effects.length > MAX_LISTED;
   const shown = preformatted(renderLicense(terms, approved, { full: !isLong }));
-  const all = button(`Show all ${approved.effects.length} changes`, () => {
+  const all = button(`Show all ${approved.effects.length} changes`, async (say) => {
+    await say(`Listing ${approved.effects.length} changes…`);
     shown.replaceChildren(...linesOf(renderLicense(terms, approved, { full: true })));
     all.remove();
   });
