@@ -91,7 +91,7 @@ ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</sp
 }
 
 function reasonOf(terminal: Terminal): string {
-  if (terminal.kind === 'rejected') return `${terminal.detail} (${terminal.reason})`;
+  if (terminal.kind === 'rejected') return terminal.detail;
   return terminal.kind === 'indeterminate' ? terminal.gap : '';
 }
 

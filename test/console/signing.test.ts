@@ -154,6 +154,8 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
     await all.waitFor({ state: 'detached' });
     const line = (text: string | RegExp) => shown.locator('.text-line', { hasText: text });
     await line('payee-1234"').scrollIntoViewIfNeeded();
+    // It is laid out once it is in view.
+    while ((await line('payee-1234"').innerText()) === '') await page.waitForTimeout(20);
     assert.match(await line('payee-1234"').innerText(), /^ {2}\+ payment .*"payee-1234"$/);
     assert.equal(await line('+ payment').count(), 6000);
     assert.equal(await line(/^Shortened: /).count(), 0);

@@ -59,11 +59,8 @@ export function confirm(parts: {
     dialog.onclose = () => answer(false);
     const row = document.createElement('p');
     row.className = 'answer';
-    row.append(...(choice === undefined ? [] : [choice, ' ']));
-    row.append(
-      button('Sign', () => answer(true), 'primary'),
-      ' ',
-    );
+    if (choice !== undefined) row.append(choice);
+    row.append(button('Sign', () => answer(true), 'primary'));
     row.append(button('Cancel', () => dialog.close()));
     dialog.append(heading, ...content, row);
     document.body.append(dialog);
