@@ -172,6 +172,7 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/requests/${id}`);
     site.office.db.exec('update budget set left = 90 where id = 1');
     await page.evaluate(`fetch('/requests/${id}/check')`);
+    await page.getByText(/^No longer valid: ~ budget id=1 .*: left is 90 now$/).waitFor();
     await page.getByRole('button', { name: 'Propose again' }).click();
     await page.getByText('Difference from the earlier proposal').waitFor();
     const shown = await page.locator('.difference').innerText();
