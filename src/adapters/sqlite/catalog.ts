@@ -52,6 +52,8 @@ export interface SqliteCatalog {
   readonly text: string;
   readonly objects: readonly SchemaObject[];
   readonly settings: Readonly<Record<string, unknown>>;
+  /** What {@link readVersions} read. */
+  readonly versions: string;
   /** Relations by exact name. */
   readonly relations: ReadonlyMap<string, SqliteRelation>;
 }
@@ -80,12 +82,11 @@ export const VERSIONS = [
 
 /** Reads the versions as one text. */
 export function readVersions(db: DatabaseSync): string {
-  return VERSIONS.map((name) => `${name} ${String(readPragma(db, name))}`).join(', ');
+  return describeVersions((name) => readPragma(db, name));
 }
 
-/** The versions in a catalogue. */
-export function versionsOf(catalog: SqliteCatalog): string {
-  return VERSIONS.map((name) => `${name} ${String(catalog.settings[name])}`).join(', ');
+function describeVersions(read: (name: string) => unknown): string {
+  return VERSIONS.map((name) => `${name} ${String(read(name))}`).join(', ');
 }
 
 /**
@@ -96,7 +97,7 @@ export function versionsOf(catalog: SqliteCatalog): string {
  * connection, under the write lock, before its first use.
  */
 export function refreshCatalog(db: DatabaseSync, known: SqliteCatalog): SqliteCatalog {
-  return readVersions(db) === versionsOf(known) ? known : readCatalog(db, known);
+  return readVersions(db) === known.versions ? known : readCatalog(db, known);
 }
 
 const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid';
@@ -116,7 +117,8 @@ export function readCatalog(db: DatabaseSync, known?: SqliteCatalog): SqliteCata
     table: String(row.tbl_name),
     sql: row.sql === null ? null : String(row.sql),
   }));
-  return { text, objects, settings, relations: describeRelations(db) };
+  const versions = describeVersions((name) => settings[name]);
+  return { text, objects, settings, versions, relations: describeRelations(db) };
 }
 
 function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation> {
