@@ -3,6 +3,8 @@ import { type Markup, markup, NOTHING } from './markup.ts';
 /** The width of every figure. A narrow screen scrolls the figure and not the page. */
 const WIDTH = 860;
 const LABELS = 250;
+/** Letters of a row's label that fit on one line. */
+const LABEL_LETTERS = 38;
 const FOOT = 34;
 /** The height of a row with two lines of text. */
 const TWO_LINES = 34;
@@ -139,7 +141,9 @@ export function plotSpreads(
       y += 11;
       return box;
     });
-    const label = rowLabel(name, (top + y) / 2);
+    const isLong = name.length > LABEL_LETTERS;
+    y = Math.max(y, top + (isLong ? TWO_LINES - 9 : 0));
+    const label = rowLabel(name, (top + y) / 2, isLong ? TWO_LINES : 0);
     y += 7;
     return markup`${label}${boxes}`;
   });
@@ -163,6 +167,30 @@ function oneSpread(
   const told = `${name}: median ${of(0.5).toPrecision(3)}, p95 ${of(0.95).toPrecision(3)} ${unit}, ${samples.length} samples`;
   const width = Math.max((right ?? 0) - (left ?? 0), 1);
   return markup`<g class="l${series}"><title>${told}</title><line x1="${low ?? 0}" x2="${high ?? 0}" y1="${y + 5}" y2="${y + 5}"/><rect class="s${series}" x="${left ?? 0}" y="${y + 1}" width="${round(width)}" height="8"/><line class="middle" x1="${middle ?? 0}" x2="${middle ?? 0}" y1="${y}" y2="${y + 10}"/></g>`;
+}
+
+/** Draws what a whole consists of: one bar per row, one part per series. */
+export function plotParts(
+  title: string,
+  unit: string,
+  legend: readonly string[],
+  rows: readonly { readonly name: string; readonly parts: readonly number[] }[],
+): Markup {
+  const sum = (parts: readonly number[]) => parts.reduce((total, part) => total + part, 0);
+  const most = Math.max(...rows.map(({ parts }) => sum(parts)));
+  if (rows.length === 0 || !(most > 0)) return NOTHING;
+  const at = (value: number) => round((value / most) * (WIDTH - LABELS - 70));
+  const drawn = rows.map(({ name, parts }, row) => {
+    const y = row * 24;
+    const bars = parts.map((part, series) => {
+      const told = `${legend[series]}: ${part.toPrecision(3)} ${unit}`;
+      const left = at(sum(parts.slice(0, series)));
+      return markup`<rect class="s${series}" x="${LABELS + left}" y="${y + 3}" width="${at(part)}" height="17"><title>${told}</title></rect>`;
+    });
+    const end = LABELS + at(sum(parts)) + 6;
+    return markup`${rowLabel(name, y + 11)}${bars}<text class="small" x="${end}" y="${y + 16}">${sum(parts).toPrecision(3)} ${unit}</text>`;
+  });
+  return frame(title, drawn, rows.length * 24, legend);
 }
 
 export interface Line {
@@ -259,7 +287,7 @@ function logarithmic(values: readonly number[], from: number, to: number) {
 
 /** The label of a row, on two lines if the row is high enough. */
 function rowLabel(name: string, middle: number, high = 0): Markup {
-  const text = high >= TWO_LINES ? wrap(name, LABELS, 0) : markup`${shorten(name, 38)}`;
+  const text = high >= TWO_LINES ? wrap(name, LABELS, 0) : markup`${shorten(name, LABEL_LETTERS)}`;
   return markup`<text x="0" y="${round(middle + 4)}">${text}<title>${name}</title></text>`;
 }
 

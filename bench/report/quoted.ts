@@ -4,7 +4,7 @@ import { QUOTED_GRIDS } from './quoted-grids.ts';
 import { isBad, showValue, verdictOf } from './verdict.ts';
 
 /** The pages whose tables are generated from published figures. */
-export const QUOTING_PAGES = ['docs/evaluation.md', 'docs/comparison.md'];
+export const QUOTING_PAGES = ['docs/evaluation.md', 'docs/studies.md', 'docs/comparison.md'];
 
 const BLOCK = /(<!-- figures: ([\w-]+) -->\n)[\s\S]*?(<!-- end of figures -->)/g;
 
