@@ -12,7 +12,7 @@ export const SCOPES = ['ask', 'read', 'answer', 'execute', 'audit', 'operate'] a
 export type Scope = (typeof SCOPES)[number];
 
 /** The kind of caller that holds a token. */
-export type CallerKind = StoredToken['kind'];
+type CallerKind = StoredToken['kind'];
 
 /** The scopes that each kind may hold, and the defaults. An agent can never answer. */
 const ALLOWED: Readonly<Record<CallerKind, readonly Scope[]>> = {
@@ -91,7 +91,7 @@ function idOf(digest: string): string {
 }
 
 /** The token to create. */
-export interface TokenWish {
+interface TokenWish {
   readonly kind: CallerKind;
   readonly holder: string;
   /** Defaults to the usual scopes of its kind. */

@@ -30,7 +30,7 @@ export const problemSchema = closed({
   retry: optional(choice(true)),
 });
 /** A problem document. */
-export type ProblemDocument = Infer<typeof problemSchema>;
+type ProblemDocument = Infer<typeof problemSchema>;
 
 /** A refusal whose status does not follow from its code alone. */
 export class ApiRefusal extends EffectMatchError {

@@ -18,6 +18,11 @@ export function refusalsOf(kind: string): AdapterRefusal {
     new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `${kind}: ${what}`, { cause });
 }
 
+/** Makes the error for a backend that cannot be used now. */
+export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
+  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', why);
+}
+
 /** Reads the option for how the journal and receipts keep values. */
 export function readValuesOption(values: unknown, refused: AdapterRefusal): Registration['values'] {
   if (values === undefined) return 'plain';

@@ -22,8 +22,9 @@ interface FaultReport {
 export function describeFault(error: unknown): FaultReport {
   if (isOurs(error)) {
     const { code, message } = error;
-    const next = error instanceof GuidedError ? error.next : adviseCause(error);
-    return { code, message, next: next ?? adviceForMessage(code, message) ?? adviceFor(code) };
+    if (error instanceof GuidedError) return { code, message, next: error.next };
+    const next = adviceForMessage(code, message) ?? adviseCause(error) ?? adviceFor(code);
+    return { code, message, next };
   }
   const code = 'ERR_EM_INVARIANT';
   return { code, message: `unexpected: ${wordsOf(error)}`, next: adviceFor(code) };

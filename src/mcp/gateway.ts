@@ -17,12 +17,12 @@ export interface PassedTool {
 }
 
 /** The upstream's answer, or ours if the upstream could not be called. */
-export type PassedAnswer =
+type PassedAnswer =
   | { readonly kind: 'passed'; readonly result: CallToolResult }
   | { readonly kind: 'refused'; readonly answer: ToolAnswer };
 
 /** The tools of an upstream server that an agent may use. */
-export interface GatewayOffer {
+interface GatewayOffer {
   readonly passed: readonly PassedTool[];
   /** Tools that keep their name and input but run here. */
   readonly taken: readonly TakenTool[];

@@ -30,7 +30,7 @@ export {
 } from './draft-cell.ts';
 
 /** Maps columns to values or constraints. */
-export type DraftRow = { readonly [column: string]: Plain | Constraint };
+type DraftRow = { readonly [column: string]: Plain | Constraint };
 
 /** Maps columns to changes: [from, to], the new value alone, `to` or `from`. */
 export type DraftChanges = {

@@ -60,7 +60,7 @@ export function isRequestId(text: string): boolean {
 }
 
 /** The task and revision of a proposal, and what the approver is told about it. */
-export interface RequestPlan {
+interface RequestPlan {
   readonly task: string;
   readonly planRevision: number;
   readonly requestedBy: string;

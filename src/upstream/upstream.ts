@@ -12,7 +12,7 @@ export interface UpstreamDefinition {
 }
 
 /** One call of a tool. */
-export interface UpstreamCall {
+interface UpstreamCall {
   readonly tool: string;
   /** The digest of the definition that the tool must still have. */
   readonly definition: string;
@@ -26,7 +26,7 @@ export type CalledOnce =
   | { readonly kind: 'response' };
 
 /** How to use a server. */
-export interface UpstreamOptions {
+interface UpstreamOptions {
   /** Replaces `{folder}` in the command. */
   readonly folder?: string | undefined;
   /** Whether errors repeat the server's messages. Default: true. */

@@ -9,7 +9,7 @@ export interface Blocker {
 }
 
 /** What the nodes of a workflow are checked against. */
-export interface PreflightParts {
+interface PreflightParts {
   readonly runtime: Runtime;
   readonly operations: NonNullable<RuntimeConfig['operations']>;
 }

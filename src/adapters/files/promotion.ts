@@ -15,7 +15,7 @@ import { endStage, isRegistered } from './sweep.ts';
 import { flush, systemWords } from './tree.ts';
 
 /** An observed candidate, ready to become the next version. */
-export interface ObservedCandidate {
+interface ObservedCandidate {
   readonly folder: string;
   readonly base: BaseVersion;
   readonly walk: CandidateWalk;

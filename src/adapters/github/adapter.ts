@@ -1,7 +1,8 @@
+import { unavailable } from '../../backend/setup.ts';
 import type { AdapterContext, Approval, RemoteAdapter } from '../../contract/adapter.ts';
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import type { Content } from '../../http/content.ts';
-import { invalid, refused, unavailable } from '../../http/errors.ts';
+import { invalid, refused } from '../../http/errors.ts';
 import type { Exchanged } from '../../http/exchange.ts';
 import { Gateway } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';

@@ -1,8 +1,8 @@
+import { unavailable } from '../../backend/setup.ts';
 import type { Markers, VoidResult } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import type { Reached } from '../../contract/steps.ts';
 import { type Content, fillPath } from '../../http/content.ts';
-import { unavailable } from '../../http/errors.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { Recent } from '../../http/recent.ts';
@@ -11,7 +11,7 @@ import type { Value } from '../../protocol/value.ts';
 import type { DraftOptions } from './options.ts';
 
 /** The entry under a publication key after a PUT, or why it is not known. */
-export type PublicationState =
+type PublicationState =
   | {
       readonly kind: 'stands';
       /** Undefined if the entry is not a marker. */

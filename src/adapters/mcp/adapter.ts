@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import { refusalsOf } from '../../backend/setup.ts';
+import { refusalsOf, unavailable } from '../../backend/setup.ts';
 import type { AdapterContext, AdapterFactory, RemoteAdapter } from '../../contract/adapter.ts';
 import { isOver } from '../../contract/clock.ts';
 import { misnamedOption } from '../../contract/options.ts';
@@ -7,7 +7,7 @@ import type { RequestPermit } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { constrainedActions, type OpaqueAction } from '../../http/constrained.ts';
 import { decodeData } from '../../http/content.ts';
-import { invalid, unavailable } from '../../http/errors.ts';
+import { invalid } from '../../http/errors.ts';
 import { CHANNELS, checkDeclared } from '../../http/findings.ts';
 import { normaliseRow } from '../../http/number.ts';
 import { identifyOptions, registerTargets } from '../../http/registered.ts';

@@ -1,3 +1,4 @@
+import { unavailable } from '../../backend/setup.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
@@ -42,8 +43,7 @@ export function checkText(text: string): Document | undefined {
 export function readDocument(text: string): Document {
   const document = checkText(text);
   if (document !== undefined) return document;
-  throw new EffectMatchError(
-    'ERR_EM_ADAPTER_UNAVAILABLE',
+  throw unavailable(
     'the stored state cannot be read back as it was written; start the process again',
   );
 }

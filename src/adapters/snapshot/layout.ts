@@ -39,7 +39,7 @@ export interface SnapshotColumn {
 }
 
 /** The records of a collection, or the elements of lists. The declaration has been checked. */
-export interface SnapshotRelation extends RelationShape<SnapshotColumn> {
+interface SnapshotRelation extends RelationShape<SnapshotColumn> {
   /** Its location in the document, or in the record that an element belongs to. */
   readonly tokens: Tokens;
   readonly volatile: readonly string[];

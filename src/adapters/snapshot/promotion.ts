@@ -1,9 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type PromotionRefusal, refusedPromotion } from '../../backend/candidate.ts';
-import { FILE_REPLACED } from '../../backend/setup.ts';
+import { FILE_REPLACED, unavailable } from '../../backend/setup.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { commitAtOnce } from '../../sqlite/commit.ts';
 import { openDatabase, pinDurability } from '../../sqlite/connection.ts';
 import {
@@ -16,7 +15,7 @@ import {
 } from './control.ts';
 
 /** What to make durable, and on which base. */
-export interface PromotionRequest {
+interface PromotionRequest {
   readonly marker: MarkerText;
   readonly base: StateVersion;
   readonly next: StoredState;
@@ -83,10 +82,6 @@ export class StoreConnection {
     this.#closed = true;
     this.drop();
   }
-}
-
-function unavailable(what: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', what);
 }
 
 /**

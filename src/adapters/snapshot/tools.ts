@@ -45,7 +45,7 @@ type Answer =
   | { readonly kind: 'late' | 'died'; readonly why: string };
 
 /** The limits for tools, and whether their messages are kept. */
-export interface ToolLimits {
+interface ToolLimits {
   /** How long one call may take. */
   readonly timeoutMs: number;
   /** Whether to keep a tool's error message, which may quote values. */

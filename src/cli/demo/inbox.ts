@@ -103,7 +103,7 @@ const QUESTIONS = [
 ] as const;
 
 /** The name of the demo's approver, and of the key file in its folder. */
-export const DEMO_APPROVER = 'ap-team';
+const DEMO_APPROVER = 'ap-team';
 
 /** Requests that are already answered: one committed, the other did more than was approved. */
 const ANSWERED = [
