@@ -39,8 +39,7 @@ export interface RunTools {
   readonly beforeRun: () => void;
 }
 
-/** The limits for kept statements: how many, and how long each may be. */
-const MAX_KEPT = 100;
+/** Longer statements are compiled again. */
 const MAX_KEPT_CHARACTERS = 10_000;
 
 /**
@@ -123,11 +122,7 @@ export function compileStatement(
   }
   prepared.setReadBigInts(true);
   const made = { prepared, writes: log.writes.slice(before) };
-  if (compiled !== undefined && log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS) {
-    const [oldest] = compiled.keys();
-    if (oldest !== undefined && compiled.size >= MAX_KEPT) compiled.delete(oldest);
-    compiled.set(sql, made);
-  }
+  if (log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS) compiled?.set(sql, made);
   return made;
 }
 
