@@ -64,6 +64,12 @@ export class EffectMatchError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
+/** Makes errors of one code whose messages begin alike. */
+export function errorsOf<C extends ErrorCode>(code: C, start = '') {
+  return (message: string, cause?: unknown): EffectMatchError<C> =>
+    new EffectMatchError(code, start + message, cause === undefined ? {} : { cause });
+}
+
 /**
  * Whether this package threw the error, with this code. Errors of other programs decide nothing.
  */

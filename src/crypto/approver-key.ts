@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { RecentMap } from '../protocol/recent-map.ts';
 import type { Digest } from '../protocol/record.ts';
 import { decodeBase64url } from './base64url.ts';
@@ -136,6 +136,4 @@ function privateOfPem(pem: string): KeyObject | undefined {
   }
 }
 
-function invalidKey(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `not an approver key: ${why}`);
-}
+const invalidKey = errorsOf('ERR_EM_CONFIG_INVALID', 'not an approver key: ');
