@@ -77,6 +77,11 @@ export function isFault(error: unknown, code: ErrorCode): boolean {
   return error instanceof EffectMatchError && error.code === code;
 }
 
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Whether an error has this code, a system error or one of ours. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, instant, systemClock } from '../contract/clock.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
-import { EffectMatchError, errorsOf } from '../errors.ts';
+import { EffectMatchError, errorsOf, messageOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { copyValue, type Value } from '../protocol/value.ts';
@@ -19,7 +19,6 @@ import { type ProposedNode, type RunRecord, RunRecords, taskOf, unknownRun } fro
 import { type HandoffReport, reportOf } from './report.ts';
 import {
   inParallel,
-  messageOf,
   planNodes,
   type RunParts,
   type RunView,
