@@ -85,11 +85,20 @@ async function importConfig(file: string): Promise<{ readonly default?: unknown 
   }
 }
 
-function findConfig(named: string | undefined): string {
+/** Whether `--config` names a file, or the current folder has a configuration. */
+export function hasConfig(args: Arguments): boolean {
+  return args.has('config') || lookForConfig(undefined) !== undefined;
+}
+
+function lookForConfig(named: string | undefined): string | undefined {
   const names = named === undefined ? CONFIG_NAMES : [named];
-  const found = names
+  return names
     .map((name) => resolve(name))
     .find((file) => existsSync(file) && statSync(file).isFile());
+}
+
+function findConfig(named: string | undefined): string {
+  const found = lookForConfig(named);
   if (found !== undefined) return found;
   const folder = process.cwd();
   const message =

@@ -7,6 +7,7 @@ import { addAnswers } from './answers.ts';
 import type { Console, Env } from './app.ts';
 import { bulkPage } from './bulk.ts';
 import { type InboxFilter, inbox } from './inbox.ts';
+import { pageNumber } from './layout.ts';
 import { addRecordPages } from './record-pages.ts';
 import { fileOf, requestPage } from './request-page.ts';
 import { takeSaid } from './said.ts';
@@ -89,6 +90,7 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   const agents = [...new Set([...known, ...requests.map((request) => request.by)])].sort();
   const content = inbox({
     ...{ requests, filter, next, agents, adapters: visible, nowMs: site.clock.now() },
+    unconfigured: site.unconfigured,
   });
   const notice = takeSaid(c)?.notice;
   return await site.show(c, { title: 'Inbox', section: 'inbox', notice }, content);
@@ -96,7 +98,7 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
 
 async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const request = await current(site, c.req.param('id') ?? '');
-  const part = Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
+  const part = pageNumber(c.req.query('part'));
   const find = (c.req.query('find') ?? '').slice(0, 200);
   const order = c.req.query('order') === 'proposed' ? 'proposed' : 'extreme';
   const { formToken, person } = c.get('session');

@@ -9,13 +9,23 @@ import type { Recovered } from '../runtime/recover.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Person } from './access.ts';
 import type { Console, Env } from './app.ts';
-import { type HistoryRow, history } from './history.ts';
+import {
+  chosenVerdicts,
+  type HistoryRow,
+  type HistoryView,
+  history,
+  VERDICTS_PER_PAGE,
+} from './history.ts';
+import { html } from './html.ts';
+import { pageNumber } from './layout.ts';
 import { occurrencePage } from './occurrence.ts';
 import { operationsPage } from './operations.ts';
 import { takeSaid } from './said.ts';
 import { download } from './saved-pages.ts';
 import { type Subject, sees, seesAll } from './sight.ts';
+import { isVerdict } from './verdict.ts';
 import { missing } from './visible.ts';
+import { recentRuns } from './workflows.ts';
 
 const JOURNAL_ROWS = 2000;
 const TIMELINE_ROWS = 50;
@@ -66,14 +76,24 @@ async function showHistory(c: Context<Env>, site: Console): Promise<Response> {
     rows.flatMap(({ kind, record }) => (kind === 'resolution' ? [record.occurrence] : [])),
   );
   const verdicts = await visibleVerdicts(site, c.get('session').person, rows);
+  const view = historyView(c, site.clock.now());
+  const start = (view.part - 1) * VERDICTS_PER_PAGE;
+  const chosen = chosenVerdicts(verdicts, view).slice(start, start + VERDICTS_PER_PAGE);
   const shown: readonly HistoryRow[] = await Promise.all(
-    verdicts.slice(0, HISTORY_SHOWN).map(async (terminal) => ({
+    chosen.map(async (terminal) => ({
       ...{ terminal, isResolved: resolved.has(terminal.occurrence) },
       holder: await ledgers.holder(terminal.occurrence),
     })),
   );
-  const content = history(verdicts, shown, site.clock.now());
+  const content = history(verdicts, shown, view);
   return await site.show(c, { title: 'History', section: 'history' }, content);
+}
+
+function historyView(c: Context<Env>, nowMs: number): HistoryView {
+  const kind = c.req.query('kind') ?? 'all';
+  if (kind !== 'all' && !isVerdict(kind))
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such verdict');
+  return { kind, part: pageNumber(c.req.query('part')), nowMs };
 }
 
 /** The verdicts that the person may see, newest first. */
@@ -138,6 +158,8 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
     boundaries: await Promise.all(
       visible.map(async (name) => [name, await surveyOf(runtime, name)] as const),
     ),
+    // A run may involve any adapter, so only people who see everything may see runs.
+    workflows: seesAll(sight) ? await recentRuns(ledgers, site.clock.now()) : html``,
     nowMs: site.clock.now(),
   });
   const notice = takeSaid(c)?.notice;

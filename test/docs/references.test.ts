@@ -160,7 +160,7 @@ test('a measured figure stands beside the command that reproduces it', () => {
 });
 
 test('the evaluation tells figures by the name of the study that produces them', () => {
-  const [, told = ''] = readFileSync('docs/evaluation.md', 'utf8').split('\n## Studies\n');
+  const [, told = ''] = readFileSync('docs/studies.md', 'utf8').split('\n## Studies\n');
   const names = [...told.matchAll(/^\*\*([\w-]+)\.\*\*/gm)].map(([, name = '']) => name);
   assert.ok(names.length >= 5);
   for (const name of names) assert.ok(studies.includes(name), `there is no study ${name}`);

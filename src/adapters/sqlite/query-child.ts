@@ -37,8 +37,8 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     if (typeof compiled === 'string') return { kind: 'refused', why: compiled };
     const [denied] = log.denied;
     if (denied !== undefined) return { kind: 'refused', why: describeDenied(denied) };
-    const { prepared } = compiled;
-    if (prepared.columns().length === 0) return { kind: 'refused', why: NO_ROWS };
+    const { prepared, returnsRows } = compiled;
+    if (!returnsRows) return { kind: 'refused', why: NO_ROWS };
     const collector = new ResultCollector();
     collector.begin(true);
     let count = 0;

@@ -22,6 +22,7 @@ export interface CompiledStatement {
   readonly prepared: StatementSync;
   /** The writes that the fence logged at compile time. SQLite asks again only if it recompiles. */
   readonly writes: readonly CompiledWrite[];
+  readonly returnsRows: boolean;
 }
 
 /** What is needed to run statements. */
@@ -74,8 +75,7 @@ function runStatement(
     if (typeof compiled === 'string') return compiled;
     if (tools.log.denied.length > 0) return undefined;
     tools.beforeRun();
-    const { prepared } = compiled;
-    const returnsRows = prepared.columns().length > 0;
+    const { prepared, returnsRows } = compiled;
     collector.begin(returnsRows);
     // A statement without result rows completes in its first step. Otherwise every row is fetched,
     // so that a statement that fails late fails here.
@@ -121,7 +121,8 @@ export function compileStatement(
     return 'there is text after the first statement; submit several statements as a list';
   }
   prepared.setReadBigInts(true);
-  const made = { prepared, writes: log.writes.slice(before) };
+  const returnsRows = prepared.columns().length > 0;
+  const made = { prepared, writes: log.writes.slice(before), returnsRows };
   if (log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS) compiled?.set(sql, made);
   return made;
 }

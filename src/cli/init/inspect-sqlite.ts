@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, extname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { affinityOf, readCatalog, type SqliteCatalog } from '../../adapters/sqlite/catalog.ts';
+import { readCatalog, type SqliteCatalog } from '../../adapters/sqlite/catalog.ts';
 import { isControlName } from '../../adapters/sqlite/control.ts';
 import { inspectRelation } from '../../adapters/sqlite/relation.ts';
 import { messageOf } from '../../errors.ts';
@@ -52,7 +52,7 @@ function describeTable(db: DatabaseSync, catalog: SqliteCatalog, name: string): 
   const key = relation?.key ?? [];
   const columns = (relation?.columns ?? []).map((column) => ({
     name: column.name,
-    type: relation === undefined ? '' : TYPES[affinityOf(relation, column)],
+    type: TYPES[column.affinity],
     nullable: !column.notNull && !key.includes(column.name),
   }));
   const triggers = catalog.objects
