@@ -63,7 +63,8 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
     return names as readonly string[];
   };
   return {
-    ...{ name, digests },
+    name,
+    digests,
     operations: named('operations', operations),
     sql: named('sql', adapters),
     read: named('read', adapters),

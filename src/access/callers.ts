@@ -120,8 +120,13 @@ export async function issueToken(
   const { token, digest } = newToken();
   const createdMs = clock.now();
   const stored: StoredToken = {
-    ...{ id: idOf(digest), digest, kind, holder, createdMs },
-    ...{ scopes: [...new Set(scopes)], expiresMs: createdMs + lifetimeMs },
+    id: idOf(digest),
+    digest,
+    kind,
+    holder,
+    createdMs,
+    scopes: [...new Set(scopes)],
+    expiresMs: createdMs + lifetimeMs,
   };
   await store.addToken(stored);
   return { token, stored };

@@ -133,7 +133,11 @@ function toolsForTasks(options: AgentToolsOptions): readonly AgentTool[] {
   if (names.length === 0) return [];
   if (runtime === undefined) throw misconfigured('tasks need the runtime');
   return taskTools({
-    ...{ requests: requests.forAgent(agent), runtime, run, adapters: names, onFault },
+    requests: requests.forAgent(agent),
+    runtime,
+    run,
+    adapters: names,
+    onFault,
     ...(taskLimits && { limits: taskLimits }),
   });
 }
@@ -183,7 +187,9 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
     return { by, run, ...want(fields), ...words } as Ask;
   };
   return {
-    ...{ name, description, inputSchema },
+    name,
+    description,
+    inputSchema,
     annotations: { ...ASKING, ...reach },
     show: (input) => answering(options, async () => answerOf(await requests.show(read(input)))),
     call: (input, { signal } = {}) =>

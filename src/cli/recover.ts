@@ -80,7 +80,8 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
     }));
   output.line(`watching, every ${seconds} s; end it with Ctrl-C`);
   await using _watcher = startWatcher({
-    ...{ runtime, everyMs: seconds * 1000 },
+    runtime,
+    everyMs: seconds * 1000,
     ...(requests && { requests }),
     ...(workflows && { workflows }),
     ...(config.telemetry && { telemetry: config.telemetry }),

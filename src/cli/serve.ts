@@ -79,7 +79,10 @@ function createUnconfigured(folder: string): RuntimeConfig {
   const keyring = join(folder, 'effectmatch.keys.json');
   createKeyring(keyring);
   return {
-    ...{ store: join(folder, 'effectmatch.db'), keyring, issuers: {}, adapters: {} },
+    store: join(folder, 'effectmatch.db'),
+    keyring,
+    issuers: {},
+    adapters: {},
     requests: { store: join(folder, 'effectmatch.requests.db') },
   };
 }
@@ -179,7 +182,12 @@ async function openServed(
   const { stream: events } = parts.use(openEvents(requests));
   const site = parts.use(
     createConsole({
-      ...{ runtime, requests, origin, events, policy: policyOf(config), user: userName() },
+      runtime,
+      requests,
+      origin,
+      events,
+      policy: policyOf(config),
+      user: userName(),
       adapters: Object.keys(config.adapters),
       agents: Object.keys(config.agents ?? {}),
       issuers: namesOfKeys(config.issuers),
@@ -191,7 +199,12 @@ async function openServed(
   );
   const api = parts.use(
     createApi({
-      ...{ runtime, requests, config, origin, events, version: packageVersion() },
+      runtime,
+      requests,
+      config,
+      origin,
+      events,
+      version: packageVersion(),
       ...(isLogged && { log: writeLog }),
     }),
   );
