@@ -138,8 +138,13 @@ function parsePolicy(policy: unknown): Policy {
 }
 
 const LIMITS: OptionNames<LimitsConfig> = {
-  ...{ operations: true, relations: true, maxEffects: true, maxRows: true },
-  ...{ amounts: true, hours: true, maxLifetime: true },
+  operations: true,
+  relations: true,
+  maxEffects: true,
+  maxRows: true,
+  amounts: true,
+  hours: true,
+  maxLifetime: true,
 };
 
 /** A limit that is misspelt, inherited or in a list must not mean "no limit". */

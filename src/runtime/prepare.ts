@@ -199,8 +199,14 @@ function checkRequest(request: PrepareRequest) {
   const { action, revision, occurrences = 1, requestedBy, reason, ...rest } = request;
   const { continuations: _, fieldMatch: __, ...draft } = rest;
   return {
-    ...{ draft, action, revision, occurrences, requestedBy, reason },
-    ...{ continuations: [...continuations], fieldMatch: [...fieldMatch] },
+    draft,
+    action,
+    revision,
+    occurrences,
+    requestedBy,
+    reason,
+    continuations: [...continuations],
+    fieldMatch: [...fieldMatch],
   };
 }
 

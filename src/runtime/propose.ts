@@ -50,9 +50,18 @@ export async function propose(
   const action: unknown = await ask(operation, 'action', () => operation.action(input));
   const { task, planRevision, revision, occurrences, requestedBy, reason } = options;
   const request = {
-    ...{ adapter: operation.adapter, task, planRevision, revision, occurrences },
-    ...{ requestedBy, reason },
-    ...{ effects, requires, watch, continuations, fieldMatch },
+    adapter: operation.adapter,
+    task,
+    planRevision,
+    revision,
+    occurrences,
+    requestedBy,
+    reason,
+    effects,
+    requires,
+    watch,
+    continuations,
+    fieldMatch,
     set: joinSettings(name, contracted.set, options.set),
     ...(operation.bindAction !== false && { action }),
   };

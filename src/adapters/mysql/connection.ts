@@ -72,7 +72,8 @@ export class MysqlConnection implements AsyncDisposable {
       charset: 'utf8mb4_bin',
       multipleStatements: false,
       // Agent statements return text if a JavaScript number or date would lose information.
-      ...{ supportBigNumbers: true, dateStrings: true },
+      supportBigNumbers: true,
+      dateStrings: true,
       flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
       infileStreamFactory: refuseFile,
       // The driver closes older statements. Logging in again closes all of them.

@@ -6,11 +6,25 @@ import { errorNumber } from './connection.ts';
 /** The reason for a stage failure, by the server's error number. */
 const REASONS: Readonly<Record<number, string>> = {
   // All connections of the server or of the account are in use.
-  ...{ 1040: 'busy', 1203: 'busy', 1226: 'busy' },
-  ...{ 1205: 'busy', 1213: 'deadlock', 1969: 'timeout', 3024: 'timeout' },
-  ...{ 1044: 'denied', 1142: 'denied', 1143: 'denied', 1227: 'denied', 1370: 'denied' },
-  ...{ 1048: 'constraint', 1062: 'constraint', 1451: 'constraint', 1452: 'constraint' },
-  ...{ 4025: 'constraint', 1927: 'unavailable', 1053: 'unavailable' },
+  1040: 'busy',
+  1203: 'busy',
+  1226: 'busy',
+  1205: 'busy',
+  1213: 'deadlock',
+  1969: 'timeout',
+  3024: 'timeout',
+  1044: 'denied',
+  1142: 'denied',
+  1143: 'denied',
+  1227: 'denied',
+  1370: 'denied',
+  1048: 'constraint',
+  1062: 'constraint',
+  1451: 'constraint',
+  1452: 'constraint',
+  4025: 'constraint',
+  1927: 'unavailable',
+  1053: 'unavailable',
 };
 
 export function describeFailure(
