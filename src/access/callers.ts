@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../contract/clock.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { isName } from '../protocol/record.ts';
 import type { StoredToken, TokenStore } from '../requests/store.ts';
 import type { Agent } from './agents.ts';
@@ -158,6 +158,4 @@ function unknown(id: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
   return new EffectMatchError('ERR_EM_NOT_FOUND', message);
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_USAGE'> {
-  return new EffectMatchError('ERR_EM_USAGE', `no token was made: ${why}`);
-}
+const invalid = errorsOf('ERR_EM_USAGE', 'no token was made: ');

@@ -1,5 +1,5 @@
 import type { Fields } from '../contract/action-input.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { isName } from '../protocol/record.ts';
 import type { ApprovalRequest, Ask, WantedChange } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
@@ -282,6 +282,4 @@ function isAttemptOpen(error: unknown): boolean {
   return error instanceof EffectMatchError && error.code === 'ERR_EM_ATTEMPT_OPEN';
 }
 
-function misconfigured(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `agent tools: ${why}`);
-}
+const misconfigured = errorsOf('ERR_EM_CONFIG_INVALID', 'agent tools: ');

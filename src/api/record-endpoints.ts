@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { unclassified } from '../protocol/boundary.ts';
 import {
   digestSchema,
@@ -290,10 +290,6 @@ async function readOccurrence({ runtime }: Served, id: OccurrenceId) {
   };
 }
 
-function notFound(message: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
-}
+const notFound = errorsOf('ERR_EM_NOT_FOUND');
 
-function invalid(message: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
-  return new EffectMatchError('ERR_EM_INPUT_INVALID', message);
-}
+const invalid = errorsOf('ERR_EM_INPUT_INVALID');

@@ -1,5 +1,5 @@
 import type { Caller } from '../access/callers.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { declineRecord, requestIdSchema } from '../protocol/decline.ts';
 import { nameSchema } from '../protocol/record.ts';
 import { closed, type Infer, integer, list, text } from '../protocol/schema.ts';
@@ -256,6 +256,4 @@ function forbidden(what: string, name: string): ApiRefusal {
   return new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', message);
 }
 
-function notFound(message: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
-}
+const notFound = errorsOf('ERR_EM_NOT_FOUND');

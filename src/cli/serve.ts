@@ -7,6 +7,7 @@ import type { ConsoleOptions } from '../console/app.ts';
 import { signerDigest } from '../console/saved-pages.ts';
 import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import { createKeyring } from '../crypto/keyring.ts';
+import { messageOf } from '../errors.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import { policyOf } from '../runtime/policy.ts';
@@ -266,7 +267,7 @@ async function listening(server: NodeJS.EventEmitter, port: number): Promise<voi
   try {
     await promise;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     const message = `port ${port} cannot be used: ${why}`;
     throw new GuidedError('ERR_EM_USAGE', message, 'choose another with --port N', cause);
   }

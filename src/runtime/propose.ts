@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, messageOf } from '../errors.ts';
 import { draftManifest } from '../protocol/draft.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Proposal } from '../protocol/license.ts';
@@ -113,7 +113,7 @@ async function ask<T>({ name }: Operation, part: string, call: () => T | Promise
   try {
     return await call();
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw failed(name, `its function "${part}" threw: ${why}`, cause);
   }
 }

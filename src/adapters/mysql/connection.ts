@@ -4,7 +4,7 @@ import mysql, {
   type Query,
   type SslOptions,
 } from 'mysql2';
-import { EffectMatchError } from '../../errors.ts';
+import { EffectMatchError, messageOf } from '../../errors.ts';
 import { connectionParts, type MysqlConnectionOptions } from './options.ts';
 
 /** A row as the server sent it. */
@@ -237,6 +237,6 @@ export function asFault(
   what: string,
 ): EffectMatchError {
   if (error instanceof EffectMatchError) return error;
-  const words = error instanceof Error ? error.message : String(error);
+  const words = messageOf(error);
   return new EffectMatchError(code, `mysql: ${what}: ${words}`, { cause: error });
 }

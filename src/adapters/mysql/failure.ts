@@ -1,5 +1,6 @@
 import type { StageFailure } from '../../backend/candidate.ts';
 import { explainByCode, failureFor } from '../../backend/failure.ts';
+import { messageOf } from '../../errors.ts';
 import { errorNumber } from './connection.ts';
 
 /** The reason for a stage failure, by the server's error number. */
@@ -26,5 +27,5 @@ export function describeFailure(
 export function explainError(error: unknown, values: 'plain' | 'digest'): string {
   const number = errorNumber(error);
   if (number !== undefined && values === 'digest') return explainByCode(number);
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { EffectMatchError } from '../../errors.ts';
+import { errorsOf } from '../../errors.ts';
 import {
   encodeBytes,
   encodeInteger,
@@ -146,9 +146,7 @@ function printInstant(seconds: string): string {
   return `${instant}${fraction === '' ? '' : `.${fraction}`}+00:00`;
 }
 
-function unreadable(name: string): EffectMatchError<'ERR_EM_INVARIANT'> {
-  return new EffectMatchError('ERR_EM_INVARIANT', `the image of a row cannot be read at ${name}`);
-}
+const unreadable = errorsOf('ERR_EM_INVARIANT', 'the image of a row cannot be read at ');
 
 /** A value as SQL text for a column of this kind; undefined if that would be a guess. */
 export function literalOf(kind: ColumnKind, value: Value): string | undefined {
