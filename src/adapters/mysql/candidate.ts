@@ -19,7 +19,7 @@ import type {
   Promotion,
 } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { invariant } from '../../errors.ts';
+import { invariant, messageOf } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
@@ -221,7 +221,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     try {
       return readRecords(known, rows);
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
     }
   }
 
