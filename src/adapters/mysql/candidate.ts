@@ -200,7 +200,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       { channel: 'session', kind: 'stable', before: session.variables, after: state.variables },
     ];
     const evidence = fingerprint([isRead ? recorded.evidence : recorded, channels]);
-    this.#seen = { evidence, standing: standingOf(undo) };
+    this.#seen = { evidence, standing: standingOf(undo, state.variables) };
     const assigned = isRead ? recorded.assigned : [];
     return {
       ...{ evidence, channels, residue, unattributed: 0 },
@@ -278,12 +278,18 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     };
   }
 
-  /** Every write adds an undo entry: if it changes nothing, its record still adds one. */
+  /**
+   * Compares undo entries and session variables with those that were observed. Every write adds an
+   * undo entry: if it changes nothing, its record still adds one.
+   */
   async recheck(): Promise<string> {
     const seen = this.#seen;
     invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
-    const undo = await countUndo(await this.#tools.control.connection(), this.#session.thread);
-    const standing = standingOf(undo);
+    const [undo, { variables }] = await Promise.all([
+      countUndo(await this.#tools.control.connection(), this.#session.thread),
+      readVariables(this.#session),
+    ]);
+    const standing = standingOf(undo, variables);
     return standing === seen.standing ? seen.evidence : fingerprint([seen.evidence, standing]);
   }
 
@@ -373,6 +379,7 @@ function silent(channels: readonly string[], why: string): readonly ChannelRepor
   return channels.map((channel) => ({ channel, kind: 'silent', why }));
 }
 
-function standingOf(undo: UndoCount): string {
-  return undo.kind === 'counted' ? `${undo.transaction} ${undo.entries}` : undo.why;
+function standingOf(undo: UndoCount, variables: string): string {
+  const counted = undo.kind === 'counted' ? `${undo.transaction} ${undo.entries}` : undo.why;
+  return `${counted} ${variables}`;
 }

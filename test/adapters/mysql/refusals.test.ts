@@ -148,6 +148,19 @@ describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
       const stray = { ...task, effects: [update(target, { id: 1 }, { v: ['old', 'new'] })] };
       await assert.rejects(runtime.prepare(stray), { code: 'ERR_EM_MANIFEST_INVALID' });
     }
+    const column = { ...task, effects: [update('t', { id: 1 }, { w: ['old', 'new'] })] };
+    await assert.rejects(runtime.prepare(column), {
+      code: 'ERR_EM_MANIFEST_INVALID',
+      message: /"w"/,
+    });
+    for (const sql of [
+      'update t set w = 1',
+      'update t2 set v = 1',
+      'update t set v = 1 where w = 1',
+    ]) {
+      const terminal = await runtime.execute(await sign(), { sql });
+      assert.equal(terminal.kind === 'rejected' && terminal.at, 'stage', sql);
+    }
     assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
   });
 
