@@ -160,8 +160,8 @@ function namesIn(
   // Quotes are doubled inside a quoted name.
   const text = object.text.toLowerCase().replace(/([\x22\x60])\1/g, '$1');
   const odd = [...names.keys()].filter((key) => {
-    const parts = key.split('.');
-    return !parts.every((part) => PLAIN_NAME.test(part)) && text.includes(parts.at(-1) ?? key);
+    const isPlain = key.split('.').every((part) => PLAIN_NAME.test(part));
+    return !isPlain && text.includes(key.slice(key.lastIndexOf('.') + 1));
   });
   return [...used.filter((key) => names.has(key)), ...odd];
 }

@@ -33,7 +33,10 @@ const ATTACKS = [
   ["xa end 'known'", "xa commit 'known' one phase", "xa start 'known'"],
   ["xa end 'known'", "xa commit 'known' one phase", 'select no_such_column'],
   ["xa end 'known'", "xa commit 'known' one phase", "xa start 'known'", 'select no_such_column'],
-  ['execute immediate "xa end \'known\'"', 'execute immediate "xa commit \'known\' one phase"'],
+  [
+    `begin not atomic execute immediate "xa end 'known'";
+      execute immediate "xa commit 'known' one phase"; end`,
+  ],
   ["begin not atomic xa end 'known'; xa commit 'known' one phase; end"],
 ];
 
