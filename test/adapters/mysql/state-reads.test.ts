@@ -1,0 +1,78 @@
+// Goal: a held MariaDB candidate gives the state that an approval depends on as it was before its
+// own writes, and no other session can change it meanwhile. Method: candidates on a real server, and
+// an outside session that tries.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createConnection } from 'mysql2/promise';
+import { parseAction } from '../../../src/adapters/mysql/action.ts';
+import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { skipWithoutMariadb } from '../../mysql/binaries.ts';
+import { protectedMariadb } from '../../mysql/protected.ts';
+import { openInside } from './inside.ts';
+
+const SCHEMA = `create table t (id int primary key, v int, w int null);
+  insert into t values (1, 10, null), (2, 20, 2), (3, 30, 3)`;
+const WRITE = parseAction({ sql: 'update t set v = v + 1, w = 9' });
+const of = (id: number, columns?: readonly string[]) => ({
+  ...{ target: 't', key: { id } },
+  ...(columns && { columns }),
+});
+
+describe('MariaDB: state reads', { skip: skipWithoutMariadb() }, () => {
+  test('declared and undeclared state is that before the writes, in the order of the question', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const inside = await openInside(place);
+    const { candidate } = await inside.hold();
+    await candidate.begin('reads' as OccurrenceId, [of(1), of(7)]);
+    assert.deepEqual(await candidate.apply(WRITE), { kind: 'done' });
+    assert.deepEqual(await candidate.read([of(7), of(1, ['w', 'v']), of(1)]), [
+      { target: 't', key: { id: 7 }, row: null },
+      { target: 't', key: { id: 1 }, row: { w: null, v: 10 } },
+      { target: 't', key: { id: 1 }, row: { id: 1, v: 10, w: null } },
+    ]);
+    assert.deepEqual(await candidate.read([of(2, ['v']), of(1, ['v'])]), [
+      { target: 't', key: { id: 2 }, row: { v: 20 } },
+      { target: 't', key: { id: 1 }, row: { v: 10 } },
+    ]);
+    await candidate.end('discarded');
+    await inside.close();
+  });
+
+  test('what was read cannot be changed or filled in by another session until the candidate ends', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const inside = await openInside(place);
+    await using outsider = await createConnection(place.db.url());
+    await outsider.query('set session innodb_lock_wait_timeout = 1');
+    const { candidate } = await inside.hold();
+    await candidate.begin('locks' as OccurrenceId, [of(1), of(7)]);
+    await candidate.read([of(3)]);
+    for (const sql of [
+      'update t set v = 0 where id = 1',
+      'insert into t values (7, 1, 1)',
+      'update t set v = 0 where id = 3',
+    ])
+      await assert.rejects(outsider.query(sql), /Lock wait timeout/, sql);
+    await outsider.query('update t set v = 0 where id = 2');
+    await candidate.end('discarded');
+    await outsider.query('update t set v = 0 where id = 1');
+    await inside.close();
+  });
+
+  test('a marker that is already there is returned when the candidate begins', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const inside = await openInside(place);
+    const begin = async (occurrence: string) => {
+      const { candidate } = await inside.hold();
+      const disposition = await candidate.begin(occurrence as OccurrenceId, []);
+      await candidate.end('discarded');
+      return disposition;
+    };
+    for (const disposition of ['committed', 'void'])
+      await place.db.run(`insert into ${place.control}.marker
+        values ('${disposition}', '${disposition}', 'text', 'key', 'mac')`);
+    assert.equal(await begin('committed'), 'committed');
+    assert.equal(await begin('void'), 'void');
+    assert.equal(await begin('neither'), undefined);
+    await inside.close();
+  });
+});
