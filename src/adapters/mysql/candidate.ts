@@ -214,14 +214,14 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   }
 
   #readRecords(rows: readonly RawRow[]): Recorded | string {
-    const { relations } = this.#tools.definitions;
+    const { definitions, settings } = this.#tools;
     const known: ReadonlyMap<string, TracedRelation> = this.#isProbe
       ? new Map([[PROBE_RELATION.target, PROBE_RELATION]])
-      : relations;
+      : definitions.relations;
     try {
       return readRecords(known, rows);
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return explainError(error, settings.values);
     }
   }
 
@@ -266,9 +266,9 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     for (const [index, [relation, group]] of groups.entries())
       for (const { key, first, last } of group) {
         const id = textOfKey(relation, key);
-        const [was, is] = [before[index]?.get(id), now[index]?.get(id)];
+        const [was = null, is = null] = [before[index]?.get(id), now[index]?.get(id)];
         said.push([relation.target, first, last]);
-        found.push([relation.target, was ?? null, is ?? null]);
+        found.push([relation.target, was, is]);
       }
     return {
       channel: 'rows',

@@ -1,10 +1,11 @@
 // Goal: a held MariaDB candidate gives the state that an approval depends on as it was before its
-// own writes, and no other session can change it meanwhile. Method: candidates on a real server, and
-// an outside session that tries.
+// own writes, no other session can change it meanwhile, and a commit that is refused commits nothing
+// and says why. Method: candidates on a real server, and an outside session that tries.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createConnection } from 'mysql2/promise';
 import { parseAction } from '../../../src/adapters/mysql/action.ts';
+import { planProvisioning } from '../../../src/adapters/mysql/index.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { protectedMariadb } from '../../mysql/protected.ts';
@@ -18,7 +19,7 @@ const of = (id: number, columns?: readonly string[]) => ({
   ...(columns && { columns }),
 });
 
-describe('MariaDB: state reads', { skip: skipWithoutMariadb() }, () => {
+describe('MariaDB: candidate', { skip: skipWithoutMariadb() }, () => {
   test('declared and undeclared state is that before the writes, in the order of the question', async () => {
     await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
     const inside = await openInside(place);
@@ -55,6 +56,31 @@ describe('MariaDB: state reads', { skip: skipWithoutMariadb() }, () => {
     await outsider.query('update t set v = 0 where id = 2');
     await candidate.end('discarded');
     await outsider.query('update t set v = 0 where id = 1');
+    await inside.close();
+  });
+
+  test('a commit is refused if another marker came first, or the server fails', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const inside = await openInside(place);
+    const refusalOf = async (text: string, meanwhile: string) => {
+      const { candidate } = await inside.hold();
+      await candidate.begin('late' as OccurrenceId, []);
+      await candidate.apply(WRITE);
+      await place.db.run(meanwhile);
+      const marker = { occurrence: 'late' as OccurrenceId, disposition: 'committed' } as const;
+      const ended = await candidate.commit({ ...marker, text, sealKey: 'k', sealMac: 'm' });
+      await candidate.end('discarded');
+      assert.deepEqual(await place.db.run('select v from t where id = 1'), [{ v: 10 }]);
+      return ended.kind === 'refused' ? [ended.reason, ended.detail] : ended.kind;
+    };
+    const { control } = place;
+    const [failed, why] = await refusalOf('text', `drop procedure ${control}.promote`);
+    assert.equal(failed, 'commit-failed');
+    assert.match(String(why), /denied|does not exist/);
+    await (await planProvisioning(place.db.url(), place.options)).apply();
+    const first = `insert into ${control}.marker values ('late', 'void', 'text', 'key', 'mac')`;
+    const [conflict] = await refusalOf('text', first);
+    assert.equal(conflict, 'marker-conflict');
     await inside.close();
   });
 
