@@ -3,6 +3,7 @@
 // and says why. Method: candidates on a real server, and an outside session that tries.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
 import { parseAction } from '../../../src/adapters/mysql/action.ts';
 import { planProvisioning } from '../../../src/adapters/mysql/index.ts';
@@ -82,6 +83,26 @@ describe('MariaDB: candidate', { skip: skipWithoutMariadb() }, () => {
     const [conflict] = await refusalOf('text', first);
     assert.equal(conflict, 'marker-conflict');
     await inside.close();
+  });
+
+  test('a candidate whose session was lost is discarded only once the server has ended it', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const inside = await openInside(place);
+    const { candidate, session } = await inside.hold();
+    await candidate.begin('lost' as OccurrenceId, []);
+    await candidate.apply(WRITE);
+    // The server notices the lost connection only after the statement.
+    const sleeping = session.query('select sleep(1)').catch(() => {});
+    await sleep(100);
+    session.close();
+    await candidate.end('discarded');
+    const left = await place.db.run(
+      `select id from information_schema.processlist where id = ${session.thread}`,
+    );
+    assert.deepEqual(left, []);
+    await place.db.run('set session innodb_lock_wait_timeout = 0; update t set v = 5 where id = 1');
+    await inside.close();
+    void sleeping; // Nothing answers on a closed connection.
   });
 
   test('a marker that is already there is returned when the candidate begins', async () => {
