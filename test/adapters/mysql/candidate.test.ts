@@ -7,6 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
 import { parseAction } from '../../../src/adapters/mysql/action.ts';
 import { planProvisioning } from '../../../src/adapters/mysql/index.ts';
+import type { PromotableAdapter } from '../../../src/contract/adapter.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { unobserved } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { protectedMariadb } from '../../mysql/protected.ts';
@@ -103,6 +106,18 @@ describe('MariaDB: candidate', { skip: skipWithoutMariadb() }, () => {
     await place.db.run('set session innodb_lock_wait_timeout = 0; update t set v = 5 where id = 1');
     await inside.close();
     void sleeping; // Nothing answers on a closed connection.
+  });
+
+  test('a void marker that the server does not take is an error, and is not there', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const context = { name: 'db', clock: systemClock, reached: unobserved };
+    const { markers, close } = (await place.factory().open(context)) as PromotableAdapter;
+    const occurrence = 'unwritten' as OccurrenceId;
+    await place.db.run(`alter table ${place.control}.marker add check (text <> 'refused')`);
+    const marker = { occurrence, disposition: 'void', text: 'refused' } as const;
+    await assert.rejects(markers.void({ ...marker, sealKey: 'k', sealMac: 'm' }), /CONSTRAINT/);
+    assert.equal(await markers.find(occurrence), undefined);
+    await close();
   });
 
   test('a marker that is already there is returned when the candidate begins', async () => {
