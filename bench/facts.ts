@@ -47,6 +47,34 @@ export function keepState<T>(name: string, state: T): T {
   return state;
 }
 
+/** What is held against each other when a run has ended. */
+interface ComparedStates<T> {
+  readonly initial: T;
+  readonly approved: T;
+  /** Read by code that took no part in the run. */
+  readonly durable: T;
+}
+
+/**
+ * Compares what is durable with what was approved and with what was there before. Keeps the
+ * digests, so that the comparison can be made again.
+ */
+export function compareStates<T>(
+  { initial, approved, durable }: ComparedStates<T>,
+  digest: (state: T) => string = digestOf,
+): { readonly isApproved: boolean; readonly isInitial: boolean } {
+  const states = {
+    initial: digest(initial),
+    approved: digest(approved),
+    durable: digest(durable),
+  };
+  keepFact({ states });
+  return {
+    isApproved: states.durable === states.approved,
+    isInitial: states.durable === states.initial,
+  };
+}
+
 /** The digest of a state. The order of its fields does not matter. */
 export function digestOf(state: unknown): string {
   return hash('sha256', JSON.stringify(sorted(state)) ?? 'undefined');

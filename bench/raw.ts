@@ -10,6 +10,7 @@ import {
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { collectFacts } from './facts.ts';
+import type { Samples } from './statistics.ts';
 
 /** The folder for results: EFFECTMATCH_BENCH_RESULTS, by default `bench/results`. */
 export function resultsFolder(): string {
@@ -90,11 +91,15 @@ export function writeSamples(
   writeFileSync(join(folder, `${study}-samples.jsonl`), `${lines.join('\n')}\n`);
 }
 
-/** The number of figures of a study that have samples; undefined if it keeps none. */
-export function countSamples(study: string, quick: boolean): number | undefined {
+/** The samples behind one figure. */
+export type FigureSamples = Samples & { readonly figure: string };
+
+/** The samples of a study's figures; undefined if it keeps none. */
+export function readSamples(study: string, quick: boolean): readonly FigureSamples[] | undefined {
   const file = join(resultsFolder(), 'raw', `${study}${quick ? '-quick' : ''}-samples.jsonl`);
   if (!existsSync(file)) return undefined;
-  return readFileSync(file, 'utf8').split('\n').length - 1;
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as FigureSamples);
 }
 
 /** The runs of a finished study; undefined if it keeps none or was interrupted. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import * as mechanisms from './recompute/mechanisms.ts';
 import * as outcomes from './recompute/outcomes.ts';
+import { recomputeMorePairs, recomputePairs } from './recompute/pairs.ts';
 import type { Figures, ReadRecord } from './recompute/record.ts';
 import { type Samples, statisticOf } from './statistics.ts';
 
@@ -15,12 +16,12 @@ const STUDIES: { readonly [study: string]: (records: readonly ReadRecord[]) => F
   'live-agents': outcomes.recomputeEpisodes,
   backends: outcomes.recomputeBackends,
   'backends-mariadb': outcomes.recomputeMariadb,
-  ablations: mechanisms.recomputePairs,
-  'more-ablations': mechanisms.recomputeMorePairs,
+  ablations: recomputePairs,
+  'more-ablations': recomputeMorePairs,
   'mechanism-matrix': mechanisms.recomputeMatrix,
   recovery: mechanisms.recomputeRecovery,
   boundary: mechanisms.recomputeTrials,
-  integrated: mechanisms.recomputeTrials,
+  integrated: mechanisms.recomputeScenarios,
   trace: mechanisms.recomputeTrace,
   concurrency: mechanisms.recomputeRaces,
   crashes: mechanisms.recomputeCrashes,

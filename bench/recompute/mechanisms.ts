@@ -1,106 +1,17 @@
 // Recomputes the figures of the studies about mechanisms, interruptions and races.
-import { digestOf } from '../facts.ts';
 import { labelOf } from '../studies/mechanism-matrix/label.ts';
 import {
   type Figures,
   FigureTally,
+  keptIn,
   listIn,
   numberIn,
   partsOf,
   type ReadRecord,
+  statesIn,
   textIn,
   verdictsIn,
 } from './record.ts';
-
-/** `ablations`: an admitted fault must show in the kept facts. */
-export function recomputePairs(records: readonly ReadRecord[]): Figures {
-  return countPairs(records, (record) => {
-    const ending = textIn(record, 'ending');
-    return ending === 'admitted' && !hasHappened(record) ? 'not to be seen' : ending;
-  });
-}
-
-/** `more-ablations`: the ending of each run follows from its facts alone. */
-export function recomputeMorePairs(records: readonly ReadRecord[]): Figures {
-  return countPairs(records, (record) => {
-    const [pair = ''] = partsOf(record);
-    const rule = Object.entries(ENDINGS_OF).find(([name]) => pair.startsWith(`${name}, `))?.[1];
-    const kept = listIn<KeptFacts>(record, 'kept');
-    const verdict = verdictsIn(record).at(-1)?.kind ?? 'none';
-    return rule?.(verdict, Object.assign({}, ...kept)) ?? 'not to be seen';
-  });
-}
-
-function countPairs(
-  records: readonly ReadRecord[],
-  endingOf: (record: ReadRecord) => string,
-): Figures {
-  const tally = new FigureTally();
-  for (const record of records) {
-    const [pair = '', side = '', name = ''] = partsOf(record);
-    if (name.startsWith('control ')) {
-      tally.count(`${pair}: clean control, ${side}, committed`, record.committed === true);
-      continue;
-    }
-    if (name.startsWith('replay ')) {
-      const words = 'permit replays after the ablation, no second commit';
-      tally.count(`${pair}: ${words}`, record.isRefused === true);
-      continue;
-    }
-    const ending = endingOf(record);
-    for (const one of ['stopped', 'admitted'])
-      tally.count(`${pair}: ${side}, ${one}`, ending === one);
-  }
-  return tally.figures;
-}
-
-/** Whether the facts of a run can contain the fault that it claims to have admitted. */
-function hasHappened(record: ReadRecord): boolean {
-  const verdicts = verdictsIn(record);
-  const booked = listIn<KeptFacts>(record, 'kept').some((fact) => fact.booked === 1);
-  return verdicts.length === 0 || booked || verdicts.some(({ kind }) => kind === 'committed');
-}
-
-interface KeptFacts {
-  readonly digest?: string;
-  readonly booked?: number;
-  readonly notices?: number;
-  readonly payments?: number;
-  readonly before?: number;
-  readonly after?: number;
-}
-
-const [PAID, PENDING] = [digestOf('paid'), digestOf('pending')];
-
-/** A verdict that contradicts the file is the fault. */
-const judgeFile = (verdict: string, { digest }: KeptFacts) => {
-  if (digest === PAID) return verdict === 'committed' ? 'stopped' : 'admitted';
-  return verdict === 'rejected' ? 'stopped' : undefined;
-};
-
-const ENDINGS_OF: {
-  readonly [mechanism: string]: (verdict: string, kept: KeptFacts) => string | undefined;
-} = {
-  'commit marker': judgeFile,
-  'void marker': judgeFile,
-  lease(verdict, { digest }) {
-    if (verdict === 'committed' && digest === PAID) return 'stopped';
-    return verdict === 'rejected' && digest === PENDING ? 'admitted' : undefined;
-  },
-  'second witness'(verdict, { booked, notices }) {
-    if (notices !== 1) return undefined;
-    if (booked === 1) return verdict === 'committed' ? 'admitted' : undefined;
-    return verdict === 'indeterminate' ? 'stopped' : undefined;
-  },
-  'remote fence'(verdict, { payments }) {
-    if (verdict !== 'rejected') return undefined;
-    return payments === 0 ? 'stopped' : 'admitted';
-  },
-  'group commit'(_, { before = 0, after }) {
-    if (after === before) return 'stopped';
-    return after === 2 * before ? 'admitted' : undefined;
-  },
-};
 
 /** `mechanism-matrix`: derives the label again from the states that were read back. */
 export function recomputeMatrix(records: readonly ReadRecord[]): Figures {
@@ -122,8 +33,13 @@ export function recomputeRecovery(records: readonly ReadRecord[]): Figures {
     const name = isOwn ? `own tools, ${parts[1]}` : parts[0];
     const releases = numberIn(record, 'releases');
     const after = numberIn(record, 'releasesAfterRecovery');
-    tally.count(`${name}: correct state`, record.isCorrect === true);
-    tally.count(`${name}: terminal`, record.hasTerminal === true);
+    const readers = listIn<{ readonly reader?: { readonly terminal: string | null } }>(
+      record,
+      'kept',
+    ).flatMap(({ reader }) => reader ?? []);
+    const isSeen = readers.length > 0 && readers.every(({ terminal }) => terminal !== null);
+    tally.count(`${name}: correct state`, statesIn(record).isApproved);
+    tally.count(`${name}: terminal`, isSeen);
     tally.count(`${name}: released`, releases === 1);
     tally.count(`${name}: released more than once`, releases > 1 || after > 1);
     tally.count(`${name}: released once, after our recovery`, after === 1);
@@ -131,12 +47,23 @@ export function recomputeRecovery(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
-/** `boundary` and `integrated`. */
+/** `integrated`: the rows are those that the scenario leaves, with as many commits as it names. */
+export function recomputeScenarios(records: readonly ReadRecord[]): Figures {
+  const tally = new FigureTally();
+  for (const record of records) {
+    const scenario = textIn(record, 'scenario');
+    const commits = verdictsIn(record).filter(({ kind }) => kind === 'committed').length;
+    const due = Number(/: (committed|no second commit)$/.test(scenario));
+    const isRight = statesIn(record).isApproved && commits === due;
+    tally.count(scenario, record.wrong === null && isRight);
+  }
+  return tally.figures;
+}
+
+/** `boundary`: verdict, rows and releases are those of a payment that passes or is refused. */
 export function recomputeTrials(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
-    const isRight = record.wrong === null;
-    if (record.scenario !== undefined) tally.count(textIn(record, 'scenario'), isRight);
     if (record.construction === undefined) {
       for (const [name, value] of Object.entries((record.found as object | undefined) ?? {}))
         tally.count(name, value === true);
@@ -144,11 +71,25 @@ export function recomputeTrials(records: readonly ReadRecord[]): Figures {
     }
     const [group, name] = [textIn(record, 'group'), textIn(record, 'construction')];
     const passes = record.passes === true;
+    const isRight = record.wrong === null && isAsSaid(record, passes);
     tally.count(`${group}: ${name}: ${passes ? 'passes' : 'is refused'}`, isRight);
     tally.count(`${group}, ${passes ? 'pass' : 'refuse'}`, isRight);
     tally.count(`all, ${passes ? 'pass' : 'refuse'}`, isRight);
   }
   return tally.figures;
+}
+
+/** Whether the kept facts are those of a payment, or a release, that passes or is refused. */
+function isAsSaid(record: ReadRecord, passes: boolean): boolean {
+  const asked = listIn<{ readonly answer?: string }>(record, 'kept').flatMap(
+    ({ answer }) => answer ?? [],
+  );
+  if (asked.length > 0) return asked.some((answer) => (answer === 'released') === passes);
+  const [first] = verdictsIn(record);
+  const { isApproved, isInitial } = statesIn(record);
+  return passes
+    ? first?.kind === 'committed' && isApproved
+    : first?.kind === 'rejected' && isInitial;
 }
 
 interface WorkerAnswer {
@@ -230,7 +171,8 @@ export function recomputeCrashes(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
     const died = listIn<string>(record, 'died');
-    const violations = listIn(record, 'violations').length;
+    const contradictions = listIn<KeptOperation>(record, 'kept').filter(isContradicted).length;
+    const violations = listIn(record, 'violations').length + contradictions;
     for (const step of died)
       tally.count(`${step} | ${textIn(record, 'backend')}`, violations === 0);
     const left = listIn<{ readonly step: string }>(record, 'left');
@@ -241,6 +183,30 @@ export function recomputeCrashes(records: readonly ReadRecord[]): Figures {
     tally.add('left to a person: anything else', left.length - sent);
   }
   return tally.figures;
+}
+
+/** What the files or the service say about one operation when a round is over. */
+interface KeptOperation {
+  readonly claims?: number;
+  readonly verdicts?: readonly string[];
+  readonly marker?: string | null;
+  readonly released?: number;
+  readonly verdict?: string;
+  readonly arrivals?: number;
+  readonly payments?: number;
+}
+
+/** Whether a verdict says something else than marker, releases or payments do. */
+function isContradicted(one: KeptOperation): boolean {
+  const { verdicts, marker, claims = 0, released = 0, arrivals = 0, payments = 0 } = one;
+  if (verdicts !== undefined) {
+    const commits = verdicts.filter((kind) => kind === 'committed').length;
+    const isMarked = marker === 'committed';
+    return claims > 1 || commits !== Number(isMarked) || released > commits;
+  }
+  if (one.verdict === undefined) return false;
+  if (one.verdict === 'committed') return arrivals !== 1 || payments !== 1;
+  return payments > arrivals || (one.verdict === 'rejected' && payments > 0);
 }
 
 interface KeptAttempt {
@@ -289,9 +255,9 @@ export function recomputePeers(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
     const attempt = textIn(record, 'attempt');
-    const end = textIn(record, 'end');
-    tally.count(`${textIn(record, 'condition')}: ${attempt}`, end === 'wrong');
-    if (attempt === 'clean') tally.count('clean runs that are committed', end === 'approved');
+    const { isApproved, isInitial } = statesIn(record);
+    tally.count(`${textIn(record, 'condition')}: ${attempt}`, !isApproved && !isInitial);
+    if (attempt === 'clean') tally.count('clean runs that are committed', isApproved);
   }
   return tally.figures;
 }
@@ -308,7 +274,9 @@ export function recomputeTopologies(records: readonly ReadRecord[]): Figures {
   for (const record of records) {
     const disruption = textIn(record, 'disruption');
     const [durable, predecessors] = [numberIn(record, 'durable'), numberIn(record, 'predecessors')];
-    tally.count(stopped[disruption] ?? disruption, record.isRefused === true);
+    const kept = keptIn<KeptCase>(record);
+    const isRefused = record.isRefused === true && isStopped(disruption, kept);
+    tally.count(stopped[disruption] ?? disruption, isRefused);
     if (disruption === 'blocker') tally.add('preflight blocker: effects', durable);
     if (disruption === 'changed plan') tally.add('changed plan: effects', durable);
     if (disruption === 'failure') {
@@ -317,10 +285,30 @@ export function recomputeTopologies(records: readonly ReadRecord[]): Figures {
         'mid-run failure: effects of independent branches, and of a node that diverged';
       tally.add(others, durable - predecessors);
     }
-    tally.count('handoff reports that equal durable state', record.isTrue === true);
+    const isTrue = kept.reported?.join() === kept.tags?.join();
+    tally.count('handoff reports that equal durable state', isTrue);
     tally.count('cases', true);
   }
   return tally.figures;
+}
+
+/** What the workflow answered, and what independent code then read from the backends. */
+interface KeptCase {
+  readonly refused?: string;
+  readonly failed?: string | null;
+  readonly stopped?: readonly string[];
+  readonly successors?: readonly string[];
+  readonly tags?: readonly string[];
+  readonly reported?: readonly string[];
+  readonly tagsOfTheNextRun?: readonly string[];
+}
+
+/** Whether the kept answers are those of a case that was stopped. */
+function isStopped(disruption: string, kept: KeptCase): boolean {
+  if (disruption !== 'failure')
+    return kept.refused !== undefined && (kept.tagsOfTheNextRun ?? []).length === 0;
+  const isFailed = kept.failed === 'rejected' || kept.failed === 'diverged';
+  return isFailed && kept.stopped?.join() === kept.successors?.join();
 }
 
 /** The counts of `cost`. Its times come from its samples. */

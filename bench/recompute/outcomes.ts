@@ -5,6 +5,7 @@ import {
   judgeStates,
   partsOf,
   type ReadRecord,
+  statesIn,
   textIn,
 } from './record.ts';
 
@@ -108,24 +109,41 @@ export function recomputeInformation(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
+interface Business {
+  readonly approved: string;
+  readonly candidate: string;
+  readonly durable: string;
+}
+
+/** Scripts that do something odd and still leave the approved work. */
+const DONE_AS_APPROVED = /repeats a call in vain|forgets to finish, and the host finishes/;
+
 /** `live-agents`: from the states that were compared at the end of each episode. */
 export function recomputeEpisodes(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
     const [row = '', path = ''] = partsOf(record);
     const name = `${row}, ${path}:`;
-    const is = (field: string) => record[field] === true;
-    const verdict = record.verdict as { readonly kind?: string } | undefined;
-    tally.count(`${name} candidate correct`, is('candidateCorrect'));
-    tally.count(`${name} durable correct`, is('durableCorrect'));
+    const { approved, candidate, durable } = record.means as Business;
+    const { isApproved, isInitial } = statesIn(record);
+    const isRight = durable === approved;
+    const { kind } = record.verdict as { readonly kind: string };
+    const isTruthful = kind === 'committed' ? isRight : kind === 'rejected' && isInitial;
+    tally.count(`${name} candidate correct`, candidate === approved);
+    tally.count(`${name} durable correct`, isRight);
     tally.count(`${name} finalised by the agent`, record.finalised === 'by the agent');
-    tally.count(`${name} durable equal in every id and order`, is('durableStrict'));
-    tally.count(`${name} durable is the initial state`, is('durableInitial'));
-    tally.count(`${name} rejected`, verdict?.kind === 'rejected');
-    tally.count(`${name} durable is what was approved`, is('durableCorrect'));
-    tally.count(`${name} the verdict is what the durable state shows`, is('isTruthful'));
-    const isOther = !is('durableInitial') && !is('durableCorrect');
-    tally.count(`${name} durable is something else`, isOther);
+    tally.count(`${name} durable equal in every id and order`, isApproved);
+    tally.count(`${name} durable is the initial state`, isInitial);
+    tally.count(`${name} rejected`, kind === 'rejected');
+    tally.count(`${name} durable is what was approved`, isRight);
+    tally.count(`${name} the verdict is what the durable state shows`, isTruthful);
+    tally.count(`${name} durable is something else`, !isInitial && !isRight);
+    const isUnapproved = row.includes(' that ') && !DONE_AS_APPROVED.test(row);
+    if (isUnapproved && path === 'integrated')
+      tally.count(
+        'every misbehaving script, integrated: the initial state and a rejection that says so',
+        isInitial && kind === 'rejected',
+      );
   }
   return tally.figures;
 }
@@ -144,30 +162,37 @@ export function recomputeBackends(records: readonly ReadRecord[]): Figures {
 function countPhone(tally: FigureTally, record: ReadRecord): void {
   const [condition, variant] = [textIn(record, 'condition'), textIn(record, 'variant')];
   const name = `ToolSandbox, ${condition}: ${variant}`;
-  const { committed, isApproved, isInitial, passesGoal } = record;
-  tally.count(`${name}, committed`, committed === true && isApproved === true);
-  tally.count(`${name}, right state`, committed === true && isApproved === true);
-  tally.count(`${name}, wrong commit`, committed === true && isApproved === false);
-  tally.count(`${name}, rejected`, committed === false && isInitial === true);
-  tally.count(`${name}, goal check passed`, passesGoal === true);
+  countEnding(tally, name, record);
+  tally.count(`${name}, goal check passed`, record.passesGoal === true);
+}
+
+/** What the caller was told, held against the rows that were read afterwards. */
+function countEnding(tally: FigureTally, name: string, record: ReadRecord): void {
+  const { isApproved, isInitial } = statesIn(record);
+  const committed = record.committed === true;
+  tally.count(`${name}, committed`, committed && isApproved);
+  tally.count(`${name}, right state`, committed && isApproved);
+  tally.count(`${name}, wrong commit`, committed && !isApproved);
+  tally.count(`${name}, rejected`, !committed && isInitial);
 }
 
 function countIssue(tally: FigureTally, record: ReadRecord, variant: string): void {
-  const { terminal, releases, writes, isApproved, isTakenOver } = record;
+  const { terminal, releases, writes } = record;
+  const { isApproved, isTakenOver } = statesIn(record);
   const isOnce = writes === 1;
   const isBlocked = releases === 0 && isOnce;
   if (variant === 'clean') {
-    const isReleased = isApproved === true && releases === 1 && isOnce;
+    const isReleased = isApproved && releases === 1 && isOnce;
     tally.count('GitHub, clean: fields match, released', isReleased && terminal === 'committed');
   }
   if (variant === 'changed title') {
-    const isDetected = isTakenOver === true && terminal === 'diverged' && isBlocked;
+    const isDetected = isTakenOver && terminal === 'diverged' && isBlocked;
     tally.count('GitHub, changed title: mismatch detected, blocked', isDetected);
   }
   if (variant === 'no read-back') {
     tally.count('GitHub, no read-back: blocked', terminal === 'indeterminate' && isBlocked);
     const words = 'GitHub, no read-back: fields match all the same';
-    tally.count(words, isApproved === true);
+    tally.count(words, isApproved);
   }
 }
 
@@ -176,10 +201,7 @@ export function recomputeMariadb(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
     const name = `${textIn(record, 'condition')}: ${textIn(record, 'variant')}`;
-    const { committed, isApproved, isInitial } = record;
-    tally.count(`${name}, committed`, committed === true && isApproved === true);
-    tally.count(`${name}, wrong commit`, committed === true && isApproved === false);
-    tally.count(`${name}, rejected`, committed === false && isInitial === true);
+    countEnding(tally, name, record);
   }
   return tally.figures;
 }

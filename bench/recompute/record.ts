@@ -67,9 +67,29 @@ export function judgeStates(record: ReadRecord) {
   };
 }
 
+interface KeptVerdict {
+  readonly kind: string;
+  readonly reason?: string;
+}
+
 /** The verdicts kept with the run, in order. */
-export function verdictsIn(record: ReadRecord): readonly { readonly kind: string }[] {
-  return listIn<{ readonly verdict?: { readonly kind: string } }>(record, 'kept').flatMap(
-    ({ verdict }) => verdict ?? [],
-  );
+export function verdictsIn(record: ReadRecord): readonly KeptVerdict[] {
+  const kept = listIn<{ readonly verdict?: KeptVerdict }>(record, 'kept');
+  return kept.flatMap(({ verdict }) => (typeof verdict === 'object' ? verdict : []));
+}
+
+/** All facts of the run together. Of several with one name the last one counts. */
+export function keptIn<T extends object>(record: ReadRecord): Partial<T> {
+  return Object.assign({}, ...listIn<T>(record, 'kept'));
+}
+
+/** Compares the digest of what was durable in the end with those kept beside it. */
+export function statesIn(record: ReadRecord) {
+  const { states } = keptIn<{ readonly states: Partial<States & { takenOver: string }> }>(record);
+  return {
+    isApproved: states !== undefined && states.durable === states.approved,
+    isInitial: states !== undefined && states.durable === states.initial,
+    /** Somebody else's change is in it, and nothing besides. */
+    isTakenOver: states !== undefined && states.durable === states.takenOver,
+  };
 }

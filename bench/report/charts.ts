@@ -3,6 +3,9 @@ import { type Markup, markup, NOTHING } from './markup.ts';
 /** The width of every figure. A narrow screen scrolls the figure and not the page. */
 const WIDTH = 860;
 const LABELS = 250;
+/** Letters of a row's label that fit on one line. */
+const LABEL_LETTERS = 38;
+const SQUARE_LINES = 3;
 const FOOT = 34;
 /** The height of a row with two lines of text. */
 const TWO_LINES = 34;
@@ -78,15 +81,17 @@ export function plotMatrix(
 ): Markup {
   if (rows.length === 0) return NOTHING;
   const wide = (WIDTH - LABELS) / columns.length;
-  const longest = Math.max(
-    ...rows.flatMap(({ squares }) => squares.map((square) => square?.text.length ?? 0)),
+  const linesOf = (text = '') => breakText(text, lettersIn(wide)).length;
+  const most = Math.max(
+    ...rows.flatMap(({ squares }) => squares.map((square) => linesOf(square?.text))),
+    ...rows.map(({ name }) => (name.length > LABEL_LETTERS ? 2 : 1)),
   );
-  const isLong = ({ name }: { readonly name: string }) => name.length > lettersIn(LABELS);
-  const high = longest > lettersIn(wide) || rows.some(isLong) ? TWO_LINES : 24;
-  const head = columns.some((column) => column !== '') ? 34 : 4;
+  const high = 12 + 12 * Math.min(most, SQUARE_LINES);
+  const lines = Math.max(...columns.map(linesOf));
+  const head = columns.some((column) => column !== '') ? 10 + 12 * lines : 4;
   const heads = columns.map(
     (column, index) =>
-      markup`<text class="small" text-anchor="middle" x="${round(LABELS + (index + 0.5) * wide)}" y="${head - 14}">${wrap(column, wide, LABELS + (index + 0.5) * wide)}</text>`,
+      markup`<text class="small" text-anchor="middle" x="${round(LABELS + (index + 0.5) * wide)}" y="${head - 2 - 6 * lines}">${wrap(column, wide, LABELS + (index + 0.5) * wide, lines)}</text>`,
   );
   const drawn = rows.map(({ name, squares }, row) => {
     const y = head + row * high;
@@ -100,16 +105,29 @@ export function plotMatrix(
 
 function oneSquare(square: Square, x: number, y: number, wide: number, high: number): Markup {
   const { text, tone, told } = square;
-  return markup`<rect class="cell ${tone}" x="${round(x + 1)}" y="${y + 1}" width="${round(wide - 2)}" height="${high - 2}" rx="3"><title>${told}</title></rect><text class="small" text-anchor="middle" x="${round(x + wide / 2)}" y="${y + high / 2 + 4}">${wrap(text, wide, x + wide / 2)}</text>`;
+  return markup`<rect class="cell ${tone}" x="${round(x + 1)}" y="${y + 1}" width="${round(wide - 2)}" height="${high - 2}" rx="3"><title>${told}</title></rect><text class="small" text-anchor="middle" x="${round(x + wide / 2)}" y="${y + high / 2 + 4}">${wrap(text, wide, x + wide / 2, SQUARE_LINES)}</text>`;
 }
 
-/** Breaks text into two lines if it does not fit on one. */
-function wrap(text: string, wide: number, x: number): Markup {
+/** Breaks text into as many lines as needed; what exceeds the last one that fits is cut off. */
+function wrap(text: string, wide: number, x: number, most = 2): Markup {
   const fits = lettersIn(wide);
-  const space = text.lastIndexOf(' ', fits);
-  if (text.length <= fits || space < 0) return markup`${shorten(text, fits)}`;
-  const [first, second] = [text.slice(0, space), text.slice(space + 1)];
-  return markup`<tspan x="${round(x)}" dy="-6">${first}</tspan><tspan x="${round(x)}" dy="12">${shorten(second, fits)}</tspan>`;
+  const broken = breakText(text, fits);
+  if (broken.length === 1) return markup`${shorten(text, fits)}`;
+  const shown = [...broken.slice(0, most - 1), broken.slice(most - 1).join(' ')];
+  const lines = shown.filter((line) => line !== '');
+  return markup`${lines.map((line, index) => markup`<tspan x="${round(x)}" dy="${index === 0 ? -6 * (lines.length - 1) : 12}">${shorten(line, fits)}</tspan>`)}`;
+}
+
+/** Breaks text at spaces into lines of at most so many letters. */
+function breakText(text: string, fits: number): readonly string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest.length > fits && rest.lastIndexOf(' ', fits) > 0) {
+    const space = rest.lastIndexOf(' ', fits);
+    lines.push(rest.slice(0, space));
+    rest = rest.slice(space + 1);
+  }
+  return [...lines, rest];
 }
 
 function lettersIn(wide: number): number {
@@ -139,7 +157,9 @@ export function plotSpreads(
       y += 11;
       return box;
     });
-    const label = rowLabel(name, (top + y) / 2);
+    const isLong = name.length > LABEL_LETTERS;
+    y = Math.max(y, top + (isLong ? TWO_LINES - 9 : 0));
+    const label = rowLabel(name, (top + y) / 2, isLong ? TWO_LINES : 0);
     y += 7;
     return markup`${label}${boxes}`;
   });
@@ -163,6 +183,30 @@ function oneSpread(
   const told = `${name}: median ${of(0.5).toPrecision(3)}, p95 ${of(0.95).toPrecision(3)} ${unit}, ${samples.length} samples`;
   const width = Math.max((right ?? 0) - (left ?? 0), 1);
   return markup`<g class="l${series}"><title>${told}</title><line x1="${low ?? 0}" x2="${high ?? 0}" y1="${y + 5}" y2="${y + 5}"/><rect class="s${series}" x="${left ?? 0}" y="${y + 1}" width="${round(width)}" height="8"/><line class="middle" x1="${middle ?? 0}" x2="${middle ?? 0}" y1="${y}" y2="${y + 10}"/></g>`;
+}
+
+/** Draws what a whole consists of: one bar per row, one part per series. */
+export function plotParts(
+  title: string,
+  unit: string,
+  legend: readonly string[],
+  rows: readonly { readonly name: string; readonly parts: readonly number[] }[],
+): Markup {
+  const sum = (parts: readonly number[]) => parts.reduce((total, part) => total + part, 0);
+  const most = Math.max(...rows.map(({ parts }) => sum(parts)));
+  if (rows.length === 0 || !(most > 0)) return NOTHING;
+  const at = (value: number) => round((value / most) * (WIDTH - LABELS - 70));
+  const drawn = rows.map(({ name, parts }, row) => {
+    const y = row * 24;
+    const bars = parts.map((part, series) => {
+      const told = `${legend[series]}: ${part.toPrecision(3)} ${unit}`;
+      const left = at(sum(parts.slice(0, series)));
+      return markup`<rect class="s${series}" x="${LABELS + left}" y="${y + 3}" width="${at(part)}" height="17"><title>${told}</title></rect>`;
+    });
+    const end = LABELS + at(sum(parts)) + 6;
+    return markup`${rowLabel(name, y + 11)}${bars}<text class="small" x="${end}" y="${y + 16}">${sum(parts).toPrecision(3)} ${unit}</text>`;
+  });
+  return frame(title, drawn, rows.length * 24, legend);
 }
 
 export interface Line {
@@ -259,7 +303,7 @@ function logarithmic(values: readonly number[], from: number, to: number) {
 
 /** The label of a row, on two lines if the row is high enough. */
 function rowLabel(name: string, middle: number, high = 0): Markup {
-  const text = high >= TWO_LINES ? wrap(name, LABELS, 0) : markup`${shorten(name, 38)}`;
+  const text = high >= TWO_LINES ? wrap(name, LABELS, 0) : markup`${shorten(name, LABEL_LETTERS)}`;
   return markup`<text x="0" y="${round(middle + 4)}">${text}<title>${name}</title></text>`;
 }
 

@@ -133,7 +133,7 @@ function renderSources({ name, result, raw }: Entry): Markup {
   const samples =
     raw?.samples === undefined
       ? NOTHING
-      : markup` · <a href="../results/raw/${file}-samples.jsonl">samples of ${raw.samples} figures</a>`;
+      : markup` · <a href="../results/raw/${file}-samples.jsonl">samples of ${raw.samples.length} figures</a>`;
   return markup`<p class="context"><code>npm run bench -- ${name}${quick} --seed ${result.context.seed}</code> · <a href="../results/${file}.json">figures</a>${records}${samples}</p>`;
 }
 

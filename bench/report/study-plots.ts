@@ -1,14 +1,6 @@
 import type { WrittenCell } from '../results.ts';
-import {
-  type Line,
-  type PlotTone,
-  plotBars,
-  plotLines,
-  plotMatrix,
-  plotPlane,
-  plotSpreads,
-  type Square,
-} from './charts.ts';
+import { type PlotTone, plotBars, plotMatrix, plotPlane, type Square } from './charts.ts';
+import { plotCompare, plotCost, plotDatabase, plotTimes } from './cost-plots.ts';
 import { type Markup, markup, NOTHING } from './markup.ts';
 import { cellsOf, type Entry, showValue, toneOf } from './verdict.ts';
 
@@ -22,13 +14,26 @@ const PLOTS: { readonly [study: string]: (entry: Entry) => Markup } = {
   'public-outcomes': plotOutcomes,
   ablations: plotAblations,
   'more-ablations': plotAblations,
+  'live-agents': plotAgents,
+  integrated: plotCounts,
+  topologies: plotCounts,
+  backends: plotCounts,
+  'backends-mariadb': plotCounts,
+  trace: plotCounts,
+  concurrency: plotRaces,
+  agents: plotTimes,
+  server: plotTimes,
+  'held-tasks': plotTimes,
+  workflows: plotTimes,
+  'core-cost': plotDatabase,
+  'sqlite-cost': plotDatabase,
   'mechanism-matrix': plotMechanisms,
   boundary: plotBoundary,
   recovery: plotRecovery,
   crashes: plotCrashes,
   cost: plotCost,
-  'pg-cost': plotThroughput,
-  'mariadb-cost': plotThroughput,
+  'pg-cost': plotDatabase,
+  'mariadb-cost': plotDatabase,
   compare: plotCompare,
   escapes: plotEscapes,
   information: plotInformation,
@@ -119,6 +124,75 @@ function plotAblations(entry: Entry): Markup {
     columns,
     rows,
   );
+}
+
+const COUNTED =
+  'Counted runs. Green: the paper’s count; blue: our own target; red: neither; grey: only reported';
+/** Columns that leave room for their names. */
+const FEW_COLUMNS = 6;
+
+/** Shows every count beside what it has to be: in a grid, or in a list if that would be sparse. */
+function plotCounts(entry: Entry): Markup {
+  const cells = cellsOf(entry);
+  const { columns, rows } = gridOf(
+    cells,
+    ({ name }) => splitLast(name, ': '),
+    (cell) => countSquare(cell),
+  );
+  if (columns.length <= FEW_COLUMNS) return plotMatrix(COUNTED, columns, rows);
+  const list = cells.map((cell) => {
+    const { name, paper } = cell;
+    const told = `${name}: paper ${paper}`;
+    const published: Square = { text: String(paper), tone: 'plain', told };
+    return { name, squares: [countSquare(cell), ...(paper === undefined ? [] : [published])] };
+  });
+  const hasPaper = cells.some(({ paper }) => paper !== undefined);
+  return plotMatrix(COUNTED, hasPaper ? ['here', 'paper'] : ['here'], list);
+}
+
+/** What an episode left, in words that fit over a column. */
+const LEFT: { readonly [words: string]: string } = {
+  'durable is the initial state': 'initial state',
+  'durable is what was approved': 'as approved',
+  'durable is something else': 'something else',
+  'the verdict is what the durable state shows': 'verdict true',
+};
+const EPISODES = /^(.+), (direct|integrated): (.+)$/;
+
+/** Two grids: agents that do their work, beside the paper’s, and scripts that misbehave. */
+function plotAgents(entry: Entry): Markup {
+  const found = cellsOf(entry).filter(
+    ({ name }) => EPISODES.test(name) && !name.startsWith('every '),
+  );
+  const isOdd = ({ name }: WrittenCell) => / agent that /.test(name);
+  const place = ({ name }: WrittenCell): readonly [string, string] => {
+    const [, agent = '', path = '', words = ''] = EPISODES.exec(name) ?? [];
+    const shown = agent.startsWith(NOT_RUN) ? `${agent.slice(NOT_RUN.length)} (paper)` : agent;
+    return isOdd({ name } as WrittenCell)
+      ? [shown.replace('scripted agent that ', ''), `${path}: ${LEFT[words] ?? words}`]
+      : [`${shown}, ${path}`, words.replace(' by the agent', '')];
+  };
+  const draw = (title: string, cells: readonly WrittenCell[]) => {
+    const { columns, rows } = gridOf(cells, place, (cell) => countSquare(cell));
+    return plotMatrix(title, columns, rows);
+  };
+  const good = found.filter((cell) => !isOdd(cell));
+  const odd = found.filter(isOdd);
+  return markup`${draw('Episodes of agents that do their work. Grey: only reported, or quoted from the paper', good)}${draw('Episodes of scripts that misbehave: what became durable with comparison, and without', odd)}`;
+}
+
+const RACE = /^([^:]+): (.+)$/;
+
+function plotRaces(entry: Entry): Markup {
+  const { columns, rows } = gridOf(
+    cellsOf(entry),
+    ({ name }) => {
+      const [, backend, words] = RACE.exec(name) ?? [];
+      return backend === undefined || words === undefined ? undefined : [words, backend];
+    },
+    (cell) => countSquare(cell),
+  );
+  return plotMatrix('Races for one license, and writers of one row, by backend', columns, rows);
 }
 
 const CELL = /^(.+) \| ([^|]+): ([^:]+)$/;
@@ -265,90 +339,3 @@ function plotInformation(entry: Entry): Markup {
 
 const DECISIONS = ['admit', 'deny', 'escalate'];
 const NOT_RUN = 'published, not run here: ';
-
-const SIDES = ['direct', 'held', 'barest path'];
-
-/** The recorded samples of a run, if it has any. */
-function samplesOf(record: object, side: string): readonly number[] {
-  const found: unknown = Object.entries(record).find(([name]) => name === side)?.[1];
-  return Array.isArray(found) ? found.filter((one) => typeof one === 'number') : [];
-}
-
-function plotCost(entry: Entry): Markup {
-  const rows = (entry.raw?.records ?? []).flatMap((record) => {
-    const task = /^state\|(.+)$/.exec(record.run)?.[1];
-    if (task === undefined) return [];
-    const spreads = ['direct', 'held', 'bare'].map((side, series) => ({
-      series,
-      samples: samplesOf(record, side),
-    }));
-    return [{ name: task.replace(/^[^/]*\//, ''), spreads }];
-  });
-  const spreads = plotSpreads(
-    'Time of a business task: whiskers from the 5th to the 95th percentile, box of the quartiles, median',
-    'ms',
-    SIDES,
-    rows,
-  );
-  return markup`${spreads}${plotCertification(entry)}${plotGrowth(cellsOf(entry))}`;
-}
-
-/** Plots executions on PostgreSQL with and without fresh surveys, alone and with other writers. */
-function plotCertification({ raw }: Entry): Markup {
-  const found = raw?.records.find(({ run }) => run === 'certification');
-  const sides = ['off', 'on'];
-  const rows = [
-    ['while others write', 'amongWriters'],
-    ['no other writer', 'alone'],
-  ].flatMap(([name = '', field = '']) => {
-    const times: unknown = found?.[field];
-    if (typeof times !== 'object' || times === null) return [];
-    const spreads = sides.map((side, series) => ({ series, samples: samplesOf(times, side) }));
-    return [{ name, spreads }];
-  });
-  return plotSpreads(
-    'Five effects on PostgreSQL, certification off and on',
-    'ms',
-    ['certification off', 'certification on'],
-    rows,
-  );
-}
-
-const COMPARISON = /^comparison of (\d+) effects$/;
-
-function plotGrowth(cells: readonly WrittenCell[]): Markup {
-  const found = cells.flatMap(({ name, value, paper }) => {
-    const effects = COMPARISON.exec(name)?.[1];
-    return effects === undefined || value === null ? [] : [{ x: Number(effects), y: value, paper }];
-  });
-  const published = found.flatMap(({ x, paper }) => (paper === undefined ? [] : [{ x, y: paper }]));
-  const lines: Line[] = [{ name: 'ours', points: found }];
-  if (published.length > 0) lines.push({ name: 'paper', points: published });
-  return plotLines('Comparison by the number of effects', { x: 'effects', y: 'ms' }, lines);
-}
-
-function plotCompare(entry: Entry): Markup {
-  const points = cellsOf(entry).flatMap(({ name, value }) => {
-    const effects = /^(\d+) effects$/.exec(name)?.[1];
-    return effects === undefined || value === null ? [] : [{ x: Number(effects), y: value }];
-  });
-  const lines = [{ name: 'from row images to the verdict', points }];
-  return plotLines('Comparison by the number of effects', { x: 'effects', y: 'us' }, lines);
-}
-
-const THROUGHPUT = /^(\d+) clients: (.+)$/;
-
-/** Plots operations per second by the number of clients, one line per path. */
-function plotThroughput(entry: Entry): Markup {
-  const lines = new Map<string, { x: number; y: number }[]>();
-  for (const { name, value, unit } of cellsOf(entry)) {
-    const [, clients, path] = THROUGHPUT.exec(name) ?? [];
-    if (path === undefined || unit !== 'op/s' || value === null) continue;
-    lines.set(path, [...(lines.get(path) ?? []), { x: Number(clients), y: value }]);
-  }
-  return plotLines(
-    'Throughput by the number of clients',
-    { x: 'clients', y: 'operations per second' },
-    [...lines].map(([name, points]) => ({ name, points })),
-  );
-}

@@ -3,15 +3,15 @@ import { Markup } from './markup.ts';
 /** Styles for both colour schemes, narrow screens and print. */
 export const STYLE = new Markup(`
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5b6570; --ground: #ffffff; --panel: #f5f6f8; --faint: #dde1e5; --good: #2b7a4b; --fair: #2f6fab; --bad: #b3261e; --warn: #b7791f; --plain: #8b949e; --s0: #c4572e; --s1: #2f6fab; --s2: #8a63b3; --s3: #b7971f; --s4: #8b949e; --s5: #2b7a4b; --s6: #b0457b; --s7: #3a8f96; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #a2abb4; --ground: #15181b; --panel: #1d2125; --faint: #33393f; --good: #58b47c; --fair: #6ea8dc; --bad: #f2786f; --warn: #e0a94a; --plain: #7d868f; --s0: #e8825b; --s1: #6ea8dc; --s2: #b093d8; --s3: #d8bb55; --s4: #7d868f; --s5: #58b47c; --s6: #dd83ae; --s7: #66bcc3; } }
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #a2abb4; --ground: #15181b; --panel: #1d2125; --faint: #33393f; --good: #58b47c; --fair: #6ea8dc; --bad: #f2786f; --warn: #e0a94a; --plain: #7d868f; --s0: #e8825b; --s1: #6ea8dc; --s2: #b093d8; --s3: #d8bb55; --s4: #7d868f; --s5: #58b47c; --s6: #dd83ae; --s7: #66bcc3; } }
 * { box-sizing: border-box; }
 body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--ground); max-width: 64rem; margin: 1.2rem auto; padding: 0 1rem; }
 body { counter-reset: figure; } h1 { font-size: 1.5rem; margin: 0; } header p { margin: .2rem 0 .8rem; color: var(--soft); }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; border-bottom: 1px solid var(--faint); }
 h2.part { margin-top: 3rem; } h3 { font-size: 1rem; margin: 1.8rem 0 .3rem; } a { color: var(--fair); } code { font-size: 12px; background: var(--panel); padding: .1rem .3rem; border-radius: 3px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .6rem; }
-.tile { background: var(--panel); border-left: 4px solid var(--plain); border-radius: 4px; padding: .5rem .7rem; }
-.tile b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; } .tile span { font-size: 12px; color: var(--soft); }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.9rem, 1fr)); gap: .6rem; }
+.tile { background: var(--panel); border-left: 4px solid var(--plain); border-radius: 4px; padding: .5rem .6rem; }
+.tile b { display: block; font-size: 1.2rem; font-variant-numeric: tabular-nums; } .tile span { display: block; font-size: 12px; line-height: 1.35; color: var(--soft); }
 .tile.good { border-color: var(--good); } .tile.bad { border-color: var(--bad); }
 .groups { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 0 1.6rem; margin-bottom: 1rem; } .groups h3 { margin: .6rem 0 .2rem; font-size: 13px; } .groups h3 a { color: var(--ink); text-decoration: none; }
 .studies { list-style: none; margin: 0; padding: 0; font-size: 13px; }
@@ -20,7 +20,7 @@ h2.part { margin-top: 3rem; } h3 { font-size: 1rem; margin: 1.8rem 0 .3rem; } a 
 .bar .good, .key.good::before { background: var(--good); } .bar .fair, .key.fair::before { background: var(--fair); } .bar .bad, .key.bad::before { background: var(--bad); } .bar .plain, .key.plain::before { background: var(--plain); }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: .8rem 0 .2rem; font-size: 12px; color: var(--soft); }
 .key::before { content: ''; display: inline-block; width: .7rem; height: .7rem; margin-right: .35rem; border-radius: 2px; background: var(--plain); }
-.k0::before, rect.s0 { background: var(--s0); fill: var(--s0); } .k1::before, rect.s1 { background: var(--s1); fill: var(--s1); } .k2::before, rect.s2 { background: var(--s2); fill: var(--s2); } .k3::before, rect.s3 { background: var(--s3); fill: var(--s3); } .k4::before, rect.s4 { background: var(--s4); fill: var(--s4); } .k5::before { background: var(--s5); } .k6::before { background: var(--s6); } .k7::before { background: var(--s7); }
+.k0::before, rect.s0 { background: var(--s0); fill: var(--s0); } .k1::before, rect.s1 { background: var(--s1); fill: var(--s1); } .k2::before, rect.s2 { background: var(--s2); fill: var(--s2); } .k3::before, rect.s3 { background: var(--s3); fill: var(--s3); } .k4::before, rect.s4 { background: var(--s4); fill: var(--s4); } .k5::before, rect.s5 { background: var(--s5); fill: var(--s5); } .k6::before, rect.s6 { background: var(--s6); fill: var(--s6); } .k7::before, rect.s7 { background: var(--s7); fill: var(--s7); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 12.5px; margin: .6rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .18rem .6rem; border-bottom: 1px solid var(--faint); } th { color: var(--soft); font-weight: 600; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }

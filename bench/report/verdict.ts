@@ -1,4 +1,4 @@
-import type { RawRecord } from '../raw.ts';
+import type { FigureSamples, RawRecord } from '../raw.ts';
 import type { StudyResult, WrittenCell } from '../results.ts';
 import type { PlotTone } from './charts.ts';
 
@@ -69,8 +69,8 @@ export interface Entry {
   readonly raw?:
     | {
         readonly records: readonly RawRecord[];
-        /** The number of figures that have samples. */
-        readonly samples?: number;
+        /** The samples of its measured figures. */
+        readonly samples?: readonly FigureSamples[];
       }
     | undefined;
 }

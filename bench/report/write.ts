@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { countSamples, fingerprintOf, readRaw, resultsFolder } from '../raw.ts';
+import { fingerprintOf, readRaw, readSamples, resultsFolder } from '../raw.ts';
 import { readResult } from '../results.ts';
 import type { Study } from '../study.ts';
 import { renderMarkdown } from './markdown.ts';
@@ -25,7 +25,7 @@ export function gatherEntries(
     const result = readResult(name, quick) ?? readResult(name, !quick);
     const isStale = result !== undefined && result.context.code !== code;
     const records = result === undefined ? undefined : readRaw(name, result.context.quick);
-    const samples = result && countSamples(name, result.context.quick);
+    const samples = result && readSamples(name, result.context.quick);
     const hasNone = records === undefined && samples === undefined;
     const raw = hasNone
       ? undefined

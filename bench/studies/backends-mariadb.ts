@@ -8,7 +8,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { findMariadb, MISSING } from '../../test/mysql/binaries.ts';
 import { type ProtectedMariadb, protectedMariadb } from '../../test/mysql/protected.ts';
 import { startServer } from '../../test/mysql/server.ts';
-import { keepState, keepVerdict } from '../facts.ts';
+import { compareStates, digestOf, keepVerdict } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, NotRun, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
@@ -168,11 +168,10 @@ async function judge(
   const durable: Record<string, Books[string]> = {};
   for (const table of RELATIONS)
     durable[table] = (await db.run(`select * from ${table}`)) as Books[string];
-  const found = textOf(keepState('durable', durable));
-  return {
-    isApproved: found === textOf(operation.expected(INITIAL)),
-    isInitial: found === textOf(INITIAL),
-  };
+  const approved = operation.expected(INITIAL);
+  return compareStates<Books>({ initial: INITIAL, approved, durable }, (books) =>
+    digestOf(textOf(books)),
+  );
 }
 
 function textOf(books: Books): string {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { approveSandbox } from '../approvals/sandbox.ts';
 import { findData } from '../data/folder.ts';
 import { loadSandbox, type SandboxState, TOOLSANDBOX_FILES } from '../data/toolsandbox.ts';
-import { digestOf } from '../facts.ts';
+import { compareStates, digestOf } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
 import { runGithub } from './backends/github.ts';
@@ -66,9 +66,9 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
                 repetition,
                 calls,
                 committed: end.committed,
-                durable: digestOf(rowsInOrder(end.durable)),
-                isApproved: sameState(end.durable, approved),
-                isInitial: sameState(end.durable, initial),
+                ...compareStates({ initial, approved, durable: end.durable }, (state) =>
+                  digestOf(rowsInOrder(state)),
+                ),
                 passesGoal: passesGoal(name, initial, end.durable),
               };
             },
@@ -114,11 +114,7 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   ];
 }
 
-/** Compares rows in any order, because the original moves changed rows to the end. */
-function sameState(one: SandboxState, other: SandboxState): boolean {
-  return digestOf(rowsInOrder(one)) === digestOf(rowsInOrder(other));
-}
-
+/** Rows in any order are the same state, because the original moves changed rows to the end. */
 function rowsInOrder(state: SandboxState) {
   return Object.fromEntries(
     Object.entries(state).map(([table, rows]) => [table, rows.map(digestOf).sort()]),

@@ -2,8 +2,8 @@
 // data, a trigger added later, and an approval that is used twice. The study judges all rows that
 // exist afterwards.
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { skipWithout } from '../../test/integration.ts';
+import { compareStates } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, NotRun, type Study, type StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
@@ -57,9 +57,9 @@ export async function runPeer(condition: PeerCondition, attempt: PeerCase): Prom
   const initial = readPeerBooks(file);
   await condition.run(file, attempt);
   const books = readPeerBooks(file);
-  const isApproved = isDeepStrictEqual(books, attempt.expected(initial));
-  const isNothing = isDeepStrictEqual(books, readPeerBooks(other));
-  const end = isApproved ? 'approved' : isNothing ? 'nothing' : 'wrong';
+  const states = { initial: readPeerBooks(other), approved: attempt.expected(initial) };
+  const { isApproved, isInitial } = compareStates({ ...states, durable: books });
+  const end = isApproved ? 'approved' : isInitial ? 'nothing' : 'wrong';
   return { condition: condition.name, attempt: attempt.name, end, books };
 }
 

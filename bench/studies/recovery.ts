@@ -1,13 +1,12 @@
 // Whether a fresh worker decides correctly after the executing process ended, at whichever step.
 
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { Step } from '../../src/contract/steps.ts';
 import { findData } from '../data/folder.ts';
 import { MCPMARK_FILES } from '../data/mcpmark.ts';
 import { loadStateTasks, type Snapshot, STATE_FILES, type StateTask } from '../data/state-bench.ts';
 import { deskMaker, NATIVE_FILES } from '../data/state-native.ts';
-import { keepState } from '../facts.ts';
+import { compareStates } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import type { ToolKit } from '../state-tools/tools.ts';
 import { type Cell, exactly, reproduced, type Study, type StudyOptions } from '../study.ts';
@@ -105,8 +104,9 @@ async function runTask(
     const license = await approveHeld(office, execution, [CONTINUATION]);
     writeCase(folder, { work: { kind: 'state', execution }, license, publicKey: KEYS.publicKey });
   }
+  const { initial } = execution;
   return await runCase(start, folder, exitAt, async () =>
-    isDeepStrictEqual(keepState('durable', readSnapshot(folder)), reference),
+    compareStates<unknown>({ initial, approved: reference, durable: readSnapshot(folder) }),
   );
 }
 

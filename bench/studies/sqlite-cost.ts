@@ -1,6 +1,6 @@
 // The cost of protection on SQLite: a 5-effect operation under a license, compared with the same
 // statements in a plain durable transaction, and with the minimum of two durable writes (claim and
-// business commit).
+// business commit). The floor with the parts that protection cannot leave out is measured too.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
@@ -19,6 +19,7 @@ import {
   type StudyOptions,
 } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
+import { unavoidableWriter } from './sqlite-cost/floor.ts';
 
 const SCHEMA = `
   pragma journal_mode = wal;
@@ -105,7 +106,7 @@ async function measure(
   const perBlock = quick ? 10 : 50;
   const warmup = quick ? 20 : 200;
   const runs = blocks * perBlock + warmup;
-  for (const name of ['plain', 'held']) createBooks(join(folder, `${name}.db`), runs + 1);
+  for (const name of ['plain', 'held', 'lean']) createBooks(join(folder, `${name}.db`), runs + 1);
 
   const marks: { step: Step; at: number }[] = [];
   const key = generateApprover('bench');
@@ -120,10 +121,20 @@ async function measure(
   );
   const plain = plainWriter(join(folder, 'plain.db'));
   const extra = durableRow(join(folder, 'floor.db'));
+  const lean = unavoidableWriter(
+    join(folder, 'lean.db'),
+    join(folder, 'lean-ledger.db'),
+    statements,
+  );
 
   progress(`approving ${runs} operations (outside the measurement)`);
   const licenses = await approveAll(runtime, key, { count: runs, effects });
-  const samples = { plain: [] as number[], floor: [] as number[], held: [] as number[] };
+  const samples = {
+    plain: [] as number[],
+    floor: [] as number[],
+    unavoidable: [] as number[],
+    held: [] as number[],
+  };
   const byStep = new Map<string, number[]>();
   let next = 0;
 
@@ -155,6 +166,7 @@ async function measure(
     await held();
     plain(next);
     extra(next);
+    lean(next);
   }
   byStep.clear();
   for (let block = 0; block < blocks; block += 1) {
@@ -165,6 +177,7 @@ async function measure(
       const write = timed(() => plain(id));
       samples.plain.push(write);
       samples.floor.push(write + timed(() => extra(id)));
+      samples.unavoidable.push(timed(() => lean(id)));
     }
   }
   await runtime.close();
@@ -177,10 +190,22 @@ async function measure(
     medianCell('plain durable transaction, median', samples.plain, 'us', 1000),
     p95Cell('plain, p95', samples.plain, 'us', 1000),
     medianCell('floor: plain and one more durable write, median', samples.floor, 'us', 1000),
+    medianCell(
+      'floor with signature, authorizer, changeset, marker and terminal, median',
+      samples.unavoidable,
+      'us',
+      1000,
+    ),
     medianCell('protected execution, median', samples.held, 'us', 1000),
     p95Cell('protected, p95', samples.held, 'us', 1000),
     figure('protected over plain', over(samples.plain), 'x'),
     atMost('protected over the floor of two durable writes', over(samples.floor), 'x', 2.5),
+    figure(
+      'floor with what protection needs, over the floor of two durable writes',
+      { statistic: 'ratio', of: samples.unavoidable, to: samples.floor },
+      'x',
+    ),
+    figure('protected over the floor with what protection needs', over(samples.unavoidable), 'x'),
     ...breakdown,
   ];
 }

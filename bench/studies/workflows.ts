@@ -41,6 +41,19 @@ async function sign(
   await workflows.approve(run, licenses);
 }
 
+/** Waits for a run that must be done; one that ends in another way would be measured wrongly. */
+async function untilDone(
+  workflows: Awaited<ReturnType<typeof openWorkflows>>,
+  run: string,
+): Promise<void> {
+  for (;;) {
+    const { status } = await workflows.report(run);
+    if (status === 'done') return;
+    if (status === 'failed' || status === 'cancelled') throw new Error(`${run} is ${status}`);
+    await sleep(1);
+  }
+}
+
 /** Milliseconds per node, for the operations alone and as a workflow. */
 async function timeNodes(desk: Desk, quick: boolean): Promise<readonly Cell[]> {
   const config = deskConfig(desk.folder, clerk.publicKey);
@@ -57,7 +70,7 @@ async function timeNodes(desk: Desk, quick: boolean): Promise<readonly Cell[]> {
     await workflows.start('chain', { id: run, input: run });
     const begun = performance.now();
     await sign(workflows, run);
-    while ((await workflows.report(run)).status !== 'done') await sleep(1);
+    await untilDone(workflows, run);
     together.push((performance.now() - begun) / NODES);
   }
   return [
@@ -73,7 +86,9 @@ async function timeAlone(runtime: Runtime, name: string): Promise<number> {
     const proposal = await runtime.propose('post', input, { task: input.tag, planRevision: 1 });
     const license = approver(clerk).sign(proposal, { expiresIn: '1h' });
     const values = [input.tag, 1];
-    await runtime.ensure(license, { sql: 'insert into entry values (?, ?)', values });
+    const action = { sql: 'insert into entry values (?, ?)', values };
+    const { kind } = await runtime.ensure(license, action);
+    if (kind !== 'committed') throw new Error(`not committed: ${kind}`);
   }
   return (performance.now() - begun) / NODES;
 }

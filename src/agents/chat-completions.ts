@@ -14,7 +14,7 @@ export interface Endpoint {
 }
 
 /** The part of a tool that a model sees. */
-export type ToolDescription = Pick<AgentTool, 'name' | 'description' | 'inputSchema'>;
+type ToolDescription = Pick<AgentTool, 'name' | 'description' | 'inputSchema'>;
 
 /** Requests the model's next message. */
 export async function complete(

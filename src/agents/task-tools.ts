@@ -22,7 +22,7 @@ import {
 import type { AgentTool } from './tools.ts';
 
 /** Options for {@link taskTools}. */
-export interface TaskToolsOptions {
+interface TaskToolsOptions {
   readonly requests: AgentRequests;
   readonly runtime: Pick<Runtime, 'draft'>;
   readonly run: string;

@@ -141,8 +141,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   fault:
     'no data was changed, and the license is spent; see what failed above, then plan and approve again',
   'frame-changed': AGAIN,
-  interrupted:
-    'no data was changed, and the license is spent; plan it again and have it approved again',
+  interrupted: SPENT_AGAIN,
   'issuer-not-designated':
     'nothing was changed; add the adapter to `may` of this issuer, then plan and approve again, or ask another approver',
   'issuer-unknown':
@@ -230,65 +229,57 @@ export function adviseTerminal(terminal: Terminal, earlier = false): string {
   }
 }
 
-/** What to do about a refused rehearsal, by its message. */
-const REHEARSAL: readonly (readonly [RegExp, string])[] = [
-  [
-    /boundary cannot be certified/,
-    'run `effectmatch doctor`: it names what is open and the statements that close it',
+/** What to do about a fault whose message says more than its code. The first match counts. */
+const BY_MESSAGE: { readonly [code in ErrorCode]?: readonly (readonly [RegExp, string])[] } = {
+  ERR_EM_ACTION_INVALID: [[/submit them as a list of statements/, `${SEVERAL}; nothing was run`]],
+  ERR_EM_ADAPTER_UNAVAILABLE: [
+    [
+      /no adapter named/,
+      'it was planned in a different folder or with a different configuration: change to that folder, or name its configuration with --config',
+    ],
   ],
-  [
-    /permission denied for view/,
-    'add the view to `views` and the tables it writes to `relations`, then run `effectmatch provision`, or leave it out of the action',
+  ERR_EM_MANIFEST_INVALID: [
+    [
+      /proposal contradicts itself/,
+      'ask the agent for the proposal again: this file was altered, or written by another version',
+    ],
+    [
+      /has no session settings/,
+      'leave out --set; only PostgreSQL has settings of the session. Have the statement write who acts into a column',
+    ],
+    [
+      /belongs to (?:the server|an extension)/,
+      'give --set a name of your application, such as app.actor',
+    ],
   ],
-  [
-    /not registered|permission denied|\b42501\b/,
-    'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then; on SQLite it needs a primary key), or leave it out of the action; if your statement does not name the table, a trigger or a function writes it',
+  ERR_EM_REHEARSAL_REFUSED: [
+    [
+      /boundary cannot be certified/,
+      'run `effectmatch doctor`: it names what is open and the statements that close it',
+    ],
+    [
+      /permission denied for view/,
+      'add the view to `views` and the tables it writes to `relations`, then run `effectmatch provision`, or leave it out of the action',
+    ],
+    [
+      /not registered|permission denied|\b42501\b/,
+      'add the table to `relations` in the configuration (on PostgreSQL run `effectmatch provision` then; on SQLite it needs a primary key), or leave it out of the action; if your statement does not name the table, a trigger or a function writes it',
+    ],
+    [
+      /unrecognized configuration parameter|\b42704\b/,
+      'a trigger or a function reads a setting of the session: plan again with it, as in `--set app.actor=alice`',
+    ],
+    [/submit several statements as a list|uses (?:BEGIN|COMMIT)\b/, SEVERAL],
+    [/outlet-denied/, 'leave what the message names out of the action: no approval allows it'],
+    [/action failed/, 'correct the statement and plan again'],
+    [
+      /could not be established/,
+      'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary',
+    ],
   ],
-  [
-    /unrecognized configuration parameter|\b42704\b/,
-    'a trigger or a function reads a setting of the session: plan again with it, as in `--set app.actor=alice`',
-  ],
-  [/submit several statements as a list|uses (?:BEGIN|COMMIT)\b/, SEVERAL],
-  [/outlet-denied/, 'leave what the message names out of the action: no approval allows it'],
-  [/action failed/, 'correct the statement and plan again'],
-  [
-    /could not be established/,
-    'write only to registered tables, as the message says; `effectmatch doctor --all` lists the boundary',
-  ],
-];
+};
 
-/** What to do about a fault whose message says more than its code. */
-const MESSAGES: readonly (readonly [ErrorCode, RegExp, string])[] = [
-  ['ERR_EM_ACTION_INVALID', /submit them as a list of statements/, `${SEVERAL}; nothing was run`],
-  [
-    'ERR_EM_ADAPTER_UNAVAILABLE',
-    /no adapter named/,
-    'it was planned in a different folder or with a different configuration: change to that folder, or name its configuration with --config',
-  ],
-  [
-    'ERR_EM_MANIFEST_INVALID',
-    /proposal contradicts itself/,
-    'ask the agent for the proposal again: this file was altered, or written by another version',
-  ],
-  [
-    'ERR_EM_MANIFEST_INVALID',
-    /has no session settings/,
-    'leave out --set; only PostgreSQL has settings of the session. Have the statement write who acts into a column',
-  ],
-  [
-    'ERR_EM_MANIFEST_INVALID',
-    /belongs to (?:the server|an extension)/,
-    'give --set a name of your application, such as app.actor',
-  ],
-];
-
-/** The advice for a message. */
+/** The advice for a message, if it says more than its code. */
 export function adviceForMessage(code: ErrorCode, message: string): string | undefined {
-  return MESSAGES.find(([of, pattern]) => of === code && pattern.test(message))?.[2];
-}
-
-/** What to do about a refused rehearsal. */
-export function adviseRehearsal(message: string): string {
-  const found = REHEARSAL.find(([pattern]) => pattern.test(message));
-  return found?.[1] ?? ADVICE.ERR_EM_REHEARSAL_REFUSED;
+  return BY_MESSAGE[code]?.find(([pattern]) => pattern.test(message))?.[1];
 }

@@ -13,13 +13,12 @@ import { type Output, printableLine } from './output.ts';
 /** Lists work that was released but never completed. It never opens a backend. */
 export const continuations: Verb = {
   name: 'continuations',
-  summary: 'list work that was released and has not completed, or release it again',
+  summary: 'list released work that has not completed, or release it again',
   about: `Dependent work is released once, before it runs, so that it never runs twice. If its
 process dies or the work throws, the release has no completion. This lists those releases, oldest
-first; some may be running at this moment, or wait in a queue. Look at what the work has done. If it
-has done nothing, an operator can decide that it is released once more: name the occurrence, the
-work with --reopen, what you rely on with --evidence, and sign with --key. It runs when a worker
-asks for it next.`,
+first; some of them may still be running or waiting in a queue. Check what the work has done. If it
+has done nothing, an operator can release it once more: name the occurrence, the work with --reopen,
+your evidence with --evidence, and sign with --key. It runs when a worker next asks for it.`,
   optional: ['occurrence'],
   flags: {
     reopen: { value: 'NAME', about: 'let this work be released again', needs: 'evidence' },

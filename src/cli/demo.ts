@@ -14,7 +14,7 @@ and commits it only if the two are equal. Shipping the goods waits for that verd
 /** Demonstrates the verdicts with real executions. */
 export const demo: Verb = {
   name: 'demo',
-  summary: 'see five real executions, in a few seconds, with nothing to set up',
+  summary: 'run five real executions in seconds; needs no set-up',
   about: `Pays invoice 4711 on a real SQLite database in a temporary folder, five times: as
 approved, with a trigger that writes more than was approved, with a stale approval, with an
 approval used twice, and with a process that is killed right after the commit. The demo fails if

@@ -18,9 +18,9 @@ import { showProgress } from './progress.ts';
 /** Shows the outlets through which an operation could leave something behind, and what is open. */
 export const doctor: Verb = {
   name: 'doctor',
-  summary: 'survey the boundary: every outlet, what is open, and what would close it',
+  summary: 'list every outlet, which ones are open, and what closes them',
   about: `Lists every route by which an agent's operation could persist or send something, and
-whether it is observed, denied or open. One open outlet refuses every operation on that backend.
+whether it is observed, denied or open. An open outlet refuses every operation that can reach it.
 For each it names the object, why it is reachable and what closes it. It changes none of your
 rows; opening an SQLite file for the first time adds three small tables to it. A live service
 (mediated or with drafts) is tried with its samples, once per configuration and credential. The

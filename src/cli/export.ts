@@ -19,10 +19,10 @@ const FORMATS = ['jsonl', 'cloudevents'] as const;
 /** Exports signed receipts, or the public keys that verify them. It never opens a backend. */
 export const exportReceipts: Verb = {
   name: 'export',
-  summary: 'write signed receipts of what was decided, for people who cannot see this store',
+  summary: 'write signed receipts that others can verify offline',
   about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE
 envelope around an in-toto statement. \`effectmatch verify\` checks it with the public key alone.
-Send the public keys (--public-key) by another channel than the receipts. A receipt shows the
+Send the public keys (--public-key) through a different channel than the receipts. A receipt shows the
 verdict with its differences, so keep it as confidential as the journal. A shadow has no receipt;
 --shadow exports shadows.`,
   flags: {

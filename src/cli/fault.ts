@@ -1,4 +1,4 @@
-import { EffectMatchError, ERROR_CODES, type ErrorCode, hasCode } from '../errors.ts';
+import { EffectMatchError, ERROR_CODES, type ErrorCode, hasCode, messageOf } from '../errors.ts';
 import { adviceFor, adviceForMessage } from './advice.ts';
 
 /** An error with its own advice, which takes precedence over the table of advice. */
@@ -22,16 +22,12 @@ interface FaultReport {
 export function describeFault(error: unknown): FaultReport {
   if (isOurs(error)) {
     const { code, message } = error;
-    const next = error instanceof GuidedError ? error.next : adviseCause(error);
-    return { code, message, next: next ?? adviceForMessage(code, message) ?? adviceFor(code) };
+    if (error instanceof GuidedError) return { code, message, next: error.next };
+    const next = adviceForMessage(code, message) ?? adviseCause(error) ?? adviceFor(code);
+    return { code, message, next };
   }
   const code = 'ERR_EM_INVARIANT';
-  return { code, message: `unexpected: ${wordsOf(error)}`, next: adviceFor(code) };
-}
-
-/** The message of any thrown value. */
-export function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return { code, message: `unexpected: ${messageOf(error)}`, next: adviceFor(code) };
 }
 
 /** Compares the name and code, not the class: a configuration file may load its own copy of us. */

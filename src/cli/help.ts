@@ -17,8 +17,8 @@ export function printOverview(verbs: readonly Verb[], output: Output): void {
   line();
   line(`${paint('strong', 'Usage:')} effectmatch <verb> [flags]`);
   line();
-  const rows = verbs.map((verb) => [usageOf(verb), verb.summary] as const);
-  printRows([...rows, ['help [verb]', 'explain a verb']], output);
+  const rows = verbs.map((verb) => [verb.name, verb.summary] as const);
+  printRows([...rows, ['help', 'explain one verb: effectmatch help <verb>']], output);
   line();
   printFlags({ ...flagsOf({}), version: { about: 'print the version' } }, output);
   line();
@@ -48,11 +48,13 @@ export function printVerbHelp(verb: Verb, output: Output): void {
     line(paint('strong', title));
     for (const part of text.split('\n')) line(`  ${part}`.trimEnd());
   }
-  if (Object.hasOwn(flags, 'config')) {
-    const heading = paint('strong', 'Configuration:');
+  if (verb.name === 'init') {
     line();
-    line(`${heading} relative paths in it are relative to the folder of the file.`);
+    line(`${paint('strong', 'Configuration')}, with paths relative to the folder of the file:`);
     for (const example of CONFIG_EXAMPLE.split('\n')) line(`  ${example}`.trimEnd());
+  } else if (Object.hasOwn(flags, 'config')) {
+    line();
+    line('`effectmatch init` writes a configuration; its help shows an example.');
   }
   line();
   printParagraph(EXIT_CODES, output);

@@ -32,7 +32,7 @@ const ARGUMENTS =
 /** Serves agents over MCP. */
 export const mcp: Verb = {
   name: 'mcp',
-  summary: 'serve agents over MCP: operations, guarded SQL and reading as tools',
+  summary: 'serve operations, guarded SQL and queries to agents over MCP',
   about: `Serves one agent over stdin and stdout, or with --http every agent that has a token. A tool
 that would change something answers "approval-required" until a person has approved the exact
 outcome; this server then executes it. An agent cannot approve, and sees only its own requests.
@@ -100,7 +100,8 @@ args = ["mcp", "--agent", "billing-agent",
     await using gateways = await openGateways(opened.config);
     for (const warning of gateways?.warnings() ?? []) report(warning);
     const servers = served.openAgentServers({
-      ...{ ...opened, ...(gateways && { gateways }) },
+      ...opened,
+      ...(gateways && { gateways }),
       run: args.value('run') ?? 'mcp',
       version: packageVersion(),
       log: report,

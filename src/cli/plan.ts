@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { hasCode } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
@@ -9,10 +8,9 @@ import { type SessionSettings, settingsSchema } from '../protocol/settings.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, type ActionArgument, operationNamed, readActionArgument } from './action.ts';
-import { adviseRehearsal } from './advice.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
 import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
-import { GuidedError, sayUnchanged, wordsOf } from './fault.ts';
+import { sayUnchanged } from './fault.ts';
 import { writePrivateFile } from './files.ts';
 import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
@@ -162,11 +160,6 @@ async function rehearse(config: RuntimeConfig, request: PlanRequest): Promise<Pl
   const onResidue = (moved: readonly Residue[]) => {
     residue = moved;
   };
-  try {
-    return { proposal: await runtime.plan(request, { onResidue }), residue };
-  } catch (cause) {
-    if (!hasCode(cause, 'ERR_EM_REHEARSAL_REFUSED')) throw cause;
-    const message = wordsOf(cause);
-    throw new GuidedError('ERR_EM_REHEARSAL_REFUSED', message, adviseRehearsal(message), cause);
-  }
+  const proposal = await runtime.plan(request, { onResidue });
+  return { proposal, residue };
 }

@@ -33,11 +33,14 @@ export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedReque
   const { operations, issuers } = config;
   const requests = await openRequests({
     ...config.requests,
-    ...{ runtime, issuers },
+    runtime,
+    issuers,
     ...(operations && { operations }),
   });
   return {
-    ...{ config, runtime, requests },
+    config,
+    runtime,
+    requests,
     async [Symbol.asyncDispose]() {
       await requests.close();
       await runtime.close();
@@ -97,9 +100,9 @@ it. Answer with \`effectmatch approve --request\` or \`effectmatch decline\`.`,
 /** Declines a request. */
 export const decline: Verb = {
   name: 'decline',
-  summary: 'decline a request, with a reason that the agent is told',
-  about: `Closes a request that waits for an answer. The agent gets the reason. What was declined is
-never executed; asking again needs another key. With --key and --out it signs the decline of a
+  summary: 'decline a request and tell the agent why',
+  about: `Closes a pending request. The agent gets the reason. A declined request is never executed;
+to ask again, the agent needs a new key. With --key and --out it signs the decline of a
 proposal file and writes it, for the HTTP API; that needs your key and nothing else.`,
   positionals: ['request'],
   flags: {
@@ -160,9 +163,9 @@ function declinedBy({ draft }: Proposal, reason: string): Declined {
 /** Proposes a request again. */
 export const renew: Verb = {
   name: 'renew',
-  summary: 'propose a request again, from the state as it is now',
-  about: `For a request that is stale, has expired, or should be looked at again: it is proposed again
-for the state and the configuration as they are now, and the lines that are different are printed.
+  summary: 'propose a request again from the current state',
+  about: `For a request that is stale, has expired, or needs a second look: proposes it again from the
+current state and configuration, and prints the lines that changed.
 A license for the earlier proposal can no longer be used.`,
   positionals: ['request'],
   flags: CONFIG_FLAG,

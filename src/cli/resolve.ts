@@ -12,10 +12,10 @@ import { readTextFile } from './files.ts';
 /** Records an operator's decision about an indeterminate verdict. It never opens a backend. */
 export const resolve: Verb = {
   name: 'resolve',
-  summary: 'record what an operator found out about an indeterminate occurrence',
+  summary: 'record what an operator found out about an indeterminate change',
   about: `An indeterminate effect may or may not have happened. This records your decision, signed
-with your key, with the evidence that you rely on. It sends nothing and releases nothing: what has
-to be done next needs a new license. Run \`effectmatch recover\` first; evidence that arrives
+with your key, and the evidence for it. It sends nothing and releases nothing: any further change
+needs a new license. Run \`effectmatch recover\` first; evidence that arrives
 later still counts. The configuration lists the \`operators\` who may resolve.`,
   positionals: ['occurrence'],
   flags: {

@@ -17,9 +17,9 @@ import { catchInterrupt, showProgress } from './progress.ts';
 /** Executes an action under a license, and prints the recorded verdict. */
 export const run: Verb = {
   name: 'run',
-  summary: 'execute an action under a license; it commits only if the outcome is the approved one',
+  summary: 'execute an action; it commits only if the outcome is as approved',
   about: `Uses the license once: the action runs in a held transaction, its actual changes are
-compared with the approved ones, and exactly those are committed, or nothing is. The verdict is
+compared with the approved ones, and it commits only if they are the same. The verdict is
 recorded either way. Running it again runs nothing: it waits for an attempt that is under way,
 recovers one that was interrupted, and prints the recorded verdict. A license that came from a
 rehearsal is valid only for the action that was planned. The exit code is that of the verdict:

@@ -15,7 +15,7 @@ import { shadowTone } from './shadow.ts';
 /** Shows all records of one occurrence. It never opens a backend. */
 export const show: Verb = {
   name: 'show',
-  summary: 'show one occurrence: what was approved, what came of it, and why',
+  summary: 'show one occurrence: what was approved and what happened',
   about: `An occurrence is the right to make one approved change once. This prints who used it,
 what was approved, how every attempt at it ended with its differences, and which dependent work
 was released. The exit code is that of the verdict, and ${EXIT.halted} if it was claimed and has

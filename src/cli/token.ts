@@ -21,11 +21,11 @@ const OVERLAP = '24h';
 /** Creates, lists, rotates and revokes the tokens of agents and operators. */
 export const token: Verb = {
   name: 'token',
-  summary: 'make, list, replace or revoke the tokens of agents and operators',
+  summary: 'make, list, rotate or revoke tokens for agents and operators',
   about: `Tokens say who calls over HTTP: the API of \`effectmatch serve\` and \`effectmatch mcp --http\`.
 They are kept as digests next to the requests. \`new NAME\` makes one for an agent of the
 configuration, or with --operator for a person or program that answers and operates. \`rotate ID\`
-makes one like it and lets the old one end a day later. \`revoke ID\` ends one at once. No token
+makes a replacement; the old one expires a day later. \`revoke ID\` ends one at once. No token
 can approve: that takes a signature.`,
   positionals: ['new|list|rotate|revoke'],
   optional: ['NAME or ID'],

@@ -11,7 +11,7 @@ const OUT = 'effectmatch.types.ts';
 /** Writes types for the tables, so that a manifest with a wrong column does not compile. */
 export const types: Verb = {
   name: 'types',
-  summary: 'write TypeScript types of the tables, for manifests that the compiler checks',
+  summary: 'write TypeScript types for your tables',
   about: `Reads the tables of an SQLite file, a PostgreSQL or a MariaDB database and writes a module with
 their types and with insert, update, remove, row, absent and read for them, so that the compiler
 finds wrong tables, columns and values. The database is only read. Write the module again when the

@@ -24,7 +24,7 @@ export const wait: Verb = {
 file), or until nothing more happens to a request, and prints it. It executes nothing; an attempt
 whose process died is recovered once its lease has run out. The exit code is that of the verdict;
 ${EXIT.rejected} also for a request that was declined, withdrawn, has expired or is stale, and
-${EXIT.halted} if the time is over first.`,
+${EXIT.halted} if it timed out.`,
   positionals: ['what'],
   flags: {
     for: { value: 'SECONDS', about: 'how long to wait (default: 60)' },

@@ -31,11 +31,11 @@ export const workflow: Verb = {
   name: 'workflow',
   summary: 'start, approve, show, report or cancel a run of a workflow',
   about: `The actions: \`start NAME --id ID\` checks every node before anything happens, and records what has to be
-signed. \`approve ID\` shows all of it and signs it with one answer. \`resume ID\` executes what is
-approved, and takes up what an interrupted process left; Ctrl-C ends it after the nodes that are
-under way. \`show ID\` draws the graph (without ID it
-lists the runs), and \`report ID\` says what is durable, what is not, what is waited for, and what has
-to be resolved; both read the ledger alone. \`cancel ID\` starts nothing more; what is durable stays.
+signed. \`approve ID\` shows all of it and signs it after one answer. \`resume ID\` executes what is
+approved and continues what an interrupted process left; Ctrl-C ends it after the nodes in progress.
+\`show ID\` draws the graph (without ID it lists the runs), and \`report ID\` says what is durable,
+what is not, what is pending, and what has to be resolved; both read only the ledger. \`cancel ID\`
+starts no further nodes; what is durable stays.
 \`revise ID\` continues with the plan that is configured now; earlier approvals no longer count. The
 exit code is ${EXIT.done} if the run is done, ${EXIT.rejected} if it failed or was cancelled,
 ${EXIT.indeterminate} if something has to be resolved, and ${EXIT.halted} while it waits.`,
@@ -129,7 +129,8 @@ async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows
   const options = workflowsOptions(config, runtime);
   const workflows = await openWorkflows({ ...options, engine: IDLE, schedules: [] });
   return {
-    ...{ runtime, workflows },
+    runtime,
+    workflows,
     async [Symbol.asyncDispose]() {
       await workflows.close();
       await runtime.close();

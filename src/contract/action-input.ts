@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { type EffectMatchError, errorsOf } from '../errors.ts';
 import { describeRounded, findRounded } from '../protocol/value.ts';
 
 /** Names and values of an object that was read once. */
@@ -10,13 +10,16 @@ export function readFields(input: unknown, where: string): Fields {
     typeof input === 'object' && input !== null ? Object.getPrototypeOf(input) : undefined;
   if (prototype !== Object.prototype && prototype !== null)
     throw refuseAction(`${where} must be a plain object`);
-  const fields = Object.entries(Object.getOwnPropertyDescriptors(input as object));
-  if (fields.some(([, field]) => !('value' in field))) {
-    throw refuseAction(`${where} must be plain data, without accessors`);
+  // Without a prototype, `__proto__` is a name like any other.
+  const fields: { [name: string]: unknown } = Object.create(null);
+  const found = Object.getOwnPropertyDescriptors(input as object);
+  for (const name of Object.keys(found)) {
+    const { value, enumerable, get, set } = found[name] as PropertyDescriptor;
+    if (get !== undefined || set !== undefined)
+      throw refuseAction(`${where} must be plain data, without accessors`);
+    if (enumerable) fields[name] = value;
   }
-  return Object.fromEntries(
-    fields.filter(([, field]) => field.enumerable).map(([name, field]) => [name, field.value]),
-  );
+  return fields;
 }
 
 /** Refuses unknown fields by name. */
@@ -48,7 +51,5 @@ export function refuseValueCount(
   );
 }
 
-/** The error for an invalid action. `what` says what to change. */
-export function refuseAction(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
-  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
-}
+/** The error for an invalid action. The message says what to change. */
+export const refuseAction = errorsOf('ERR_EM_ACTION_INVALID');

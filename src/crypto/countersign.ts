@@ -7,7 +7,7 @@ import { digestRecord, renderingDigest } from './digest.ts';
 import { readFields } from './handover.ts';
 
 /** A license that one person signed, and the text that the second person reads. */
-export interface Countersignable {
+interface Countersignable {
   readonly license: License;
   readonly approved: SignedLicense['approved'];
   /**

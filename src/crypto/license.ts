@@ -27,7 +27,7 @@ export interface SignOptions {
 }
 
 /** Who signs, when, and how to draw a nonce. */
-export interface LicenseSigner {
+interface LicenseSigner {
   readonly issuer: string;
   /** Digest of the public key. */
   readonly key: Digest;

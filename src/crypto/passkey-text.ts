@@ -39,7 +39,7 @@ export function writePasskeyText(parts: Omit<PasskeyText, 'host'>): string {
 }
 
 /** The parts of a passkey's signature, as a license carries them. */
-export interface AssertionText {
+interface AssertionText {
   readonly authenticatorData: string;
   readonly clientData: string;
   readonly signature: string;

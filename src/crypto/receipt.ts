@@ -18,7 +18,7 @@ import {
 export type { Verified } from './statement.ts';
 
 /** Signs a deployment's records with the key of its current generation. */
-export interface Signer {
+export interface ReceiptSigner {
   /** A stored terminal, and the number of the journal row that holds it. */
   receipt(terminal: Terminal, position: number): Envelope;
   checkpoint(checkpoint: Checkpoint): Envelope;
@@ -29,7 +29,7 @@ export interface Signer {
 }
 
 /** The signer of a deployment. It does not check that a record is stored; the caller must. */
-export function createSigner(keyring: Keyring): Signer {
+export function createSigner(keyring: Keyring): ReceiptSigner {
   const key = signingKey(keyring);
   const seal = (statement: Statement) => signEnvelope(key, statementRecord.text(statement));
   return {
@@ -41,7 +41,7 @@ export function createSigner(keyring: Keyring): Signer {
 }
 
 /**
- * Verifies any envelope that a `Signer` makes, as an object or as JSON text. Needs only public
+ * Verifies any envelope that a deployment signed, as an object or as JSON text. Needs only public
  * keys: no store, no keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` if none of the keys
  * signed it, and `ERR_EM_RECORD_INVALID` if the signed statement contradicts itself.
  */

@@ -3,7 +3,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectSecure } from 'node:tls';
 
 /** One complete request. The headers contain the credential, so it is never stored or printed. */
-export interface Outgoing {
+interface Outgoing {
   readonly method: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -25,7 +25,7 @@ export type Exchanged =
       readonly body: Buffer;
     };
 
-export interface ExchangeLimits {
+interface ExchangeLimits {
   /** The total time, from the name lookup to the last byte. A slow response does not extend it. */
   readonly timeoutMs: number;
   /** The maximum size of the response body. */

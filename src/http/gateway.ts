@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { unavailable } from '../backend/setup.ts';
 import type { AdapterContext } from '../contract/adapter.ts';
 import { type Deadline, isOver } from '../contract/clock.ts';
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
@@ -12,7 +13,7 @@ import {
   isHeaderName,
   type RequestParts,
 } from './content.ts';
-import { refused, unavailable } from './errors.ts';
+import { refused } from './errors.ts';
 import { type Exchanged, exchange, nameOf } from './exchange.ts';
 import { parseJson } from './json.ts';
 
@@ -50,13 +51,13 @@ const SERVICE: OptionNames<ServiceOptions> = {
 };
 
 /** The response of a service to a GET. */
-export interface ServiceDocument {
+interface ServiceDocument {
   readonly body: Value;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The result of a GET. `absent` is 404 or 410: nothing exists at the path now. */
-export type ReadAnswer =
+type ReadAnswer =
   | ({ readonly kind: 'found' } & ServiceDocument)
   | { readonly kind: 'absent' }
   | { readonly kind: 'silent'; readonly why: string };

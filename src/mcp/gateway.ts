@@ -17,12 +17,12 @@ export interface PassedTool {
 }
 
 /** The upstream's answer, or ours if the upstream could not be called. */
-export type PassedAnswer =
+type PassedAnswer =
   | { readonly kind: 'passed'; readonly result: CallToolResult }
   | { readonly kind: 'refused'; readonly answer: ToolAnswer };
 
 /** The tools of an upstream server that an agent may use. */
-export interface GatewayOffer {
+interface GatewayOffer {
   readonly passed: readonly PassedTool[];
   /** Tools that keep their name and input but run here. */
   readonly taken: readonly TakenTool[];
@@ -210,12 +210,16 @@ class PrivateCopy {
     const drops = `Forgets what was changed in the private copy of ${this.#name}.`;
     return [
       {
-        ...{ name: `${this.#name}_submit`, description: asks, inputSchema },
+        name: `${this.#name}_submit`,
+        description: asks,
+        inputSchema,
         annotations: { ...annotations, destructiveHint: true },
         call: () => this.#submit(requests, run).catch(answerOfError),
       },
       {
-        ...{ name: `${this.#name}_discard`, description: `${drops} (${agent})`, inputSchema },
+        name: `${this.#name}_discard`,
+        description: `${drops} (${agent})`,
+        inputSchema,
         annotations: { ...annotations, destructiveHint: false },
         call: async () => {
           await this.discard();

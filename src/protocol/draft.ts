@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { checkCell } from './constraint.ts';
 import {
   type Change,
@@ -30,7 +30,7 @@ export {
 } from './draft-cell.ts';
 
 /** Maps columns to values or constraints. */
-export type DraftRow = { readonly [column: string]: Plain | Constraint };
+type DraftRow = { readonly [column: string]: Plain | Constraint };
 
 /** Maps columns to changes: [from, to], the new value alone, `to` or `from`. */
 export type DraftChanges = {
@@ -296,6 +296,4 @@ function readPlain(input: unknown, where: string): object {
   return input;
 }
 
-function refuse(message: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', message);
-}
+const refuse = errorsOf('ERR_EM_MANIFEST_INVALID');

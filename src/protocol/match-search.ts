@@ -16,11 +16,10 @@ interface Guess {
   readonly label: string;
   readonly texts: string[];
   readonly mark: number;
-  /** Groups with both open and known labels: they have the fewest candidates. */
+  /** Groups with both open and known labels: they have few candidates. */
   readonly frontier: readonly WantedGroup[];
 }
 
-const FEW = 2;
 const isAnyCell = () => true;
 
 /**
@@ -131,14 +130,14 @@ export class LabelSearch {
     return isPossible;
   }
 
-  /** Picks an open label of a group with few candidates. Its likely value is tried first. */
+  /** Picks an open label, next to known ones if possible. Its likely value is tried first. */
   #nextGuess(last: Guess | undefined, likely: ReadonlyMap<string, string>): Guess {
     const { mark } = this.#labels;
     const isOpen = ({ sample }: WantedGroup) => this.#findOpen(sample) !== undefined;
     const news = this.#labels.boundSince(last?.mark ?? 0);
     const touched = news.flatMap((label) => this.#mentions.get(label) ?? []);
     const frontier = [...new Set([...(last?.frontier ?? []), ...touched])].filter(isOpen);
-    const group = this.#narrowest(frontier) ?? this.#groups.find(isOpen);
+    const group = frontier[0] ?? this.#groups.find(isOpen);
     const cell = group && this.#findOpen(group.sample);
     invariant(group !== undefined && cell !== undefined, 'an open label is mentioned somewhere');
     const found = findCandidates(this.#sides, group.sample, this.#labels);
@@ -146,18 +145,6 @@ export class LabelSearch {
     const first = likely.get(cell.label) ?? '';
     const ordered = texts.delete(first) ? [...texts, first] : [...texts];
     return { label: cell.label, texts: ordered, mark, frontier };
-  }
-
-  /** The first group with at most FEW candidates, or else the one with the fewest. */
-  #narrowest(groups: readonly WantedGroup[]): WantedGroup | undefined {
-    let narrowest: WantedGroup | undefined;
-    let fewest = Number.POSITIVE_INFINITY;
-    for (const group of groups) {
-      const { length } = this.#sides.candidates.lookUp(group.sample, this.#labels);
-      if (length < fewest) [narrowest, fewest] = [group, length];
-      if (fewest <= FEW || this.#sides.budget.exhausted) break;
-    }
-    return narrowest;
   }
 }
 

@@ -129,7 +129,7 @@ export function establish(
 ): Observation {
   const tally = tallyRecords(evidence.records);
   const registered = new Set(registration.targets.map((target) => target.name));
-  const { channels, drawn = [] } = evidence;
+  const { channels, drawn } = evidence;
   // Gaps are stored, and a channel's report may hold values or their digests.
   const quotesValues = registration.values === 'plain';
   // Not spread into arguments: there may be more gaps than the stack holds.
@@ -140,11 +140,12 @@ export function establish(
     ),
     findUnregistered(tally, registered),
     findUnattributed(evidence.unattributed),
-    findSetBack(drawn),
+    drawn === undefined ? [] : findSetBack(drawn),
   );
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
   const list = () => {
     const effects = canonObserved(registration, evidence.records);
+    if (drawn === undefined) return effects;
     return effects.concat(findUnused(drawn, evidence.assigned, effects));
   };
   if (evidence.records.length <= FEW) return { kind: 'complete', effects: list() };
@@ -155,7 +156,7 @@ export function establish(
       listed ??= list();
       return listed;
     },
-    ...(drawn.every(({ times }) => times === 0) && {
+    ...((drawn ?? []).every(({ times }) => times === 0) && {
       writes: () => singleWrites(registration, evidence.records),
     }),
   };

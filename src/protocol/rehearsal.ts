@@ -19,7 +19,7 @@ import type { Value } from './value.ts';
 export type { Rehearsal } from './rehearsal-pairs.ts';
 
 /** What two rehearsals agree on, as effects to approve, or their unexplained differences. */
-export type Explained =
+type Explained =
   | { readonly kind: 'explained'; readonly effects: readonly ApprovedEffect[] }
   | { readonly kind: 'unexplained'; readonly differences: readonly string[] };
 

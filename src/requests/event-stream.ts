@@ -14,7 +14,7 @@ const CATCH_UP_MS = 30_000;
 const CATCH_UP_POLL_MS = 20;
 
 /** A listener, and the events that it wants. */
-export interface EventReader {
+interface EventReader {
   /** Connections with the same name count together, up to `most` of them if it is set. */
   readonly name: string;
   readonly most?: number;

@@ -31,7 +31,7 @@ export interface WebhookDelivery {
 }
 
 /** What delivering needs besides the webhook. */
-export interface DeliveryContext {
+interface DeliveryContext {
   readonly store: RequestStore;
   readonly clock: Clock;
   readonly linkTo: (id: string) => string | undefined;

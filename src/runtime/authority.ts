@@ -34,6 +34,7 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
+import { isTriedLater } from './admit.ts';
 import { type Attempt, type Refusal, type Refused, storableText, withTried } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { occurrencesOf } from './continuation.ts';
@@ -205,6 +206,7 @@ async function checkService(
   deployment: Deployment,
   { admitted }: Attempt,
 ): Promise<Refusal | undefined> {
+  if (!isTriedLater(admitted.adapter)) return undefined;
   const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
   return proof.kind === 'unproven' ? refuse('service-unproven', proof.why) : undefined;
 }
@@ -361,7 +363,8 @@ function checkOutcome(
   const unsound = checked?.isSound === true ? undefined : findUnsound(admitted, signed);
   if (unsound !== undefined) return unsound;
   if (checked !== undefined) checked.isSound = true;
-  const unsettable = findRefusedSetting(admitted, approved.settings);
+  const { settings } = approved;
+  const unsettable = settings && findRefusedSetting(admitted, settings);
   return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);
 }
 
@@ -387,13 +390,14 @@ function findUnsound(
 /** Checks that the outcome is small enough to be sent, and within the issuer's limits. */
 function checkExtent(
   { admitted, signed }: Attempt,
-  { limits = {} }: Policy['issuers'][string],
+  { limits }: Policy['issuers'][string],
 ): Refusal | undefined {
   const { license, approved } = signed;
   const isHeld = admitted.adapter.capability === 'PROMOTABLE';
   const oversized = isHeld ? undefined : findOversized(approved.effects);
   if (oversized !== undefined)
     return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
+  if (limits === undefined) return undefined;
   return findExceeded(limits, license, approved) ?? findOverlong(limits, license);
 }
 

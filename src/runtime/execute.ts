@@ -4,6 +4,7 @@ import type { SignedLicense } from '../protocol/license.ts';
 import { describeDecided } from '../protocol/marker.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
+import { isTriedLater } from './admit.ts';
 import { type Attempt, faultOf, type Refusal, type Refused, readAction } from './attempt.ts';
 import { admitSigned, claimAuthority, openAttempt } from './authority.ts';
 import { type Certification, certify } from './boundary.ts';
@@ -220,7 +221,7 @@ async function closeBoundary(
   const { claim, attempt } = claimed;
   const { admitted } = attempt;
   const boundary = await certify(deployment, admitted, claim, operationOf(claimed), surveying);
-  if (boundary.kind === 'refused') return boundary;
+  if (boundary.kind === 'refused' || !isTriedLater(admitted.adapter)) return boundary;
   if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
   const detail = 'the credential changed since the service was tried, and with this one it was not';
   return { kind: 'refused', refusal: { reason: 'service-unproven', detail } };

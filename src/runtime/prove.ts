@@ -58,9 +58,8 @@ export async function proveService(
   return proof;
 }
 
-/** Whether the service is proven for the current credential. Sends nothing. */
+/** Whether a live service is proven for the current credential. Sends nothing. */
 export async function isProven(context: ProvingContext, adapter: Adapter): Promise<boolean> {
-  if (!isTriedLater(adapter)) return true;
   const subject = subjectOf(context, adapter);
   const found = await known.get(adapter)?.get(subject);
   return found?.kind === 'proven' || (await isKept(context, resultOf(subject, 'passed')));

@@ -1,6 +1,6 @@
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import type { Envelope } from '../crypto/dsse.ts';
-import type { Signer } from '../crypto/receipt.ts';
+import type { ReceiptSigner } from '../crypto/receipt.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
 
 const PAGE = 500;
@@ -23,7 +23,7 @@ export interface ReceiptOptions {
  * the attempt was settled later, the receipt is about the settlement.
  */
 export async function receiptOf(
-  parts: { readonly ledgers: Ledgers; readonly signer: Signer },
+  parts: { readonly ledgers: Ledgers; readonly signer: ReceiptSigner },
   occurrence: OccurrenceId,
   options: ReceiptOptions = {},
 ): Promise<Envelope | undefined> {
@@ -41,7 +41,7 @@ export async function receiptOf(
 
 /** The receipt of completed dependent work; undefined until the completion is recorded. */
 async function completionReceipt(
-  { ledgers, signer }: { readonly ledgers: Ledgers; readonly signer: Signer },
+  { ledgers, signer }: { readonly ledgers: Ledgers; readonly signer: ReceiptSigner },
   occurrence: OccurrenceId,
   continuation: string,
 ): Promise<Envelope | undefined> {

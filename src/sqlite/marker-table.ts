@@ -27,19 +27,19 @@ export type MarkerTable = ReturnType<typeof markerTable>;
 export function markerTable(options: { readonly table: string; readonly voidDeadlineMs: number }) {
   const { table, voidDeadlineMs } = options;
   const columns = 'occurrence, disposition, text, seal_key, seal_mac';
+  const find = `select ${columns} from main.${table} where occurrence = ?`;
+  const insert = `insert into main.${table} (${columns}) values (?, ?, ?, ?, ?)`;
 
   /** Finds the marker of an occurrence as this connection sees it. */
   function findMarker(db: DatabaseSync, occurrence: string): MarkerText | undefined {
-    const sql = `select ${columns} from main.${table} where occurrence = ?`;
-    const row = statement(db, sql).get(occurrence);
+    const row = statement(db, find).get(occurrence);
     return row && readMarker(row);
   }
 
   /** Adds a marker in the open transaction. The primary key refuses a second one. */
   function insertMarker(db: DatabaseSync, marker: MarkerText): void {
     const { occurrence, disposition, text, sealKey, sealMac } = marker;
-    const sql = `insert into main.${table} (${columns}) values (?, ?, ?, ?, ?)`;
-    statement(db, sql).run(occurrence, disposition, text, sealKey, sealMac);
+    statement(db, insert).run(occurrence, disposition, text, sealKey, sealMac);
   }
 
   /** Returns the existing marker; undefined if this one was written. */

@@ -23,21 +23,12 @@ export function createInstruments(meter: Meter): Instruments {
   const recovered = meter.createCounter('effectmatch.recovered', {
     description: 'Attempts without a verdict that recovery looked at, by what it found',
   });
-  const orphaned = meter.createObservableGauge('effectmatch.attempts.orphaned', {
-    description: 'Claimed attempts past their lease without a conclusive verdict',
-  });
   const takenOver = meter.createCounter('effectmatch.workflows.taken_over', {
     description: 'Runs of silent workers that a watcher took over',
   });
   const waiting = meter.createGauge('effectmatch.waiting', {
     description: 'What waited for a person when a watcher looked last, by kind',
   });
-  const sources = new Set<() => Promise<number>>();
-  const observe: BatchObservableCallback = async (result) => {
-    let sum = 0;
-    for (const source of sources) sum += await source();
-    result.observe(orphaned, sum);
-  };
   return {
     duration: meter.createHistogram('effectmatch.activity.duration', {
       description: 'How long an activity took, from its call to its answer',
@@ -61,13 +52,26 @@ export function createInstruments(meter: Meter): Instruments {
         if (number > 0) recovered.add(number, { ...labels, 'effectmatch.result': result });
       }
     },
-    watchOrphans(count) {
-      if (sources.size === 0) meter.addBatchObservableCallback(observe, [orphaned]);
-      sources.add(count);
-      return () => {
-        if (sources.delete(count) && sources.size === 0)
-          meter.removeBatchObservableCallback(observe, [orphaned]);
-      };
-    },
+    watchOrphans: orphanWatch(meter),
+  };
+}
+
+function orphanWatch(meter: Meter): Instruments['watchOrphans'] {
+  const orphaned = meter.createObservableGauge('effectmatch.attempts.orphaned', {
+    description: 'Claimed attempts past their lease without a conclusive verdict',
+  });
+  const sources = new Set<() => Promise<number>>();
+  const observe: BatchObservableCallback = async (result) => {
+    let sum = 0;
+    for (const source of sources) sum += await source();
+    result.observe(orphaned, sum);
+  };
+  return (count) => {
+    if (sources.size === 0) meter.addBatchObservableCallback(observe, [orphaned]);
+    sources.add(count);
+    return () => {
+      if (sources.delete(count) && sources.size === 0)
+        meter.removeBatchObservableCallback(observe, [orphaned]);
+    };
   };
 }

@@ -45,7 +45,7 @@ export interface ProposedNode {
 }
 
 /** Records that nothing more of a run may start. */
-export interface Cancellation {
+interface Cancellation {
   readonly by: string;
   readonly reason: string;
   readonly at: string;

@@ -13,6 +13,7 @@ import { APPROVAL_SOURCES } from '../../bench/studies/ablations/books.ts';
 import { type Pair, runPair } from '../../bench/studies/ablations/pair.ts';
 import { ablationsStudy } from '../../bench/studies/ablations.ts';
 import { whyAbsent } from './absent.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 const FILES = [...STATE_FILES, ...NATIVE_FILES, ...MCPMARK_FILES];
 const absent = whyAbsent(FILES);
@@ -27,6 +28,7 @@ test('each fault is stopped, and admitted once its mechanism is gone', {
     cells.filter(({ ok }) => !ok),
     [],
   );
+  demandRecomputed('ablations', cells);
   const admitted = cells.filter(
     ({ name, value }) => name.endsWith('removed, admitted') && value > 0,
   );

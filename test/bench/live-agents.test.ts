@@ -31,6 +31,7 @@ import { missedTargets } from '../../bench/study.ts';
 import type { ChatMessage } from '../../src/agents/loop.ts';
 import type { Internals } from '../../src/runtime/runtime.ts';
 import { whyAbsent } from './absent.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 const results = mkdtempSync(join(tmpdir(), 'effectmatch-live-'));
 process.env.EFFECTMATCH_BENCH_RESULTS = results;
@@ -50,6 +51,7 @@ test('scripted agents complete, and misbehaving ones leave only what was approve
 }, async () => {
   const cells = await liveAgentsStudy.run({ quick: true, progress: () => {} });
   assert.deepEqual(missedTargets(cells, true), []);
+  demandRecomputed('live-agents', cells);
   const figureOf = (name: string) => cells.find((cell) => cell.name === name)?.value;
   for (const agent of ['scripted agent, API loop', 'scripted agent over MCP'])
     for (const path of ['direct', 'integrated'])

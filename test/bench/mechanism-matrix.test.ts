@@ -10,6 +10,7 @@ import { openSite } from '../../bench/studies/mechanism-matrix/site.ts';
 import type { Change } from '../../bench/studies/mechanism-matrix/task.ts';
 import { mechanismMatrixStudy } from '../../bench/studies/mechanism-matrix.ts';
 import { withoutComparison } from '../../bench/studies/public-outcomes/state-conditions.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 function scenarioNamed(name: string): Scenario {
   const found = SCENARIOS.find((scenario) => scenario.name === name);
@@ -29,6 +30,7 @@ test('all 78 cells end as they must, 48 of them as the paper says', async () => 
     said.filter((line) => line.startsWith('NOT')).join('\n'),
   );
   assert.equal(cells.length, 13 * 6);
+  demandRecomputed('mechanism-matrix', cells);
 });
 
 test('without one of its mechanisms EffectMatch ends in another cell', async () => {

@@ -37,6 +37,7 @@ import {
 } from '../../bench/studies/public-outcomes/state-runs.ts';
 import { publicOutcomesStudy } from '../../bench/studies/public-outcomes.ts';
 import { NotRun } from '../../bench/study.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 const results = mkdtempSync(join(tmpdir(), 'effectmatch-outcomes-'));
 process.env.EFFECTMATCH_BENCH_RESULTS = results;
@@ -309,6 +310,7 @@ test('every condition ends as the paper says, and without comparison wrong resul
     cells.filter(({ ok }) => !ok),
     [],
   );
+  demandRecomputed('public-outcomes', cells);
   const figureOf = (name: string) => cells.find((cell) => cell.name === name)?.value;
   assert.equal(figureOf('(a) EffectMatch: faults rejected by comparison, rows kept'), 4);
   assert.equal(figureOf('(b) direct: omit, wrong commit'), 12);

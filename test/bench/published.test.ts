@@ -26,7 +26,7 @@ test('a page that says another figure is noticed', () => {
     return { ...one, cells };
   });
   for (const page of pages) assert.notEqual(renewTables(page, changed), page);
-  const [, comparison = ''] = pages;
+  const comparison = pages.at(-1) ?? '';
   assert.match(renewTables(comparison, []), /in 27 runs of 3 database tasks \| not run \| not run/);
 });
 

@@ -7,6 +7,7 @@ import { MCPMARK_FILES } from '../../bench/data/mcpmark.ts';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import { recoveryStudy } from '../../bench/studies/recovery.ts';
 import { whyAbsent } from './absent.ts';
+import { demandRecomputed } from './recomputed.ts';
 
 test('every scenario ends as the paper says, and recovery releases what was saved once', {
   skip: whyAbsent([...STATE_FILES, ...MCPMARK_FILES]),
@@ -16,6 +17,7 @@ test('every scenario ends as the paper says, and recovery releases what was save
     cells.filter(({ ok }) => !ok),
     [],
   );
+  demandRecomputed('recovery', cells);
   const figureOf = (name: string) => cells.find((cell) => cell.name === name)?.value;
   const interrupted = 'exit after state save, before terminal';
   assert.equal(figureOf(`${interrupted}: released`), 0);

@@ -6,11 +6,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { fingerprintOf, RawRecords } from '../../bench/raw.ts';
+import { fingerprintOf, RawRecords, writeSamples } from '../../bench/raw.ts';
 import { verdictOf } from '../../bench/report/verdict.ts';
 import { gatherEntries, writeReport } from '../../bench/report/write.ts';
 import { describeContext, writeResult } from '../../bench/results.ts';
-import { atMost, type Cell, exactly, figure, reproduced } from '../../bench/study.ts';
+import { atMost, type Cell, exactly, figure, medianCell, reproduced } from '../../bench/study.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'effectmatch-report-'));
 process.env.EFFECTMATCH_BENCH_RESULTS = join(folder, 'results');
@@ -48,10 +48,24 @@ await records.run('state|travel/one', async () => ({
   bare: [],
 }));
 records.finish();
+const timed = [
+  medianCell('protected, median', [2, 4, 3, 9, 5], 'us', 1),
+  medianCell("protected, client's processor", [1, 1, 2, 2, 1], 'us', 1),
+  figure('time to path:claimed', 3, 'us'),
+  figure('time to path:promoted', 1, 'us'),
+];
+finish(
+  'sqlite-cost',
+  timed.map(({ samples: _, ...cell }) => cell),
+);
+writeSamples('sqlite-cost', timed);
 writeResult({ study: 'backends', context: context(false), notRun: 'there is no <data>' });
 writeResult({ study: 'recovery', context: context(false), failed: 'it broke <here>' });
 
-const names = ['public-outcomes', 'cost', 'information', 'backends', 'recovery', 'topologies'];
+const names = [
+  ...['public-outcomes', 'cost', 'information', 'backends', 'recovery', 'topologies'],
+  'sqlite-cost',
+];
 const entries = gatherEntries(
   names.map((name) => ({ name, about: `about ${name}` })),
   false,
@@ -136,8 +150,8 @@ test('the page is well-formed, needs nothing beside itself, and runs nothing', (
   assert.doesNotMatch(html, /<script|<link|<img|<iframe| src=|url\(|@import|https?:/);
   for (const [, target = ''] of html.matchAll(/ href="([^"]*)"/g))
     assert.match(target, /^#|^\.\.\/results\//, 'a link leads into the page or to our own records');
-  assert.equal(html.match(/<svg/g)?.length, 3, 'wrong commits, times of tasks, growth');
-  assert.match(html, /prefers-color-scheme: dark/);
+  assert.equal(html.match(/<svg/g)?.length, 5, 'wrong commits, times of tasks, growth; two more');
+  assert.match(html, /@media screen and \(prefers-color-scheme: dark\)/, 'paper is white');
   assert.match(html, /@media print/);
   assert.ok(
     markdown.includes(`'q' \\| pipe | 9 runs | 9 | = 9 |`),
@@ -150,12 +164,15 @@ test('what a reader takes away first is counted from the figures', () => {
   assert.match(tiles, /class="tile bad"><b>2 of 3<\/b><span>counts of the paper reproduced/);
   assert.match(tiles, /class="tile bad"><b>2 of 4<\/b><span>targets of our own met/);
   assert.match(tiles, /class="tile bad"><b>36 → 1<\/b><span>wrong results committed/);
-  assert.match(tiles, /<b>3 of 6<\/b><span>studies run, 1 of them only quickly/);
+  assert.match(tiles, /<b>4 of 7<\/b><span>studies run, 1 of them only quickly/);
 });
 
 test('plots show the recorded samples, and populations the recorded runs', () => {
   assert.match(html, /<title>held: median 4.00, p95 9.00 ms, 3 samples<\/title>/);
   assert.match(html, /<title>EffectMatch: 1, paper 0<\/title>/);
+  assert.match(html, /<title>until it returns: median 0.00400, p95 0.00900 ms, 5 samples<\/title>/);
+  assert.match(html, /<title>client&#39;s processor: median 0.00100, .*, 5 samples<\/title>/);
+  assert.match(html, /<title>to claimed: 0.00300 ms<\/title>.*>0.00400 ms<\/text>/);
   const row = html.split('<tr>').find((one) => one.includes('Cost of an execution')) ?? '';
   assert.match(row, />1080<\/td><td class="number">6</, 'three samples of each side');
   assert.match(html, /href="\.\.\/results\/raw\/cost\.jsonl">1 raw records</);

@@ -3,7 +3,6 @@
 // the action, if the license names one; and the state that the approval was based on.
 
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { Adapter, AdapterFactory, PromotableAdapter } from '../../../src/contract/adapter.ts';
 import { approver } from '../../../src/crypto/approver.ts';
 import { quoteName } from '../../../src/postgres/identifier.ts';
@@ -15,12 +14,12 @@ import { overlayAdapter, overlayStages } from '../../../test/world/world.ts';
 import { approveState } from '../../approvals/index.ts';
 import { applyPatch } from '../../data/patch.ts';
 import type { StateTask } from '../../data/state-bench.ts';
-import { keepState } from '../../facts.ts';
+import { compareStates } from '../../facts.ts';
 import type { DeskData } from '../../state-tools/desk.ts';
 import { RESET } from '../../state-tools/tools.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { openHeldDatabase } from '../public-outcomes/database-conditions.ts';
-import { type DatabaseSite, readTables, sameTables } from '../public-outcomes/database-site.ts';
+import { type DatabaseSite, digestTables, readTables } from '../public-outcomes/database-site.ts';
 import { changeEmail } from '../public-outcomes/independent.ts';
 import { replayVariant } from '../public-outcomes/replay.ts';
 import {
@@ -83,8 +82,12 @@ async function approveAt(
   return approver(KEYS).sign(proposal, { expiresIn: '10m' });
 }
 
-function judge(binding: Binding, decision: Decision, isRight: boolean, isInitial: boolean): Ending {
-  if (decision.committed) return isRight ? 'admitted' : 'neither';
+function judge(
+  binding: Binding,
+  decision: Decision,
+  { isApproved, isInitial }: ReturnType<typeof compareStates>,
+): Ending {
+  if (decision.committed) return isApproved ? 'admitted' : 'neither';
   return isInitial && decision.why === REFUSALS[binding] ? 'stopped' : 'neither';
 }
 
@@ -139,7 +142,7 @@ async function runState(binding: Binding, removed: boolean, given: StateCase): P
     const license = await approveAt(runtime, { adapter: 'state', effects, action: { calls } });
     // Other calls with the same result: the first call, which only reads, is made twice.
     const decision = await run(runtime, license, [first, ...calls]);
-    return judge(binding, decision, ...look(folder, target, initial));
+    return judge(binding, decision, look(folder, target, initial));
   }
   if (binding === 'occurrence') {
     const license = await approveAt(runtime, { adapter: 'state', effects });
@@ -148,7 +151,7 @@ async function runState(binding: Binding, removed: boolean, given: StateCase): P
     // Use a worker that knows nothing of the first execution. That memory is what was removed.
     await using other = removed ? await open('other.db') : undefined;
     const decision = await run(other ?? runtime, license, calls);
-    return judge(binding, decision, ...look(folder, target, initial));
+    return judge(binding, decision, look(folder, target, initial));
   }
   const { domain, userId } = task.packet;
   const watch = [{ target: domain === 'travel' ? 'users' : 'customers', key: { [KEY]: userId } }];
@@ -159,17 +162,15 @@ async function runState(binding: Binding, removed: boolean, given: StateCase): P
   if (!meanwhile.committed) return 'neither';
   const decision = await run(runtime, license, calls);
   const right = applyPatch(target, changeEmail(task.packet));
-  return judge(binding, decision, ...look(folder, right, changed));
+  return judge(binding, decision, look(folder, right, changed));
 }
 
 async function run(runtime: Runtime, license: SignedLicense, calls: readonly object[]) {
   return decisionOf(await runtime.execute(license, { calls }));
 }
 
-function look(folder: string, right: unknown, initial: unknown): [boolean, boolean] {
-  const durable = readSnapshot(folder);
-  keepState('durable', durable);
-  return [isDeepStrictEqual(durable, right), isDeepStrictEqual(durable, initial)];
+function look(folder: string, approved: unknown, initial: unknown) {
+  return compareStates({ initial, approved, durable: readSnapshot(folder) });
 }
 
 /** The three database tasks. */
@@ -201,16 +202,18 @@ async function runDatabase(
   const effects = clean.approved;
   const execute = async (runtime: Runtime, license: SignedLicense, given: object) =>
     decisionOf(await runtime.execute(license, given));
-  const lookAt = async (): Promise<[boolean, boolean]> => {
-    const durable = keepState('durable', await readTables(db, clean.keys));
-    return [sameTables(clean.keys, durable, expected), sameTables(clean.keys, durable, initial)];
+  const lookAt = async () => {
+    const durable = await readTables(db, clean.keys);
+    return compareStates({ initial, approved: expected, durable }, (tables) =>
+      digestTables(clean.keys, tables),
+    );
   };
   await using runtime = await open();
   if (binding === 'action') {
     const license = await approveAt(runtime, { adapter: 'chinook', effects, action });
     const other = { statements: [{ sql: 'select 1' }, ...action.statements] };
     const decision = await execute(runtime, license, other);
-    return judge(binding, decision, ...(await lookAt()));
+    return judge(binding, decision, await lookAt());
   }
   if (binding === 'occurrence') {
     const license = await approveAt(runtime, { adapter: 'chinook', effects });
@@ -218,7 +221,7 @@ async function runDatabase(
     if (spent.why !== 'comparison: diverged') return 'neither';
     await using other = removed ? await open() : undefined;
     const decision = await execute(other ?? runtime, license, action);
-    return judge(binding, decision, ...(await lookAt()));
+    return judge(binding, decision, await lookAt());
   }
   const target = `public.${WATCHED}`;
   const watch = [{ target, key: { [`${WATCHED}Id`]: 1 } }];
@@ -231,7 +234,7 @@ async function runDatabase(
   await rename('renamed since');
   const decision = await execute(runtime, license, action);
   await rename(String(name));
-  return judge(binding, decision, ...(await lookAt()));
+  return judge(binding, decision, await lookAt());
 }
 
 /** A relation that all three tasks register but do not change. */

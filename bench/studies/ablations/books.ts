@@ -9,7 +9,7 @@ import { classify } from '../../../src/protocol/outcome.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
 import type { IssuerConfig } from '../../../src/runtime/policy.ts';
 import { createRuntime, type Internals } from '../../../src/runtime/runtime.ts';
-import { keepState, keepVerdict } from '../../facts.ts';
+import { compareStates, keepVerdict } from '../../facts.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
 
@@ -67,14 +67,15 @@ async function pay({ hasTrigger, signer, internals, clerk, isRehearsed }: Case) 
     terminal = keepVerdict(await runtime.execute(license, action));
   }
   using db = new DatabaseSync(file, { readOnly: true });
-  keepState('books', [
+  const durable = [
     db.prepare('select * from invoice').all(),
     db.prepare(`select * from ${EXTRA}`).all(),
-  ]);
+  ];
+  const invoice = (status: string) => [[{ id: 4711, status }], []];
+  const states = { initial: invoice('pending'), approved: invoice('paid'), durable };
   return {
     why: terminal.kind === 'rejected' ? terminal.reason : terminal.kind,
-    paid: db.prepare('select status from invoice').get()?.status === 'paid',
-    extra: Number(db.prepare(`select count(*) as n from ${EXTRA}`).get()?.n),
+    ...compareStates<unknown>(states),
   };
 }
 
@@ -90,14 +91,15 @@ const partialObservation: Internals = {
 const anySigner: Internals = { verifyLicense: () => true };
 
 async function payWithTrigger(internals: Internals): Promise<Ending> {
-  const { paid, extra, why } = await pay({ hasTrigger: true, signer: OWNER, internals });
-  if (!paid && extra === 0 && why === 'diverged') return 'stopped';
-  return paid && extra === 1 ? 'admitted' : 'neither';
+  const ended = await pay({ hasTrigger: true, signer: OWNER, internals });
+  if (ended.isInitial && ended.why === 'diverged') return 'stopped';
+  const isWrong = !ended.isInitial && !ended.isApproved;
+  return isWrong && ended.why === 'committed' ? 'admitted' : 'neither';
 }
 
 async function payCleanly(internals: Internals): Promise<boolean> {
-  const { paid, extra } = await pay({ hasTrigger: false, signer: OWNER, internals });
-  return paid && extra === 0;
+  const { isApproved } = await pay({ hasTrigger: false, signer: OWNER, internals });
+  return isApproved;
 }
 
 export const COMPLETE_OBSERVATION: Pair = {
@@ -168,9 +170,12 @@ const SOURCES: readonly Source[] = [
 async function payFrom(source: Source, isRemoved: boolean): Promise<Ending> {
   const { refusal, signer, isRehearsed = false } = source;
   const how = isRemoved ? source.removed : source.full;
-  const { paid, why } = await pay({ hasTrigger: false, signer, isRehearsed, ...how });
-  if (!paid && why === refusal) return 'stopped';
-  return paid && why === 'committed' ? 'admitted' : 'neither';
+  const { isApproved, isInitial, why } = await pay({
+    ...{ hasTrigger: false, signer, isRehearsed },
+    ...how,
+  });
+  if (isInitial && why === refusal) return 'stopped';
+  return isApproved && why === 'committed' ? 'admitted' : 'neither';
 }
 
 export const APPROVAL_SOURCES: readonly Pair[] = SOURCES.map((source) => ({

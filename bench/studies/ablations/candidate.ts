@@ -15,7 +15,7 @@ import { update } from '../../../src/protocol/draft.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { overlay } from '../../../test/world/world.ts';
-import { keepState, keepVerdict } from '../../facts.ts';
+import { compareStates, keepVerdict } from '../../facts.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import type { Ending, Pair } from './pair.ts';
 
@@ -123,7 +123,12 @@ async function openInvoices(swap: Swap) {
     },
     execute: async (license: SignedLicense, status: string) =>
       keepVerdict(await runtime.execute(license, write(status))),
-    read: () => keepState('file', readFileSync(join(root, PATH), 'utf8').trim()),
+    /** What the file says, held against what was approved. */
+    read(approved = 'paid') {
+      const status = readFileSync(join(root, PATH), 'utf8').trim();
+      compareStates({ initial: 'pending', approved, durable: status });
+      return status;
+    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -147,7 +152,7 @@ async function replayPermit(): Promise<boolean> {
   const other = await invoices.approve('cancelled', 'paid');
   const presented = await invoices.execute(other, 'paid');
   const isOnce = first.kind === 'committed' && again.kind !== 'committed';
-  return isOnce && presented.kind !== 'committed' && invoices.read() === 'cancelled';
+  return isOnce && presented.kind !== 'committed' && invoices.read('cancelled') === 'cancelled';
 }
 
 async function replace(removed: boolean): Promise<Ending> {

@@ -5,7 +5,7 @@ import { quoteName } from '../../../src/postgres/identifier.ts';
 import { approveState } from '../../approvals/index.ts';
 import type { TaskName } from '../../data/mcpmark.ts';
 import type { StateTask } from '../../data/state-bench.ts';
-import { keepState } from '../../facts.ts';
+import { compareStates } from '../../facts.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { type Watch, watched } from '../boundary/watch.ts';
 import type { prepareTask } from '../public-outcomes/database.ts';
@@ -16,7 +16,7 @@ import {
   executeStatements,
   openHeldDatabase,
 } from '../public-outcomes/database-conditions.ts';
-import { type DatabaseSite, readTables, sameTables } from '../public-outcomes/database-site.ts';
+import { type DatabaseSite, digestTables, readTables } from '../public-outcomes/database-site.ts';
 import { VARIANTS } from '../public-outcomes/independent.ts';
 import {
   CONDITIONS,
@@ -118,12 +118,11 @@ async function lookAt(
   decision: Decision,
 ): Promise<Found> {
   const { clean, expected, initial } = task;
-  const durable = keepState('durable', await readTables(db, clean.keys));
-  return {
-    decision,
-    isApproved: sameTables(clean.keys, durable, expected),
-    isInitial: sameTables(clean.keys, durable, initial),
-  };
+  const durable = await readTables(db, clean.keys);
+  const found = compareStates({ initial, approved: expected, durable }, (tables) =>
+    digestTables(clean.keys, tables),
+  );
+  return { decision, ...found };
 }
 
 interface StateCase {
@@ -161,12 +160,9 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
 }
 
 function lookIn(folder: string, { execution, target }: StateCase, decision: Decision): Found {
-  const durable = keepState('durable', readSnapshot(folder));
-  return {
-    decision,
-    isApproved: isDeepStrictEqual(durable, target),
-    isInitial: isDeepStrictEqual(durable, execution.initial),
-  };
+  const { initial } = execution;
+  const durable: unknown = readSnapshot(folder);
+  return { decision, ...compareStates({ initial, approved: target, durable }) };
 }
 
 /** The 39 of the twelve tasks' 48 faults whose result differs from the approved one. */

@@ -27,6 +27,7 @@ async function payOnce(removed: boolean): Promise<boolean> {
   await using rig = await openRig('OPAQUE', { open: true });
   const runtime = await rig.start(removed ? { store: join(rig.folder, 'other.db') } : {});
   const { kind } = keepVerdict(await runtime.execute(await rig.approve(runtime), rig.action));
+  keepFact({ payments: rig.payments.length });
   return kind === 'committed' && rig.payments.length === 1;
 }
 

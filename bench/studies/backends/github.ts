@@ -1,11 +1,10 @@
 // GitHub: eight kinds of operations on an issue, each clean, with a title that another user
 // changes, and without read-back.
 
-import { isDeepStrictEqual } from 'node:util';
 import { approver } from '../../../src/crypto/approver.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { Trouble } from '../../../test/adapters/github/fault-server.ts';
-import { keepState, keepVerdict } from '../../facts.ts';
+import { digestOf, keepFact, keepVerdict } from '../../facts.ts';
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
 import {
@@ -98,18 +97,24 @@ async function runShape(
     releases += 1;
   });
   server.heal();
-  const found = keepState('issue', await site.readIssue(created ?? (await site.lastNumber())));
+  const found = await site.readIssue(created ?? (await site.lastNumber()));
   // An issue that we create has a mark after its text. Other issues have none.
   const body =
     created === undefined
       ? (found.body?.replace(/\n\n<!-- effectmatch:\w+ -->$/, '') ?? null)
       : found.body;
+  const states = {
+    durable: digestOf({ ...found, body }),
+    approved: digestOf(to),
+    takenOver: digestOf({ ...to, title: OTHER_TITLE }),
+  };
+  keepFact({ states });
   return {
     terminal: terminal.kind,
     releases,
     writes: server.writes - before,
-    isApproved: isDeepStrictEqual({ ...found, body }, to),
-    isTakenOver: isDeepStrictEqual({ ...found, body }, { ...to, title: OTHER_TITLE }),
+    isApproved: states.durable === states.approved,
+    isTakenOver: states.durable === states.takenOver,
   };
 }
 

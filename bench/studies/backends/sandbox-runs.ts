@@ -6,6 +6,7 @@ import { insert, remove, update } from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import type { SandboxRow, SandboxState } from '../../data/toolsandbox.ts';
+import { keepVerdict } from '../../facts.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import sandboxTools from './sandbox-tools.ts';
 
@@ -83,9 +84,8 @@ export async function runHeld(
     planRevision: 1,
     effects,
   });
-  const terminal = await runtime.execute(approver(KEYS).sign(proposal, { expiresIn: '10m' }), {
-    calls,
-  });
+  const license = approver(KEYS).sign(proposal, { expiresIn: '10m' });
+  const terminal = keepVerdict(await runtime.execute(license, { calls }));
   using db = new DatabaseSync(file, { readOnly: true });
   const row = db.prepare('select text from effectmatch_state').get();
   return { committed: terminal.kind === 'committed', durable: JSON.parse(String(row?.text)) };

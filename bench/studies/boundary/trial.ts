@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { EffectMatchError } from '../../../src/errors.ts';
 import { unclassified } from '../../../src/protocol/boundary.ts';
+import { compareStates } from '../../facts.ts';
 import type { Construction, Expected } from './constructions.ts';
 import type { Ear } from './ear.ts';
 import { payment, readBack, withPaid } from './shop.ts';
@@ -43,10 +44,11 @@ export async function runTrial(
   const wrong = misses(ended, expected, watch);
   if (wrong !== undefined) return wrong;
   const paid = withPaid(before, [id]);
+  const found = compareStates({ initial: before, approved: paid, durable: after });
   if (expected.kind === 'committed') {
-    return isDeepStrictEqual(after, paid) ? undefined : 'the rows are not those that were approved';
+    return found.isApproved ? undefined : 'the rows are not those that were approved';
   }
-  if (!isDeepStrictEqual(after, before)) return 'it was refused, and rows changed';
+  if (!found.isInitial) return 'it was refused, and rows changed';
   const again = await payAgain(office, id);
   if (again instanceof Error) return `taken back, it cannot be approved: ${again.message}`;
   if (again.kind !== 'committed') return `taken back, it is still refused: ${describe(again)}`;

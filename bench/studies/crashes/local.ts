@@ -5,6 +5,7 @@ import { createTemplate } from '../../../test/crash/installation.ts';
 import { type KillPlan, runKillCases } from '../../../test/crash/scenario.ts';
 import { EXECUTION_STEPS, RECOVERY_STEPS, RELEASE_STEPS } from '../../../test/crash/steps.ts';
 import type { CrashSite } from '../crashes.ts';
+import { keepInstallation } from './kept.ts';
 
 const LEFT = /was left for a person/;
 
@@ -39,6 +40,7 @@ export async function openLocal(backend: Backend, steps?: readonly string[]): Pr
     async round(pool) {
       await using installation = await template.copy();
       const { died, violations } = await runKillCases(pool, installation, plans);
+      await keepInstallation(installation);
       return {
         backend: backend.name,
         died,

@@ -10,6 +10,7 @@ import { createTemplate, type Installation } from '../../../test/crash/installat
 import type { Pool } from '../../../test/crash/pool.ts';
 import { Scene } from '../../../test/crash/scene.ts';
 import { REMOTE_STEPS } from '../../../test/crash/steps.ts';
+import { keepFact } from '../../facts.ts';
 import type { CrashRound, CrashSite } from '../crashes.ts';
 
 const STEPS: readonly Step[] = [
@@ -66,6 +67,8 @@ async function killAtEveryStep(
     if (again.kind !== expected)
       scene.complain(`${step}: presented again: ${JSON.stringify(again)}`);
     complainAboutSending(scene, service, operation);
+    const { arrivals, payments } = readService(service, installation, operation);
+    keepFact({ step, verdict, presentedAgain: again.kind, arrivals, payments });
   }
   const { died, violations } = scene.result();
   return { backend: installation.backend.name, died, violations, left };

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConsumedPermit } from '../../../src/contract/proof.ts';
 import { unclassified } from '../../../src/protocol/boundary.ts';
+import { compareStates } from '../../facts.ts';
 import { type Books, payment, readBack, withPaid } from '../boundary/shop.ts';
 import { EXEC, type Office, type Site } from '../boundary/site.ts';
 import { describe, type Ended, isRejectedAt } from '../boundary/trial.ts';
@@ -196,9 +197,7 @@ export async function runScenario(
   }
   const after = await readBack(site.db);
   if (restore !== undefined) await site.db.run(restore);
-  const expected = withPaid(before, played.paid);
-  return (
-    played.wrong ??
-    (isDeepStrictEqual(after, expected) ? undefined : 'the rows read back are others')
-  );
+  const approved = withPaid(before, played.paid);
+  const { isApproved } = compareStates({ initial: before, approved, durable: after });
+  return played.wrong ?? (isApproved ? undefined : 'the rows read back are others');
 }

@@ -1,10 +1,10 @@
 // The approval of a live task, as effects: new cart lines get whatever ids the shop assigns, and
 // the order of a cart's lines does not matter. Everything else is exact.
-import { isDeepStrictEqual } from 'node:util';
 import { generated, insert, remove } from '../../../src/protocol/draft.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import type { Json } from '../../data/patch.ts';
 import type { Snapshot, StateRecord } from '../../data/state-bench.ts';
+import { digestOf } from '../../facts.ts';
 import { approvedEffects, KEY, type Schema } from '../public-outcomes/state-effects.ts';
 
 const LINES = 'cart_items';
@@ -81,7 +81,12 @@ function referenceEffects(
  * one, and the order of a cart's lines does not matter.
  */
 export function isSameBusiness(initial: Snapshot, state: Snapshot, target: Snapshot): boolean {
-  return isDeepStrictEqual(withoutIds(initial, state), withoutIds(initial, target));
+  return digestBusiness(initial, state) === digestBusiness(initial, target);
+}
+
+/** Equal for states that mean the same business. */
+export function digestBusiness(initial: Snapshot, state: Snapshot): string {
+  return digestOf(withoutIds(initial, state));
 }
 
 /** New lines stand in their cart as what they are, instead of by their id. */

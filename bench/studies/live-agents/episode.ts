@@ -2,12 +2,12 @@
 import { hash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { ChatMessage } from '../../../src/agents/loop.ts';
 import type { Internals } from '../../../src/runtime/runtime.ts';
 import type { Snapshot } from '../../data/state-bench.ts';
+import { compareStates } from '../../facts.ts';
 import { type AgentConfig, converse } from './agent.ts';
-import { isSameBusiness } from './approval.ts';
+import { digestBusiness } from './approval.ts';
 import {
   type Approval,
   approve,
@@ -63,6 +63,12 @@ export interface EpisodeRecord extends Ended {
   /** The approval as it was saved before the agent started. */
   readonly approval: { readonly digest: string; readonly license: Approval['license'] };
   readonly durable: Snapshot;
+  /** Digests of the states without the ids of new cart lines and without the order of lines. */
+  readonly means: {
+    readonly approved: string;
+    readonly candidate: string;
+    readonly durable: string;
+  };
   readonly candidateCorrect: boolean;
   readonly durableCorrect: boolean;
   /** Equal in every byte, ids and order included. */
@@ -125,8 +131,14 @@ export async function runEpisode(
   const ended = await run(approval);
   const durable = readDurable(plan.path, folder);
   const { initial } = input.task.packet;
-  const isInitial = isDeepStrictEqual(durable, initial);
-  const durableCorrect = isSameBusiness(initial, durable, input.target);
+  const { isInitial, isApproved } = compareStates({ initial, approved: input.target, durable });
+  const business = (state: Snapshot) => digestBusiness(initial, state);
+  const means = {
+    approved: business(input.target),
+    candidate: business(ended.candidate),
+    durable: business(durable),
+  };
+  const durableCorrect = means.durable === means.approved;
   return {
     ...ended,
     task: input.name,
@@ -140,9 +152,10 @@ export async function runEpisode(
     },
     approval: { digest: hash('sha256', saved), license: approval.license },
     durable,
-    candidateCorrect: isSameBusiness(initial, ended.candidate, input.target),
+    means,
+    candidateCorrect: means.candidate === means.approved,
     durableCorrect,
-    durableStrict: isDeepStrictEqual(durable, input.target),
+    durableStrict: isApproved,
     durableInitial: isInitial,
     isTruthful: isTruthful(ended.verdict, { durableCorrect, isInitial }),
   };

@@ -8,7 +8,7 @@ import { approver } from '../../../src/crypto/approver.ts';
 import { generated, insert, update } from '../../../src/protocol/draft.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
-import { keepState } from '../../facts.ts';
+import { compareStates } from '../../facts.ts';
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly } from '../../study.ts';
 import { temporaryFolder } from '../../temporary.ts';
@@ -34,8 +34,8 @@ interface RecoveryBackend {
   open(folder: string): Promise<
     AsyncDisposable & {
       readonly work: BackendWork;
-      /** Whether the approved change is durable, read past the adapter. */
-      isSaved(): Promise<boolean>;
+      /** Reads past the adapter whether the approved change is durable. */
+      look(): Promise<ReturnType<typeof compareStates>>;
     }
   >;
 }
@@ -55,10 +55,10 @@ const SQLITE: RecoveryBackend = {
     }
     return {
       work: { kind: 'sqlite', file },
-      async isSaved() {
+      async look() {
         using db = new DatabaseSync(file, { readOnly: true });
-        const rows = keepState('durable', db.prepare('select status from invoice').all());
-        return rows[0]?.status === 'paid';
+        const durable = db.prepare('select status from invoice').get()?.status;
+        return compareStates<unknown>({ initial: 'pending', approved: 'paid', durable });
       },
       async [Symbol.asyncDispose]() {},
     };
@@ -76,8 +76,10 @@ const FILES: RecoveryBackend = {
     writeFileSync(join(root, INVOICE_FILE), 'pending\n', { mode: 0o644 });
     return {
       work: { kind: 'files', root },
-      isSaved: async () =>
-        keepState('durable', readFileSync(join(root, INVOICE_FILE), 'utf8')) === 'paid\n',
+      async look() {
+        const durable = readFileSync(join(root, INVOICE_FILE), 'utf8');
+        return compareStates({ initial: 'pending\n', approved: 'paid\n', durable });
+      },
       async [Symbol.asyncDispose]() {},
     };
   },
@@ -93,10 +95,12 @@ const HTTP: RecoveryBackend = {
     const { origin, token } = service;
     return {
       work: { kind: 'payment', place: { origin, token, account: 'main' } },
-      async isSaved() {
+      async look() {
         const payments = [...service.account('main').payments.values()];
         const ordered = payments.filter(({ memo }) => memo !== 'probe');
-        return keepState('durable', ordered).length === 1;
+        const durable = ordered.map(({ payee, amount }) => ({ payee, amount }));
+        const approved = [{ payee: 'acme', amount: 35 }];
+        return compareStates({ initial: [], approved, durable });
       },
       [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
     };
@@ -125,7 +129,7 @@ async function runBackend(start: Start, backend: RecoveryBackend, exitAt: Step):
     const license = approver(KEYS).sign(await office.prepare(request), { expiresIn: '10m' });
     writeCase(folder, { work: opened.work, license, publicKey: KEYS.publicKey });
   }
-  return await runCase(start, folder, exitAt, () => opened.isSaved());
+  return await runCase(start, folder, exitAt, () => opened.look());
 }
 
 export async function runBackendCases(

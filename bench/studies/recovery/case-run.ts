@@ -56,7 +56,7 @@ export async function runCase(
   start: Start,
   folder: string,
   exitAt: Step | undefined,
-  isSaved: () => Promise<boolean>,
+  look: () => Promise<{ readonly isApproved: boolean }>,
 ): Promise<CaseRun> {
   const countReleases = () => {
     const file = join(folder, RELEASES);
@@ -66,7 +66,7 @@ export async function runCase(
   keepFact({ producer: isKilled ? `killed at ${exitAt}` : 'ended' });
   if (isKilled !== (exitAt !== undefined))
     throw new Error('the producer did not end where it should');
-  const isCorrect = await isSaved();
+  const { isApproved } = await look();
   const saved = await Promise.all(
     Array.from({ length: READERS }, () => start('reader', folder, 'as-saved')),
   );
@@ -77,7 +77,7 @@ export async function runCase(
   if (new Set(terminals).size !== 1) throw new Error(`the readers saw ${terminals.join(' and ')}`);
   keepFact({ recovered: JSON.parse((await start('reader', folder, 'recover')).out) });
   return {
-    isCorrect,
+    isCorrect: isApproved,
     hasTerminal: terminals[0] !== null,
     releases,
     releasesAfterRecovery: countReleases(),

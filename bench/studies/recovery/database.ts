@@ -7,17 +7,17 @@ import { join } from 'node:path';
 import type { Step } from '../../../src/contract/steps.ts';
 import { approver } from '../../../src/crypto/approver.ts';
 import { createRuntime } from '../../../src/runtime/runtime.ts';
-import { keepState } from '../../facts.ts';
+import { compareStates } from '../../facts.ts';
 import type { RawRecords } from '../../raw.ts';
 import { type Cell, exactly, reproduced } from '../../study.ts';
 import { loadParser } from '../public-outcomes/call-rules.ts';
 import { prepareTask } from '../public-outcomes/database.ts';
 import {
   type DatabaseSite,
+  digestTables,
   openDatabaseSite,
   protect,
   readTables,
-  sameTables,
 } from '../public-outcomes/database-site.ts';
 import { KEYS } from '../public-outcomes/state-conditions.ts';
 import { CONTINUATION, databaseConfig, writeCase } from './case-file.ts';
@@ -59,7 +59,7 @@ type Prepared = Awaited<ReturnType<typeof prepareTask>>;
 async function runMigration(
   start: Start,
   site: DatabaseSite,
-  { clean, expected }: Prepared,
+  { clean, expected, initial }: Prepared,
   exitAt: Step,
 ): Promise<CaseRun> {
   const { keys, approved, statements } = clean;
@@ -84,9 +84,12 @@ async function runMigration(
         publicKey: KEYS.publicKey,
       });
     }
-    return await runCase(start, folder, exitAt, async () =>
-      sameTables(keys, keepState('durable', await readTables(db, keys)), expected),
-    );
+    return await runCase(start, folder, exitAt, async () => {
+      const durable = await readTables(db, keys);
+      return compareStates({ initial, approved: expected, durable }, (tables) =>
+        digestTables(keys, tables),
+      );
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

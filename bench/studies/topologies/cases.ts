@@ -5,7 +5,7 @@ import { isFault } from '../../../src/errors.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';
 import type { HandoffReport, Workflow, Workflows } from '../../../src/workflow/index.ts';
-import { keepFact } from '../../facts.ts';
+import { keepFact, keepVerdict } from '../../facts.ts';
 import { EXCESSIVE, type Office, POISON } from './office.ts';
 import {
   type CaseInput,
@@ -97,10 +97,14 @@ async function isReportTrue(
     if (isFault(error, 'ERR_EM_NOT_FOUND')) return undefined;
     throw error;
   });
-  if (report === undefined) return tags.length === 0;
+  if (report === undefined) {
+    keepFact({ reported: [] });
+    return tags.length === 0;
+  }
   const wrong = report.needsResolution.filter(({ state }) => state === 'diverged');
   const said = [...report.durable, ...wrong].map(({ instance }) => tagOf(run, instance));
-  return said.sort().join() === tags.join();
+  keepFact({ reported: said.sort() });
+  return said.join() === tags.join();
 }
 
 async function start(one: Case, amounts: CaseInput['amounts'] = {}): Promise<HandoffReport> {
@@ -129,8 +133,9 @@ async function fails(
   return await call.then(
     () => false,
     (error: unknown) => {
-      if (isFault(error, code)) return true;
-      throw error;
+      if (!isFault(error, code)) throw error;
+      keepFact({ refused: code });
+      return true;
     },
   );
 }
@@ -191,6 +196,7 @@ async function runFailure(one: Case): Promise<boolean> {
   const after = Object.entries<readonly string[]>(TOPOLOGIES[topology].nodes)
     .filter(([, before]) => before.includes(failing))
     .map(([node]) => node);
+  keepFact({ failed: ended?.state ?? null, stopped, successors: after });
   const hasFailed = ended?.state === (isPaid ? 'diverged' : 'rejected');
   return hasFailed && stopped.join() === after.join();
 }
@@ -232,6 +238,7 @@ async function executeAll(
   const reasons: string[] = [];
   for (const license of licenses.filter((one) => one.license.adapter === 'bank')) {
     const terminal = await runtime.execute(license, {});
+    keepVerdict(terminal);
     reasons.push(terminal.kind === 'rejected' ? terminal.reason : terminal.kind);
   }
   return reasons;
@@ -270,6 +277,7 @@ async function runStale(one: Case): Promise<boolean> {
       const isRefused = await refuses(licenses, next);
       const executed = await executeAll(site.runtime, licenses);
       const tags = await readTags(site.office.facts, next);
+      keepFact({ first: status, tagsOfTheNextRun: tags });
       return (
         status === 'done' &&
         isRefused &&

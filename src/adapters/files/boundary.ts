@@ -2,7 +2,7 @@ import { findLinkProblem, findPathProblem, foldName, RESERVED_PREFIX } from './p
 import type { TreeItem } from './tree.ts';
 
 /** Something in a folder that cannot be protected, and why. */
-export interface TreeProblem {
+interface TreeProblem {
   readonly path: string;
   readonly what: string;
 }

@@ -23,7 +23,7 @@ import {
 /**
  * A candidate that starts as its base version, or what in the base differs from what was promoted.
  */
-export type Cloned =
+type Cloned =
   | {
       readonly kind: 'cloned';
       /** The base with current stamps; the same object if no stamp changed. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash, hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { EffectMatchError } from '../../errors.ts';
+import { unavailable } from '../../backend/setup.ts';
 import { readTag, type Value } from '../../protocol/value.ts';
 
 /**
@@ -65,10 +65,7 @@ function readPieces(file: string, take: (piece: Buffer) => void): void {
   try {
     const { size } = fstatSync(descriptor);
     if (!fstatSync(descriptor).isFile()) {
-      throw new EffectMatchError(
-        'ERR_EM_ADAPTER_UNAVAILABLE',
-        'what was a regular file no longer is one',
-      );
+      throw unavailable('what was a regular file no longer is one');
     }
     const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size + 1));
     for (;;) {

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { EffectMatchError } from '../../errors.ts';
+import { unavailable } from '../../backend/setup.ts';
 import { immediate } from '../../sqlite/connection.ts';
 import { type FolderVersion, readCurrent } from './control.ts';
 import { flush } from './tree.ts';
@@ -115,8 +115,7 @@ function switchRoot(layout: FolderLayout, version: FolderVersion): void {
     flush(join(layout.versions, version.folder));
     flush(layout.versions);
   } else if (stats !== undefined && !isOurLink(layout)) {
-    throw new EffectMatchError(
-      'ERR_EM_ADAPTER_UNAVAILABLE',
+    throw unavailable(
       'the root is no longer the link that EffectMatch made; move aside what is there now, and open it again',
     );
   }

@@ -38,7 +38,7 @@ const DEFAULT_FILE_MODE = 0o644;
 class Misfit extends Error {}
 
 /** What each operation returned, or why the first failed operation failed. */
-export type Operated =
+type Operated =
   | { readonly kind: 'done'; readonly returned: readonly Value[] }
   | { readonly kind: 'failed'; readonly why: string };
 

@@ -15,7 +15,7 @@ import { endStage, isRegistered } from './sweep.ts';
 import { flush, systemWords } from './tree.ts';
 
 /** An observed candidate, ready to become the next version. */
-export interface ObservedCandidate {
+interface ObservedCandidate {
   readonly folder: string;
   readonly base: BaseVersion;
   readonly walk: CandidateWalk;
@@ -46,7 +46,10 @@ export async function promoteCandidate(
     return refusedPromotion('flush-failed', why);
   }
   const promotion = await commitAtOnce(db, {
-    ...{ marker, insertMarker, busyTimeoutMs, reached },
+    marker,
+    insertMarker,
+    busyTimeoutMs,
+    reached,
     check: () => findObstacle(db, candidate),
     write: () => {
       const { folder, base, walk } = candidate;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { normaliseReads } from '../../backend/normalise.ts';
-import { EffectMatchError } from '../../errors.ts';
+import { unavailable } from '../../backend/setup.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { formatMode } from './action.ts';
@@ -26,10 +26,7 @@ function contentOf(tree: string, { path, kind, size, digest }: FileEntry): Value
   if (size > MAX_TEXT_BYTES) return describeDigest(digest, size);
   const bytes = readSmallFile(join(tree, path));
   if (hash('sha256', bytes, 'hex') !== digest) {
-    throw new EffectMatchError(
-      'ERR_EM_ADAPTER_UNAVAILABLE',
-      'a file was changed past EffectMatch; put it back',
-    );
+    throw unavailable('a file was changed past EffectMatch; put it back');
   }
   return describeContent(bytes);
 }

@@ -9,6 +9,7 @@ import {
 } from '../../backend/candidate.ts';
 import type { StagedUnder } from '../../backend/permit-check.ts';
 import { promotable } from '../../backend/promotable.ts';
+import { unavailable } from '../../backend/setup.ts';
 import { refuseAction } from '../../contract/action-input.ts';
 import type {
   AdapterContext,
@@ -20,7 +21,7 @@ import type { ConsumedPermit, MarkerText } from '../../contract/proof.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { randomIds } from '../../crypto/random-ids.ts';
 import { fillPath } from '../../http/content.ts';
-import { refused, unavailable } from '../../http/errors.ts';
+import { refused } from '../../http/errors.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
 import { normaliseRecord } from '../../http/registered.ts';

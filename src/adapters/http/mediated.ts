@@ -1,8 +1,9 @@
+import { unavailable } from '../../backend/setup.ts';
 import type { AdapterFactory, Approval } from '../../contract/adapter.ts';
 import { digestValueOf } from '../../crypto/digest.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { type Content, decodeData, isHeaderName } from '../../http/content.ts';
-import { invalid, refused, unavailable } from '../../http/errors.ts';
+import { invalid, refused } from '../../http/errors.ts';
 import type { Exchanged } from '../../http/exchange.ts';
 import type { Gateway } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';

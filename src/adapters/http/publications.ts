@@ -1,17 +1,18 @@
+import { unavailable } from '../../backend/setup.ts';
 import type { Markers, VoidResult } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import type { Reached } from '../../contract/steps.ts';
 import { type Content, fillPath } from '../../http/content.ts';
-import { unavailable } from '../../http/errors.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
-import { Recent } from '../../http/recent.ts';
+import { REQUESTS_KEPT } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
+import { RecentMap } from '../../protocol/recent-map.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { DraftOptions } from './options.ts';
 
 /** The entry under a publication key after a PUT, or why it is not known. */
-export type PublicationState =
+type PublicationState =
   | {
       readonly kind: 'stands';
       /** Undefined if the entry is not a marker. */
@@ -33,7 +34,7 @@ export class Publications implements Markers {
    * The credential with which each occurrence was published, or may have been. An answer to a
    * different account proves nothing about it.
    */
-  readonly #credentials = new Recent<string>();
+  readonly #credentials = new RecentMap<string, string>(REQUESTS_KEPT);
 
   constructor(gateway: Gateway, options: DraftOptions['publication'], reached: Reached) {
     this.#gateway = gateway;

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import { refusalsOf } from '../../backend/setup.ts';
+import { refusalsOf, unavailable } from '../../backend/setup.ts';
 import type { AdapterContext, AdapterFactory, RemoteAdapter } from '../../contract/adapter.ts';
 import { isOver } from '../../contract/clock.ts';
 import { misnamedOption } from '../../contract/options.ts';
@@ -7,7 +7,7 @@ import type { RequestPermit } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import { constrainedActions, type OpaqueAction } from '../../http/constrained.ts';
 import { decodeData } from '../../http/content.ts';
-import { invalid, unavailable } from '../../http/errors.ts';
+import { invalid } from '../../http/errors.ts';
 import { CHANNELS, checkDeclared } from '../../http/findings.ts';
 import { normaliseRow } from '../../http/number.ts';
 import { identifyOptions, registerTargets } from '../../http/registered.ts';
@@ -71,7 +71,11 @@ function openAdapter(
   const upstream = new Upstream(backend, limited, { quotes: values === 'plain' });
   const { find, nameOf, ...actions } = constrainedActions(operations);
   return remoteAdapter<OpaqueAction, CallContent>({
-    ...{ kind: 'mcp', capability: 'OPAQUE', backend, context, denied: DENIED },
+    kind: 'mcp',
+    capability: 'OPAQUE',
+    backend,
+    context,
+    denied: DENIED,
     ...registered,
     ...actions,
     gateway: accessTo(server),
@@ -140,7 +144,10 @@ const SALT = randomBytes(32).toString('hex');
 
 function accessTo({ command, env, url, headers }: UpstreamServer): ServiceAccess {
   const secret = canonical({
-    ...{ command: command ?? null, env: env ?? null, url: url ?? null, headers: headers ?? null },
+    command: command ?? null,
+    env: env ?? null,
+    url: url ?? null,
+    headers: headers ?? null,
   });
   const fingerprint = hash('sha256', `${SALT}${secret}`, 'hex').slice(0, 32);
   return {

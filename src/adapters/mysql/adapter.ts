@@ -2,7 +2,7 @@ import { joinStatements } from '../../backend/action.ts';
 import type { Backend, HoldRequest, HoldResult } from '../../backend/candidate.ts';
 import { DATABASE_NOT_OPENED, STAGE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
-import { queryRefused } from '../../backend/query.ts';
+import { QueryLimit } from '../../backend/query.ts';
 import { adapterCode, checkVolatile, unregistrable } from '../../backend/setup.ts';
 import type {
   AdapterContext,
@@ -161,8 +161,8 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   #surveyed: { readonly from: string; readonly survey: Survey } | undefined;
   #granted: { readonly definitions: Definitions; readonly grants: readonly string[] } | undefined;
   readonly #admitted = new AdmittedTexts();
+  readonly #queries = new QueryLimit(MAX_QUERIES);
   #staged = 0;
-  #queries = 0;
 
   constructor(opened: Opened, definitions: Definitions) {
     const { deployment, registration, control, settings, context } = opened;
@@ -198,10 +198,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
 
   async query(action: CheckedMysqlAction, limits: QueryLimits): Promise<QueryRows> {
     const { sessions, settings } = this.#opened;
-    if (this.#queries >= MAX_QUERIES)
-      throw queryRefused('too many other queries are running; ask again later');
-    this.#queries += 1;
-    try {
+    return await this.#queries.run(async () => {
       const { outlets } = await this.survey();
       const open = outlets.find(({ disposition }) => disposition === 'unclassified');
       if (open !== undefined)
@@ -212,9 +209,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
       return await queryRows(session, action, { ...limits, timeoutMs }, tools).finally(() =>
         sessions.giveBack(session),
       );
-    } finally {
-      this.#queries -= 1;
-    }
+    });
   }
 
   async survey(): Promise<Survey> {
@@ -241,7 +236,13 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
       .catch((error: unknown) => describeFailure(error, STAGE_NOT_OPENED, settings.values));
     if ('kind' in session) return session;
     const candidate = new MysqlCandidate({
-      ...{ session, sessions, control, deployment, settings, definitions, reached },
+      session,
+      sessions,
+      control,
+      deployment,
+      settings,
+      definitions,
+      reached,
       admitted: this.#admitted,
     });
     try {

@@ -19,7 +19,7 @@ import type {
   Promotion,
 } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { invariant } from '../../errors.ts';
+import { invariant, messageOf } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
@@ -214,14 +214,14 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   }
 
   #readRecords(rows: readonly RawRow[]): Recorded | string {
-    const { definitions, settings } = this.#tools;
+    const { definitions } = this.#tools;
     const known: ReadonlyMap<string, TracedRelation> = this.#isProbe
       ? new Map([[PROBE_RELATION.target, PROBE_RELATION]])
       : definitions.relations;
     try {
       return readRecords(known, rows);
     } catch (error) {
-      return explainError(error, settings.values);
+      return messageOf(error);
     }
   }
 

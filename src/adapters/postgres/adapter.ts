@@ -6,7 +6,7 @@ import {
 } from '../../backend/candidate.ts';
 import { DATABASE_NOT_OPENED } from '../../backend/failure.ts';
 import { promotable } from '../../backend/promotable.ts';
-import { queryRefused } from '../../backend/query.ts';
+import { QueryLimit, queryRefused } from '../../backend/query.ts';
 import { adapterCode } from '../../backend/setup.ts';
 import type {
   AdapterContext,
@@ -143,14 +143,16 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
   readonly taskMaxMs: number;
   readonly settingRefusal = refuseSetting;
   readonly #opened: OpenedDatabase;
+  readonly #queries: QueryLimit;
   #boundary: PostgresBoundary;
   #staged = 0;
-  #queries = 0;
 
   constructor(opened: OpenedDatabase, boundary: PostgresBoundary) {
     const { control, settings, deployment, registration, roles, reached } = opened;
     this.#opened = opened;
     this.#boundary = boundary;
+    // Queries use at most half of the sessions, but at least one, to leave the others to operations.
+    this.#queries = new QueryLimit(Math.max(1, Math.floor(opened.sessions.max / 2)));
     this.registration = registration;
     this.taskMaxMs = settings.stageTimeoutMs;
     this.identity = {
@@ -197,24 +199,15 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return await readState(await this.#opened.control.connection(), readable, stated);
   }
 
-  /**
-   * Queries use at most half of the sessions, but at least one, to leave the others to operations.
-   */
   async query(action: CheckedPostgresAction, limits: QueryLimits): Promise<QueryRows> {
-    const { sessions, settings } = this.#opened;
-    if (this.#queries >= Math.max(1, Math.floor(sessions.max / 2)))
-      throw queryRefused('too many other queries are running; ask again later');
-    this.#queries += 1;
-    try {
+    const timeoutMs = Math.min(limits.timeoutMs, this.#opened.settings.stageTimeoutMs);
+    return await this.#queries.run(async () => {
       const boundary = await this.#closedBoundary([], action);
       const why = refuseAdmitted(this.#actionTools(boundary), action);
       if (why !== undefined) throw queryRefused(why);
-      const timeoutMs = Math.min(limits.timeoutMs, settings.stageTimeoutMs);
       const bounded = { ...limits, timeoutMs };
       return await this.#withExecution((session) => queryRows(session, action, bounded));
-    } finally {
-      this.#queries -= 1;
-    }
+    });
   }
 
   parseAction(input: unknown): CheckedPostgresAction {

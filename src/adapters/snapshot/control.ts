@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { unavailable } from '../../backend/setup.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { EffectMatchError } from '../../errors.ts';
 import {
@@ -170,8 +171,7 @@ export function readStored(db: DatabaseSync): StoredState {
 function storedState([version, digest, text]: readonly unknown[]): StoredState {
   if (typeof text === 'string' && digestState(text) === digest)
     return { version: Number(version), digest, text };
-  throw new EffectMatchError(
-    'ERR_EM_ADAPTER_UNAVAILABLE',
+  throw unavailable(
     'the stored state is not the one its digest names; restore the file from a backup',
   );
 }

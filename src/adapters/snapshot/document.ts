@@ -1,4 +1,5 @@
-import { EffectMatchError } from '../../errors.ts';
+import { unavailable } from '../../backend/setup.ts';
+import { errorsOf } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
 
@@ -42,8 +43,7 @@ export function checkText(text: string): Document | undefined {
 export function readDocument(text: string): Document {
   const document = checkText(text);
   if (document !== undefined) return document;
-  throw new EffectMatchError(
-    'ERR_EM_ADAPTER_UNAVAILABLE',
+  throw unavailable(
     'the stored state cannot be read back as it was written; start the process again',
   );
 }
@@ -53,6 +53,4 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
-function unusable(why: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_CANON_UNSUPPORTED', `the state cannot be kept: ${why}`);
-}
+const unusable = errorsOf('ERR_EM_CANON_UNSUPPORTED', 'the state cannot be kept: ');

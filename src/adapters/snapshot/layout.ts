@@ -39,7 +39,7 @@ export interface SnapshotColumn {
 }
 
 /** The records of a collection, or the elements of lists. The declaration has been checked. */
-export interface SnapshotRelation extends RelationShape<SnapshotColumn> {
+interface SnapshotRelation extends RelationShape<SnapshotColumn> {
   /** Its location in the document, or in the record that an element belongs to. */
   readonly tokens: Tokens;
   readonly volatile: readonly string[];
@@ -189,8 +189,17 @@ function admitCollection(name: string, option: CollectionOption, initial: unknow
   const lists = admitLists(option.references, { target: name, columns, key, unordered });
   const { path } = option;
   return {
-    ...{ target: name, path, tokens, key, fields, columns, volatile, unordered },
-    ...{ isMap, keepsOrder, lists },
+    target: name,
+    path,
+    tokens,
+    key,
+    fields,
+    columns,
+    volatile,
+    unordered,
+    isMap,
+    keepsOrder,
+    lists,
   };
 }
 

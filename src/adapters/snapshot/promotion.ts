@@ -1,9 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type PromotionRefusal, refusedPromotion } from '../../backend/candidate.ts';
-import { FILE_REPLACED } from '../../backend/setup.ts';
+import { FILE_REPLACED, unavailable } from '../../backend/setup.ts';
 import type { AdapterContext, Promotion } from '../../contract/adapter.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { EffectMatchError } from '../../errors.ts';
 import { commitAtOnce } from '../../sqlite/commit.ts';
 import { openDatabase, pinDurability } from '../../sqlite/connection.ts';
 import {
@@ -16,7 +15,7 @@ import {
 } from './control.ts';
 
 /** What to make durable, and on which base. */
-export interface PromotionRequest {
+interface PromotionRequest {
   readonly marker: MarkerText;
   readonly base: StateVersion;
   readonly next: StoredState;
@@ -85,10 +84,6 @@ export class StoreConnection {
   }
 }
 
-function unavailable(what: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', what);
-}
-
 /**
  * Writes marker and state in one flushed transaction, if the durable state is still the base. Only
  * one of two candidates with the same base can be promoted.
@@ -116,7 +111,10 @@ export async function promoteOn(
 ): Promise<Promotion> {
   const { busyTimeoutMs, reached, connection } = site;
   const promotion = await commitAtOnce(db, {
-    ...{ marker: request.marker, insertMarker, busyTimeoutMs, reached },
+    marker: request.marker,
+    insertMarker,
+    busyTimeoutMs,
+    reached,
     check() {
       const problem = findProblem(db);
       if (problem !== undefined) return refusedPromotion('boundary-changed', problem);

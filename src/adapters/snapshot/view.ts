@@ -11,7 +11,7 @@ import type { Tokens } from './pointer.ts';
 import { ABSENT, findValue, sortLists } from './values.ts';
 
 /** One record in the form that is compared. */
-export interface RecordView {
+interface RecordView {
   readonly key: Row;
   /** All columns except the key. A declared field that is missing is `ABSENT`. */
   readonly fields: Row;

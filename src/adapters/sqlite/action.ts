@@ -59,7 +59,7 @@ function parseStatement(statement: Fields, where: string): BoundStatement {
   refuseUnknown(statement, ['sql', 'values'], where);
   const { values } = statement;
   const sql = readSql(statement.sql, where);
-  const parameters = readParameters(sql, where);
+  const parameters = parametersOf(sql, where);
   if (values === undefined || Array.isArray(values)) {
     const list = parseList(values ?? [], where);
     checkCount(parameters, list.length, where);
@@ -165,6 +165,21 @@ type Parameters = readonly (string | null)[];
 
 /** SQLite's limit for the number after a `?`. */
 const MAX_NUMBER = 32_766;
+const KNOWN_MAX = 100;
+const KNOWN_CHARACTERS_MAX = 10_000;
+const known = new Map<string, Parameters>();
+
+/** The parameters of a statement. They are kept, because the same statements come again. */
+function parametersOf(sql: string, where: string): Parameters {
+  const found = known.get(sql);
+  if (found !== undefined) return found;
+  const parameters = readParameters(sql, where);
+  if (sql.length > KNOWN_CHARACTERS_MAX) return parameters;
+  if (known.size >= KNOWN_MAX) known.clear();
+  known.set(sql, parameters);
+  return parameters;
+}
+
 /** Returns the parameters of a statement, numbered as SQLite numbers them. */
 function readParameters(sql: string, where: string): Parameters {
   const parameters: (string | null)[] = [];

@@ -14,6 +14,7 @@ import {
   FILE_REPLACED,
   identifyFile,
   readTimeoutOption,
+  unavailable,
 } from '../../backend/setup.ts';
 import type {
   AdapterContext,
@@ -25,7 +26,6 @@ import type {
   QueryRows,
   Survey,
 } from '../../contract/adapter.ts';
-import { EffectMatchError } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -159,8 +159,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   }
 
   async query(action: CheckedSqliteAction, limits: QueryLimits): Promise<QueryRows> {
-    if (this.#isReplaced())
-      throw new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', FILE_REPLACED.detail);
+    if (this.#isReplaced()) throw unavailable(FILE_REPLACED.detail);
     return await this.#queries.query(action, limits);
   }
 

@@ -23,7 +23,7 @@ import { commitHeld, isBusyFault } from '../../sqlite/commit.ts';
 import { retryWhileBusy, statement } from '../../sqlite/connection.ts';
 import { type CheckedSqliteAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
-import { type SqliteCatalog, type SqliteRelation, versionsOf } from './catalog.ts';
+import type { SqliteCatalog, SqliteRelation } from './catalog.ts';
 import { findMarker, insertMarker, readBackend } from './control.ts';
 import { observeCandidate, readStanding } from './evidence.ts';
 import { FenceLog } from './fence.ts';
@@ -110,7 +110,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     }
     if (isReplaced()) return REPLACED;
     const before = takeSnapshot(this.#connections, catalog, connection.settings);
-    if (before.versions !== versionsOf(catalog) || !connection.hasParsed(catalog))
+    if (before.versions !== catalog.versions || !connection.hasParsed(catalog))
       return SCHEMA_CHANGED;
     if (readBackend(connection.db) !== backend) return REPLACED;
     this.#before = before;
@@ -211,7 +211,11 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       relations: this.#relations,
       log: this.#log,
       rowidsBefore: this.#rowidsBefore,
-      ...{ affinity, catalog, session, before, window },
+      affinity,
+      catalog,
+      session,
+      before,
+      window,
     });
     const isClean = evidence.channels.every(
       (report) => report.kind !== 'stable' || report.before === report.after,
@@ -239,7 +243,10 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     this.#connection.fence.lower();
     const { busyTimeoutMs, reached, isReplaced } = this.#tools;
     const promotion = await commitHeld(this.#connection.db, {
-      ...{ marker, insertMarker, busyTimeoutMs, reached },
+      marker,
+      insertMarker,
+      busyTimeoutMs,
+      reached,
       check: () => (isUntouched ? undefined : TOUCHED),
       write: () => (isReplaced() ? refusedPromotion(REPLACED.reason, REPLACED.detail) : undefined),
     });

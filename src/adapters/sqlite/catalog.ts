@@ -13,10 +13,18 @@ export interface SchemaObject {
 export interface SqliteColumn {
   readonly name: string;
   readonly type: string;
+  readonly affinity: ColumnAffinity;
+  /**
+   * Whether it can store both 0.0 and -0.0. Only columns without affinity can: REAL drops the sign,
+   * INTEGER and NUMERIC convert to an integer, and TEXT converts to text.
+   */
+  readonly keepsSignedZero: boolean;
   readonly notNull: boolean;
   /** The text of the DEFAULT clause; null if there is none. */
   readonly defaultText: string | null;
 }
+
+export type ColumnAffinity = 'INTEGER' | 'TEXT' | 'BLOB' | 'REAL' | 'NUMERIC';
 
 /** A relation as the catalogue describes it. */
 export interface SqliteRelation {
@@ -44,6 +52,8 @@ export interface SqliteCatalog {
   readonly text: string;
   readonly objects: readonly SchemaObject[];
   readonly settings: Readonly<Record<string, unknown>>;
+  /** What {@link readVersions} read. */
+  readonly versions: string;
   /** Relations by exact name. */
   readonly relations: ReadonlyMap<string, SqliteRelation>;
 }
@@ -72,12 +82,11 @@ export const VERSIONS = [
 
 /** Reads the versions as one text. */
 export function readVersions(db: DatabaseSync): string {
-  return VERSIONS.map((name) => `${name} ${String(readPragma(db, name))}`).join(', ');
+  return describeVersions((name) => readPragma(db, name));
 }
 
-/** The versions in a catalogue. */
-export function versionsOf(catalog: SqliteCatalog): string {
-  return VERSIONS.map((name) => `${name} ${String(catalog.settings[name])}`).join(', ');
+function describeVersions(read: (name: string) => unknown): string {
+  return VERSIONS.map((name) => `${name} ${String(read(name))}`).join(', ');
 }
 
 /**
@@ -88,7 +97,7 @@ export function versionsOf(catalog: SqliteCatalog): string {
  * connection, under the write lock, before its first use.
  */
 export function refreshCatalog(db: DatabaseSync, known: SqliteCatalog): SqliteCatalog {
-  return readVersions(db) === versionsOf(known) ? known : readCatalog(db, known);
+  return readVersions(db) === known.versions ? known : readCatalog(db, known);
 }
 
 const SCHEMA_ROWS = 'select type, name, tbl_name, rootpage, sql from sqlite_schema order by rowid';
@@ -108,7 +117,8 @@ export function readCatalog(db: DatabaseSync, known?: SqliteCatalog): SqliteCata
     table: String(row.tbl_name),
     sql: row.sql === null ? null : String(row.sql),
   }));
-  return { text, objects, settings, relations: describeRelations(db) };
+  const versions = describeVersions((name) => settings[name]);
+  return { text, objects, settings, versions, relations: describeRelations(db) };
 }
 
 function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation> {
@@ -119,8 +129,11 @@ function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation
     rows.map((row) => {
       const name = String(row.name);
       const kind = String(row.type);
+      const strict = row.strict === 1;
       const columns =
-        kind === 'table' ? describeColumns(db, name) : { columns: [], computed: [], key: [] };
+        kind === 'table'
+          ? describeColumns(db, name, strict)
+          : { columns: [], computed: [], key: [] };
       const withoutRowid = row.wr === 1;
       const rowidAlias =
         withoutRowid || columns.key.length !== 1 || hasKeyIndex(db, name)
@@ -132,7 +145,7 @@ function describeRelations(db: DatabaseSync): ReadonlyMap<string, SqliteRelation
           name,
           target: name,
           kind,
-          strict: row.strict === 1,
+          strict,
           withoutRowid,
           ...columns,
           rowidAlias,
@@ -178,13 +191,14 @@ function isSameName(a: string, b: string): boolean {
 function describeColumns(
   db: DatabaseSync,
   name: string,
+  strict: boolean,
 ): Pick<SqliteRelation, 'columns' | 'computed' | 'key'> {
   const rows = db.prepare(`pragma table_xinfo(${quoteName(name)})`).all();
   const stored = rows.filter((row) => row.hidden === 0);
   return {
     columns: stored.map((row) => ({
       name: String(row.name),
-      type: String(row.type),
+      ...describeType(String(row.type), strict),
       notNull: row.notnull === 1,
       defaultText: row.dflt_value === null ? null : String(row.dflt_value),
     })),
@@ -214,24 +228,19 @@ export function indexCollations(db: DatabaseSync, index: string): readonly strin
   return rows.filter((row) => row.key === 1).map((row) => String(row.coll));
 }
 
+function describeType(
+  type: string,
+  strict: boolean,
+): Pick<SqliteColumn, 'type' | 'affinity' | 'keepsSignedZero'> {
+  const affinity = strict && /^any$/i.test(type) ? 'BLOB' : affinityOf(type);
+  const keepsSignedZero = affinity === 'BLOB' && !(strict && /^blob$/i.test(type));
+  return { type, affinity, keepsSignedZero };
+}
+
 /** The affinity that SQLite derives from the words in a declared type (datatype3, section 3.1). */
-export function affinityOf(
-  { strict }: SqliteRelation,
-  { type }: SqliteColumn,
-): 'INTEGER' | 'TEXT' | 'BLOB' | 'REAL' | 'NUMERIC' {
-  if (strict && /^any$/i.test(type)) return 'BLOB';
+function affinityOf(type: string): ColumnAffinity {
   if (/int/i.test(type)) return 'INTEGER';
   if (/char|clob|text/i.test(type)) return 'TEXT';
   if (type === '' || /blob/i.test(type)) return 'BLOB';
   return /real|floa|doub/i.test(type) ? 'REAL' : 'NUMERIC';
-}
-
-/**
- * Whether a column can store both 0.0 and -0.0. Only columns without affinity can: REAL drops the
- * sign, INTEGER and NUMERIC convert to an integer, and TEXT converts to text.
- */
-export function keepsSignedZero(relation: SqliteRelation, column: SqliteColumn): boolean {
-  return (
-    affinityOf(relation, column) === 'BLOB' && !(relation.strict && /^blob$/i.test(column.type))
-  );
 }

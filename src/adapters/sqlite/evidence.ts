@@ -8,14 +8,7 @@ import type { Affinity } from './affinity.ts';
 import type { SqliteCatalog, SqliteRelation } from './catalog.ts';
 import { decodeChangeset, type TableChanges } from './changeset.ts';
 import type { Fence, FenceLog } from './fence.ts';
-import {
-  findTurnedZero,
-  isMisstated,
-  type NamedRecords,
-  nameRecords,
-  restateChanges,
-  type TableShape,
-} from './records.ts';
+import { findTurnedZero, type NamedRecords, nameRecords, restateChanges } from './records.ts';
 import { inspectRelation } from './relation.ts';
 import {
   type CandidateState,
@@ -124,7 +117,7 @@ function readRecords(observed: HeldState, changeset: Uint8Array, gross: bigint):
         for (const record of restateChanges(connections, relation, observed.affinity, table))
           restated.push(record);
     }
-    const plain = nameRecords(stated, (table) => shapeOf(relations.get(table)));
+    const plain = nameRecords(stated, relations);
     if (plain.kind === 'unclear') return plain;
     const named = { kind: 'records' as const, records: [...plain.records, ...restated] };
     for (const [name, written] of log.written) {
@@ -147,24 +140,10 @@ function readRecords(observed: HeldState, changeset: Uint8Array, gross: bigint):
   }
 }
 
-/**
- * Whether to read the rows instead of trusting the session. If a key has several spellings, the
- * session may confuse their rows. It still names every spelling that was touched, and each is
- * looked up exactly.
- */
+/** Whether to read the rows instead of trusting the session. */
 function isRestated({ catalog }: HeldState, relation: SqliteRelation): boolean {
-  if (isMisstated(relation)) return true;
   const inspection = inspectRelation(catalog, relation.name);
-  return inspection.kind !== 'usable' || inspection.aliasedKey;
-}
-
-function shapeOf(relation: SqliteRelation | undefined): TableShape | undefined {
-  if (relation === undefined) return undefined;
-  return {
-    name: relation.name,
-    columns: relation.columns.map((column) => column.name),
-    key: relation.key,
-  };
+  return inspection.kind !== 'usable' || inspection.isRestated;
 }
 
 /**

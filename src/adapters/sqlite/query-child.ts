@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { NO_ROWS } from '../../backend/query.ts';
 import { ResultCollector } from '../../backend/results.ts';
 import type { QueryRows } from '../../contract/adapter.ts';
+import { messageOf } from '../../errors.ts';
 import { isBusy, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
 import type { DatabaseSync } from '../../sqlite/engine.ts';
 import type { BoundStatement } from './action.ts';
@@ -36,8 +37,8 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     if (typeof compiled === 'string') return { kind: 'refused', why: compiled };
     const [denied] = log.denied;
     if (denied !== undefined) return { kind: 'refused', why: describeDenied(denied) };
-    const { prepared } = compiled;
-    if (prepared.columns().length === 0) return { kind: 'refused', why: NO_ROWS };
+    const { prepared, returnsRows } = compiled;
+    if (!returnsRows) return { kind: 'refused', why: NO_ROWS };
     const collector = new ResultCollector();
     collector.begin(true);
     let count = 0;
@@ -54,7 +55,7 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     if (isBusy(error)) throw error;
     const [denied] = log.denied;
     if (denied !== undefined) return { kind: 'refused', why: describeDenied(denied) };
-    return { kind: 'refused', why: error instanceof Error ? error.message : String(error) };
+    return { kind: 'refused', why: messageOf(error) };
   } finally {
     fence.hold();
   }

@@ -1,25 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
+import type { RelationShape } from '../../backend/manifest-schema.ts';
 import { invariant } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import type { Row, Value } from '../../protocol/value.ts';
 import { quoteName } from '../../sqlite/connection.ts';
 import type { Affinity } from './affinity.ts';
-import { affinityOf, keepsSignedZero, type SqliteRelation } from './catalog.ts';
+import type { SqliteRelation } from './catalog.ts';
 import type { SessionChange, TableChanges } from './changeset.ts';
 import type { Written } from './fence.ts';
 import { readRow } from './reading.ts';
 import type { Connections } from './snapshot.ts';
 import { decodeCell, selectExact } from './value.ts';
-
-/**
- * What is needed to name the columns of a changeset: the stored columns in schema order, and the
- * key in key order.
- */
-export interface TableShape {
-  readonly name: string;
-  readonly columns: readonly string[];
-  readonly key: readonly string[];
-}
 
 /** The records of a changeset, or why they are unclear. */
 export type NamedRecords =
@@ -34,14 +25,14 @@ export type NamedRecords =
  */
 export function nameRecords(
   tables: readonly TableChanges[],
-  shapeOf: (table: string) => TableShape | undefined,
+  relations: ReadonlyMap<string, RelationShape>,
 ): NamedRecords {
   const records: ChangeRecord[] = [];
   for (const table of tables) {
-    const shape = shapeOf(table.table);
-    if (shape === undefined)
+    const relation = relations.get(table.table);
+    if (relation === undefined)
       return { kind: 'unclear', why: `the changeset names the table "${table.table}"` };
-    if (!fits(table, shape)) {
+    if (!fits(table, relation)) {
       return {
         kind: 'unclear',
         why: `the changeset has other columns than the table "${table.table}"`,
@@ -49,7 +40,7 @@ export function nameRecords(
     }
     const keys = new Set<string>();
     for (const change of table.changes) {
-      const record = nameRecord(table, shape, change);
+      const record = nameRecord(table, relation, change);
       const key = JSON.stringify(record.key);
       if (keys.has(key) || changesKey(table, change)) {
         return {
@@ -64,11 +55,9 @@ export function nameRecords(
   return { kind: 'records', records };
 }
 
-function fits(table: TableChanges, shape: TableShape): boolean {
-  if (table.keyPlaces.length !== shape.columns.length) return false;
-  return shape.columns.every(
-    (column, index) => shape.key.indexOf(column) + 1 === table.keyPlaces[index],
-  );
+function fits({ keyPlaces }: TableChanges, { columns, key }: RelationShape): boolean {
+  if (keyPlaces.length !== columns.length) return false;
+  return columns.every(({ name }, index) => key.indexOf(name) + 1 === keyPlaces[index]);
 }
 
 function changesKey(table: TableChanges, change: SessionChange): boolean {
@@ -78,27 +67,31 @@ function changesKey(table: TableChanges, change: SessionChange): boolean {
   );
 }
 
-function nameRecord(table: TableChanges, shape: TableShape, change: SessionChange): ChangeRecord {
+function nameRecord(
+  table: TableChanges,
+  relation: RelationShape,
+  change: SessionChange,
+): ChangeRecord {
   const { op, before, after } = change;
   const { keyPlaces } = table;
   return {
     op,
-    target: shape.name,
-    key: pick(shape, op === 'insert' ? after : before, { keyPlaces, isKey: true }),
-    before: op === 'insert' ? null : pick(shape, before, { keyPlaces, isKey: false }),
-    after: op === 'delete' ? null : pick(shape, after, { keyPlaces, isKey: false }),
+    target: relation.target,
+    key: pick(relation, op === 'insert' ? after : before, { keyPlaces, isKey: true }),
+    before: op === 'insert' ? null : pick(relation, before, { keyPlaces, isKey: false }),
+    after: op === 'delete' ? null : pick(relation, after, { keyPlaces, isKey: false }),
   };
 }
 
 /** The values of the key columns by name, or of all other columns. */
 function pick(
-  { columns }: TableShape,
+  { columns }: RelationShape,
   image: readonly (Value | undefined)[],
   wanted: { readonly keyPlaces: readonly number[]; readonly isKey: boolean },
 ): Row {
   const row: { [column: string]: Value } = {};
   for (let index = 0; index < columns.length; index += 1) {
-    const column = columns[index];
+    const column = columns[index]?.name;
     const value = image[index];
     if (
       column !== undefined &&
@@ -109,20 +102,6 @@ function pick(
     }
   }
   return row;
-}
-
-/**
- * Whether a session may report rows of this relation differently from how they are stored. It
- * treats a whole REAL as an INTEGER in two cases: in the key of a new row, so that one row gets two
- * entries, and in a column that was added with a whole number as its default, so that every old row
- * seems to change.
- */
-export function isMisstated(relation: SqliteRelation): boolean {
-  return relation.columns.some((column) => {
-    const affinity = affinityOf(relation, column);
-    const inKey = relation.rowidAlias === undefined && relation.key.includes(column.name);
-    return affinity === 'REAL' || (inKey && (affinity === 'INTEGER' || affinity === 'NUMERIC'));
-  });
 }
 
 /**
@@ -222,7 +201,7 @@ export function findTurnedZero(
   facts: WriteFacts,
 ): Row | undefined {
   const columns = relation.columns
-    .filter((column) => keepsSignedZero(relation, column))
+    .filter((column) => column.keepsSignedZero)
     .map((column) => column.name);
   if (columns.length === 0) return undefined;
   const { written, records } = facts;

@@ -1,13 +1,7 @@
 import { suggest } from '../../protocol/nearest.ts';
 import { quoteName } from '../../sqlite/connection.ts';
 import { DatabaseSync } from '../../sqlite/engine.ts';
-import {
-  indexCollations,
-  keepsSignedZero,
-  keyIndex,
-  type SqliteCatalog,
-  type SqliteRelation,
-} from './catalog.ts';
+import { indexCollations, keyIndex, type SqliteCatalog, type SqliteRelation } from './catalog.ts';
 import { isControlName } from './control.ts';
 
 /** A relation that a changeset can describe, or why it cannot and how to fix that. */
@@ -16,10 +10,10 @@ export type TableInspection =
       readonly kind: 'usable';
       readonly relation: SqliteRelation;
       /**
-       * Whether SQL can treat two different keys as equal: 'A' and 'a' under NOCASE, 1 and 1.0
-       * without affinity.
+       * Whether to read changed rows from the table instead of trusting the session, which only
+       * says which keys were touched. See {@link isMisstated} and {@link hasAliases}.
        */
-      readonly aliasedKey: boolean;
+      readonly isRestated: boolean;
     }
   | { readonly kind: 'unusable'; readonly why: string };
 
@@ -77,8 +71,34 @@ function inspectTable(catalog: SqliteCatalog, relation: SqliteRelation): TableIn
       `its key column "${nullable.name}" may be NULL, and a session leaves such rows out; declare it NOT NULL`,
     );
   }
-  if (relation.rowidAlias !== undefined) return { kind: 'usable', relation, aliasedKey: false };
-  return inspectCollations(catalog, relation);
+  const isRestated = isMisstated(relation);
+  if (relation.rowidAlias !== undefined) return { kind: 'usable', relation, isRestated };
+  return inspectCollations(catalog, relation, isRestated);
+}
+
+/**
+ * Whether a session may report rows of this relation differently from how they are stored. It
+ * treats a whole REAL as an INTEGER in two cases: in the key of a new row, so that one row gets two
+ * entries, and in a column that was added with a whole number as its default, so that every old row
+ * seems to change.
+ */
+function isMisstated({ columns, key, rowidAlias }: SqliteRelation): boolean {
+  return columns.some(({ name, affinity }) => {
+    const inKey = rowidAlias === undefined && key.includes(name);
+    return affinity === 'REAL' || (inKey && (affinity === 'INTEGER' || affinity === 'NUMERIC'));
+  });
+}
+
+/**
+ * Whether SQL can treat two different keys as equal: 'A' and 'a' under NOCASE, 1 and 1.0 without
+ * affinity. The session may then confuse their rows. It still names every spelling that was
+ * touched, and each is looked up exactly.
+ */
+function hasAliases({ columns, key }: SqliteRelation, collations: readonly string[]): boolean {
+  const isLoose = columns.some(
+    ({ name, keepsSignedZero }) => key.includes(name) && keepsSignedZero,
+  );
+  return isLoose || collations.some((collation) => collation !== 'BINARY');
 }
 
 /**
@@ -87,7 +107,11 @@ function inspectTable(catalog: SqliteCatalog, relation: SqliteRelation): TableIn
  * the session may report the wrong one. The comparison uses an empty copy of the table definition,
  * which also fails for an unknown collation.
  */
-function inspectCollations(catalog: SqliteCatalog, relation: SqliteRelation): TableInspection {
+function inspectCollations(
+  catalog: SqliteCatalog,
+  relation: SqliteRelation,
+  isMisstated: boolean,
+): TableInspection {
   const definition = catalog.objects.find(
     (object) => object.type === 'table' && object.name === relation.name,
   )?.sql;
@@ -112,14 +136,7 @@ function inspectCollations(catalog: SqliteCatalog, relation: SqliteRelation): Ta
       'its PRIMARY KEY uses another collation than its key columns; give both the same',
     );
   }
-  const loose = relation.columns.some(
-    (column) => relation.key.includes(column.name) && keepsSignedZero(relation, column),
-  );
-  return {
-    kind: 'usable',
-    relation,
-    aliasedKey: loose || ofColumns.some((collation) => collation !== 'BINARY'),
-  };
+  return { kind: 'usable', relation, isRestated: isMisstated || hasAliases(relation, ofColumns) };
 }
 
 function unusable(why: string): TableInspection {

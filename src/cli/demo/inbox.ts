@@ -41,7 +41,8 @@ interface Bill {
 
 const bill: StandardSchema<Bill> = {
   '~standard': {
-    ...{ version: 1, vendor: 'effectmatch' },
+    version: 1,
+    vendor: 'effectmatch',
     validate: (input) => {
       const { invoice, amount } = Object(input) as Record<string, unknown>;
       if (Number.isSafeInteger(invoice) && Number.isSafeInteger(amount))
@@ -103,7 +104,7 @@ const QUESTIONS = [
 ] as const;
 
 /** The name of the demo's approver, and of the key file in its folder. */
-export const DEMO_APPROVER = 'ap-team';
+const DEMO_APPROVER = 'ap-team';
 
 /** Requests that are already answered: one committed, the other did more than was approved. */
 const ANSWERED = [
@@ -130,7 +131,9 @@ export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
     keyring: join(folder, 'effectmatch.keys.json'),
     issuers: {
       [DEMO_APPROVER]: {
-        ...{ key: key.publicKey, may: ['books'], sources: ['rehearsed', 'contract'] },
+        key: key.publicKey,
+        may: ['books'],
+        sources: ['rehearsed', 'contract'],
         limits: { amounts: [{ target: 'payment', column: 'amount', max: '10000' }] },
       },
     },

@@ -110,6 +110,13 @@ function sqlOf({
   }
 }
 
+const SHAPES = new Map(
+  Object.entries(TABLES).map(([target, { columns, key }]) => [
+    target,
+    { target, columns: columns.map((name) => ({ name })), key },
+  ]),
+);
+
 test('property: decoded records are the difference that typeof() and hex() show', () => {
   let seen = 0;
   fc.assert(
@@ -125,11 +132,7 @@ test('property: decoded records are the difference that typeof() and hex() show'
         const session = db.createSession();
         db.exec('begin');
         for (const write of writes) tryRun(db, sqlOf(write));
-        const named = nameRecords(decodeChangeset(session.changeset()), (table) => ({
-          name: table,
-          columns: TABLES[table as Table].columns,
-          key: TABLES[table as Table].key,
-        }));
+        const named = nameRecords(decodeChangeset(session.changeset()), SHAPES);
         assert.equal(named.kind, 'records');
         const records = named.kind === 'records' ? named.records : [];
         seen += records.length;
@@ -256,11 +259,9 @@ test('what is not a changeset of today is refused', () => {
 });
 
 test('a changeset that does not fit the schema, or respells a key, is unclear and not guessed at', () => {
-  const shape = { name: 't', columns: ['a', 'b'], key: ['a'] };
+  const shape = { target: 't', columns: [{ name: 'a' }, { name: 'b' }], key: ['a'] };
   const of = (bytes: number[]) =>
-    nameRecords(decodeChangeset(Uint8Array.from(bytes)), (name) =>
-      name === 't' ? shape : undefined,
-    );
+    nameRecords(decodeChangeset(Uint8Array.from(bytes)), new Map([['t', shape]]));
   const header = [0x54, 2, 1, 0, 0x74, 0];
   assert.equal(of([...header, 18, 0, 5, 5]).kind, 'records');
   assert.equal(of([0x54, 2, 1, 0, 0x75, 0, 18, 0, 5, 5]).kind, 'unclear', 'another table');
