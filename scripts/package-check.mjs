@@ -1,11 +1,13 @@
 // Checks the package as a user gets it: packed, linted, installed into an empty folder, imported
 // and compiled against. Run `npm run build` before. Prints what the package weighs; fails on the
 // first thing that is wrong.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   globSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -163,6 +165,39 @@ function importThese(consumer, names) {
   return printed;
 }
 
+const SERVE_MS = 10_000;
+
+/** The inbox as a newcomer meets it: no configuration, no optional peer. Returns the milliseconds to its page. */
+async function serveInbox(consumer) {
+  const cwd = join(consumer, 'fresh');
+  mkdirSync(cwd);
+  const started = performance.now();
+  const command = join(consumer, 'node_modules/.bin/effectmatch');
+  const child = spawn(command, ['serve', '--port', '0', '--json'], {
+    cwd,
+    env: { ...process.env, PATH },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'close');
+  try {
+    const [printed] = await once(child.stdout.setEncoding('utf8'), 'data');
+    const { link } = JSON.parse(printed);
+    const entered = await fetch(link);
+    const headers = { cookie: entered.headers.get('set-cookie')?.split(';')[0] ?? '' };
+    const inbox = await (await fetch(new URL('/', link), { headers })).text();
+    if (!inbox.includes('<h1>Inbox</h1>')) fail(`no inbox at ${link}: ${inbox}`);
+    const script = await (await fetch(new URL('/assets/signer.js', link))).text();
+    if (script === '') fail('the page has no script that signs');
+    const ms = performance.now() - started;
+    if (ms > SERVE_MS) fail(`the inbox took ${ms.toFixed(0)} ms`);
+    return ms;
+  } finally {
+    child.kill('SIGINT');
+    await ended;
+    if (readdirSync(cwd).length > 0) fail(`serve left ${readdirSync(cwd)} behind`);
+  }
+}
+
 /** Types as a user meets them: our declarations are checked too, and a wrong use has to be an error. */
 function compile(consumer) {
   const types = join(consumer, 'node_modules/@types');
@@ -244,6 +279,7 @@ try {
   ]);
   const consumer = join(folder, 'consumer');
   const installed = install(packed.tarball, consumer);
+  const inboxMs = await serveInbox(consumer);
   const imported = importAll(consumer);
   compile(consumer);
   const kilobytes = (bytes) => `${(bytes / 1024).toFixed(0)} kB`;
@@ -251,6 +287,7 @@ try {
   console.log(
     `tarball: ${kilobytes(packed.size)}, unpacked ${kilobytes(packed.unpackedSize)}, ${modules} files in dist`,
   );
+  console.log(`effectmatch serve: an inbox after ${(inboxMs / 1000).toFixed(1)} s`);
   console.log(
     `dependencies: ${Object.keys(manifest.dependencies ?? {}).length} direct, ${installed} installed with it`,
   );

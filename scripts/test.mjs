@@ -1,8 +1,8 @@
 // Runs the test files with node:test. `--fast` leaves out what needs a database server, starts many
-// processes or plays many random faults; `--only <part>`, or the part alone, keeps files whose path
-// contains it. Test files that need PostgreSQL share one server, which starts before them and ends
-// after them, however they end; so do those that need MariaDB, which is installed first where that is
-// possible.
+// processes, plays many random faults or takes seconds; `--only <part>`, or the part alone, keeps
+// files whose path contains it. Test files that need PostgreSQL share one server, which starts
+// before them and ends after them, however they end; so do those that need MariaDB, which is
+// installed first where that is possible.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
@@ -15,10 +15,16 @@ import { needsPostgres } from './needs-postgres.mjs';
 /** Left out by `--fast`, together with everything that needs a database server. */
 const SLOW = [
   'test/adapters/conformance.test.ts',
+  'test/adapters/early.test.ts',
   'test/adapters/files/promotion.test.ts',
+  'test/adapters/github/',
   'test/adapters/http/random-faults.test.ts',
   'test/adapters/kill.test.ts',
+  'test/adapters/snapshot/shortcuts.test.ts',
+  'test/adapters/snapshot/tools.test.ts',
+  'test/adapters/sqlite/observation.test.ts',
   'test/agents/frameworks/',
+  'test/agents/read-sqlite.test.ts',
   'test/api/',
   'test/bench/',
   'test/cli/',
@@ -35,9 +41,12 @@ const SLOW = [
   'test/package.test.ts',
   'test/rehearsal/',
   'test/requests/kill.test.ts',
+  'test/requests/orders.test.ts',
+  'test/runtime/channels.test.ts',
   'test/runtime/fault-properties.test.ts',
   'test/runtime/faults.test.ts',
   'test/runtime/interleaving.test.ts',
+  'test/runtime/stored-size.test.ts',
   'test/runtime/task-properties.test.ts',
 ];
 /** Tests create and drop hundreds of databases on one server, and none of them kills it. */
@@ -89,6 +98,8 @@ if (files.some((file) => file.startsWith('test/console/'))) {
   const { installChromium } = await import('../test/chromium.ts');
   installChromium();
 }
+// Many tests wait: for a lock, for a server, for a process that they kill.
+const CONCURRENCY = availableParallelism() + 4;
 // Hundreds of files and thousands of child processes load the same modules.
 const NODE_COMPILE_CACHE = resolve('node_modules/.cache/compiled');
 const environments = servers.map(({ environment }) => environment);
@@ -96,7 +107,7 @@ const tests = spawn(
   process.execPath,
   [
     '--test',
-    `--test-concurrency=${availableParallelism() + 1}`,
+    `--test-concurrency=${CONCURRENCY}`,
     '--test-reporter=./scripts/test-reporter.mjs',
     '--test-reporter-destination=stdout',
     '--test-timeout=540000',

@@ -278,8 +278,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       (folder) =>
         measureScreen(folder, {
           pending: quick ? 500 : 10_000,
-          // Fewer than in the library: with 100,000, a loaded machine took over five minutes.
-          changes: quick ? 2000 : 20_000,
+          changes: quick ? 2000 : 100_000,
           events: quick ? 3 : 20,
         }),
     ],

@@ -13,7 +13,7 @@ import type {
   VoidResult,
 } from '../contract/adapter.ts';
 import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
-import { EffectMatchError, invariant } from '../errors.ts';
+import { EffectMatchError, invariant, messageOf } from '../errors.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Residue } from '../protocol/residue.ts';
 import {
@@ -184,7 +184,7 @@ const ENGINE_FAULTS: readonly string[] = ['ERR_EM_STORE_BUSY', 'ERR_EM_STORE_UNA
 /** Gives an error of an engine the code for a backend that cannot be used. */
 export function adapterFault(error: unknown): EffectMatchError {
   if (error instanceof EffectMatchError && !ENGINE_FAULTS.includes(error.code)) return error;
-  const words = error instanceof Error ? error.message : String(error);
+  const words = messageOf(error);
   return new EffectMatchError(
     'ERR_EM_ADAPTER_UNAVAILABLE',
     `the backend could not be used: ${words}`,

@@ -6,12 +6,14 @@ import type { CallLog } from '../api/app.ts';
 import type { ConsoleOptions } from '../console/app.ts';
 import { signerDigest } from '../console/saved-pages.ts';
 import { parseIssuerKey } from '../crypto/issuer-key.ts';
+import { createKeyring } from '../crypto/keyring.ts';
+import { messageOf } from '../errors.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import { policyOf } from '../runtime/policy.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
-import { loadConfig } from './deployment.ts';
+import { hasConfig, loadConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import type { Output } from './output.ts';
 import { catchInterrupt } from './progress.ts';
@@ -31,7 +33,9 @@ what an operator has to look after. It executes what is approved while it runs. 
 you sign in the browser with a passkey or a key that cannot leave it, or with \`effectmatch
 approve\`. The link that it prints signs you in once; Enter prints another, and Ctrl-C ends it.
 A team signs in by the \`console\` of the configuration. Programs reach the same over HTTP with a
-token of \`effectmatch token\`; /openapi.json describes it.`,
+token of \`effectmatch token\`; /openapi.json describes it. Without a configuration, the inbox is
+empty and says how to begin. Its files are then in a temporary folder that Ctrl-C removes, as
+with --demo.`,
   flags: {
     port: {
       value: 'N',
@@ -44,10 +48,18 @@ token of \`effectmatch token\`; /openapi.json describes it.`,
   examples: ['effectmatch serve', 'effectmatch serve --port 8080', 'effectmatch serve --demo'],
   async run(args, output) {
     const port = args.count('port', 0) ?? (args.has('demo') ? 0 : PORT);
-    using demo = args.has('demo') ? temporaryFolder() : undefined;
-    const config = demo === undefined ? await loadConfig(args) : await createDemo(demo.path);
     const isLogged = args.has('log');
-    await serveAll(config, { port, isLogged, demoFolder: demo?.path }, output);
+    if (args.has('demo')) {
+      using folder = temporaryFolder();
+      const config = await createDemo(folder.path);
+      await serveAll(config, { port, isLogged, demoFolder: folder.path }, output);
+    } else if (hasConfig(args)) {
+      await serveAll(await loadConfig(args), { port, isLogged }, output);
+    } else {
+      using folder = temporaryFolder();
+      const config = createUnconfigured(folder.path);
+      await serveAll(config, { port, isLogged, unconfigured: process.cwd() }, output);
+    }
     return EXIT.done;
   },
 };
@@ -62,11 +74,26 @@ async function createDemo(folder: string): Promise<RuntimeConfig> {
   return await createDemoInbox(folder);
 }
 
+/** A deployment without databases, agents and approvers, for a first look at the console. */
+function createUnconfigured(folder: string): RuntimeConfig {
+  const keyring = join(folder, 'effectmatch.keys.json');
+  createKeyring(keyring);
+  return {
+    store: join(folder, 'effectmatch.db'),
+    keyring,
+    issuers: {},
+    adapters: {},
+    requests: { store: join(folder, 'effectmatch.requests.db') },
+  };
+}
+
 /** The values of the flags. */
 interface Serving {
   readonly port: number;
   readonly isLogged: boolean;
-  readonly demoFolder: string | undefined;
+  readonly demoFolder?: string;
+  /** The folder in which no configuration was found. */
+  readonly unconfigured?: string;
 }
 
 type Handle = (request: Request) => Response | Promise<Response>;
@@ -80,8 +107,8 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   using interrupt = catchInterrupt();
   using listeners = await listenLocally(() => createAdaptorServer({ fetch }), flags.port);
   const { origin = `http://localhost:${listeners.port}`, people } = config.console ?? {};
-  const options = { origin, isLogged: flags.isLogged };
-  const { demoFolder } = flags;
+  const { demoFolder, isLogged, unconfigured } = flags;
+  const options = { origin, isLogged, ...(unconfigured !== undefined && { unconfigured }) };
   // The demo accepts a key created in its pages, as a restart with the key configured would.
   const acceptKey = async (key: string, to: string): Promise<string> => {
     const earlier = served;
@@ -96,7 +123,7 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   try {
     const link = people === undefined ? served.createLink() : undefined;
     const local = `http://127.0.0.1:${listeners.port}`;
-    announce({ origin, link, local, demoFolder }, output);
+    announce({ origin, link, local, demoFolder, unconfigured }, output);
     const canAsk = link !== undefined && process.stdin.isTTY;
     const printLink = () => output.line(`another link: ${served?.createLink()}`);
     if (canAsk) process.stdin.on('data', printLink);
@@ -112,13 +139,19 @@ interface Announced {
   readonly link: string | undefined;
   readonly local: string;
   readonly demoFolder: string | undefined;
+  readonly unconfigured: string | undefined;
 }
 
-function announce({ origin, link, local, demoFolder }: Announced, output: Output): void {
+function announce(announced: Announced, output: Output): void {
+  const { origin, link, local, demoFolder, unconfigured } = announced;
   const signer = signerDigest();
   const page = signer && { signerSha256: signer };
   output.document({ origin, link: link ?? null, listening: local, ...page });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
+  if (unconfigured !== undefined) {
+    output.line(`no configuration in ${unconfigured}: the inbox is empty and says how to begin`);
+    output.line('nothing was written there; temporary files are removed when this ends');
+  }
   if (link !== undefined) output.line(`open this link once to sign in: ${link}`);
   if (demoFolder !== undefined)
     output.line(`the demo's key: ${join(demoFolder, 'ap-team.key.json')}`);
@@ -136,29 +169,42 @@ interface Served extends AsyncDisposable {
 
 async function openServed(
   config: RuntimeConfig,
-  options: Pick<ConsoleOptions, 'origin' | 'acceptKey'> & { readonly isLogged: boolean },
+  options: Pick<ConsoleOptions, 'origin' | 'acceptKey' | 'unconfigured'> & {
+    readonly isLogged: boolean;
+  },
 ): Promise<Served> {
   const { createConsole } = await import('../console/app.ts');
   const { createApi, isApiPath } = await import('../api/app.ts');
   await using parts = new AsyncDisposableStack();
   const { runtime, requests } = parts.use(await openRequestsOf(config));
-  const { origin, acceptKey, isLogged } = options;
+  const { origin, acceptKey, isLogged, unconfigured } = options;
   const { people, oidc } = config.console ?? {};
   const { stream: events } = parts.use(openEvents(requests));
   const site = parts.use(
     createConsole({
-      ...{ runtime, requests, origin, events, policy: policyOf(config), user: userName() },
+      runtime,
+      requests,
+      origin,
+      events,
+      policy: policyOf(config),
+      user: userName(),
       adapters: Object.keys(config.adapters),
       agents: Object.keys(config.agents ?? {}),
       issuers: namesOfKeys(config.issuers),
       operators: namesOfKeys(config.operators ?? {}),
       ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
       ...(acceptKey && { acceptKey }),
+      ...(unconfigured !== undefined && { unconfigured }),
     }),
   );
   const api = parts.use(
     createApi({
-      ...{ runtime, requests, config, origin, events, version: packageVersion() },
+      runtime,
+      requests,
+      config,
+      origin,
+      events,
+      version: packageVersion(),
       ...(isLogged && { log: writeLog }),
     }),
   );
@@ -234,7 +280,7 @@ async function listening(server: NodeJS.EventEmitter, port: number): Promise<voi
   try {
     await promise;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     const message = `port ${port} cannot be used: ${why}`;
     throw new GuidedError('ERR_EM_USAGE', message, 'choose another with --port N', cause);
   }

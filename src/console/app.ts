@@ -52,6 +52,8 @@ export interface ConsoleOptions {
    * anyone who is signed in could make themselves an approver.
    */
   readonly acceptKey?: (publicKey: string, to: string) => Promise<string>;
+  /** The folder in which no configuration was found. The inbox then says how to begin. */
+  readonly unconfigured?: string;
 }
 
 /** The variables that handlers read from the Hono context. */
@@ -60,8 +62,10 @@ export interface Env {
 }
 
 /** The options with their defaults applied, as the pages use them. */
-export interface Console extends Required<Omit<ConsoleOptions, 'login' | 'acceptKey'>> {
+export interface Console
+  extends Required<Omit<ConsoleOptions, 'login' | 'acceptKey' | 'unconfigured'>> {
   readonly acceptKey: ConsoleOptions['acceptKey'];
+  readonly unconfigured: ConsoleOptions['unconfigured'];
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
 }
 
@@ -93,10 +97,11 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
   const { policy = { version: 1, issuers: {} }, operators = {}, agents = [] } = options;
-  const { acceptKey } = options;
+  const { acceptKey, unconfigured } = options;
   const show = showWith(requests);
   guard(app, { ...options, clock, show }, sessions);
-  addPages(app, { ...options, policy, operators, agents, acceptKey, clock, events, show });
+  const optional = { policy, operators, agents, acceptKey, unconfigured };
+  addPages(app, { ...options, ...optional, clock, events, show });
   return {
     fetch: (request) => app.fetch(request),
     createLink: (to = '/') => {
@@ -148,7 +153,11 @@ function guard(
   if (login !== undefined) {
     app.use('/login/passkey', limitBody(MAX_LOGIN));
     addLogin(app, login, {
-      ...{ origin, clock, issuers, adapters, page: bare },
+      origin,
+      clock,
+      issuers,
+      adapters,
+      page: bare,
       welcome: (c, person: Person, to) => welcome(c, sessions.open(person), to),
     });
   }

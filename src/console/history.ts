@@ -20,26 +20,61 @@ export interface HistoryRow {
   readonly isResolved: boolean;
 }
 
-/** Shows recent verdicts: a chart of `terminals`, then `rows`, newest first. */
+/** Which verdicts the page shows. */
+export interface HistoryView {
+  readonly kind: Terminal['kind'] | 'all';
+  /** The page number, starting at 1. */
+  readonly part: number;
+  readonly nowMs: number;
+}
+
+/** The number of verdicts on one page. */
+export const VERDICTS_PER_PAGE = 50;
+
+/** The verdicts of a view, before they are split into pages. */
+export function chosenVerdicts(
+  terminals: readonly Terminal[],
+  { kind }: HistoryView,
+): readonly Terminal[] {
+  return kind === 'all' ? terminals : terminals.filter((terminal) => terminal.kind === kind);
+}
+
+/** Shows recent verdicts: a chart of all `terminals`, then the `rows` of one page, newest first. */
 export function history(
   terminals: readonly Terminal[],
   rows: readonly HistoryRow[],
-  nowMs: number,
+  view: HistoryView,
 ): Html {
-  const counts = Object.keys(MEANINGS).map((kind) => {
-    const count = terminals.filter((terminal) => terminal.kind === kind).length;
-    return html`<li><b>${count}</b> ${kind}</li>`;
-  });
-  const more = terminals.length - rows.length;
+  const { kind, nowMs } = view;
+  const none = kind === 'all' ? 'Nothing has been executed yet.' : `No verdict is ${kind}.`;
   return html`<h1>History</h1>
-<ul class="counts" aria-label="verdicts">${counts}</ul>
 ${verdictChart(terminals, nowMs)}
+${terminals.length > 0 && kindLinks(terminals, kind)}
 ${
   rows.length === 0
-    ? html`<p class="empty">Nothing has been executed yet.</p>`
+    ? html`<p class="empty">${none}</p>`
     : html`<ol class="list" aria-label="verdicts, newest first">${rows.map((row) => verdictRow(row, nowMs))}</ol>`
 }
-${more > 0 && html`<p class="aside"><code>effectmatch journal</code> lists ${more} older verdicts.</p>`}`;
+${pageLinks(chosenVerdicts(terminals, view).length, view)}`;
+}
+
+/** Links that show the verdicts of one kind, each with their number. */
+function kindLinks(terminals: readonly Terminal[], current: HistoryView['kind']): Html {
+  const kinds = ['all', ...Object.keys(MEANINGS)] as readonly HistoryView['kind'][];
+  const links = kinds.map((kind) => {
+    const { length } = chosenVerdicts(terminals, { kind, part: 1, nowMs: 0 });
+    const mark = kind === current && html` aria-current="true"`;
+    return html`<a href="/history?kind=${kind}"${mark}>${length} ${kind === 'all' ? 'verdicts' : kind}</a>`;
+  });
+  return html`<div class="filters"><nav aria-label="Verdict">${links}</nav></div>`;
+}
+
+function pageLinks(count: number, { kind, part }: HistoryView): Html {
+  const parts = Math.ceil(count / VERDICTS_PER_PAGE);
+  if (parts <= 1) return html``;
+  const link = (to: number, label: string) =>
+    to >= 1 && to <= parts && html`<a href="/history?kind=${kind}&amp;part=${to}">${label}</a>`;
+  return html`<p class="pages">${link(part - 1, '← newer')} page ${part} of ${parts} ${link(part + 1, 'older →')}</p>`;
 }
 
 function verdictRow({ terminal, holder, isResolved }: HistoryRow, nowMs: number): Html {
@@ -56,7 +91,7 @@ ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</sp
 }
 
 function reasonOf(terminal: Terminal): string {
-  if (terminal.kind === 'rejected') return `${terminal.detail} (${terminal.reason})`;
+  if (terminal.kind === 'rejected') return terminal.detail;
   return terminal.kind === 'indeterminate' ? terminal.gap : '';
 }
 

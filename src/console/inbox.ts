@@ -21,6 +21,8 @@ export interface InboxPage {
   readonly nowMs: number;
   /** The address of the next page, if there is one. */
   readonly next?: string | undefined;
+  /** The folder in which no configuration was found, if this console has none. */
+  readonly unconfigured?: string | undefined;
 }
 
 const FILTERS: readonly (readonly [InboxFilter['state'], string])[] = [
@@ -62,12 +64,27 @@ export function stateBadge(state: RequestState): Html {
 
 /** Lists the requests that match the filter, newest first. */
 export function inbox(options: InboxPage): Html {
-  const { requests, filter, next } = options;
+  const { requests, filter, next, unconfigured } = options;
   return html`<h1>Inbox</h1>
+${unconfigured !== undefined && firstSteps(unconfigured)}
 ${filterBar(options)}
 ${bulkLinks(requests)}
 ${requests.length === 0 ? emptyInbox(filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, options))}</ol>`}
 ${next !== undefined && html`<p class="more"><a href="${next}">Older requests</a></p>`}`;
+}
+
+/** How to begin, for a console without a configuration. */
+function firstSteps(folder: string): Html {
+  return html`<section class="card start"><h2>No configuration yet</h2>
+<p>There is no <code>effectmatch.config.ts</code> in <code>${folder}</code>. This inbox works, but no agent can ask for anything until a configuration names a database, its approvers and its agents.</p>
+<h3>Look around first</h3>
+<p>The demo is a small shop whose agents ask for changes. You can sign them in this browser.</p>
+<pre class="command">npx effectmatch serve --demo</pre>
+<h3>Protect a database</h3>
+<p>Stop this command with Ctrl-C. Then write a configuration for an SQLite file, a PostgreSQL or a MariaDB database, with a key for yourself as its approver, and start the console again:</p>
+<pre class="command">npx effectmatch init books.db --approver alice
+npx effectmatch serve</pre>
+<p class="aside">Nothing was written to that folder. This console keeps its own files in a temporary folder and removes them when it ends.</p></section>`;
 }
 
 function filterBar({ filter: { state, by, adapter }, agents, adapters }: InboxPage): Html {

@@ -77,6 +77,11 @@ export function table(heads: readonly string[], rows: readonly Html[]): Html {
 <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
+/** The page number that an address asks for; the first page if it names none. */
+export function pageNumber(text: string | undefined): number {
+  return Math.max(1, Math.trunc(Number(text ?? 1)) || 1);
+}
+
 /** A time relative to now, with the exact time in the tooltip. */
 export function moment(ms: number, nowMs: number): Html {
   const exact = new Date(ms).toISOString();

@@ -9,8 +9,6 @@ import { verdictChart } from './charts.ts';
 import { shortTask } from './history.ts';
 import { type Html, html } from './html.ts';
 import { badge, moment, table } from './layout.ts';
-import { seesAll } from './sight.ts';
-import { workflowsLink } from './workflows.ts';
 
 /** What the operations page shows. */
 export interface OperationsPage {
@@ -23,6 +21,8 @@ export interface OperationsPage {
   readonly verdicts: readonly Terminal[];
   /** Decisions about shadowed changes, newest first. */
   readonly shadows: readonly Shadow[];
+  /** The newest runs of workflows. */
+  readonly workflows: Html;
   readonly formToken: string;
   readonly person: Person;
   readonly nowMs: number;
@@ -45,7 +45,7 @@ ${unclear.length > 0 && html`<section><h2>Indeterminate</h2>${unclearTable(uncle
 ${unsettled.length > 0 && recoverForm(options)}
 ${shadows.length > 0 && html`<section><h2>Shadowed changes</h2>${shadowSection(shadows, nowMs)}</section>`}
 ${continuations.length > 0 && html`<section><h2>Released but not completed</h2>${continuationTable(continuations, nowMs)}</section>`}
-${seesAll(options.person.sight) && workflowsLink()}
+${options.workflows}
 ${boundaries.length > 0 && html`<section><h2>Boundaries</h2>${boundaries.map(([name, found]) => boundary(name, found))}</section>`}
 ${verdictChart(verdicts, nowMs)}`;
 }

@@ -9,13 +9,23 @@ import type { Recovered } from '../runtime/recover.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Person } from './access.ts';
 import type { Console, Env } from './app.ts';
-import { type HistoryRow, history } from './history.ts';
+import {
+  chosenVerdicts,
+  type HistoryRow,
+  type HistoryView,
+  history,
+  VERDICTS_PER_PAGE,
+} from './history.ts';
+import { html } from './html.ts';
+import { pageNumber } from './layout.ts';
 import { occurrencePage } from './occurrence.ts';
 import { operationsPage } from './operations.ts';
 import { takeSaid } from './said.ts';
 import { download } from './saved-pages.ts';
 import { type Subject, sees, seesAll } from './sight.ts';
+import { isVerdict } from './verdict.ts';
 import { missing } from './visible.ts';
+import { recentRuns } from './workflows.ts';
 
 const JOURNAL_ROWS = 2000;
 const TIMELINE_ROWS = 50;
@@ -66,14 +76,25 @@ async function showHistory(c: Context<Env>, site: Console): Promise<Response> {
     rows.flatMap(({ kind, record }) => (kind === 'resolution' ? [record.occurrence] : [])),
   );
   const verdicts = await visibleVerdicts(site, c.get('session').person, rows);
+  const view = historyView(c, site.clock.now());
+  const start = (view.part - 1) * VERDICTS_PER_PAGE;
+  const chosen = chosenVerdicts(verdicts, view).slice(start, start + VERDICTS_PER_PAGE);
   const shown: readonly HistoryRow[] = await Promise.all(
-    verdicts.slice(0, HISTORY_SHOWN).map(async (terminal) => ({
-      ...{ terminal, isResolved: resolved.has(terminal.occurrence) },
+    chosen.map(async (terminal) => ({
+      terminal,
+      isResolved: resolved.has(terminal.occurrence),
       holder: await ledgers.holder(terminal.occurrence),
     })),
   );
-  const content = history(verdicts, shown, site.clock.now());
+  const content = history(verdicts, shown, view);
   return await site.show(c, { title: 'History', section: 'history' }, content);
+}
+
+function historyView(c: Context<Env>, nowMs: number): HistoryView {
+  const kind = c.req.query('kind') ?? 'all';
+  if (kind !== 'all' && !isVerdict(kind))
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such verdict');
+  return { kind, part: pageNumber(c.req.query('part')), nowMs };
 }
 
 /** The verdicts that the person may see, newest first. */
@@ -108,8 +129,15 @@ async function showOccurrence(c: Context<Env>, site: Console): Promise<Response>
   const { formToken, person } = c.get('session');
   const said = takeSaid(c);
   const content = occurrencePage({
-    ...{ occurrence, holder, terminal, resolution, rows, formToken, person },
-    ...{ operators: site.operators, nowMs: site.clock.now() },
+    occurrence,
+    holder,
+    terminal,
+    resolution,
+    rows,
+    formToken,
+    person,
+    operators: site.operators,
+    nowMs: site.clock.now(),
     evidence: resolution && (await ledgers.document(resolution.evidence)),
   });
   const title = `Change in ${holder?.claim.record.adapter ?? 'nothing'}`;
@@ -128,7 +156,8 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
   );
   const visible = adapters.filter((adapter) => sees({ adapters: sight.adapters }, { adapter }));
   const content = operationsPage({
-    ...{ formToken, person },
+    formToken,
+    person,
     shadows: rows
       .flatMap(({ kind, record }) => (kind === 'shadow' && sees(sight, record) ? [record] : []))
       .reverse(),
@@ -138,6 +167,8 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
     boundaries: await Promise.all(
       visible.map(async (name) => [name, await surveyOf(runtime, name)] as const),
     ),
+    // A run may involve any adapter, so only people who see everything may see runs.
+    workflows: seesAll(sight) ? await recentRuns(ledgers, site.clock.now()) : html``,
     nowMs: site.clock.now(),
   });
   const notice = takeSaid(c)?.notice;

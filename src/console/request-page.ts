@@ -53,7 +53,7 @@ export function requestPage(options: RequestPageOptions): Html {
   return html`<p class="crumbs"><a href="/">Inbox</a></p>
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
-${detail !== undefined && terminal === undefined && html`<p class="detail">${state === 'declined' && 'Declined: '}${showText(detail)}</p>`}
+${detail !== undefined && terminal === undefined && html`<p class="detail">${detailWords(state, detail)}</p>`}
 ${replaced !== undefined && differenceSection(replaced, proposal)}
 <div class="columns">
 <div class="wide">
@@ -72,6 +72,13 @@ ${talkCard(request, { token, nowMs, canAsk: isOpen && canAnswer })}
 ${terms(request)}
 </aside>
 </div>`;
+}
+
+/** Why a request is closed or stale. The detail of a stale one begins with the reason's code. */
+function detailWords(state: ApprovalRequest['state'], detail: string): string {
+  if (state === 'declined') return `Declined: ${showText(detail)}`;
+  if (state !== 'stale') return showText(detail);
+  return `No longer valid: ${showText(detail.replace(/^[a-z-]+: /, ''))}`;
 }
 
 /** Links to more about what happened. */
@@ -142,7 +149,7 @@ export function fileOf(id: string): string {
 function renewForm({ request: { id, state }, formToken }: RequestPageOptions): Html {
   const why =
     state === 'stale'
-      ? 'The data has changed since this was proposed.'
+      ? 'The data or the rules have changed since this was proposed.'
       : 'No one answered it, or used the license, in time.';
   return html`<section class="card"><h2>Propose again</h2><p class="aside">${why}</p>
 <form method="post" action="/requests/${id}/renew">

@@ -10,7 +10,7 @@ export function talkCard(
 ): Html {
   if (messages.length === 0 && !canAsk) return html``;
   const said = messages.map((message) => messageItem(message, nowMs));
-  return html`<section class="card unverified"><h2>Questions ${badge('plain', 'not verified')}</h2>
+  return html`<section class="card unverified"><h2>Questions ${messages.length > 0 && badge('plain', 'not verified')}</h2>
 ${messages.length > 0 && html`<ol class="talk">${said}</ol>`}
 ${
   canAsk &&

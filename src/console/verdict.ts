@@ -23,6 +23,11 @@ export const MEANINGS: Readonly<Record<Terminal['kind'], string>> = {
   indeterminate: 'It may have happened',
 };
 
+/** Whether a word names a kind of verdict. */
+export function isVerdict(word: string): word is Terminal['kind'] {
+  return Object.hasOwn(MEANINGS, word);
+}
+
 /** A verdict as a coloured word. */
 export function verdictBadge(kind: Terminal['kind']): Html {
   return badge(TONES[kind], kind);

@@ -18,6 +18,7 @@ import { seesAll } from './sight.ts';
 import { missing } from './visible.ts';
 
 const RUNS_SHOWN = 20;
+const RECENT = 5;
 const NODES_SHOWN = 100;
 const PLACE = '/operations/workflows';
 
@@ -43,9 +44,18 @@ export function addWorkflowPages(app: Hono<Env>, site: Console): void {
   });
 }
 
-/** The link on the operations page. */
-export function workflowsLink(): Html {
-  return html`<section><h2>Workflows</h2><p><a href="${PLACE}">Runs, graphs and handoff reports</a></p></section>`;
+/** The newest runs, for the operations page; nothing if no run has started. */
+export async function recentRuns(ledgers: Ledgers, nowMs: number): Promise<Html> {
+  const runs = await listRuns(ledgers);
+  if (runs.length === 0) return html``;
+  const shown = runs.slice(0, RECENT);
+  const label = runs.length > RECENT ? `All ${runs.length} runs` : 'All runs';
+  return html`<section><h2>Workflows</h2>${await runTable(ledgers, shown, nowMs)}<p><a href="${PLACE}">${label}</a></p></section>`;
+}
+
+/** The names of the runs, newest first. */
+async function listRuns(ledgers: Ledgers): Promise<readonly string[]> {
+  return (await new RunRecords(ledgers).list()).toReversed();
 }
 
 const RUN_TONES: Readonly<Record<RunStatus, BadgeTone>> = {
@@ -56,22 +66,25 @@ const RUN_TONES: Readonly<Record<RunStatus, BadgeTone>> = {
   cancelled: 'bad',
 };
 
-/** Lists the runs, newest first, with the length of each list in their handoff reports. */
 async function runsPage(ledgers: Ledgers, skipped: number, nowMs: number): Promise<Html> {
-  const runs = (await new RunRecords(ledgers).list()).toReversed();
+  const runs = await listRuns(ledgers);
   const shown = runs.slice(skipped, skipped + RUNS_SHOWN);
-  const views = await Promise.all(shown.map((run) => findRun(ledgers, run)));
+  const rest = runs.length - skipped - shown.length;
+  return html`<p class="crumbs"><a href="/operations">Operations</a></p><h1>Workflows</h1>
+${shown.length === 0 ? html`<p class="empty">No run has started.</p>` : html`<section>${await runTable(ledgers, shown, nowMs)}</section>`}
+${rest > 0 && html`<p><a href="${PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
+}
+
+/** Lists runs with the length of each list in their handoff reports. */
+async function runTable(ledgers: Ledgers, runs: readonly string[], nowMs: number): Promise<Html> {
+  const views = await Promise.all(runs.map((run) => findRun(ledgers, run)));
   const rows = views.map((view) => {
     const { workflow, run, status, durable, notDone, waiting, needsResolution } = reportOf(view);
     const numbers = [durable, notDone, waiting, needsResolution].map(({ length }) => length);
     return html`<tr><td>${badge(RUN_TONES[status], status)}</td><td><a href="${PLACE}/${run}">${run}</a></td><td>${workflow}</td>
 ${numbers.map((number) => html`<td>${number}</td>`)}<td>${moment(Date.parse(view.record.startedAt), nowMs)}</td></tr>`;
   });
-  const heads = ['Status', 'Run', 'Workflow', ...Object.values(TITLES), 'Started'];
-  const rest = runs.length - skipped - shown.length;
-  return html`<p class="crumbs"><a href="/operations">Operations</a></p><h1>Workflows</h1>
-${rows.length === 0 ? html`<p class="empty">No run has started.</p>` : html`<section>${table(heads, rows)}</section>`}
-${rest > 0 && html`<p><a href="${PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
+  return table(['Status', 'Run', 'Workflow', ...Object.values(TITLES), 'Started'], rows);
 }
 
 /** Shows one run: its graph, and what a person who takes over must know. */

@@ -1,16 +1,12 @@
 // Goal: the console shows what would change and what became of it, takes answers only from a page
 // of its own, and cannot approve. Method: its handler on a real host, asked as a browser would ask.
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { insert } from '../../src/index.ts';
-import { openRequests } from '../../src/requests/index.ts';
-import { IDLE } from '../../src/workflow/engine.ts';
-import { defineWorkflow } from '../../src/workflow/index.ts';
 import { pay } from '../requests/office.ts';
-import { Desk, openFlow } from '../workflow/desk.ts';
+import { openFan } from './fan.ts';
 import { ORIGIN, openConsole, Visitor } from './visitor.ts';
 
 const ask = (payee: string, reason = 'it is due') => ({
@@ -348,34 +344,40 @@ test('what was approved and what was observed stand in one view, and recovery ca
   assert.match(await visitor.read('/operations'), /0 settled, 0 still running, 0 need a person/);
 });
 
+test('history comes a page at a time, and shows the verdicts of one kind', async () => {
+  await using site = await openConsole();
+  const { requests, office, app } = site;
+  const finish = async (payee: string) => {
+    const { id, proposal } = await requests.ask(ask(payee));
+    await requests.answer(id, office.alice.sign(proposal, { expiresIn: '10m' }));
+    await requests.execute(id);
+  };
+  for (let index = 0; index < 51; index += 1) await finish(`payee-${index}`);
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  const first = await visitor.read('/history');
+  assert.match(first, />51 verdicts<[\s\S]*>51 committed<[\s\S]*>0 rejected</);
+  assert.equal(first.match(/<li><a class="row"/g)?.length, 50);
+  assert.match(first, /payee-50&quot;/);
+  const [, older = ''] = /<a href="([^"]*)">older →/.exec(first) ?? [];
+  const second = await visitor.read(older.replaceAll('&amp;', '&'));
+  assert.equal(second.match(/<li><a class="row"/g)?.length, 1);
+  assert.match(second, /payee-0&quot;/);
+  assert.match(await visitor.read('/history?kind=rejected'), /No verdict is rejected/);
+  assert.equal((await visitor.get('/history?kind=nothing')).status, 400);
+});
+
 test('runs of workflows are listed with their reports, and the graph of each is drawn', async () => {
-  using desk = new Desk();
-  const post = (name: string, after: readonly string[] = []) => ({
-    operation: 'post',
-    after,
-    input: ({ input }: { readonly input: unknown }) => ({
-      tag: `${input}.${name}`,
-      amount: input === 'stops' && name === 'right' ? 666 : 1,
-    }),
-  });
-  const plan = defineWorkflow('fan', {
-    start: post('start'),
-    left: post('left', ['start']),
-    right: post('right', ['start']),
-    end: post('end', ['start', 'left', 'right']),
-  });
-  await using flow = await openFlow(desk, [plan], { engine: IDLE });
-  const { runtime, workflows } = flow;
-  await using requests = await openRequests({ runtime, store: join(desk.folder, 'requests.db') });
-  const parts = { runtime, requests, adapters: [], issuers: {}, user: 'carol', origin: ORIGIN };
-  await using app = createConsole(parts);
+  await using fan = await openFan(ORIGIN);
+  const { app, workflows } = fan;
   const visitor = new Visitor(app);
   await visitor.enter();
   assert.match(await visitor.read('/operations/workflows'), /No run has started/);
-  for (const id of ['waits', 'stops']) await workflows.start('fan', { id, input: id });
-  await workflows.approve('stops', await flow.sign('stops'));
-  await workflows.drive('stops');
-  assert.match(await visitor.read('/operations'), /href="\/operations\/workflows"/);
+  assert.doesNotMatch(await visitor.read('/operations'), /Workflows/);
+  await fan.run();
+  const operations = await visitor.read('/operations');
+  assert.match(operations, /failed<\/span><\/td><td><a href="\/operations\/workflows\/stops">/);
+  assert.match(operations, /<a href="\/operations\/workflows">All runs/);
   const list = await visitor.read('/operations/workflows');
   assert.ok(list.indexOf('>stops<') < list.indexOf('>waits<'), 'newest first');
   assert.match(list, /failed<\/span><\/td><td><a href="\/operations\/workflows\/stops">/);

@@ -15,6 +15,7 @@ import { policyOf } from '../../src/runtime/policy.ts';
 import { openChromium, skipWithoutChromium } from '../chromium.ts';
 import { skipWithout } from '../integration.ts';
 import { findBarriers } from './axe.ts';
+import { openFan } from './fan.ts';
 import { buildSigner, Site } from './site.ts';
 
 const payVendor = defineOperation({
@@ -171,6 +172,7 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/requests/${id}`);
     site.office.db.exec('update budget set left = 90 where id = 1');
     await page.evaluate(`fetch('/requests/${id}/check')`);
+    await page.getByText(/^No longer valid: ~ budget id=1 .*: left is 90 now$/).waitFor();
     await page.getByRole('button', { name: 'Propose again' }).click();
     await page.getByText('Difference from the earlier proposal').waitFor();
     const shown = await page.locator('.difference').innerText();
@@ -200,6 +202,26 @@ describe('deciding in the console', {
     await page.goto(`${site.origin}/`);
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to content');
+  });
+
+  test('the graph of a workflow passes axe, with a run that waits and one that stopped', async () => {
+    await using fan = await openFan(site.origin);
+    await fan.run();
+    const own = site.app;
+    site.app = fan.app;
+    try {
+      await site.enter(page);
+      for (const path of ['', '/stops', '/waits']) {
+        await page.goto(`${site.origin}/operations/workflows${path}`);
+        assert.equal(await page.locator('svg.graph').count(), path === '' ? 0 : 1);
+        assert.deepEqual(await findBarriers(page), [], path);
+      }
+      await page.goto(`${site.origin}/operations`);
+      assert.deepEqual(await findBarriers(page), []);
+    } finally {
+      site.app = own;
+      await site.enter(page);
+    }
   });
 
   test('the verifier works from a saved file, without the server', async () => {
@@ -234,11 +256,11 @@ describe('deciding in the console', {
     await saved.setInputFiles('#files', []);
     await saved.locator('#receipt').fill(JSON.stringify(forged));
     await saved.getByRole('button', { name: 'Verify' }).click();
-    await saved.getByText(/pasted: not verified: a signature does not fit/).waitFor();
+    await saved.getByText(/pasted: not verified: a signature does not match/).waitFor();
     await saved.locator('#keys').fill(`ed25519:${'A'.repeat(42)}E`);
     await saved.locator('#receipt').fill(text);
     await saved.getByRole('button', { name: 'Verify' }).click();
-    await saved.getByText(/not verified|Not signed/).waitFor();
+    await saved.getByText(/not signed with a key that you trust/).waitFor();
     assert.deepEqual(complaints, []);
     await offline.close();
   });

@@ -134,17 +134,31 @@ describe('signing in the browser', { skip: skipWithoutChromium() }, () => {
   });
 
   test('of many changes, every one can be read before it is signed', async () => {
-    const values = Array.from({ length: 2100 }, (_, index) => `('payee-${index}', 1)`).join();
+    const values = Array.from({ length: 6000 }, (_, index) => `('payee-${index}', 1)`).join();
     const action = { sql: `insert into payment (payee, amount) values ${values}` };
     const { id } = await host.requests.ask({ by: 'agent', run: 'run', adapter: 'books', action });
     await page.goto(`${origin}/requests/${id}`);
-    await page.getByRole('button', { name: 'Read and sign as bob' }).click();
+    const sign = page.getByRole('button', { name: 'Read and sign as bob' });
+    await sign.waitFor();
+    // What the page says while it works, painted or not.
+    await page.evaluate(`globalThis.said = [];
+      new MutationObserver((changes) => said.push(...changes.map(({ target }) => target.innerText)))
+        .observe(document.body, { subtree: true, childList: true })`);
+    await sign.click();
     const shown = page.locator('dialog pre').first();
     assert.match(await shown.innerText(), /^Shortened: /m);
+    assert.match(String(await page.evaluate('said')), /Checking \d\.\d MB…/);
     assert.doesNotMatch(await shown.innerText(), /payee-1234"/);
-    await page.getByRole('button', { name: 'Show all 2100 changes' }).click();
-    assert.match(await shown.innerText(), /payee-1234"/);
-    assert.doesNotMatch(await shown.innerText(), /^Shortened: /m);
+    const all = page.getByRole('button', { name: 'Show all 6000 changes' });
+    await all.click();
+    await all.waitFor({ state: 'detached' });
+    const line = (text: string | RegExp) => shown.locator('.text-line', { hasText: text });
+    await line('payee-1234"').scrollIntoViewIfNeeded();
+    // It is laid out once it is in view.
+    while ((await line('payee-1234"').innerText()) === '') await page.waitForTimeout(20);
+    assert.match(await line('payee-1234"').innerText(), /^ {2}\+ payment .*"payee-1234"$/);
+    assert.equal(await line('+ payment').count(), 6000);
+    assert.equal(await line(/^Shortened: /).count(), 0);
     await page.getByRole('button', { name: 'Cancel' }).click();
   });
 

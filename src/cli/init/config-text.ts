@@ -50,6 +50,8 @@ ${relationLines(plan, schema)}
       ],
 ${leftOutLines(plan, schema)}    }),
   },
+  // What agents ask for and people answer. \`effectmatch serve\` shows it in your browser.
+  requests: { store: 'effectmatch.requests.db' },
 });
 `;
 }

@@ -1,5 +1,5 @@
 import { fetchCountersignable, fetchSignable, type Signable, sendLicense } from './documents.ts';
-import { button, paragraph } from './elements.ts';
+import { button, paragraph, type Say } from './elements.ts';
 import { confirmReading } from './reading.ts';
 import { findSigners, type Signer, siteOf } from './signers.ts';
 
@@ -8,7 +8,8 @@ export async function offerBulk(box: HTMLElement): Promise<void> {
   const signers = await findSigners(siteOf(box));
   const buttons = signers.map((signer, index) => {
     const style = index === 0 ? 'primary' : '';
-    return button(`Read and sign as ${signer.label}`, () => signChosen(box, signer), style);
+    const work = (say: Say) => signChosen(box, signer, say);
+    return button(`Read and sign as ${signer.label}`, work, style);
   });
   const none = paragraph(
     'This device has no key that can sign these. Open a request to create one.',
@@ -21,14 +22,14 @@ export async function offerBulk(box: HTMLElement): Promise<void> {
   box.replaceChildren(...more, ...(buttons.length === 0 ? [none] : buttons));
 }
 
-async function signChosen(box: HTMLElement, signer: Signer): Promise<void> {
+async function signChosen(box: HTMLElement, signer: Signer, say: Say): Promise<void> {
   const chosen = [...document.querySelectorAll<HTMLInputElement>('input[name=id]:checked')];
   const open = chosen.filter(({ dataset }) => dataset.first !== signer.issuer);
   if (open.length === 0)
     throw new Error(`select at least one request that ${signer.issuer} has not signed`);
   const signables = await Promise.all(
     open.map(({ value, dataset }) =>
-      (dataset.first ?? '') === '' ? fetchSignable(value) : fetchCountersignable(value),
+      (dataset.first ?? '') === '' ? fetchSignable(value, say) : fetchCountersignable(value, say),
     ),
   );
   const seconds = signables.filter(({ first }) => first !== undefined).length;
@@ -41,19 +42,21 @@ async function signChosen(box: HTMLElement, signer: Signer): Promise<void> {
   });
   if (expiresIn === undefined) return;
   for (const one of chosen) one.checked = false;
-  report(await signAll(signables, siteOf(box).form, (one) => one.sign(signer, expiresIn)));
+  const { form } = siteOf(box);
+  report(await signAll(signables, { form, say }, (one) => one.sign(signer, expiresIn)));
 }
 
 /** Signs one request after another. A refused one does not stop the others. */
 async function signAll(
   signables: readonly Signable[],
-  form: string,
+  { form, say }: { readonly form: string; readonly say: Say },
   sign: (one: Signable) => ReturnType<Signable['sign']>,
 ): Promise<readonly string[]> {
   const refused: string[] = [];
-  for (const one of signables) {
+  for (const [index, one] of signables.entries()) {
     const { request } = one;
-    const answer = await sendLicense(form, request, await sign(one), 'application/json');
+    await say(`Signing ${index + 1} of ${signables.length}…`);
+    const answer = await sendLicense({ form, request, say }, await sign(one), 'application/json');
     const { tone, text } = (await answer.json()) as { tone: string; text: string };
     if (tone !== 'good') refused.push(`${request.slice(0, 12)}: ${text}`);
   }

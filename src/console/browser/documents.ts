@@ -3,8 +3,12 @@ import { contentOfLicense } from '../../crypto/decision.ts';
 import { writeLicense } from '../../crypto/license.ts';
 import { parseProposal } from '../../crypto/proposal.ts';
 import type { Proposal, SignedLicense } from '../../protocol/license.ts';
+import type { Say } from './elements.ts';
 import type { ReadDocument } from './reading.ts';
 import type { Signer } from './signers.ts';
+
+/** Checking or sending a longer text takes long enough to say so. */
+const LONG = 500_000;
 
 /** A request that waits for a signature: the document to read, and a way to sign it. */
 export interface Signable {
@@ -16,8 +20,8 @@ export interface Signable {
 }
 
 /** Fetches a request for the first signature. */
-export async function fetchSignable(request: string): Promise<Signable> {
-  const proposal = await fetchProposal(request);
+export async function fetchSignable(request: string, say: Say): Promise<Signable> {
+  const proposal = await fetchProposal(request, say);
   const { draft, approved, note } = proposal;
   return {
     ...{ request, document: { terms: draft, approved, note } },
@@ -31,9 +35,9 @@ export async function fetchSignable(request: string): Promise<Signable> {
 }
 
 /** Fetches the license that another person signed, for the second signature. */
-export async function fetchCountersignable(request: string): Promise<Signable> {
-  const answer = await fetch(`/requests/${request}/license.json`);
-  const { license, approved, signature } = parseCountersignable(await answer.text());
+export async function fetchCountersignable(request: string, say: Say): Promise<Signable> {
+  const text = await fetchText(`/requests/${request}/license.json`, say);
+  const { license, approved, signature } = parseCountersignable(text);
   if (license.task !== request) throw new Error('the server sent the license of another request');
   const { issuer: firstIssuer, expiresAt } = license;
   return {
@@ -47,24 +51,35 @@ export async function fetchCountersignable(request: string): Promise<Signable> {
 }
 
 /** Fetches the proposal of a request, and checks that its parts belong together. */
-export async function fetchProposal(request: string): Promise<Proposal> {
-  const answer = await fetch(`/requests/${request}/proposal.json`);
-  const proposal = parseProposal(await answer.text());
+export async function fetchProposal(request: string, say: Say): Promise<Proposal> {
+  const proposal = parseProposal(await fetchText(`/requests/${request}/proposal.json`, say));
   if (proposal.draft.task !== request)
     throw new Error('the server sent the proposal of another request');
   return proposal;
 }
 
+/** Fetches what will be checked next. */
+async function fetchText(path: string, say: Say): Promise<string> {
+  const text = await (await fetch(path)).text();
+  if (text.length > LONG) await say(`Checking ${megabytes(text)}…`);
+  return text;
+}
+
 /** Submits a signed license. */
 export async function sendLicense(
-  form: string,
-  request: string,
+  { form, request, say }: { readonly form: string; readonly request: string; readonly say: Say },
   signed: SignedLicense,
   accept = 'text/html',
 ): Promise<Response> {
+  const text = JSON.stringify(signed);
+  if (text.length > LONG) await say(`Sending ${megabytes(text)}…`);
   const body = new FormData();
   body.set('form', form);
-  body.set('license', new Blob([JSON.stringify(signed)]), 'license.json');
+  body.set('license', new Blob([text]), 'license.json');
   const init = { method: 'POST', body, redirect: 'manual', headers: { accept } } as const;
   return await fetch(`/requests/${request}/license`, init);
+}
+
+function megabytes({ length }: string): string {
+  return `${(length / 1_000_000).toFixed(1)} MB`;
 }

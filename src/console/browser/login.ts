@@ -17,8 +17,7 @@ export function offerLogin(box: HTMLElement): void {
     body.set('word', word);
     body.set('assertion', signature);
     const answer = await fetch('/login/passkey', { method: 'POST', body });
-    if (!answer.ok)
-      throw new Error('this passkey does not sign anyone in here; load the page again');
+    if (!answer.ok) throw new Error('no one here has this passkey; reload the page to try another');
     location.href = to;
   };
   const register = async () => {
@@ -28,6 +27,11 @@ export function offerLogin(box: HTMLElement): void {
       text,
     );
   };
-  const parts = credentials === '' ? [] : [button('Sign in with a passkey', enter, 'primary')];
-  box.replaceChildren(...parts, ' ', button('Register a passkey for signing in', register));
+  const label = 'Register a passkey for signing in';
+  box.replaceChildren(
+    ...(credentials === ''
+      ? []
+      : [button('Sign in with a passkey', enter, 'primary', 'Not signed in'), ' ']),
+    button(label, register, '', 'Not registered'),
+  );
 }

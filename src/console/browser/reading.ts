@@ -59,11 +59,8 @@ export function confirm(parts: {
     dialog.onclose = () => answer(false);
     const row = document.createElement('p');
     row.className = 'answer';
-    row.append(...(choice === undefined ? [] : [choice, ' ']));
-    row.append(
-      button('Sign', () => answer(true), 'primary'),
-      ' ',
-    );
+    if (choice !== undefined) row.append(choice);
+    row.append(button('Sign', () => answer(true), 'primary'));
     row.append(button('Cancel', () => dialog.close()));
     dialog.append(heading, ...content, row);
     document.body.append(dialog);
@@ -77,7 +74,8 @@ function show({ terms, approved, note }: ReadDocument): readonly HTMLElement[] {
   unsigned.className = 'unsigned';
   const isLong = approved.effects.length > MAX_LISTED;
   const shown = preformatted(renderLicense(terms, approved, { full: !isLong }));
-  const all = button(`Show all ${approved.effects.length} changes`, () => {
+  const all = button(`Show all ${approved.effects.length} changes`, async (say) => {
+    await say(`Listing ${approved.effects.length} changes…`);
     shown.replaceChildren(...linesOf(renderLicense(terms, approved, { full: true })));
     all.remove();
   });

@@ -13,7 +13,7 @@ import {
   type Signable,
   sendLicense,
 } from './documents.ts';
-import { button, paragraph } from './elements.ts';
+import { button, paragraph, type Say } from './elements.ts';
 import { offerLogin } from './login.ts';
 import { confirmReading } from './reading.ts';
 import { offerResolving } from './resolver.ts';
@@ -47,7 +47,8 @@ async function offerSigning(box: HTMLElement): Promise<void> {
   const signers = known.filter(({ issuer }) => issuer !== first);
   const buttons = signers.map((signer, index) => {
     const style = index === 0 ? 'primary' : '';
-    return button(`Read and sign as ${signer.label}`, () => readAndSign(box, signer), style);
+    const work = (say: Say) => readAndSign(box, signer, say);
+    return button(`Read and sign as ${signer.label}`, work, style);
   });
   const isOpen = known.length === 0;
   const parts = { isOpen, role: 'issuer', refresh: () => offerSigning(box) };
@@ -56,16 +57,17 @@ async function offerSigning(box: HTMLElement): Promise<void> {
   box.replaceChildren(...buttons, ...words, await keysHere(site, parts));
 }
 
-async function readAndSign(box: HTMLElement, signer: Signer): Promise<void> {
+async function readAndSign(box: HTMLElement, signer: Signer, say: Say): Promise<void> {
   const { request = '', first = '' } = box.dataset;
-  const signable = await (first === '' ? fetchSignable(request) : fetchCountersignable(request));
+  const fetchDocument = first === '' ? fetchSignable : fetchCountersignable;
+  const signable = await fetchDocument(request, say);
   const expiresIn = await confirmReading({
     ...wordsFor(signable, signer.issuer),
     documents: [signable.document],
   });
   if (expiresIn === undefined) return;
   const signed = await signable.sign(signer, expiresIn);
-  await sendLicense(siteOf(box).form, request, signed);
+  await sendLicense({ form: siteOf(box).form, request, say }, signed);
   location.reload();
 }
 
@@ -82,15 +84,25 @@ async function offerDeclining(box: HTMLElement): Promise<void> {
   if (signing === null || form === null) return;
   const signers = await findSigners(siteOf(signing));
   const offered = signers.map((signer) =>
-    button(`Decline and sign as ${signer.label}`, () => decline(form, signing, signer), 'danger'),
+    button(
+      `Decline and sign as ${signer.label}`,
+      (say) => decline({ form, signing, say }, signer),
+      'danger',
+    ),
   );
   box.replaceChildren(...offered);
 }
 
-async function decline(form: HTMLFormElement, signing: HTMLElement, signer: Signer): Promise<void> {
+interface Declining {
+  readonly form: HTMLFormElement;
+  readonly signing: HTMLElement;
+  readonly say: Say;
+}
+
+async function decline({ form, signing, say }: Declining, signer: Signer): Promise<void> {
   if (!form.reportValidity()) return;
   const body = new FormData(form);
-  const { draft } = await fetchProposal(signing.dataset.request ?? '');
+  const { draft } = await fetchProposal(signing.dataset.request ?? '', say);
   const { task: request, planRevision: generation, approved } = draft;
   const reason = String(body.get('reason'));
   const decider = { name: signer.issuer, key: signer.key, nowMs: Date.now() };

@@ -77,7 +77,8 @@ export async function keysHere(
   if (known !== undefined && site.issuers[known.text] === undefined) {
     const words = `Ask an administrator to add this browser's key to an ${role} of the configuration:`;
     details.append(paragraph(words), preformatted(known.text));
-    if (site.acceptsKeys) details.append(button('Use this key', () => useKey(site, known.text)));
+    const use = () => useKey(site, known.text);
+    if (site.acceptsKeys) details.append(button('Use this key', use, '', 'Not accepted'));
   }
   details.append(...passkeyParts(site, role));
   if (known === undefined) {
@@ -86,7 +87,7 @@ export async function keysHere(
       const { text } = await makeKey();
       await (site.acceptsKeys ? useKey(site, text) : refresh());
     };
-    details.append(paragraph(about), button('Create a browser key', make));
+    details.append(paragraph(about), button('Create a browser key', make, '', 'Not created'));
   }
   return details;
 }
@@ -97,7 +98,7 @@ function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
     return [paragraph(about)];
   }
   const about = 'A passkey asks for your fingerprint, face or PIN at every signature.';
-  const register = button('Register a passkey', async () => {
+  const create = async () => {
     const text = await registerPasskey(site.user || 'approver');
     if (site.acceptsKeys) return await useKey(site, text);
     const shown = preformatted(text);
@@ -106,7 +107,8 @@ function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
       paragraph(`Ask an administrator to add it to an ${role} of the configuration:`),
       shown,
     );
-  });
+  };
+  const register = button('Register a passkey', create, '', 'Not registered');
   return [paragraph(about), register];
 }
 
@@ -116,7 +118,7 @@ async function useKey({ form }: Site, key: string): Promise<void> {
   for (const [name, value] of Object.entries({ form, key, to: location.pathname }))
     body.set(name, value);
   const answer = await fetch('/keys', { method: 'POST', body });
-  if (!answer.ok) throw new Error('this server does not take keys');
+  if (!answer.ok) throw new Error('this server accepts no new keys');
   const { to } = (await answer.json()) as { to: string };
   location.href = to;
 }

@@ -25,7 +25,7 @@ const field = <T extends HTMLElement>(id: string): T => {
 };
 
 const results = field('results');
-field('actions').append(button('Verify', verifyAll, 'primary'));
+field('actions').append(button('Verify', verifyAll, 'primary', 'Not verified'));
 
 async function verifyAll(): Promise<void> {
   const keys = await readKeys(field<HTMLTextAreaElement>('keys').value);
@@ -76,7 +76,7 @@ function describe(verified: Verified): string {
 async function readKeys(text: string): Promise<readonly KnownKey[]> {
   const lines = text.split('\n').map((line) => line.trim());
   const keys = lines.filter((line) => line !== '' && !line.startsWith('#'));
-  if (keys.length === 0) throw new Error('give the public keys that you trust');
+  if (keys.length === 0) throw new Error('enter the public keys that you trust');
   return await Promise.all(keys.map(readKey));
 }
 
@@ -99,11 +99,12 @@ async function openSigned(keys: readonly KnownKey[], text: string): Promise<Veri
     if (known === undefined) continue;
     const signed = encodeSigned(payload);
     const isValid = await crypto.subtle.verify('Ed25519', known.key, bytesOf(String(sig)), signed);
-    if (!isValid) throw new Error('a signature does not fit: it was altered, or what it signs was');
+    if (!isValid)
+      throw new Error('a signature does not match: the receipt or the signature was altered');
     const content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload);
     return readStatement(content, known.id);
   }
-  throw new Error('none of its signatures is by a key that you trust');
+  throw new Error('it is not signed with a key that you trust');
 }
 
 function encodeSigned(payload: Uint8Array): Uint8Array<ArrayBuffer> {
