@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runAll } from './all.ts';
+import { loadStudies, loadStudy, STUDY_NAMES } from './catalogue.ts';
 import { findFolder } from './data/folder.ts';
 import { mergePublished, readPublished, writePublished } from './published.ts';
 import { fingerprintOf, RawRecords, writeSamples } from './raw.ts';
@@ -17,33 +18,6 @@ import { rewritePages } from './report/quoted.ts';
 import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
-import { ablationsStudy } from './studies/ablations.ts';
-import { agentsStudy } from './studies/agents.ts';
-import { backendsStudy } from './studies/backends.ts';
-import { backendsMariadbStudy } from './studies/backends-mariadb.ts';
-import { boundaryStudy } from './studies/boundary.ts';
-import { compareStudy } from './studies/compare.ts';
-import { concurrencyStudy } from './studies/concurrency.ts';
-import { coreCostStudy } from './studies/core-cost.ts';
-import { costStudy } from './studies/cost.ts';
-import { crashesStudy } from './studies/crashes.ts';
-import { escapesStudy } from './studies/escapes.ts';
-import { heldTasksStudy } from './studies/held-tasks.ts';
-import { informationStudy } from './studies/information.ts';
-import { integratedStudy } from './studies/integrated.ts';
-import { liveAgentsStudy } from './studies/live-agents.ts';
-import { mariadbCostStudy } from './studies/mariadb-cost.ts';
-import { mechanismMatrixStudy } from './studies/mechanism-matrix.ts';
-import { moreAblationsStudy } from './studies/more-ablations.ts';
-import { peersStudy } from './studies/peers.ts';
-import { pgCostStudy } from './studies/pg-cost.ts';
-import { publicOutcomesStudy } from './studies/public-outcomes.ts';
-import { recoveryStudy } from './studies/recovery.ts';
-import { serverStudy } from './studies/server.ts';
-import { sqliteCostStudy } from './studies/sqlite-cost.ts';
-import { topologiesStudy } from './studies/topologies.ts';
-import { traceStudy } from './studies/trace.ts';
-import { workflowsStudy } from './studies/workflows.ts';
 import {
   type Cell,
   DEFAULT_SEED,
@@ -54,35 +28,6 @@ import {
 } from './study.ts';
 import { keepTemporary } from './temporary.ts';
 
-const STUDIES: readonly Study[] = [
-  compareStudy,
-  coreCostStudy,
-  sqliteCostStudy,
-  pgCostStudy,
-  mariadbCostStudy,
-  boundaryStudy,
-  integratedStudy,
-  publicOutcomesStudy,
-  ablationsStudy,
-  moreAblationsStudy,
-  mechanismMatrixStudy,
-  informationStudy,
-  recoveryStudy,
-  backendsStudy,
-  backendsMariadbStudy,
-  costStudy,
-  agentsStudy,
-  liveAgentsStudy,
-  serverStudy,
-  heldTasksStudy,
-  topologiesStudy,
-  traceStudy,
-  escapesStudy,
-  concurrencyStudy,
-  crashesStudy,
-  peersStudy,
-  workflowsStudy,
-];
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]
        npm run bench -- report [--quick]
@@ -114,8 +59,8 @@ interface How {
  */
 const MISSED = 3;
 
-function printList(): void {
-  for (const study of STUDIES) console.log(`${study.name.padEnd(16)} ${study.about}`);
+async function printList(): Promise<void> {
+  for (const study of await loadStudies()) console.log(`${study.name.padEnd(16)} ${study.about}`);
 }
 
 function printTable(cells: readonly Cell[]): void {
@@ -132,12 +77,13 @@ function printTable(cells: readonly Cell[]): void {
   }
 }
 
-function printReport(quick: boolean): void {
-  console.log(`\nreport: ${writeReport(gatherEntries(STUDIES, quick)).join(', ')}`);
+async function printReport(quick: boolean): Promise<void> {
+  const entries = gatherEntries(await loadStudies(), quick);
+  console.log(`\nreport: ${writeReport(entries).join(', ')}`);
 }
 
-function publish(): void {
-  const published = mergePublished(readPublished(), gatherEntries(STUDIES, false));
+async function publish(): Promise<void> {
+  const published = mergePublished(readPublished(), gatherEntries(await loadStudies(), false));
   console.log(`written: ${[writePublished(published), ...rewritePages(published)].join(', ')}`);
 }
 
@@ -240,13 +186,13 @@ async function runEverything(
     entry.isFile(),
   );
   const files = inputs.map(({ parentPath, name }) => join(parentPath, name)).sort();
-  const part = names.length === STUDIES.length ? [] : names;
+  const part = names.length === STUDY_NAMES.length ? [] : names;
   const done = new RawRecords(['all', ...part, ...(quick ? ['quick'] : [])].join('-'), files, seed);
   const begun = performance.now();
   const { ran, kept, notRun, failed } = await runAll(names, start, done, (line) =>
     console.error(`\n=== ${line}`),
   );
-  printReport(quick);
+  await printReport(quick);
   const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
   console.log(
     `\nall: ${minutes} min; seed ${seed ?? DEFAULT_SEED}; ran ${ran.length}, kept from before ${kept.length}`,
@@ -298,29 +244,23 @@ const [name, ...others] = positionals;
 const { quick = false, json = false, strict = false, data } = values;
 const how: How = { quick, json, strict, data, seed: readSeed(values.seed) };
 refuseAbsentFolder(data);
-const wanted = name === 'all' ? others : [name, ...others];
-const chosen = wanted.map((one) => STUDIES.find((study) => study.name === one));
-const [study] = chosen;
+const wanted = name === 'all' ? others : [name ?? '', ...others];
+const unknown = wanted.find((one) => !STUDY_NAMES.includes(one));
 if (values.help || name === undefined) console.log(USAGE);
-else if (name === 'list') printList();
-else if (name === 'report') printReport(quick);
-else if (name === 'publish') publish();
-else if (chosen.includes(undefined) || (name !== 'all' && others.length > 0)) {
-  console.error(
-    `There is no study "${wanted.find((_, index) => chosen[index] === undefined) ?? wanted.join(' ')}". These exist:`,
-  );
-  printList();
+else if (name === 'list') await printList();
+else if (name === 'report') await printReport(quick);
+else if (name === 'publish') await publish();
+else if (unknown !== undefined || (name !== 'all' && others.length > 0)) {
+  console.error(`There is no study "${unknown ?? wanted.join(' ')}". These exist:`);
+  await printList();
   process.exitCode = 1;
-} else if (study === undefined || name === 'all') {
-  const names = STUDIES.map((one) => one.name);
-  await runEverything(
-    others.length === 0 ? names : names.filter((one) => others.includes(one)),
-    how,
-  );
+} else if (name === 'all') {
+  const isAsked = (one: string) => others.length === 0 || others.includes(one);
+  await runEverything(STUDY_NAMES.filter(isAsked), how);
 } else {
   keepTemporary();
   // A study that `all` started ends with it.
   process.on('disconnect', () => process.exit(1));
   process.channel?.unref();
-  await runStudy(study, how);
+  await runStudy(await loadStudy(name), how);
 }

@@ -5,6 +5,7 @@ const WIDTH = 860;
 const LABELS = 250;
 /** Letters of a row's label that fit on one line. */
 const LABEL_LETTERS = 38;
+const SQUARE_LINES = 3;
 const FOOT = 34;
 /** The height of a row with two lines of text. */
 const TWO_LINES = 34;
@@ -80,15 +81,17 @@ export function plotMatrix(
 ): Markup {
   if (rows.length === 0) return NOTHING;
   const wide = (WIDTH - LABELS) / columns.length;
-  const longest = Math.max(
-    ...rows.flatMap(({ squares }) => squares.map((square) => square?.text.length ?? 0)),
+  const linesOf = (text = '') => breakText(text, lettersIn(wide)).length;
+  const most = Math.max(
+    ...rows.flatMap(({ squares }) => squares.map((square) => linesOf(square?.text))),
+    ...rows.map(({ name }) => (name.length > LABEL_LETTERS ? 2 : 1)),
   );
-  const isLong = ({ name }: { readonly name: string }) => name.length > lettersIn(LABELS);
-  const high = longest > lettersIn(wide) || rows.some(isLong) ? TWO_LINES : 24;
-  const head = columns.some((column) => column !== '') ? 34 : 4;
+  const high = 12 + 12 * Math.min(most, SQUARE_LINES);
+  const lines = Math.max(...columns.map(linesOf));
+  const head = columns.some((column) => column !== '') ? 10 + 12 * lines : 4;
   const heads = columns.map(
     (column, index) =>
-      markup`<text class="small" text-anchor="middle" x="${round(LABELS + (index + 0.5) * wide)}" y="${head - 14}">${wrap(column, wide, LABELS + (index + 0.5) * wide)}</text>`,
+      markup`<text class="small" text-anchor="middle" x="${round(LABELS + (index + 0.5) * wide)}" y="${head - 2 - 6 * lines}">${wrap(column, wide, LABELS + (index + 0.5) * wide, lines)}</text>`,
   );
   const drawn = rows.map(({ name, squares }, row) => {
     const y = head + row * high;
@@ -102,16 +105,29 @@ export function plotMatrix(
 
 function oneSquare(square: Square, x: number, y: number, wide: number, high: number): Markup {
   const { text, tone, told } = square;
-  return markup`<rect class="cell ${tone}" x="${round(x + 1)}" y="${y + 1}" width="${round(wide - 2)}" height="${high - 2}" rx="3"><title>${told}</title></rect><text class="small" text-anchor="middle" x="${round(x + wide / 2)}" y="${y + high / 2 + 4}">${wrap(text, wide, x + wide / 2)}</text>`;
+  return markup`<rect class="cell ${tone}" x="${round(x + 1)}" y="${y + 1}" width="${round(wide - 2)}" height="${high - 2}" rx="3"><title>${told}</title></rect><text class="small" text-anchor="middle" x="${round(x + wide / 2)}" y="${y + high / 2 + 4}">${wrap(text, wide, x + wide / 2, SQUARE_LINES)}</text>`;
 }
 
-/** Breaks text into two lines if it does not fit on one. */
-function wrap(text: string, wide: number, x: number): Markup {
+/** Breaks text into as many lines as needed; what exceeds the last one that fits is cut off. */
+function wrap(text: string, wide: number, x: number, most = 2): Markup {
   const fits = lettersIn(wide);
-  const space = text.lastIndexOf(' ', fits);
-  if (text.length <= fits || space < 0) return markup`${shorten(text, fits)}`;
-  const [first, second] = [text.slice(0, space), text.slice(space + 1)];
-  return markup`<tspan x="${round(x)}" dy="-6">${first}</tspan><tspan x="${round(x)}" dy="12">${shorten(second, fits)}</tspan>`;
+  const broken = breakText(text, fits);
+  if (broken.length === 1) return markup`${shorten(text, fits)}`;
+  const shown = [...broken.slice(0, most - 1), broken.slice(most - 1).join(' ')];
+  const lines = shown.filter((line) => line !== '');
+  return markup`${lines.map((line, index) => markup`<tspan x="${round(x)}" dy="${index === 0 ? -6 * (lines.length - 1) : 12}">${shorten(line, fits)}</tspan>`)}`;
+}
+
+/** Breaks text at spaces into lines of at most so many letters. */
+function breakText(text: string, fits: number): readonly string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest.length > fits && rest.lastIndexOf(' ', fits) > 0) {
+    const space = rest.lastIndexOf(' ', fits);
+    lines.push(rest.slice(0, space));
+    rest = rest.slice(space + 1);
+  }
+  return [...lines, rest];
 }
 
 function lettersIn(wide: number): number {

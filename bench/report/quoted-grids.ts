@@ -82,22 +82,87 @@ const RECOVERY: QuotedGrid = {
   ].map((scenario) => [scenario, ...ENDS.map((end) => [`${scenario}: ${end}`])]),
 };
 
-/** Fills a grid with the published values. A cell without figures stays empty. */
-function fill(grid: QuotedGrid, published: readonly PublishedStudy[]): string[][] {
+const SAVED = ENDS.filter((end) => end !== 'terminal');
+
+const RECOVERY_ELSEWHERE: QuotedGrid = {
+  study: 'recovery',
+  head: ['of 5', ...SAVED],
+  rows: [
+    ...['exit before commit', 'exit after commit, before terminal', 'exit after terminal'].map(
+      (exit) => `PostgreSQL, ${exit}`,
+    ),
+    ...['SQLite', 'files', 'HTTP'].map(
+      (backend) => `${backend}, exit when durable, before terminal`,
+    ),
+  ].map((scenario) => [scenario, ...SAVED.map((end) => [`${scenario}: ${end}`])]),
+};
+
+const PATHS = ['direct', 'integrated'];
+const COMPLETED = ['candidate correct', 'durable correct', 'finalised'];
+
+const AGENTS: QuotedGrid = {
+  study: 'live-agents',
+  head: ['of 18', ...PATHS.map((path) => `${path}: candidate / durable / finalised`)],
+  rows: [
+    ...['scripted agent, API loop', 'scripted agent over MCP'].map(
+      (agent) => [agent, agent, ' by the agent'] as const,
+    ),
+    ...['DeepSeek API', 'DeepSeek+DSH', 'Codex'].map(
+      (agent) => [`paper: ${agent}`, `published, not run here: ${agent}`, ''] as const,
+    ),
+  ].map(([shown, agent, whom]) => [
+    shown,
+    ...PATHS.map((path) =>
+      COMPLETED.map((words) => `${agent}, ${path}: ${words}${words === 'finalised' ? whom : ''}`),
+    ),
+  ]),
+};
+
+const SCRIPTS = [
+  ...['adds a change', 'follows an injection', 'lies', 'gives up', 'runs out of budget'],
+  ...['is killed', 'calls twice', 'forgets to finish, and no host finishes'],
+  ...['forgets to finish, and the host finishes', 'repeats a call in vain'],
+];
+
+const MISBEHAVING: QuotedGrid = {
+  study: 'live-agents',
+  head: [
+    'the agent …, of 18',
+    'integrated: initial state / rejected / as approved',
+    'direct: initial state / as approved / something else',
+  ],
+  rows: SCRIPTS.map((script) => {
+    const agent = `scripted agent that ${script}`;
+    const initial = 'durable is the initial state';
+    const approved = 'durable is what was approved';
+    return [
+      script,
+      [initial, 'rejected', approved].map((words) => `${agent}, integrated: ${words}`),
+      [initial, approved, 'durable is something else'].map((words) => `${agent}, direct: ${words}`),
+    ];
+  }),
+};
+
+/** A table of published values. A cell without figures stays empty. */
+function render(grid: QuotedGrid, published: readonly PublishedStudy[]): string[][] {
   const shownValue = (name: string) => {
     const found = findPublished(published, grid.study, name);
     return found === undefined ? 'not run' : showValue(found.value);
   };
-  return grid.rows.map(([words, ...columns]) => [
+  const rows = grid.rows.map(([words, ...columns]) => [
     words,
     ...columns.map((names) => names.map(shownValue).join(' / ')),
   ]);
+  return [[...grid.head], ...rows];
 }
 
 /** The grids by the name of their table in the docs. */
 export const QUOTED_GRIDS: {
   readonly [name: string]: (published: readonly PublishedStudy[]) => string[][];
 } = {
-  outcomes: (published) => [[...OUTCOMES.head], ...fill(OUTCOMES, published)],
-  recovery: (published) => [[...RECOVERY.head], ...fill(RECOVERY, published)],
+  outcomes: (published) => render(OUTCOMES, published),
+  recovery: (published) => render(RECOVERY, published),
+  'recovery-elsewhere': (published) => render(RECOVERY_ELSEWHERE, published),
+  agents: (published) => render(AGENTS, published),
+  misbehaving: (published) => render(MISBEHAVING, published),
 };

@@ -27,7 +27,7 @@ export function rewritePages(published: readonly PublishedStudy[]): readonly str
 
 const TABLES: {
   readonly [name: string]: (published: readonly PublishedStudy[]) => string;
-} = { runs: listRuns, missed: listMissed, measured: listMeasured };
+} = { runs: listRuns, missed: listMissed, measured: listMeasured, counts: listCounts };
 
 function table(rows: readonly (readonly string[])[]): string {
   const [head = [], ...others] = rows;
@@ -67,6 +67,24 @@ function listMissed(published: readonly PublishedStudy[]): string {
       ]),
   );
   return rows.length === 0 ? 'None.' : table([['study', 'figure', 'ours', 'target'], ...rows]);
+}
+
+/** Studies whose counts stand in one table. */
+const COUNTING = ['integrated', 'topologies', 'backends', 'backends-mariadb', 'information'];
+
+/** Lists the counts that the paper has too. */
+function listCounts(published: readonly PublishedStudy[]): string {
+  const rows = COUNTING.flatMap((name) =>
+    (published.find(({ study }) => study === name)?.cells ?? [])
+      .filter(({ paper, target }) => paper !== undefined && target === `= ${paper}`)
+      .map((cell) => [
+        `\`${name}\``,
+        cell.name,
+        showValue(cell.value),
+        showValue(cell.paper ?? null),
+      ]),
+  );
+  return table([['study', 'count', 'ours', 'paper'], ...rows]);
 }
 
 interface MeasuredRow {

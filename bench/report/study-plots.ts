@@ -126,31 +126,50 @@ function plotAblations(entry: Entry): Markup {
   );
 }
 
-/** Shows every count beside what it has to be. */
+const COUNTED =
+  'Counted runs. Green: the paper’s count; blue: our own target; red: neither; grey: only reported';
+/** Columns that leave room for their names. */
+const FEW_COLUMNS = 6;
+
+/** Shows every count beside what it has to be: in a grid, or in a list if that would be sparse. */
 function plotCounts(entry: Entry): Markup {
+  const cells = cellsOf(entry);
   const { columns, rows } = gridOf(
-    cellsOf(entry),
+    cells,
     ({ name }) => splitLast(name, ': '),
     (cell) => countSquare(cell),
   );
-  return plotMatrix(
-    'Counted runs. Green: the paper’s count; blue: our own target; red: neither; grey: only reported',
-    columns,
-    rows,
-  );
+  if (columns.length <= FEW_COLUMNS) return plotMatrix(COUNTED, columns, rows);
+  const list = cells.map((cell) => {
+    const { name, paper } = cell;
+    const told = `${name}: paper ${paper}`;
+    const published: Square = { text: String(paper), tone: 'plain', told };
+    return { name, squares: [countSquare(cell), ...(paper === undefined ? [] : [published])] };
+  });
+  const hasPaper = cells.some(({ paper }) => paper !== undefined);
+  return plotMatrix(COUNTED, hasPaper ? ['here', 'paper'] : ['here'], list);
 }
 
+/** What an episode left, in words that fit over a column. */
+const LEFT: { readonly [words: string]: string } = {
+  'durable is the initial state': 'initial state',
+  'durable is what was approved': 'as approved',
+  'durable is something else': 'something else',
+  'the verdict is what the durable state shows': 'verdict true',
+};
 const EPISODES = /^(.+), (direct|integrated): (.+)$/;
 
 /** Two grids: agents that do their work, beside the paper’s, and scripts that misbehave. */
 function plotAgents(entry: Entry): Markup {
-  const found = cellsOf(entry).filter(({ name }) => EPISODES.test(name));
+  const found = cellsOf(entry).filter(
+    ({ name }) => EPISODES.test(name) && !name.startsWith('every '),
+  );
   const isOdd = ({ name }: WrittenCell) => / agent that /.test(name);
   const place = ({ name }: WrittenCell): readonly [string, string] => {
     const [, agent = '', path = '', words = ''] = EPISODES.exec(name) ?? [];
     const shown = agent.startsWith(NOT_RUN) ? `${agent.slice(NOT_RUN.length)} (paper)` : agent;
     return isOdd({ name } as WrittenCell)
-      ? [shown.replace('scripted agent that ', ''), `${path}: ${words}`]
+      ? [shown.replace('scripted agent that ', ''), `${path}: ${LEFT[words] ?? words}`]
       : [`${shown}, ${path}`, words.replace(' by the agent', '')];
   };
   const draw = (title: string, cells: readonly WrittenCell[]) => {

@@ -42,6 +42,13 @@ export function describeError(error: unknown): string {
   return `${error.message} [${error.code ?? 'no SQLSTATE'}]${hint}`;
 }
 
+/** The innermost function in the server's account of where an error happened. */
+export function failedFunction(error: unknown): string | undefined {
+  const where = error instanceof pg.DatabaseError ? error.where : undefined;
+  const found = /^(?:PL\/pgSQL function (.+) line \d+ at |SQL function (".+") )/m.exec(where ?? '');
+  return found?.[1] ?? found?.[2];
+}
+
 /** Wraps an error of the server or the connection in an `EffectMatchError` with this code. */
 export function asFault<C extends ErrorCode>(error: unknown, code: C, what: string): unknown {
   if (error instanceof EffectMatchError) return error;

@@ -232,3 +232,17 @@ test('a page with an unknown note, or with a block that does not end, is not rea
   ).blocks;
   assert.deepEqual(apart?.notes, [], 'a note belongs to what stands right after it');
 });
+
+test('what the managed boundary guarantees less is the same on both pages, and no provider was run', () => {
+  const weaker = (file: string) => {
+    const lines = readFileSync(file, 'utf8').split('\n');
+    const rows = lines.slice(lines.indexOf('| | server | managed | why |'));
+    return rows.slice(0, rows.indexOf(''));
+  };
+  const deploy = 'docs/deploy-postgres.md';
+  assert.ok(weaker(deploy).length > 5);
+  assert.deepEqual(weaker(deploy), weaker('docs/guarantees.md'));
+  const providers = readFileSync(deploy, 'utf8').match(/^#### .*$/gm) ?? [];
+  assert.ok(providers.length >= 6);
+  for (const heading of providers) assert.match(heading, / \(read, not run\)$/);
+});

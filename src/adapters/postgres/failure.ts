@@ -1,6 +1,6 @@
 import type { StageFailure } from '../../backend/candidate.ts';
 import { explainByCode, failureFor } from '../../backend/failure.ts';
-import { describeError, sqlState } from '../../postgres/connection.ts';
+import { describeError, failedFunction, sqlState } from '../../postgres/connection.ts';
 
 /** Why a stage failed, by SQLSTATE. An error without one means that the server was lost. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -27,7 +27,10 @@ export function describeFailure(
   const state = sqlState(error);
   const known = state === undefined ? 'unavailable' : REASONS[state];
   const reason = known ?? CLASSES[state?.slice(0, 2) ?? ''] ?? 'action-failed';
-  return failureFor(reason, `${what}: ${explainError(error, values)}`);
+  // The statement may not mention what was denied to a trigger.
+  const place = reason === 'denied' && values === 'plain' ? failedFunction(error) : undefined;
+  const inside = place === undefined ? '' : `, in function ${place}`;
+  return failureFor(reason, `${what}: ${explainError(error, values)}${inside}`);
 }
 
 /**

@@ -1,6 +1,8 @@
 import { insert, update } from '../../../src/protocol/draft.ts';
 import type { EscapeCase, EscapeFile, Expectation } from '../case.ts';
-import { ACT, boundary, NOT_ADMITTED, PAID, PAY, replaceAct, SCHEMA } from './shop.ts';
+import { DETOURS } from './detours.ts';
+import { payAnd, planted } from './planted.ts';
+import { ACT, NOT_ADMITTED, PAID, PAY, replaceAct, SCHEMA } from './shop.ts';
 
 const LONG = 'shout_'.padEnd(63, 'x');
 
@@ -164,7 +166,6 @@ const CALLS: readonly EscapeCase[] = [
 ];
 
 const shout = "app.shout('x')";
-const PAY_SQL = "update app.invoice set status = 'paid' where id = 1";
 
 /** Every place of a statement that can hold an expression. */
 const PLACES: readonly EscapeCase[] = (
@@ -176,7 +177,7 @@ const PLACES: readonly EscapeCase[] = (
       `update app.invoice set (status) = (select ${shout}) where id = 1`,
     ],
     ['UPDATE FROM', `update app.invoice set status = 'paid' from (select ${shout}) x where id = 1`],
-    ['RETURNING', `${PAY_SQL} returning ${shout}`],
+    ['RETURNING', `${PAY.sql} returning ${shout}`],
     ['DELETE USING', `delete from app.line using (select ${shout}) x where id = 9`],
     ['VALUES', `insert into app.bag values (${shout})`],
     ['a subscript', `select (array[1])[length(${shout})]`],
@@ -217,7 +218,7 @@ const PLACES: readonly EscapeCase[] = (
       'a recursive one',
       `with recursive x as (select ${shout} union all select * from x) select * from x`,
     ],
-    ['a writable one', `with x as (insert into app.bag values (${shout}) returning 1) ${PAY_SQL}`],
+    ['a writable one', `with x as (insert into app.bag values (${shout}) returning 1) ${PAY.sql}`],
     ['DISTINCT ON', `select distinct on (${shout}) id from app.invoice`],
     ['GROUP BY', `select count(*) from app.invoice group by ${shout}`],
     ['GROUPING SETS', `select count(*) from app.invoice group by grouping sets ((), (${shout}))`],
@@ -311,24 +312,6 @@ const TABLES: readonly EscapeCase[] = [
     { since: 17 },
   ),
 ];
-
-/** The approved update, and a statement that reaches what was planted. */
-const payAnd = (sql: string) => ({ statements: [PAY, { sql }] });
-
-/** Code that runs without being called. */
-const planted = (
-  name: string,
-  setup: string,
-  because: string,
-  more: Partial<EscapeCase> = {},
-): EscapeCase => ({
-  name: `gate: ${name}`,
-  setup,
-  action: PAY,
-  approved: PAID,
-  expectation: boundary(because),
-  ...more,
-});
 
 const CODE: readonly EscapeCase[] = [
   planted(
@@ -477,7 +460,7 @@ const CODE: readonly EscapeCase[] = [
         statements: [
           ACT,
           {
-            sql: `${PAY_SQL} and E'Á\\' is not null and pg_notify($$leak$$, $$x$$) is not null --' is not null`,
+            sql: `${PAY.sql} and E'Á\\' is not null and pg_notify($$leak$$, $$x$$) is not null --' is not null`,
           },
           { call: 'app.work' },
         ],
@@ -487,7 +470,7 @@ const CODE: readonly EscapeCase[] = [
   {
     name: 'gate: an overload made after the approval',
     approvedThen: `create function public.reverse(app.invoice) returns text language sql as $$ select app.shout('x') $$`,
-    action: { sql: `${PAY_SQL} and reverse(invoice) is null` },
+    action: { sql: `${PAY.sql} and reverse(invoice) is null` },
     approved: PAID,
     expectation: { kind: 'denied', code: 'not-admitted', because: 'reverse() is not admitted' },
   },
@@ -557,5 +540,14 @@ export const ESCAPES: EscapeFile = {
     { name: 'app.bulk', bulk: true },
   ],
   entryPoints: ['app.act', 'app.work'],
-  cases: [...SPELLED, ...BUILTINS, ...CALLS, ...PLACES, ...TABLES, ...CODE, ...ADMITTED],
+  cases: [
+    ...SPELLED,
+    ...BUILTINS,
+    ...CALLS,
+    ...PLACES,
+    ...TABLES,
+    ...CODE,
+    ...DETOURS,
+    ...ADMITTED,
+  ],
 };

@@ -129,6 +129,15 @@ export const TRUSTED_EXTENSIONS: ReadonlySet<string> = new Set(
  */
 export const SESSION_STATE: ReadonlySet<string> = new Set(words('set_limit isn_weak'));
 
+/**
+ * What a function does that an aggregate or an operator calls, if neither a right nor the name in a
+ * statement stops it.
+ */
+export function describeUnseen(name: string): string | undefined {
+  if (name === 'setval') return 'moves a sequence';
+  return SESSION_STATE.has(name) ? 'changes the session' : undefined;
+}
+
 /** Preloaded libraries that only observe. */
 export const TRUSTED_LIBRARIES: ReadonlySet<string> = new Set(
   words('auto_explain pg_stat_statements'),

@@ -138,7 +138,7 @@ export interface FunctionRow {
   readonly extension: string | null;
   /** Application types among its arguments and results. */
   readonly types: readonly number[];
-  /** Volatile built-ins that an aggregate is made of. */
+  /** Volatile built-ins, and functions that change the session, that an aggregate is made of. */
   readonly parts: readonly string[];
 }
 
@@ -242,7 +242,7 @@ export interface SystemCatalog {
     readonly schema: string;
     readonly name: string;
     readonly function: number;
-    /** The volatile built-in that it calls. */
+    /** The volatile built-in, or function that changes the session, that it calls. */
     readonly builtin: string | null;
     readonly extension: string | null;
   }[];

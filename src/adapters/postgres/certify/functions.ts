@@ -1,26 +1,12 @@
-import { hash } from 'node:crypto';
 import { quoteName } from '../../../postgres/identifier.ts';
 import { TRUSTED_FUNCTIONS } from '../provision/functions.ts';
 import { findUnseenAct, judgeBody } from './body.ts';
-import { dangerOf, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
+import { dangerOf, describeUnseen, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import type { FunctionRow } from './catalog.ts';
 import { type BoundaryFacts, behind, isVouchedFor, type SurveyContext } from './facts.ts';
 import { findUnclosed, judgeLocal } from './managed.ts';
 import { closeExecute, type Route } from './reach.ts';
-
-/** The digest that a review is bound to. It covers everything that decides what a function does. */
-export function digestFunction(row: FunctionRow): string {
-  const { language, owner, definer, config, source, sqlBody, library, defaults } = row;
-  const decisive = [language, owner, definer, config, source, sqlBody, library];
-  const all = defaults === null ? decisive : [...decisive, defaults];
-  return hash('sha256', JSON.stringify(all), 'hex').slice(0, 32);
-}
-
-/** The person who reviewed this function as it is now. */
-export function reviewerOf(row: FunctionRow, { reviews = [] }: BoundaryFacts): string | undefined {
-  const digest = digestFunction(row);
-  return reviews.find((known) => known.function === row.object && known.digest === digest)?.by;
-}
+import { digestFunction, reviewerOf } from './reviews.ts';
 
 /**
  * Every application function that an execution can set in motion: the role it runs as, its
@@ -157,7 +143,7 @@ function judgeText(context: SurveyContext, row: FunctionRow, { close }: Route, o
   if (row.kind === 'a') {
     // Calling an aggregate needs no right on its parts: its owner's rights on them count.
     for (const part of row.parts) {
-      const danger = part === 'setval' ? 'moves a sequence' : dangerOf(part);
+      const danger = describeUnseen(part) ?? dangerOf(part);
       if (danger !== undefined) open(`It is made of ${part}, which ${danger}`, close);
     }
   } else if (language === 'internal')

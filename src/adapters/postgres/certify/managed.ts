@@ -5,6 +5,7 @@ import { namesIn, startsStatement, tokenize } from './body.ts';
 import { dangerOf, isHarmlessSetting } from './builtins.ts';
 import { readRows, type TextReader } from './catalog.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
+import { reviewerOf } from './reviews.ts';
 
 /** States in the certificate that the managed boundary closes outlets. */
 export function surveyTier({ facts, outlets }: SurveyContext): void {
@@ -89,7 +90,11 @@ export async function readGateCatalog(context: SurveyContext): Promise<GateCatal
         .filter((row) => index.executable.has(row.oid) && !row.trigger)
         .map((row) => ({
           schema: row.schema,
-          isCertified: entries.has(row.oid) || reach.functions.has(row) || isVouchedFor(row, facts),
+          // What a person has read was read for the schema's own calls, not for any arguments.
+          isCertified:
+            entries.has(row.oid) ||
+            isVouchedFor(row, facts) ||
+            (reach.functions.has(row) && reviewerOf(row, facts) === undefined),
         })),
     hasType: (name) => index.typesNamed(name).length > 0,
     relationsNamed: (name) =>

@@ -1,4 +1,5 @@
 import { quoteName } from '../../../postgres/identifier.ts';
+import { describeUnseen } from './builtins.ts';
 import { typesBeneath } from './catalog-index.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 
@@ -93,7 +94,7 @@ export function surveyCasts(context: SurveyContext): void {
 export function surveyOperators({ catalog, outlets, unclosed }: SurveyContext): void {
   for (const { description, extension, builtin } of catalog.operators) {
     const observed = 'its function is judged above; our own statements name operators by schema';
-    const danger = builtin === 'setval' ? 'moves a sequence' : unclosed.get(builtin ?? '');
+    const danger = describeUnseen(builtin ?? '') ?? unclosed.get(builtin ?? '');
     if (danger !== undefined)
       outlets.open({
         outlet: description,

@@ -4,7 +4,7 @@ import { dangerOf } from './builtins.ts';
 import type { FunctionRow, RelationRow, SystemCatalog } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { type BoundaryFacts, isVouchedFor, type SurveyContext } from './facts.ts';
-import { digestFunction, reviewerOf } from './functions.ts';
+import { digestFunction, reviewerOf } from './reviews.ts';
 
 /**
  * Words that may write anywhere in a text, and words that may do so at the start of a statement.

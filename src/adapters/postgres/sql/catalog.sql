@@ -577,7 +577,29 @@ select
   end as defaults,
   case
     when p.prokind <> 'a' then pg_get_functiondef(p.oid)
-    else pg_get_function_result(p.oid)
+    else (
+      select
+        concat_ws(
+          ' ',
+          pg_get_function_result(p.oid),
+          g.aggtransfn::oid::regprocedure,
+          g.aggfinalfn::oid::regprocedure,
+          g.aggcombinefn::oid::regprocedure,
+          g.aggserialfn::oid::regprocedure,
+          g.aggdeserialfn::oid::regprocedure,
+          g.aggmtransfn::oid::regprocedure,
+          g.aggminvtransfn::oid::regprocedure,
+          g.aggmfinalfn::oid::regprocedure,
+          g.aggtranstype::regtype,
+          g.aggmtranstype::regtype,
+          quote_nullable(g.agginitval),
+          quote_nullable(g.aggminitval)
+        )
+      from
+        pg_aggregate g
+      where
+        g.aggfnoid = p.oid
+    )
   end as definition,
   (
     select
@@ -618,8 +640,11 @@ select
       )
     where
       g.aggfnoid = p.oid
-      and b.oid < 16384
-      and b.provolatile = 'v'
+      and (
+        b.oid < 16384
+        and b.provolatile = 'v'
+        or b.proname in ('set_limit', 'isn_weak')
+      )
     order by
       1
   ) as parts
@@ -1005,8 +1030,11 @@ from
           pg_proc p
         where
           p.oid = o.oprcode
-          and p.oid < 16384
-          and p.provolatile = 'v'
+          and (
+            p.oid < 16384
+            and p.provolatile = 'v'
+            or p.proname in ('set_limit', 'isn_weak')
+          )
       ) as builtin,
       (
         select

@@ -23,10 +23,7 @@ import {
   type Problem,
   type SurveyContext,
 } from '../../../../src/adapters/postgres/certify/facts.ts';
-import {
-  digestFunction,
-  surveyFunctions,
-} from '../../../../src/adapters/postgres/certify/functions.ts';
+import { surveyFunctions } from '../../../../src/adapters/postgres/certify/functions.ts';
 import { demandClosed } from '../../../../src/adapters/postgres/certify/guards.ts';
 import { surveyCasts } from '../../../../src/adapters/postgres/certify/objects.ts';
 import { surveyPrivileges } from '../../../../src/adapters/postgres/certify/privileges.ts';
@@ -35,6 +32,7 @@ import {
   type Reach,
   type Route,
 } from '../../../../src/adapters/postgres/certify/reach.ts';
+import { digestFunction } from '../../../../src/adapters/postgres/certify/reviews.ts';
 import { surveyTrustedRoles } from '../../../../src/adapters/postgres/certify/roles.ts';
 import { surveySettings } from '../../../../src/adapters/postgres/certify/settings.ts';
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
@@ -198,6 +196,8 @@ describe('functions', () => {
       earlier,
       'where there are none, reviews of earlier releases hold',
     );
+    const made = (definition: string) => digestFunction({ ...row, kind: 'a', definition });
+    assert.notEqual(made('text set_config'), made('text textcat'), 'and of what an aggregate is');
   });
 });
 

@@ -186,7 +186,7 @@ describe('stored expressions', () => {
 });
 
 async function digestOf(): Promise<string> {
-  const { digestFunction } = await import('../../../../src/adapters/postgres/certify/functions.ts');
+  const { digestFunction } = await import('../../../../src/adapters/postgres/certify/reviews.ts');
   return digestFunction(WRITER);
 }
 

@@ -14,8 +14,8 @@ import type {
   BoundaryFacts,
   SurveyContext,
 } from '../../../../src/adapters/postgres/certify/facts.ts';
-import { digestFunction } from '../../../../src/adapters/postgres/certify/functions.ts';
 import { Purity } from '../../../../src/adapters/postgres/certify/purity.ts';
+import { digestFunction } from '../../../../src/adapters/postgres/certify/reviews.ts';
 import { catalogOf, check, column, fn, operator, relation, rule, type, use } from './rows.ts';
 
 const VOLATILE = ['nextval', 'random', 'pg_notify', 'from_a_later_release'];

@@ -76,13 +76,24 @@ async function readRights(db: TestDatabase): Promise<readonly string[]> {
   ) =>
     `select concat('${kind} ', ${name}, ': ', a.privilege_type, ' to ', case a.grantee when 0 then 'PUBLIC' else pg_get_userbyid(a.grantee) end, ' grantable ', a.is_grantable) as right
      from ${of} as o, aclexplode(coalesce(${list}, acldefault('${letter}', ${owner}))) as a`;
+  const suffix = "split_part(current_database(), '_', 2)";
   const rows = await db.run(`select right_text from (
     ${acl('function', 'oid::regprocedure', 'proacl', 'f', 'proowner', 'pg_proc')} union all
     ${acl('database', 'datname', 'datacl', 'd', 'datdba', '(select * from pg_database where datname = current_database())')} union all
     ${acl('schema', 'nspname', 'nspacl', 'n', 'nspowner', "(select * from pg_namespace where nspname !~ '^pg_(toast_)?temp_')")} union all
     ${acl('language', 'lanname', 'lanacl', 'l', 'lanowner', 'pg_language')} union all
-    ${acl('relation', 'oid::regclass', 'relacl', 'r', 'relowner', "(select * from pg_class where relkind in ('r', 'p', 'v'))")} union all
-    select concat('trigger ', tgname, ' on ', tgrelid::regclass) from pg_trigger union all
+    ${acl('relation', 'oid::regclass', 'relacl', 'r', 'relowner', "(select * from pg_class where relkind in ('r', 'p', 'v', 'm', 'f'))")} union all
+    ${acl('sequence', 'oid::regclass', 'relacl', 's', 'relowner', "(select * from pg_class where relkind = 'S')")} union all
+    ${acl('type', 'oid::regtype', 'typacl', 'T', 'typowner', 'pg_type')} union all
+    select concat('default ', defaclrole::regrole, ' ', defaclobjtype, ' ', defaclacl) from pg_default_acl union all
+    select concat('setting ', setdatabase, ' ', setrole::regrole, ' ', setconfig) from pg_db_role_setting
+      where setdatabase = (select oid from pg_database where datname = current_database()) union all
+    select concat('owner of ', oid::regclass, ': ', relowner::regrole) from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') union all
+    -- Other tests make roles on the same server.
+    select concat('role ', rolname) from pg_roles where rolname like '%' || ${suffix} || '%' union all
+    select concat('member ', member::regrole, ' of ', roleid::regrole, ' ', admin_option) from pg_auth_members
+      where member::regrole::text like '%' || ${suffix} || '%' union all
+    select concat('trigger ', tgname, ' on ', tgrelid::regclass, ' ', tgenabled) from pg_trigger union all
     select concat('attribute ', attrelid::regclass, '.', attname, ' ', attacl) from pg_attribute where attacl is not null
   ) as rights (right_text) order by 1`);
   return rows.map(({ right_text }) => String(right_text));
@@ -137,7 +148,7 @@ for (const boundary of ['server', 'managed'] as const)
     assert.deepEqual(await runScript(db, ordinary), before, 'after removing');
     assert.deepEqual(await runScript(db, owner), before, 'the owner, after removing');
     assert.deepEqual(await runScript(db, later), before, 'a role made later, after removing');
-    await db.run(`drop owned by ${quoteName(later)}`);
+    await db.run(`drop owned by ${quoteName(later)}; drop role ${quoteName(later)}`);
     assert.deepEqual(await readRights(db), rights);
   });
 

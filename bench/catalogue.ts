@@ -1,0 +1,48 @@
+import type { Study } from './study.ts';
+
+/** Every study in the order of `all`. A study is only loaded to be run or to be described. */
+const LOADERS: { readonly [name: string]: () => Promise<Study> } = {
+  compare: async () => (await import('./studies/compare.ts')).compareStudy,
+  'core-cost': async () => (await import('./studies/core-cost.ts')).coreCostStudy,
+  'sqlite-cost': async () => (await import('./studies/sqlite-cost.ts')).sqliteCostStudy,
+  'pg-cost': async () => (await import('./studies/pg-cost.ts')).pgCostStudy,
+  'mariadb-cost': async () => (await import('./studies/mariadb-cost.ts')).mariadbCostStudy,
+  boundary: async () => (await import('./studies/boundary.ts')).boundaryStudy,
+  integrated: async () => (await import('./studies/integrated.ts')).integratedStudy,
+  'public-outcomes': async () => (await import('./studies/public-outcomes.ts')).publicOutcomesStudy,
+  ablations: async () => (await import('./studies/ablations.ts')).ablationsStudy,
+  'more-ablations': async () => (await import('./studies/more-ablations.ts')).moreAblationsStudy,
+  'mechanism-matrix': async () =>
+    (await import('./studies/mechanism-matrix.ts')).mechanismMatrixStudy,
+  information: async () => (await import('./studies/information.ts')).informationStudy,
+  recovery: async () => (await import('./studies/recovery.ts')).recoveryStudy,
+  backends: async () => (await import('./studies/backends.ts')).backendsStudy,
+  'backends-mariadb': async () =>
+    (await import('./studies/backends-mariadb.ts')).backendsMariadbStudy,
+  cost: async () => (await import('./studies/cost.ts')).costStudy,
+  agents: async () => (await import('./studies/agents.ts')).agentsStudy,
+  'live-agents': async () => (await import('./studies/live-agents.ts')).liveAgentsStudy,
+  server: async () => (await import('./studies/server.ts')).serverStudy,
+  'held-tasks': async () => (await import('./studies/held-tasks.ts')).heldTasksStudy,
+  topologies: async () => (await import('./studies/topologies.ts')).topologiesStudy,
+  trace: async () => (await import('./studies/trace.ts')).traceStudy,
+  escapes: async () => (await import('./studies/escapes.ts')).escapesStudy,
+  concurrency: async () => (await import('./studies/concurrency.ts')).concurrencyStudy,
+  crashes: async () => (await import('./studies/crashes.ts')).crashesStudy,
+  peers: async () => (await import('./studies/peers.ts')).peersStudy,
+  workflows: async () => (await import('./studies/workflows.ts')).workflowsStudy,
+};
+
+export const STUDY_NAMES: readonly string[] = Object.keys(LOADERS);
+
+/** One of `STUDY_NAMES`. */
+export async function loadStudy(name: string): Promise<Study> {
+  const load = LOADERS[name];
+  if (load === undefined) throw new Error(`there is no study "${name}"`);
+  return await load();
+}
+
+/** All of them. */
+export async function loadStudies(): Promise<readonly Study[]> {
+  return await Promise.all(STUDY_NAMES.map(loadStudy));
+}

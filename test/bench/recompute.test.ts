@@ -1,0 +1,86 @@
+// Goal: recomputed figures follow from verdicts, digests and counts, whatever a study concluded from
+// them. Method: records as studies write them, then with one fact changed and the conclusion kept.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { recompute } from '../../bench/recompute.ts';
+
+const STATES = { initial: 'i', approved: 'a', durable: 'a' };
+const COMMITTED = { verdict: { kind: 'committed' } };
+const rejected = (reason: string) => ({ verdict: { kind: 'rejected', reason } });
+
+function figureOf(study: string, name: string, record: object): number | undefined {
+  return recompute(study, [{ run: '', ...record }]).get(name);
+}
+
+test('an ablation counts as its verdict and its states say', () => {
+  const pair = 'approval source, source swap';
+  const admitted = (kept: readonly object[]) =>
+    figureOf('ablations', `${pair}: removed, admitted`, {
+      ...{ run: `${pair}|removed|invoice|1`, ending: 'admitted', kept },
+    });
+  assert.equal(admitted([COMMITTED, { states: STATES }]), 1);
+  assert.equal(admitted([COMMITTED, { states: { ...STATES, durable: 'i' } }]), 0);
+  assert.equal(admitted([rejected('signature-invalid'), { states: STATES }]), 0);
+  const stopped = (kept: readonly object[]) =>
+    figureOf('ablations', `${pair}: full, stopped`, {
+      ...{ run: `${pair}|full|invoice|1`, ending: 'stopped', kept },
+    });
+  const nothing = { states: { ...STATES, durable: 'i' } };
+  assert.equal(stopped([rejected('signature-invalid'), nothing]), 1);
+  assert.equal(stopped([rejected('spent'), nothing]), 0, 'stopped by something else');
+  assert.equal(stopped([rejected('signature-invalid'), { states: STATES }]), 0);
+});
+
+test('a replay counts only if nothing but the first commits', () => {
+  const pair = 'candidate binding, replacement';
+  const refused = (...kept: readonly object[]) =>
+    figureOf('ablations', `${pair}: permit replays after the ablation, no second commit`, {
+      ...{ run: `${pair}|removed|replay permit|1`, isRefused: true, kept },
+    });
+  assert.equal(refused(COMMITTED, rejected('spent'), { states: STATES }), 1);
+  assert.equal(refused(COMMITTED, COMMITTED, { states: STATES }), 0);
+  assert.equal(refused(COMMITTED, { states: STATES }), 0, 'nothing was presented again');
+});
+
+test('recovery counts what readers answered and what was read back', () => {
+  const of = (words: string, kept: readonly object[]) =>
+    figureOf('recovery', `normal: ${words}`, {
+      ...{ run: 'normal|task|1', isCorrect: true, hasTerminal: true, kept },
+    });
+  const reader = { reader: { terminal: 'committed' } };
+  assert.equal(of('terminal', [reader, reader]), 1);
+  assert.equal(of('terminal', [reader, { reader: { terminal: null } }]), 0);
+  assert.equal(of('correct state', [{ states: STATES }]), 1);
+  assert.equal(of('correct state', [{ states: { ...STATES, durable: 'i' } }]), 0);
+});
+
+test('a kill after which marker, releases or payments contradict the verdict is a finding', () => {
+  const findings = (kept: object) =>
+    figureOf('crashes', 'wrong or lost verdicts', {
+      ...{ backend: 'files', died: ['path:staged'], violations: [], left: [], kept: [kept] },
+    });
+  const local = { claims: 1, verdicts: ['committed'], marker: 'committed', released: 1 };
+  assert.equal(findings(local), 0);
+  assert.equal(findings({ ...local, marker: 'void' }), 1);
+  assert.equal(findings({ ...local, verdicts: ['rejected'], released: 0 }), 1);
+  assert.equal(findings({ ...local, released: 2 }), 1);
+  assert.equal(findings({ ...local, claims: 2 }), 1);
+  const remote = { verdict: 'committed', arrivals: 1, payments: 1 };
+  assert.equal(findings(remote), 0);
+  assert.equal(findings({ ...remote, payments: 0 }), 1);
+  assert.equal(findings({ ...remote, verdict: 'rejected' }), 1);
+});
+
+test('a boundary or a graph that is said to be right must show it', () => {
+  const said = { group: 'g', construction: 'c', passes: true, wrong: null };
+  const passes = (...kept: readonly object[]) =>
+    figureOf('boundary', 'g: c: passes', { ...said, kept });
+  assert.equal(passes(COMMITTED, { states: STATES }), 1);
+  assert.equal(passes(rejected('x'), { states: STATES }), 0);
+  const report = (reported: readonly string[]) =>
+    figureOf('topologies', 'handoff reports that equal durable state', {
+      ...{ disruption: 'failure', isTrue: true, kept: [{ tags: ['a', 'b'] }, { reported }] },
+    });
+  assert.equal(report(['a', 'b']), 1);
+  assert.equal(report(['a']), 0);
+});
