@@ -64,11 +64,22 @@ export class EffectMatchError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
+/** Makes errors of one code whose messages begin alike. */
+export function errorsOf<C extends ErrorCode>(code: C, start = '') {
+  return (message: string, cause?: unknown): EffectMatchError<C> =>
+    new EffectMatchError(code, start + message, cause === undefined ? {} : { cause });
+}
+
 /**
  * Whether this package threw the error, with this code. Errors of other programs decide nothing.
  */
 export function isFault(error: unknown, code: ErrorCode): boolean {
   return error instanceof EffectMatchError && error.code === code;
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Whether an error has this code, a system error or one of ours. */

@@ -1,5 +1,5 @@
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { isName } from '../protocol/record.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { AgentConfig } from './configuration.ts';
@@ -63,7 +63,8 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
     return names as readonly string[];
   };
   return {
-    ...{ name, digests },
+    name,
+    digests,
     operations: named('operations', operations),
     sql: named('sql', adapters),
     read: named('read', adapters),
@@ -73,6 +74,4 @@ function readAgent(name: string, config: AgentConfig, deployed: Deployed): Agent
   };
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `the configuration: ${why}`);
-}
+const invalid = errorsOf('ERR_EM_CONFIG_INVALID', 'the configuration: ');

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../contract/clock.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { isName } from '../protocol/record.ts';
 import type { StoredToken, TokenStore } from '../requests/store.ts';
 import type { Agent } from './agents.ts';
@@ -120,8 +120,13 @@ export async function issueToken(
   const { token, digest } = newToken();
   const createdMs = clock.now();
   const stored: StoredToken = {
-    ...{ id: idOf(digest), digest, kind, holder, createdMs },
-    ...{ scopes: [...new Set(scopes)], expiresMs: createdMs + lifetimeMs },
+    id: idOf(digest),
+    digest,
+    kind,
+    holder,
+    createdMs,
+    scopes: [...new Set(scopes)],
+    expiresMs: createdMs + lifetimeMs,
   };
   await store.addToken(stored);
   return { token, stored };
@@ -158,6 +163,4 @@ function unknown(id: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
   return new EffectMatchError('ERR_EM_NOT_FOUND', message);
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_USAGE'> {
-  return new EffectMatchError('ERR_EM_USAGE', `no token was made: ${why}`);
-}
+const invalid = errorsOf('ERR_EM_USAGE', 'no token was made: ');

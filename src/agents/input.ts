@@ -1,5 +1,5 @@
 import type { Fields } from '../contract/action-input.ts';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { answerOfError, type ToolAnswer } from './answer.ts';
 import type { JsonSchema } from './json-schema.ts';
@@ -68,6 +68,4 @@ export function closedSchema(
 }
 
 /** The error for an invalid input. */
-export function invalidInput(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
-  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the input cannot be used: ${why}`);
-}
+export const invalidInput = errorsOf('ERR_EM_INPUT_INVALID', 'the input cannot be used: ');

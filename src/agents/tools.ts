@@ -1,5 +1,5 @@
 import type { Fields } from '../contract/action-input.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { isName } from '../protocol/record.ts';
 import type { ApprovalRequest, Ask, WantedChange } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
@@ -133,7 +133,11 @@ function toolsForTasks(options: AgentToolsOptions): readonly AgentTool[] {
   if (names.length === 0) return [];
   if (runtime === undefined) throw misconfigured('tasks need the runtime');
   return taskTools({
-    ...{ requests: requests.forAgent(agent), runtime, run, adapters: names, onFault },
+    requests: requests.forAgent(agent),
+    runtime,
+    run,
+    adapters: names,
+    onFault,
     ...(taskLimits && { limits: taskLimits }),
   });
 }
@@ -183,7 +187,9 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
     return { by, run, ...want(fields), ...words } as Ask;
   };
   return {
-    ...{ name, description, inputSchema },
+    name,
+    description,
+    inputSchema,
     annotations: { ...ASKING, ...reach },
     show: (input) => answering(options, async () => answerOf(await requests.show(read(input)))),
     call: (input, { signal } = {}) =>
@@ -282,6 +288,4 @@ function isAttemptOpen(error: unknown): boolean {
   return error instanceof EffectMatchError && error.code === 'ERR_EM_ATTEMPT_OPEN';
 }
 
-function misconfigured(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `agent tools: ${why}`);
-}
+const misconfigured = errorsOf('ERR_EM_CONFIG_INVALID', 'agent tools: ');

@@ -172,7 +172,12 @@ function report(c: Context<Env>, { log }: ApiOptions, clock: Clock): void {
   const durationMs = Math.round((performance.now() - c.get('startedMs')) * 1000) / 1000;
   quietly(() =>
     log?.({
-      ...{ at: instant(clock.now()), call: c.get('call'), method, route, status, durationMs },
+      at: instant(clock.now()),
+      call: c.get('call'),
+      method,
+      route,
+      status,
+      durationMs,
       ...(caller !== undefined && { caller: `${caller.kind} ${caller.name}` }),
       ...(code !== undefined && { code }),
     }),
@@ -208,7 +213,13 @@ async function serve(
   const text = body === undefined ? '' : await readText(request, body, served.receiveMs);
   const isParsed = body !== undefined && body.isDocument !== true;
   const call = {
-    ...{ served, caller, path, query, text, headers: request.headers, signal: request.signal },
+    served,
+    caller,
+    path,
+    query,
+    text,
+    headers: request.headers,
+    signal: request.signal,
     isAdmitted: async () => mayCall(await callers.find(c.req.header('authorization')), endpoint),
     body: isParsed ? readJson(body.schema, text) : undefined,
   };

@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { MAX_DEPTH } from '../protocol/canon.ts';
 import { readOnce, type Schema } from '../protocol/schema.ts';
 import type { BodyOf } from './endpoint.ts';
@@ -99,6 +99,4 @@ function tooLarge(maxBytes: number): ApiRefusal {
   return new ApiRefusal(413, 'ERR_EM_RECORD_TOO_LARGE', message);
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
-  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the body cannot be used: ${why}`);
-}
+const invalid = errorsOf('ERR_EM_INPUT_INVALID', 'the body cannot be used: ');

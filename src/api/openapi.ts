@@ -45,7 +45,8 @@ export function openApiOf(endpoints: readonly ApiEndpoint[], version: string): S
       schemas: Object.fromEntries(schemas),
       securitySchemes: {
         token: {
-          ...{ type: 'http', scheme: 'bearer' },
+          type: 'http',
+          scheme: 'bearer',
           description: 'A token that `effectmatch token new` printed.',
         },
       },
@@ -68,7 +69,8 @@ function operationOf(endpoint: ApiEndpoint): SchemaDocument {
     ],
     ...(body !== undefined && {
       requestBody: {
-        ...{ required: true, description: body.about },
+        required: true,
+        description: body.about,
         content: { 'application/json': { schema: describe(body.schema) } },
       },
     }),

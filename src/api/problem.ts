@@ -100,7 +100,11 @@ export function problemOf(error: unknown, call: string): ProblemDocument {
   const detail = isOurs ? 'The log of the server says more.' : (known?.message ?? '');
   const retry = status === 503 || status === 429 || code === 'ERR_EM_ATTEMPT_OPEN';
   return {
-    ...{ type: `urn:effectmatch:error:${code}`, title: TITLES[status], status, code, call },
+    type: `urn:effectmatch:error:${code}`,
+    title: TITLES[status],
+    status,
+    code,
+    call,
     detail: detail.slice(0, MAX_DETAIL).toWellFormed(),
     ...(retry && { retry }),
   };

@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { unclassified } from '../protocol/boundary.ts';
 import {
   digestSchema,
@@ -44,7 +44,10 @@ const page = {
 /** Executing actions, and reading what is recorded about them. */
 export const RECORD_ENDPOINTS = [
   endpoint({
-    ...{ id: 'ensure', method: 'POST', path: '/v1/executions', group: 'executions' },
+    id: 'ensure',
+    method: 'POST',
+    path: '/v1/executions',
+    group: 'executions',
     scopes: ['execute'],
     summary: 'Execute an action under a license, once',
     about: `Sent again, it returns the verdict that is recorded: there is one effect and one verdict.
@@ -56,7 +59,8 @@ is 409 with \`retry\`.`,
     async run({ served: { runtime }, body, signal }) {
       const { license, action, use, revision, waitSeconds = WAIT_SECONDS } = body;
       const { results, earlier, ...terminal } = await runtime.ensure(license, action, {
-        ...{ waitMs: waitSeconds * 1000, signal },
+        waitMs: waitSeconds * 1000,
+        signal,
         ...(use !== undefined && { use }),
         ...(revision !== undefined && { revision }),
       });
@@ -65,7 +69,10 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'findOccurrences', method: 'GET', path: '/v1/occurrences', group: 'records' },
+    id: 'findOccurrences',
+    method: 'GET',
+    path: '/v1/occurrences',
+    group: 'records',
     scopes: ['audit'],
     summary: 'Find occurrences by the beginning of their id',
     query: {
@@ -80,8 +87,11 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getOccurrence', method: 'GET', path: '/v1/occurrences/{occurrence}' },
-    ...{ group: 'records', scopes: ['audit'] },
+    id: 'getOccurrence',
+    method: 'GET',
+    path: '/v1/occurrences/{occurrence}',
+    group: 'records',
+    scopes: ['audit'],
     summary: 'Get everything that is recorded about an occurrence',
     parameters: { occurrence },
     answers: { 200: { about: 'What is recorded.', schema: occurrenceShape } },
@@ -91,8 +101,11 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getTerminal', method: 'GET', path: '/v1/occurrences/{occurrence}/terminal' },
-    ...{ group: 'records', scopes: ['audit'] },
+    id: 'getTerminal',
+    method: 'GET',
+    path: '/v1/occurrences/{occurrence}/terminal',
+    group: 'records',
+    scopes: ['audit'],
     summary: 'Get the verdict about an occurrence, with its differences',
     about: 'Without a verdict the answer is 404, which is a halt and never a permission.',
     parameters: { occurrence },
@@ -105,8 +118,11 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getReceipt', method: 'GET', path: '/v1/occurrences/{occurrence}/receipt' },
-    ...{ group: 'records', scopes: ['audit'] },
+    id: 'getReceipt',
+    method: 'GET',
+    path: '/v1/occurrences/{occurrence}/receipt',
+    group: 'records',
+    scopes: ['audit'],
     summary: 'Get a signed receipt of the verdict about an occurrence',
     parameters: { occurrence },
     answers: { 200: { about: 'A DSSE envelope.', schema: envelopeSchema } },
@@ -118,7 +134,10 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getReceiptKeys', method: 'GET', path: '/v1/receipt-keys', group: 'records' },
+    id: 'getReceiptKeys',
+    method: 'GET',
+    path: '/v1/receipt-keys',
+    group: 'records',
     scopes: ['read'],
     summary: 'Get the public keys that verify receipts, newest first',
     answers: { 200: { about: 'The keys.', schema: closed({ items: list(text(1, 256), 1) }) } },
@@ -127,7 +146,10 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getJournal', method: 'GET', path: '/v1/journal', group: 'records' },
+    id: 'getJournal',
+    method: 'GET',
+    path: '/v1/journal',
+    group: 'records',
     scopes: ['audit'],
     summary: 'Read the journal, oldest first',
     query: page,
@@ -138,7 +160,10 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getShadows', method: 'GET', path: '/v1/shadows', group: 'records' },
+    id: 'getShadows',
+    method: 'GET',
+    path: '/v1/shadows',
+    group: 'records',
     scopes: ['audit'],
     summary: 'Read what shadows would have decided, oldest first',
     about: 'A page may have fewer items than `limit` while there are more: follow `next`.',
@@ -158,8 +183,11 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getBoundary', method: 'GET', path: '/v1/adapters/{adapter}/certificate' },
-    ...{ group: 'operations', scopes: ['audit'] },
+    id: 'getBoundary',
+    method: 'GET',
+    path: '/v1/adapters/{adapter}/certificate',
+    group: 'operations',
+    scopes: ['audit'],
     summary: 'Survey an adapter: what a certificate would say now',
     parameters: { adapter: { about: 'The adapter.', schema: nameSchema } },
     answers: { 200: { about: 'Every outlet.', schema: boundarySchema } },
@@ -176,8 +204,11 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'getContinuations', method: 'GET', path: '/v1/continuations' },
-    ...{ group: 'continuations', scopes: ['audit'] },
+    id: 'getContinuations',
+    method: 'GET',
+    path: '/v1/continuations',
+    group: 'continuations',
+    scopes: ['audit'],
     summary: 'List work that was released and has not completed',
     answers: {
       200: { about: 'Oldest first.', schema: closed({ items: list(openContinuationSchema) }) },
@@ -187,9 +218,11 @@ is 409 with \`retry\`.`,
     },
   }),
   endpoint({
-    ...{ id: 'release', method: 'POST' },
+    id: 'release',
+    method: 'POST',
     path: '/v1/occurrences/{occurrence}/continuations/{continuation}/release',
-    ...{ group: 'continuations', scopes: ['execute'] },
+    group: 'continuations',
+    scopes: ['execute'],
     summary: 'Ask whether dependent work may run',
     about: `\`released\` comes once: the release is durable before the answer, so run the work and then
 call \`complete\`. A lost answer therefore leaves work that was released and not run; it is in
@@ -205,9 +238,11 @@ call \`complete\`. A lost answer therefore leaves work that was released and not
     },
   }),
   endpoint({
-    ...{ id: 'complete', method: 'POST' },
+    id: 'complete',
+    method: 'POST',
     path: '/v1/occurrences/{occurrence}/continuations/{continuation}/complete',
-    ...{ group: 'continuations', scopes: ['execute'] },
+    group: 'continuations',
+    scopes: ['execute'],
     summary: 'Say that released work is done',
     parameters: { occurrence, continuation },
     body: { schema: lineage, about: 'The `lineage` of the verdict: the digest of the license.' },
@@ -224,7 +259,10 @@ call \`complete\`. A lost answer therefore leaves work that was released and not
     },
   }),
   endpoint({
-    ...{ id: 'recover', method: 'POST', path: '/v1/recovery', group: 'operations' },
+    id: 'recover',
+    method: 'POST',
+    path: '/v1/recovery',
+    group: 'operations',
     scopes: ['operate'],
     summary: 'Settle interrupted attempts',
     body: { schema: someOccurrence, about: 'All of them, or the one at an occurrence.' },
@@ -236,8 +274,11 @@ call \`complete\`. A lost answer therefore leaves work that was released and not
     },
   }),
   endpoint({
-    ...{ id: 'resolve', method: 'POST', path: '/v1/occurrences/{occurrence}/resolution' },
-    ...{ group: 'operations', scopes: ['operate'] },
+    id: 'resolve',
+    method: 'POST',
+    path: '/v1/occurrences/{occurrence}/resolution',
+    group: 'operations',
+    scopes: ['operate'],
     summary: "Record an operator's signed decision about an indeterminate occurrence",
     about: 'It sends nothing and releases nothing. The signature decides, not the token.',
     parameters: { occurrence },
@@ -252,7 +293,10 @@ call \`complete\`. A lost answer therefore leaves work that was released and not
     },
   }),
   endpoint({
-    ...{ id: 'getDeliveries', method: 'GET', path: '/v1/deliveries', group: 'operations' },
+    id: 'getDeliveries',
+    method: 'GET',
+    path: '/v1/deliveries',
+    group: 'operations',
     scopes: ['audit'],
     summary: 'Read the log of webhook deliveries, oldest first',
     query: page,
@@ -282,7 +326,9 @@ async function readOccurrence({ runtime }: Served, id: OccurrenceId) {
   const terminal = await ledgers.terminal(id);
   const resolution = await ledgers.resolution(id);
   return {
-    ...{ occurrence: id, attempts, acknowledgements: await ledgers.acknowledgements(id) },
+    occurrence: id,
+    attempts,
+    acknowledgements: await ledgers.acknowledgements(id),
     leased: holder !== undefined && terminal === undefined && !holder.leaseExpired,
     ...(holder !== undefined && { claim: holder.claim.record }),
     ...(terminal !== undefined && showTerminal(terminal)),
@@ -290,10 +336,6 @@ async function readOccurrence({ runtime }: Served, id: OccurrenceId) {
   };
 }
 
-function notFound(message: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
-}
+const notFound = errorsOf('ERR_EM_NOT_FOUND');
 
-function invalid(message: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
-  return new EffectMatchError('ERR_EM_INPUT_INVALID', message);
-}
+const invalid = errorsOf('ERR_EM_INPUT_INVALID');

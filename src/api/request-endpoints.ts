@@ -1,5 +1,5 @@
 import type { Caller } from '../access/callers.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { declineRecord, requestIdSchema } from '../protocol/decline.ts';
 import { nameSchema } from '../protocol/record.ts';
 import { closed, type Infer, integer, list, text } from '../protocol/schema.ts';
@@ -32,7 +32,11 @@ const assignment = closed({ to: nameSchema });
 /** What agents and approvers do with requests. An agent reaches only its own. */
 export const REQUEST_ENDPOINTS = [
   endpoint({
-    ...{ id: 'ask', method: 'POST', path: '/v1/requests', group, scopes: ['ask'] },
+    id: 'ask',
+    method: 'POST',
+    path: '/v1/requests',
+    group,
+    scopes: ['ask'],
     summary: 'Ask for a change',
     about: `Give an \`operation\` with its \`input\`; an \`adapter\` with an \`action\`, which is
 rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same question in one
@@ -51,7 +55,11 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     },
   }),
   endpoint({
-    ...{ id: 'listRequests', method: 'GET', path: '/v1/requests', group, scopes: ['read'] },
+    id: 'listRequests',
+    method: 'GET',
+    path: '/v1/requests',
+    group,
+    scopes: ['read'],
     summary: 'List requests, newest first',
     query: {
       state: { about: 'Only requests in this state.', schema: stateSchema },
@@ -69,7 +77,11 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     },
   }),
   endpoint({
-    ...{ id: 'getRequest', method: 'GET', path: '/v1/requests/{id}', group, scopes: ['read'] },
+    id: 'getRequest',
+    method: 'GET',
+    path: '/v1/requests/{id}',
+    group,
+    scopes: ['read'],
     summary: 'See where a request stands, or wait for it',
     parameters: { id },
     query: {
@@ -87,7 +99,10 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     },
   }),
   endpoint({
-    ...{ id: 'getProposal', method: 'GET', path: '/v1/requests/{id}/proposal', group },
+    id: 'getProposal',
+    method: 'GET',
+    path: '/v1/requests/{id}/proposal',
+    group,
     scopes: ['answer'],
     summary: 'Get what an approver signs',
     about: 'It is the file that `effectmatch approve` and `effectmatch decline` take.',
@@ -99,7 +114,10 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     },
   }),
   endpoint({
-    ...{ id: 'getRequestReceipt', method: 'GET', path: '/v1/requests/{id}/receipt', group },
+    id: 'getRequestReceipt',
+    method: 'GET',
+    path: '/v1/requests/{id}/receipt',
+    group,
     scopes: ['read'],
     summary: 'Get the receipt of what became of a request',
     parameters: { id },
@@ -113,14 +131,19 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     },
   }),
   endpoint({
-    ...{ id: 'answer', method: 'POST', path: '/v1/requests/{id}/license', group },
+    id: 'answer',
+    method: 'POST',
+    path: '/v1/requests/{id}/license',
+    group,
     scopes: ['answer'],
     summary: 'Approve a request with a signed license',
     about: `The first license that fits counts. One that does not fit, or would be refused, leaves
 the request open. The token only lets you send it: the signature approves.`,
     parameters: { id },
     body: {
-      ...{ schema: signedLicenseSchema, isDocument: true, maxBytes: MAX_LICENSE },
+      schema: signedLicenseSchema,
+      isDocument: true,
+      maxBytes: MAX_LICENSE,
       about: 'What `effectmatch approve` writes.',
     },
     answers: one,
@@ -130,7 +153,10 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
-    ...{ id: 'getLicense', method: 'GET', path: '/v1/requests/{id}/license', group },
+    id: 'getLicense',
+    method: 'GET',
+    path: '/v1/requests/{id}/license',
+    group,
     scopes: ['answer'],
     summary: 'Get the license that waits for a second signature',
     about: 'Sign it with `effectmatch approve` and send it back.',
@@ -144,7 +170,10 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
-    ...{ id: 'decline', method: 'POST', path: '/v1/requests/{id}/decline', group },
+    id: 'decline',
+    method: 'POST',
+    path: '/v1/requests/{id}/decline',
+    group,
     scopes: ['answer'],
     summary: 'Decline a request with a signed decline',
     parameters: { id },
@@ -156,7 +185,10 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
-    ...{ id: 'askBack', method: 'POST', path: '/v1/requests/{id}/questions', group },
+    id: 'askBack',
+    method: 'POST',
+    path: '/v1/requests/{id}/questions',
+    group,
     scopes: ['answer'],
     summary: 'Ask the agent something before answering',
     about: 'The request stays open. The question is in its `messages`.',
@@ -169,7 +201,11 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
-    ...{ id: 'reply', method: 'POST', path: '/v1/requests/{id}/replies', group, scopes: ['ask'] },
+    id: 'reply',
+    method: 'POST',
+    path: '/v1/requests/{id}/replies',
+    group,
+    scopes: ['ask'],
     summary: 'Reply to what an approver asked',
     about: 'The approver sees it marked as unverified. The request stays open.',
     parameters: { id },
@@ -181,7 +217,10 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
-    ...{ id: 'assign', method: 'POST', path: '/v1/requests/{id}/assignment', group },
+    id: 'assign',
+    method: 'POST',
+    path: '/v1/requests/{id}/assignment',
+    group,
     scopes: ['answer'],
     summary: 'Hand a request to another approver',
     about: 'It only says whom the request is for: others who may approve it still can.',
@@ -194,7 +233,10 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
-    ...{ id: 'withdraw', method: 'POST', path: '/v1/requests/{id}/withdraw', group },
+    id: 'withdraw',
+    method: 'POST',
+    path: '/v1/requests/{id}/withdraw',
+    group,
     scopes: ['ask'],
     summary: 'Take a question back',
     parameters: { id },
@@ -206,7 +248,10 @@ the request open. The token only lets you send it: the signature approves.`,
     },
   }),
   endpoint({
-    ...{ id: 'renew', method: 'POST', path: '/v1/requests/{id}/renew', group },
+    id: 'renew',
+    method: 'POST',
+    path: '/v1/requests/{id}/renew',
+    group,
     scopes: ['ask', 'answer'],
     summary: 'Propose a request again, from the state as it is now',
     about: 'A license for the earlier proposal can no longer be used.',
@@ -256,6 +301,4 @@ function forbidden(what: string, name: string): ApiRefusal {
   return new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', message);
 }
 
-function notFound(message: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
-}
+const notFound = errorsOf('ERR_EM_NOT_FOUND');

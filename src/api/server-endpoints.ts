@@ -9,7 +9,11 @@ const alive = closed({ status: choice('alive') });
 /** Health, the OpenAPI document, and the stream of events. */
 export const SERVER_ENDPOINTS = [
   endpoint({
-    ...{ id: 'getEvents', method: 'GET', path: '/v1/events', group: 'events', scopes: ['read'] },
+    id: 'getEvents',
+    method: 'GET',
+    path: '/v1/events',
+    group: 'events',
+    scopes: ['read'],
     summary: 'Follow what happens to requests',
     about: `A stream of server-sent events named \`request\`, each with an \`id\`. An agent gets those of
 its own requests. Send the last id that you have seen as the header \`last-event-id\` or as
@@ -24,7 +28,11 @@ cut off, and may go on from its last id. The stream ends within 15 seconds after
       const last = headers.get('last-event-id') ?? '';
       const after = query.after ?? (/^\d{1,15}$/.test(last) ? Number(last) : undefined);
       const opened = events.open({
-        ...{ name: `${kind} ${name}`, most: MAX_STREAMS, after, signal, isAdmitted },
+        name: `${kind} ${name}`,
+        most: MAX_STREAMS,
+        after,
+        signal,
+        isAdmitted,
         wants: ({ by }) => kind === 'operator' || by === name,
         write: (event) => `id: ${event.seq}\nevent: request\ndata: ${JSON.stringify(event)}\n\n`,
       });
@@ -34,7 +42,10 @@ cut off, and may go on from its last id. The stream ends within 15 seconds after
     },
   }),
   endpoint({
-    ...{ id: 'getDocument', method: 'GET', path: '/openapi.json', group },
+    id: 'getDocument',
+    method: 'GET',
+    path: '/openapi.json',
+    group,
     summary: 'Get this document',
     answers: { 200: { about: 'OpenAPI 3.1.', schema: dictionary(text(), plain) } },
     async run({ served: { document } }) {
@@ -42,7 +53,10 @@ cut off, and may go on from its last id. The stream ends within 15 seconds after
     },
   }),
   endpoint({
-    ...{ id: 'getHealth', method: 'GET', path: '/health', group },
+    id: 'getHealth',
+    method: 'GET',
+    path: '/health',
+    group,
     summary: 'Whether the process answers',
     answers: { 200: { about: 'It does.', schema: alive } },
     async run() {
@@ -50,7 +64,10 @@ cut off, and may go on from its last id. The stream ends within 15 seconds after
     },
   }),
   endpoint({
-    ...{ id: 'getReadiness', method: 'GET', path: '/ready', group },
+    id: 'getReadiness',
+    method: 'GET',
+    path: '/ready',
+    group,
     summary: 'Whether the ledger and the requests can be read',
     answers: { 200: { about: 'They can.', schema: closed({ status: choice('ready') }) } },
     refusals: [503],

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { lstatSync, statSync } from 'node:fs';
 import { codeIdentity } from '../crypto/code-identity.ts';
-import { EffectMatchError } from '../errors.ts';
+import { type EffectMatchError, errorsOf } from '../errors.ts';
 import type { Outlet } from '../protocol/boundary.ts';
 import { suggest } from '../protocol/nearest.ts';
 import type { Registration, Target } from '../protocol/registration.ts';
@@ -14,14 +14,11 @@ export type AdapterRefusal = (
 
 /** Makes the refusals of one kind of adapter. */
 export function refusalsOf(kind: string): AdapterRefusal {
-  return (what, cause) =>
-    new EffectMatchError('ERR_EM_ADAPTER_REFUSED', `${kind}: ${what}`, { cause });
+  return errorsOf('ERR_EM_ADAPTER_REFUSED', `${kind}: `);
 }
 
 /** Makes the error for a backend that cannot be used now. */
-export function unavailable(why: string): EffectMatchError<'ERR_EM_ADAPTER_UNAVAILABLE'> {
-  return new EffectMatchError('ERR_EM_ADAPTER_UNAVAILABLE', why);
-}
+export const unavailable = errorsOf('ERR_EM_ADAPTER_UNAVAILABLE');
 
 /** Reads the option for how the journal and receipts keep values. */
 export function readValuesOption(values: unknown, refused: AdapterRefusal): Registration['values'] {

@@ -1,9 +1,10 @@
+import { messageOf } from '../errors.ts';
 import { isRounded } from '../protocol/value.ts';
 import type { Operation } from '../runtime/operation.ts';
 import { parseInput } from '../runtime/propose.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments, Flags } from './command.ts';
-import { GuidedError, wordsOf } from './fault.ts';
+import { GuidedError } from './fault.ts';
 import { readTextFile } from './files.ts';
 
 /** The flags that pass an action to a verb. */
@@ -110,7 +111,7 @@ function parseJson(text: string, what: string, example: string): unknown {
     return JSON.parse(text, check);
   } catch (cause) {
     if (cause instanceof GuidedError) throw cause;
-    const message = `${what} is not JSON: ${wordsOf(cause)}`;
+    const message = `${what} is not JSON: ${messageOf(cause)}`;
     const next = `write JSON, for example ${example}; nothing was done`;
     throw new GuidedError('ERR_EM_USAGE', message, next, cause);
   }

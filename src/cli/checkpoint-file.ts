@@ -2,8 +2,9 @@ import type { Sealed, Sealer } from '../contract/seal.ts';
 import type { Keyring } from '../crypto/keyring.ts';
 import { createSigner, verifyReceipt } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
+import { messageOf } from '../errors.ts';
 import { type Checkpoint, checkpointRecord } from '../protocol/checkpoint.ts';
-import { GuidedError, wordsOf } from './fault.ts';
+import { GuidedError } from './fault.ts';
 import { readTextFile } from './files.ts';
 
 const WANTED = 'name a file that `effectmatch journal --checkpoint --export FILE` wrote';
@@ -34,7 +35,7 @@ export function readCheckpoint({ sealer, keyring }: Keys, file: string): Sealed<
   try {
     content = JSON.parse(text);
   } catch (cause) {
-    throw unusable(`${file} cannot be read as an exported checkpoint: ${wordsOf(cause)}`, cause);
+    throw unusable(`${file} cannot be read as an exported checkpoint: ${messageOf(cause)}`, cause);
   }
   if (typeof content === 'object' && content !== null && 'payloadType' in content) {
     const verified = verifyReceipt(receiptKeys(keyring), content);

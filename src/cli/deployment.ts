@@ -6,14 +6,14 @@ import type { Sealer } from '../contract/seal.ts';
 import { digestText } from '../crypto/digest.ts';
 import { type Keyring, loadKeyring, openKeyring } from '../crypto/keyring.ts';
 import { createSealer } from '../crypto/seal.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, messageOf } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { checkConfiguration } from '../runtime/configuration.ts';
 import { createRuntime, type Runtime, type RuntimeConfig } from '../runtime/runtime.ts';
 import type { Arguments } from './command.ts';
 import { CONFIG_EXAMPLE } from './config.ts';
-import { GuidedError, sayUnchanged, wordsOf } from './fault.ts';
+import { GuidedError, sayUnchanged } from './fault.ts';
 
 /** The file names that verbs look for, in this order. */
 const CONFIG_NAMES = ['ts', 'mts', 'js', 'mjs'].map((ending) => `effectmatch.config.${ending}`);
@@ -65,7 +65,7 @@ async function importConfig(file: string): Promise<{ readonly default?: unknown 
   try {
     return await import(pathToFileURL(file).href);
   } catch (cause) {
-    const words = wordsOf(cause);
+    const words = messageOf(cause);
     const refuse = (why: string, next: string) => {
       const message = `${file} cannot be loaded: ${why}`;
       return new GuidedError('ERR_EM_CONFIG_INVALID', message, `${next}; nothing was done`, cause);

@@ -1,4 +1,4 @@
-import { EffectMatchError, ERROR_CODES, type ErrorCode, hasCode } from '../errors.ts';
+import { EffectMatchError, ERROR_CODES, type ErrorCode, hasCode, messageOf } from '../errors.ts';
 import { adviceFor, adviceForMessage } from './advice.ts';
 
 /** An error with its own advice, which takes precedence over the table of advice. */
@@ -27,12 +27,7 @@ export function describeFault(error: unknown): FaultReport {
     return { code, message, next };
   }
   const code = 'ERR_EM_INVARIANT';
-  return { code, message: `unexpected: ${wordsOf(error)}`, next: adviceFor(code) };
-}
-
-/** The message of any thrown value. */
-export function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return { code, message: `unexpected: ${messageOf(error)}`, next: adviceFor(code) };
 }
 
 /** Compares the name and code, not the class: a configuration file may load its own copy of us. */

@@ -105,7 +105,11 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     if (!existsSync(keyring)) write(keyring, () => createKeyring(keyring));
     if (approver?.isNew) write(approver.file, () => saveApproverKey(approver.file, approver.key));
     const plan: ConfigPlan = {
-      ...{ adapter, profile, relations, boundary, access: access.lines },
+      adapter,
+      profile,
+      relations,
+      boundary,
+      access: access.lines,
       store: chooseStore(source.address, folder),
       keyring: KEYRING,
       ...(approver && { approver: approver.key }),

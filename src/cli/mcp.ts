@@ -100,7 +100,8 @@ args = ["mcp", "--agent", "billing-agent",
     await using gateways = await openGateways(opened.config);
     for (const warning of gateways?.warnings() ?? []) report(warning);
     const servers = served.openAgentServers({
-      ...{ ...opened, ...(gateways && { gateways }) },
+      ...opened,
+      ...(gateways && { gateways }),
       run: args.value('run') ?? 'mcp',
       version: packageVersion(),
       log: report,

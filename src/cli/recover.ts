@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { openRequests } from '../requests/requests.ts';
 import type { Recovered, RecoverOptions } from '../runtime/recover.ts';
@@ -6,7 +7,6 @@ import { startWatcher } from '../workflow/watch.ts';
 import { openWorkflows } from '../workflow/workflows.ts';
 import { CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { assertPresent, loadConfig } from './deployment.ts';
-import { wordsOf } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
 import { catchInterrupt, showProgress } from './progress.ts';
 import { workflowsOptions } from './workflow.ts';
@@ -71,7 +71,7 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
     printed.add(line);
   };
   const sayFault = (error: unknown) =>
-    say(`${output.paint('bad', 'failed')}  ${printableLine(wordsOf(error))}`);
+    say(`${output.paint('bad', 'failed')}  ${printableLine(messageOf(error))}`);
   await using workflows =
     config.workflows &&
     (await openWorkflows({
@@ -80,7 +80,8 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
     }));
   output.line(`watching, every ${seconds} s; end it with Ctrl-C`);
   await using _watcher = startWatcher({
-    ...{ runtime, everyMs: seconds * 1000 },
+    runtime,
+    everyMs: seconds * 1000,
     ...(requests && { requests }),
     ...(workflows && { workflows }),
     ...(config.telemetry && { telemetry: config.telemetry }),

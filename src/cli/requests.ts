@@ -33,11 +33,14 @@ export async function openRequestsOf(config: RuntimeConfig): Promise<OpenedReque
   const { operations, issuers } = config;
   const requests = await openRequests({
     ...config.requests,
-    ...{ runtime, issuers },
+    runtime,
+    issuers,
     ...(operations && { operations }),
   });
   return {
-    ...{ config, runtime, requests },
+    config,
+    runtime,
+    requests,
     async [Symbol.asyncDispose]() {
       await requests.close();
       await runtime.close();

@@ -7,6 +7,7 @@ import type { ConsoleOptions } from '../console/app.ts';
 import { signerDigest } from '../console/saved-pages.ts';
 import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import { createKeyring } from '../crypto/keyring.ts';
+import { messageOf } from '../errors.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import { policyOf } from '../runtime/policy.ts';
@@ -78,7 +79,10 @@ function createUnconfigured(folder: string): RuntimeConfig {
   const keyring = join(folder, 'effectmatch.keys.json');
   createKeyring(keyring);
   return {
-    ...{ store: join(folder, 'effectmatch.db'), keyring, issuers: {}, adapters: {} },
+    store: join(folder, 'effectmatch.db'),
+    keyring,
+    issuers: {},
+    adapters: {},
     requests: { store: join(folder, 'effectmatch.requests.db') },
   };
 }
@@ -178,7 +182,12 @@ async function openServed(
   const { stream: events } = parts.use(openEvents(requests));
   const site = parts.use(
     createConsole({
-      ...{ runtime, requests, origin, events, policy: policyOf(config), user: userName() },
+      runtime,
+      requests,
+      origin,
+      events,
+      policy: policyOf(config),
+      user: userName(),
       adapters: Object.keys(config.adapters),
       agents: Object.keys(config.agents ?? {}),
       issuers: namesOfKeys(config.issuers),
@@ -190,7 +199,12 @@ async function openServed(
   );
   const api = parts.use(
     createApi({
-      ...{ runtime, requests, config, origin, events, version: packageVersion() },
+      runtime,
+      requests,
+      config,
+      origin,
+      events,
+      version: packageVersion(),
       ...(isLogged && { log: writeLog }),
     }),
   );
@@ -266,7 +280,7 @@ async function listening(server: NodeJS.EventEmitter, port: number): Promise<voi
   try {
     await promise;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     const message = `port ${port} cannot be used: ${why}`;
     throw new GuidedError('ERR_EM_USAGE', message, 'choose another with --port N', cause);
   }

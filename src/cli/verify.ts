@@ -3,12 +3,12 @@ import { MAX_ENVELOPE_BYTES } from '../crypto/dsse.ts';
 import { readFields } from '../crypto/handover.ts';
 import { type Verified, verifyReceipt } from '../crypto/receipt.ts';
 import { parseReceiptKey, parseReceiptKeys, type ReceiptKey } from '../crypto/receipt-key.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, messageOf } from '../errors.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import { quote } from '../protocol/render-text.ts';
 import { renderShadow } from '../protocol/shadow.ts';
 import { EXIT, type Verb } from './command.ts';
-import { describeFault, GuidedError, withNext, wordsOf } from './fault.ts';
+import { describeFault, GuidedError, withNext } from './fault.ts';
 import { fold, indent, type Output, toneOf } from './output.ts';
 import { showProgress } from './progress.ts';
 
@@ -135,7 +135,7 @@ function findFile(file: string): Stats {
     const found = statSync(file);
     if (found.isFile()) return found;
   } catch (cause) {
-    throw refuse(`cannot be read: ${wordsOf(cause)}`, cause);
+    throw refuse(`cannot be read: ${messageOf(cause)}`, cause);
   }
   throw refuse('is not a regular file');
 }

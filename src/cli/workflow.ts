@@ -129,7 +129,8 @@ async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows
   const options = workflowsOptions(config, runtime);
   const workflows = await openWorkflows({ ...options, engine: IDLE, schedules: [] });
   return {
-    ...{ runtime, workflows },
+    runtime,
+    workflows,
     async [Symbol.asyncDispose]() {
       await workflows.close();
       await runtime.close();

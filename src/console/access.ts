@@ -72,7 +72,11 @@ export class ConsoleSessions {
     if (this.#sessions.size >= MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
     const [secret, usedMs] = [randomWord(), this.#clock.now()];
     const session: ConsoleSession = {
-      ...{ person, formToken: randomWord(), untilMs: usedMs + lifetimeMs, idleMs, usedMs },
+      person,
+      formToken: randomWord(),
+      untilMs: usedMs + lifetimeMs,
+      idleMs,
+      usedMs,
     };
     this.#sessions.set(secret, session);
     return secret;

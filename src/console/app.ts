@@ -153,7 +153,11 @@ function guard(
   if (login !== undefined) {
     app.use('/login/passkey', limitBody(MAX_LOGIN));
     addLogin(app, login, {
-      ...{ origin, clock, issuers, adapters, page: bare },
+      origin,
+      clock,
+      issuers,
+      adapters,
+      page: bare,
       welcome: (c, person: Person, to) => welcome(c, sessions.open(person), to),
     });
   }

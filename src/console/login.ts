@@ -40,8 +40,11 @@ const COOKIE = 'effectmatch_login';
 const BEGUN_MS = 600_000;
 const MAX_BEGUN = 1000;
 const PERSON: OptionNames<PersonConfig> = {
-  ...{ may: true, issuers: true, passkey: true },
-  ...{ adapters: true, operations: true },
+  may: true,
+  issuers: true,
+  passkey: true,
+  adapters: true,
+  operations: true,
 };
 
 /** The digest label of sign-in challenges. License digests have another label. */

@@ -57,7 +57,8 @@ export function addPages(app: Hono<Env>, site: Console): void {
     if (c.req.method === 'HEAD') return c.body(null, 204);
     const { name, sight } = c.get('session').person;
     const opened = site.events.open({
-      ...{ name, signal: c.req.raw.signal },
+      name,
+      signal: c.req.raw.signal,
       after: Number(c.req.header('last-event-id') ?? c.req.query('after') ?? c.get('lastEvent')),
       wants: (event) => sees(sight, event),
       write: ({ seq, id }) => `id: ${seq}\nevent: request\ndata: ${id}\n\n`,
@@ -89,7 +90,12 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   const known = seesAll(person.sight) ? site.agents : [];
   const agents = [...new Set([...known, ...requests.map((request) => request.by)])].sort();
   const content = inbox({
-    ...{ requests, filter, next, agents, adapters: visible, nowMs: site.clock.now() },
+    requests,
+    filter,
+    next,
+    agents,
+    adapters: visible,
+    nowMs: site.clock.now(),
     unconfigured: site.unconfigured,
   });
   const notice = takeSaid(c)?.notice;
@@ -104,8 +110,14 @@ async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
   const { formToken, person } = c.get('session');
   const said = takeSaid(c);
   const content = requestPage({
-    ...{ request, formToken, person, view: { part, find, order }, replaced: said?.earlier },
-    ...{ policy: site.policy, nowMs: site.clock.now(), issuers: keysOf(person, site.issuers) },
+    request,
+    formToken,
+    person,
+    view: { part, find, order },
+    replaced: said?.earlier,
+    policy: site.policy,
+    nowMs: site.clock.now(),
+    issuers: keysOf(person, site.issuers),
     acceptsKeys: site.acceptKey !== undefined,
     earlier: await earlierOf(site, request),
   });
@@ -130,8 +142,12 @@ async function showBulk(c: Context<Env>, site: Console): Promise<Response> {
   const found = await listVisible(site.requests, person, query);
   const requests = found.requests.filter((request) => request.operation === operation);
   const content = bulkPage({
-    ...{ operation, requests: requests.slice(0, PAGE), formToken, person },
-    ...{ issuers: keysOf(person, site.issuers), nowMs: site.clock.now() },
+    operation,
+    requests: requests.slice(0, PAGE),
+    formToken,
+    person,
+    issuers: keysOf(person, site.issuers),
+    nowMs: site.clock.now(),
   });
   const notice = takeSaid(c)?.notice;
   return await site.show(c, { title: operation, section: 'inbox', notice }, content);

@@ -81,7 +81,8 @@ async function showHistory(c: Context<Env>, site: Console): Promise<Response> {
   const chosen = chosenVerdicts(verdicts, view).slice(start, start + VERDICTS_PER_PAGE);
   const shown: readonly HistoryRow[] = await Promise.all(
     chosen.map(async (terminal) => ({
-      ...{ terminal, isResolved: resolved.has(terminal.occurrence) },
+      terminal,
+      isResolved: resolved.has(terminal.occurrence),
       holder: await ledgers.holder(terminal.occurrence),
     })),
   );
@@ -128,8 +129,15 @@ async function showOccurrence(c: Context<Env>, site: Console): Promise<Response>
   const { formToken, person } = c.get('session');
   const said = takeSaid(c);
   const content = occurrencePage({
-    ...{ occurrence, holder, terminal, resolution, rows, formToken, person },
-    ...{ operators: site.operators, nowMs: site.clock.now() },
+    occurrence,
+    holder,
+    terminal,
+    resolution,
+    rows,
+    formToken,
+    person,
+    operators: site.operators,
+    nowMs: site.clock.now(),
     evidence: resolution && (await ledgers.document(resolution.evidence)),
   });
   const title = `Change in ${holder?.claim.record.adapter ?? 'nothing'}`;
@@ -148,7 +156,8 @@ async function showOperations(c: Context<Env>, site: Console): Promise<Response>
   );
   const visible = adapters.filter((adapter) => sees({ adapters: sight.adapters }, { adapter }));
   const content = operationsPage({
-    ...{ formToken, person },
+    formToken,
+    person,
     shadows: rows
       .flatMap(({ kind, record }) => (kind === 'shadow' && sees(sight, record) ? [record] : []))
       .reverse(),

@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { type EffectMatchError, errorsOf } from '../errors.ts';
 import { describeRounded, findRounded } from '../protocol/value.ts';
 
 /** Names and values of an object that was read once. */
@@ -51,7 +51,5 @@ export function refuseValueCount(
   );
 }
 
-/** The error for an invalid action. `what` says what to change. */
-export function refuseAction(what: string): EffectMatchError<'ERR_EM_ACTION_INVALID'> {
-  return new EffectMatchError('ERR_EM_ACTION_INVALID', what);
-}
+/** The error for an invalid action. The message says what to change. */
+export const refuseAction = errorsOf('ERR_EM_ACTION_INVALID');

@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
+import { RecentMap } from '../protocol/recent-map.ts';
 import type { Digest } from '../protocol/record.ts';
 import { decodeBase64url } from './base64url.ts';
 import { digestText } from './digest.ts';
@@ -8,7 +9,7 @@ const PUBLIC_PREFIX = 'ed25519:';
 const PRIVATE_PREFIX = 'ed25519-private:';
 const KEY_BYTES = 32;
 const PARSED_LIMIT = 1000;
-const parsed = new Map<string, PublicKey>();
+const parsed = new RecentMap<string, PublicKey>(PARSED_LIMIT);
 
 /**
  * Encodings of the small-order points, with the sign bit cleared. With one of these keys, anyone
@@ -59,7 +60,6 @@ export function parsePublicKey(input: string): PublicKey {
     id: digestText('effectmatch/approver-key/v1', text),
     key: createPublicKey({ key: jwk, format: 'jwk' }),
   };
-  if (parsed.size >= PARSED_LIMIT) parsed.clear();
   parsed.set(input, key);
   return key;
 }
@@ -136,6 +136,4 @@ function privateOfPem(pem: string): KeyObject | undefined {
   }
 }
 
-function invalidKey(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `not an approver key: ${why}`);
-}
+const invalidKey = errorsOf('ERR_EM_CONFIG_INVALID', 'not an approver key: ');

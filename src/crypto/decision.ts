@@ -37,8 +37,14 @@ export interface Decision {
 export function writeDecline({ name, key, nowMs }: Decider, declined: Declined) {
   const { request, generation, approved, reason } = declined;
   return {
-    ...{ version: 1 as const, request, generation, approved, reason },
-    ...{ issuer: name, key, at: instant(nowMs) },
+    version: 1 as const,
+    request,
+    generation,
+    approved,
+    reason,
+    issuer: name,
+    key,
+    at: instant(nowMs),
   };
 }
 
@@ -46,9 +52,15 @@ export function writeDecline({ name, key, nowMs }: Decider, declined: Declined) 
 export function writeResolution({ name, key, nowMs }: Decider, decision: Decision) {
   const { occurrence, execution, lineage, finding, evidence } = decision;
   return {
-    ...{ version: 1 as const, occurrence, execution, lineage, finding },
+    version: 1 as const,
+    occurrence,
+    execution,
+    lineage,
+    finding,
     evidence: evidenceDigest(evidence),
-    ...{ operator: name, key, at: instant(nowMs) },
+    operator: name,
+    key,
+    at: instant(nowMs),
   };
 }
 

@@ -1,5 +1,5 @@
 import { type KeyObject, sign, verify } from 'node:crypto';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { STATEMENT_PAYLOAD_TYPE, statementRecord } from '../protocol/receipt.ts';
 import { readFields } from './handover.ts';
 import type { ReceiptKey } from './receipt-key.ts';
@@ -135,10 +135,6 @@ function tooLarge(): EffectMatchError<'ERR_EM_RECORD_TOO_LARGE'> {
   );
 }
 
-function invalid(why: string, cause?: unknown): EffectMatchError<'ERR_EM_RECORD_INVALID'> {
-  return new EffectMatchError('ERR_EM_RECORD_INVALID', `envelope: ${why}`, { cause });
-}
+const invalid = errorsOf('ERR_EM_RECORD_INVALID', 'envelope: ');
 
-function unsigned(why: string): EffectMatchError<'ERR_EM_SIGNATURE_INVALID'> {
-  return new EffectMatchError('ERR_EM_SIGNATURE_INVALID', `not verified: ${why}`);
-}
+const unsigned = errorsOf('ERR_EM_SIGNATURE_INVALID', 'not verified: ');

@@ -1,5 +1,5 @@
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import type { Digest } from '../protocol/record.ts';
 import { parsePublicKey } from './approver-key.ts';
 import { decodeBase64url } from './base64url.ts';
@@ -116,6 +116,4 @@ function isFromPage(clientData: Buffer, { origin }: PasskeyKey, challenge: strin
   return isRight && said.origin === origin && isTop && said.topOrigin === undefined;
 }
 
-function invalidPasskey(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `not an approver key: ${why}`);
-}
+const invalidPasskey = errorsOf('ERR_EM_CONFIG_INVALID', 'not an approver key: ');

@@ -41,7 +41,7 @@ export function createSigner(keyring: Keyring): ReceiptSigner {
 }
 
 /**
- * Verifies any envelope that a `ReceiptSigner` makes, as an object or as JSON text. Needs only public
+ * Verifies any envelope that a deployment signed, as an object or as JSON text. Needs only public
  * keys: no store, no keyring, no network. Throws `ERR_EM_SIGNATURE_INVALID` if none of the keys
  * signed it, and `ERR_EM_RECORD_INVALID` if the signed statement contradicts itself.
  */

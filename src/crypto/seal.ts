@@ -2,6 +2,7 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Sealed, Sealer } from '../contract/seal.ts';
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
+import { RecentMap } from '../protocol/recent-map.ts';
 import type { Digest, RecordKind } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Keyring } from './keyring.ts';
@@ -20,11 +21,12 @@ export function createSealer(keyring: Keyring): Sealer {
   // Recently sealed records by MAC. They are frozen, so record, text and seal still match. A MAC
   // depends only on kind, key and text: if these are equal, the seal is valid and the record is the
   // cached one.
-  const recent = new Map<string, { readonly kind: unknown; readonly sealed: Sealed<unknown> }>();
+  const recent = new RecentMap<
+    string,
+    { readonly kind: unknown; readonly sealed: Sealed<unknown> }
+  >(RECENT);
   const remember = <T>(kind: RecordKind<T>, sealed: Sealed<T>): void => {
     if (sealed.text.length > RECENT_CHARACTERS_MAX) return;
-    const [oldest] = recent.size < RECENT ? [] : recent.keys();
-    if (oldest !== undefined) recent.delete(oldest);
     recent.set(sealed.seal.mac, { kind, sealed });
   };
   const recall = <T>(

@@ -76,7 +76,7 @@ export function buildContent(
     ) as Content;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : '';
-    throw invalid(`operation "${operation}" cannot be requested as approved: ${why}`, { cause });
+    throw invalid(`operation "${operation}" cannot be requested as approved: ${why}`, cause);
   }
 }
 

@@ -15,12 +15,12 @@ import type { RequestPermit } from '../contract/proof.ts';
 import { digestValueOf, requestDigest } from '../crypto/digest.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
+import { RecentMap } from '../protocol/recent-map.ts';
 import type { Row } from '../protocol/value.ts';
 import type { Content } from './content.ts';
 import { invalid } from './errors.ts';
 import type { Exchanged } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
-import { Recent } from './recent.ts';
 
 /** The access to a service: its host, and fingerprints of its credential. */
 export type ServiceAccess = Pick<Gateway, 'host' | 'fingerprint' | 'keyedFingerprint'>;
@@ -132,13 +132,16 @@ const NOTHING_PROMISED: Omit<RemoteProbe, 'fingerprint'> = {
   idempotent: async () => false,
 };
 
+/** How many of its latest requests a process remembers. */
+export const REQUESTS_KEPT = 10_000;
+
 /** Builds a remote adapter: what all of them share, around what is specific to one. */
 export function remoteAdapter<Action, Request extends NamedRequest = Content>(
   backend: RemoteBackend<Action, Request>,
 ): RemoteAdapter<Action> {
   const { capability, registration, profiles, channels, gateway, context } = backend;
   const { normalise, read, parseAction, describeAction } = backend;
-  const sentAtMs = new Recent<number>();
+  const sentAtMs = new RecentMap<string, number>(REQUESTS_KEPT);
   return {
     ...describeService(backend),
     capability,

@@ -210,12 +210,16 @@ class PrivateCopy {
     const drops = `Forgets what was changed in the private copy of ${this.#name}.`;
     return [
       {
-        ...{ name: `${this.#name}_submit`, description: asks, inputSchema },
+        name: `${this.#name}_submit`,
+        description: asks,
+        inputSchema,
         annotations: { ...annotations, destructiveHint: true },
         call: () => this.#submit(requests, run).catch(answerOfError),
       },
       {
-        ...{ name: `${this.#name}_discard`, description: `${drops} (${agent})`, inputSchema },
+        name: `${this.#name}_discard`,
+        description: `${drops} (${agent})`,
+        inputSchema,
         annotations: { ...annotations, destructiveHint: false },
         call: async () => {
           await this.discard();

@@ -86,7 +86,11 @@ function offerOf(options: AgentServersOptions, agent: Agent): Offer {
   });
   const taken = upstreams.flatMap((upstream) => upstream.taken);
   const made = agentTools({
-    ...{ requests, runtime, run, agent: agent.name, taken },
+    requests,
+    runtime,
+    run,
+    agent: agent.name,
+    taken,
     operations: Object.fromEntries(operations),
     adapters: Object.fromEntries(adapters),
     onFault: (error) => onFault(agent.name, error),

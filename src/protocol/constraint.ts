@@ -3,6 +3,7 @@ import type { Budget } from './budget.ts';
 import { canonical } from './canon.ts';
 import type { Cell } from './effect.ts';
 import { compilePattern, type Pattern, runPattern } from './pattern.ts';
+import { RecentMap } from './recent-map.ts';
 import { type Instant, readInstant } from './time-text.ts';
 import { orderValues, readTag, type Value } from './value.ts';
 
@@ -211,7 +212,7 @@ function freshTexts(fresh: readonly Value[]): ReadonlySet<string> {
 }
 
 const PATTERNS_KEPT = 64;
-const patterns = new Map<string, Pattern>();
+const patterns = new RecentMap<string, Pattern>(PATTERNS_KEPT);
 
 /**
  * Caches compiled patterns, because one pattern is usually tried on many rows. Compiling spends
@@ -222,7 +223,6 @@ function patternOf(source: string, budget?: Budget): Pattern {
   if (known !== undefined) return known;
   const pattern = compilePattern(source);
   budget?.spend(Math.floor(pattern.states.length / STATES_PER_STEP));
-  if (patterns.size >= PATTERNS_KEPT) patterns.clear();
   patterns.set(source, pattern);
   return pattern;
 }

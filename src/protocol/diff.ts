@@ -51,16 +51,10 @@ function pairUp(
   { missing, extra }: Sides,
   prefixOf: (effect: Pick<Effect, 'op'>) => string,
 ): Omit<Diff, 'omitted'> {
-  const waiting = new Map<string, Waiting[]>();
-  const observed = extra.map((effect) => {
-    const entry = { effect, left: effect.count };
-    if (effect.key === undefined) return entry;
-    const name = prefixOf(effect) + rowName(effect.target, rowText(effect.key));
-    const others = waiting.get(name);
-    if (others === undefined) waiting.set(name, [entry]);
-    else others.push(entry);
-    return entry;
-  });
+  const observed = extra.map((effect): Waiting => ({ effect, left: effect.count }));
+  const waiting = Map.groupBy(observed, ({ effect: { op, target, key } }) =>
+    key === undefined ? undefined : prefixOf({ op }) + rowName(target, rowText(key)),
+  );
   const altered: Diff['altered'][number][] = [];
   const unpaired: ApprovedEffect[] = [];
   for (const approved of missing) {

@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { checkCell } from './constraint.ts';
 import type { Cell } from './effect.ts';
 import { encodeReal, fromJs } from './value.ts';
@@ -167,6 +167,4 @@ function readDuration(within: unknown): number {
   return ms;
 }
 
-function refuse(message: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', message);
-}
+const refuse = errorsOf('ERR_EM_MANIFEST_INVALID');

@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { checkCell } from './constraint.ts';
 import {
   type Change,
@@ -296,6 +296,4 @@ function readPlain(input: unknown, where: string): object {
   return input;
 }
 
-function refuse(message: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', message);
-}
+const refuse = errorsOf('ERR_EM_MANIFEST_INVALID');

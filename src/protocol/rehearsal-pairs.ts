@@ -68,18 +68,13 @@ function groupByShape(
   run: Rehearsal,
   strip: (effect: Effect) => Effect | undefined,
 ): Map<string, Effect[]> {
-  const groups = new Map<string, Ranked[]>();
   const origins = new Origins(run);
-  for (const reported of run.effects) {
-    const effect = strip(reported);
-    if (effect === undefined) continue;
+  const effects = run.effects.map(strip).filter((effect) => effect !== undefined);
+  const ranked = effects.map((effect) => rank(effect, run, origins));
+  const groups = Map.groupBy(ranked, ({ effect }) => {
     const columns = SIDES.map((side) => Object.keys(effect[side] ?? {}).sort());
-    const shape = canonical([effect.op, effect.target, columns]);
-    const group = groups.get(shape);
-    const ranked = rank(effect, run, origins);
-    if (group === undefined) groups.set(shape, [ranked]);
-    else group.push(ranked);
-  }
+    return canonical([effect.op, effect.target, columns]);
+  });
   return new Map(
     [...groups].map(([shape, group]) => [
       shape,
@@ -141,16 +136,13 @@ function orderRanked(a: Ranked, b: Ranked): number {
 
 /** Finds the values of a rehearsal that the backend assigned, by its evidence. */
 export class Origins {
-  readonly #assigned = new Map<string, Assigned[]>();
+  readonly #assigned: ReadonlyMap<string, readonly Assigned[]>;
   readonly #values = new Map<string, Set<Assigned>>();
   /** Keys that rows received in this rehearsal. */
   readonly #newKeys = new Set<string>();
 
   constructor({ effects, assigned }: Rehearsal) {
-    for (const evidence of assigned) {
-      const place = canonical([evidence.target, evidence.column]);
-      this.#assigned.set(place, [...(this.#assigned.get(place) ?? []), evidence]);
-    }
+    this.#assigned = Map.groupBy(assigned, ({ target, column }) => canonical([target, column]));
     for (const effect of effects) this.#noteKey(effect);
     for (const effect of effects) {
       const sides = this.isOldRow(effect) ? IMAGES : SIDES;

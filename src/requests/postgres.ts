@@ -55,10 +55,23 @@ export async function openPostgresRequests(
 
 /** The column of each field, in the order in which they are read. */
 const COLUMNS: Readonly<Record<keyof StoredRequest, string>> = {
-  ...{ id: 'id', generation: 'generation', by: 'by', run: 'run', adapter: 'adapter' },
-  ...{ operation: 'operation', mode: 'mode', askedMs: 'asked_ms', expiresMs: 'expires_ms' },
-  ...{ asked: 'asked', state: 'state', license: 'license', occurrence: 'occurrence' },
-  ...{ answeredBy: 'answered_by', decline: 'decline', detail: 'detail', results: 'results' },
+  id: 'id',
+  generation: 'generation',
+  by: 'by',
+  run: 'run',
+  adapter: 'adapter',
+  operation: 'operation',
+  mode: 'mode',
+  askedMs: 'asked_ms',
+  expiresMs: 'expires_ms',
+  asked: 'asked',
+  state: 'state',
+  license: 'license',
+  occurrence: 'occurrence',
+  answeredBy: 'answered_by',
+  decline: 'decline',
+  detail: 'detail',
+  results: 'results',
 };
 const FIELDS = Object.keys(COLUMNS) as (keyof StoredRequest)[];
 const NUMBERS: readonly string[] = ['generation', 'askedMs', 'expiresMs'];
@@ -123,7 +136,11 @@ class PostgresRequests implements RequestStore {
     atMs: number,
   ): Promise<boolean> {
     const cleared = {
-      ...{ license: null, occurrence: null, answeredBy: null, decline: null, detail: null },
+      license: null,
+      occurrence: null,
+      answeredBy: null,
+      decline: null,
+      detail: null,
     };
     const generation = only.generation + 1;
     const fields = { state: 'pending', generation, ...renewed, ...cleared } as const;
@@ -324,8 +341,12 @@ function readRow(row: TextRow): StoredRequest {
 function readDelivery(row: TextRow): LoggedDelivery {
   const [number, receiver, seq, attempt, atMs, delivered, result] = row;
   return {
-    ...{ number: Number(number), receiver: String(receiver), seq: Number(seq) },
-    ...{ attempt: Number(attempt), atMs: Number(atMs), delivered: delivered === 't' },
+    number: Number(number),
+    receiver: String(receiver),
+    seq: Number(seq),
+    attempt: Number(attempt),
+    atMs: Number(atMs),
+    delivered: delivered === 't',
     result: String(result),
   };
 }
@@ -335,7 +356,8 @@ function readToken(row: TextRow): StoredToken {
   return {
     ...({ id, digest, kind, holder } as Pick<StoredToken, 'id' | 'digest' | 'kind' | 'holder'>),
     scopes: String(scopes).split(' '),
-    ...{ createdMs: Number(createdMs), expiresMs: Number(expiresMs) },
+    createdMs: Number(createdMs),
+    expiresMs: Number(expiresMs),
   };
 }
 

@@ -230,13 +230,23 @@ export class Requests implements AsyncDisposable {
     const operation = 'operation' in wanted ? wanted.operation : null;
     const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
     const stored = await this.#store.insert({
-      ...{ id, by, run, operation, generation: 1, state: 'pending', askedMs: now },
+      id,
+      by,
+      run,
+      operation,
+      generation: 1,
+      state: 'pending',
+      askedMs: now,
       adapter: proposal.draft.adapter,
       mode: isForTask(wanted) ? 'on-task' : this.#modeOf(operation),
       expiresMs: now + this.#lifetimeMs,
       asked: JSON.stringify(asked),
-      ...{ license: null, occurrence: null, answeredBy: null, decline: null },
-      ...{ detail: null, results: null },
+      license: null,
+      occurrence: null,
+      answeredBy: null,
+      decline: null,
+      detail: null,
+      results: null,
     });
     await this.#applyRules(stored);
     return await this.#find(id);
@@ -526,7 +536,9 @@ export class Requests implements AsyncDisposable {
   start(): void {
     const { webhooks = [] } = this.#options;
     const context = {
-      ...{ store: this.#store, clock: this.#clock, signal: this.#stopping.signal },
+      store: this.#store,
+      clock: this.#clock,
+      signal: this.#stopping.signal,
       linkTo: (id: string) => this.#linkTo(id),
     };
     // A receiver that does not respond must not delay executions or other receivers.
@@ -632,7 +644,14 @@ export class Requests implements AsyncDisposable {
     const detail = terminal === undefined ? stored.detail : detailOf(terminal);
     const link = this.#linkTo(id);
     return {
-      ...{ id, state, by, run, adapter, mode, generation, proposal },
+      id,
+      state,
+      by,
+      run,
+      adapter,
+      mode,
+      generation,
+      proposal,
       ...(operation !== null && { operation }),
       ...(reason !== undefined && { reason }),
       askedAt: new Date(stored.askedMs).toISOString(),

@@ -159,7 +159,11 @@ class SqliteRequests implements RequestStore {
     atMs: number,
   ): Promise<boolean> {
     const cleared = {
-      ...{ license: null, occurrence: null, answeredBy: null, decline: null, detail: null },
+      license: null,
+      occurrence: null,
+      answeredBy: null,
+      decline: null,
+      detail: null,
     };
     return await immediate(
       this.#db,

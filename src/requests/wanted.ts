@@ -1,5 +1,5 @@
 import { digestValueOf } from '../crypto/digest.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { isName } from '../protocol/record.ts';
 import type { Operation } from '../runtime/operation.ts';
@@ -101,6 +101,4 @@ export async function actionFor({ operations }: Proposer, wanted: WantedChange):
   return operation.action(await parseInput(operation, wanted.input));
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_INPUT_INVALID'> {
-  return new EffectMatchError('ERR_EM_INPUT_INVALID', `the question cannot be asked: ${why}`);
-}
+const invalid = errorsOf('ERR_EM_INPUT_INVALID', 'the question cannot be asked: ');

@@ -1,5 +1,5 @@
 import { digestPieces } from '../crypto/digest.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, messageOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { canonicalBytes } from '../protocol/canon-size.ts';
 import type { Diff } from '../protocol/diff.ts';
@@ -72,7 +72,7 @@ export function storableText(
 
 /** The same for a thrown error. Its code contains no values, so it is kept. */
 export function storableFault(admitted: Pick<Admitted, 'registration'>, error: unknown): string {
-  const text = storableText(admitted, error instanceof Error ? error.message : String(error));
+  const text = storableText(admitted, messageOf(error));
   const code = (error as { readonly code?: unknown } | null | undefined)?.code;
   return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? `${text} (${code})` : text;
 }

@@ -1,4 +1,5 @@
 import type { SignedLicense } from '../protocol/license.ts';
+import { RecentMap } from '../protocol/recent-map.ts';
 import type { Digest } from '../protocol/record.ts';
 
 type Signatures = Pick<SignedLicense, 'signature' | 'second'>;
@@ -19,7 +20,7 @@ const KEPT_MAX = 4096;
  * every use.
  */
 export class CheckedLicenses {
-  readonly #known = new Map<Digest, Checked>();
+  readonly #known = new RecentMap<Digest, Checked>(KEPT_MAX);
 
   /** What is known about a license with these signatures. */
   find(lineage: Digest, signatures: Signatures): Checked | undefined {
@@ -29,8 +30,6 @@ export class CheckedLicenses {
 
   /** Remembers signatures that were verified. */
   add(lineage: Digest, signatures: Signatures): void {
-    const [oldest] = this.#known.size < KEPT_MAX ? [] : this.#known.keys();
-    if (oldest !== undefined) this.#known.delete(oldest);
     this.#known.set(lineage, { signatures: textOf(signatures), isSound: false });
   }
 }

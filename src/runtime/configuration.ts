@@ -27,7 +27,11 @@ const CONFIG: OptionNames<RuntimeConfig> = {
   recoverAtStart: true,
 };
 const ISSUER: OptionNames<IssuerConfig> = {
-  ...{ key: true, may: true, sources: true, limits: true, second: true },
+  key: true,
+  may: true,
+  sources: true,
+  limits: true,
+  second: true,
 };
 const OPERATOR = { key: true } as const;
 

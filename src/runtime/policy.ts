@@ -1,7 +1,7 @@
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { issuerKeyId } from '../crypto/issuer-key.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import type { Op } from '../protocol/effect.ts';
 import { type Policy, policyRecord, type Source } from '../protocol/frame.ts';
 import { type Day, localTime } from '../protocol/hours.ts';
@@ -138,8 +138,13 @@ function parsePolicy(policy: unknown): Policy {
 }
 
 const LIMITS: OptionNames<LimitsConfig> = {
-  ...{ operations: true, relations: true, maxEffects: true, maxRows: true },
-  ...{ amounts: true, hours: true, maxLifetime: true },
+  operations: true,
+  relations: true,
+  maxEffects: true,
+  maxRows: true,
+  amounts: true,
+  hours: true,
+  maxLifetime: true,
 };
 
 /** A limit that is misspelt, inherited or in a list must not mean "no limit". */
@@ -240,6 +245,4 @@ export function operationsOf(config: Configured): ReadonlyMap<string, Operation>
   return operations;
 }
 
-function invalid(message: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', message);
-}
+const invalid = errorsOf('ERR_EM_CONFIG_INVALID');

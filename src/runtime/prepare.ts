@@ -1,7 +1,7 @@
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import { actionDigest, digestRecord, renderingDigest } from '../crypto/digest.ts';
 import { parseProposal } from '../crypto/proposal.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
 import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
@@ -199,8 +199,14 @@ function checkRequest(request: PrepareRequest) {
   const { action, revision, occurrences = 1, requestedBy, reason, ...rest } = request;
   const { continuations: _, fieldMatch: __, ...draft } = rest;
   return {
-    ...{ draft, action, revision, occurrences, requestedBy, reason },
-    ...{ continuations: [...continuations], fieldMatch: [...fieldMatch] },
+    draft,
+    action,
+    revision,
+    occurrences,
+    requestedBy,
+    reason,
+    continuations: [...continuations],
+    fieldMatch: [...fieldMatch],
   };
 }
 
@@ -263,6 +269,4 @@ function impossible(why: readonly string[]): EffectMatchError<'ERR_EM_OUTCOME_IM
   );
 }
 
-function invalid(message: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_MANIFEST_INVALID', message);
-}
+const invalid = errorsOf('ERR_EM_MANIFEST_INVALID');

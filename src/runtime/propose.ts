@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, messageOf } from '../errors.ts';
 import { draftManifest } from '../protocol/draft.ts';
 import type { StateRead, StateReading } from '../protocol/effect.ts';
 import type { Proposal } from '../protocol/license.ts';
@@ -50,9 +50,18 @@ export async function propose(
   const action: unknown = await ask(operation, 'action', () => operation.action(input));
   const { task, planRevision, revision, occurrences, requestedBy, reason } = options;
   const request = {
-    ...{ adapter: operation.adapter, task, planRevision, revision, occurrences },
-    ...{ requestedBy, reason },
-    ...{ effects, requires, watch, continuations, fieldMatch },
+    adapter: operation.adapter,
+    task,
+    planRevision,
+    revision,
+    occurrences,
+    requestedBy,
+    reason,
+    effects,
+    requires,
+    watch,
+    continuations,
+    fieldMatch,
     set: joinSettings(name, contracted.set, options.set),
     ...(operation.bindAction !== false && { action }),
   };
@@ -113,7 +122,7 @@ async function ask<T>({ name }: Operation, part: string, call: () => T | Promise
   try {
     return await call();
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw failed(name, `its function "${part}" threw: ${why}`, cause);
   }
 }

@@ -1,7 +1,7 @@
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
 import { verifyReopening } from '../crypto/reopening.ts';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import { stateOf } from './continuation.ts';
@@ -39,6 +39,4 @@ export async function reopenContinuation(
   throw refuse('it completed, or another decision was recorded, in the meantime');
 }
 
-function refuse(why: string): EffectMatchError<'ERR_EM_RESOLUTION_REFUSED'> {
-  return new EffectMatchError('ERR_EM_RESOLUTION_REFUSED', `nothing was reopened: ${why}`);
-}
+const refuse = errorsOf('ERR_EM_RESOLUTION_REFUSED', 'nothing was reopened: ');

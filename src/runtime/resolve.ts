@@ -2,7 +2,7 @@ import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
 import { evidenceDigest } from '../crypto/decision.ts';
 import { verifyResolution } from '../crypto/resolution.ts';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { Digest } from '../protocol/record.ts';
 import { type Resolution, resolutionRecord } from '../protocol/resolution.ts';
@@ -65,6 +65,4 @@ export function findUnsigned(
   return undefined;
 }
 
-function refuse(why: string): EffectMatchError<'ERR_EM_RESOLUTION_REFUSED'> {
-  return new EffectMatchError('ERR_EM_RESOLUTION_REFUSED', `nothing was resolved: ${why}`);
-}
+const refuse = errorsOf('ERR_EM_RESOLUTION_REFUSED', 'nothing was resolved: ');

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { StatementSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EffectMatchError, type ErrorCode, invariant } from '../errors.ts';
+import { EffectMatchError, type ErrorCode, invariant, messageOf } from '../errors.ts';
 import { DatabaseSync } from './engine.ts';
 
 /** Primary result codes that callers check. They are the low byte of an extended code. */
@@ -293,7 +293,7 @@ export function asFault<C extends ErrorCode>(
   code: C,
   what: string,
 ): EffectMatchError<C> {
-  const words = error instanceof Error ? error.message : String(error);
+  const words = messageOf(error);
   return new EffectMatchError(code, `${what}: ${words}`, { cause: error });
 }
 

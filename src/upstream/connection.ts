@@ -92,7 +92,10 @@ function transportFor(server: UpstreamServer, folder = '') {
   const [program = '', ...words] = command ?? [];
   const args = words.map((word) => word.replaceAll('{folder}', folder));
   return new StdioClientTransport({
-    ...{ command: program, args, stderr: 'ignore', maxBufferSize: MAX_BYTES },
+    command: program,
+    args,
+    stderr: 'ignore',
+    maxBufferSize: MAX_BYTES,
     env: { ...getDefaultEnvironment(), ...env },
   });
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type CallToolResult, ProtocolError, type Tool } from '@modelcontextprotocol/client';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, messageOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { MAX_ANSWER, UpstreamConnection } from './connection.ts';
 import type { UpstreamServer } from './server.ts';
@@ -104,7 +104,7 @@ export class Upstream {
         return this.#using(attempt);
       });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return { kind: mayHaveLeft ? 'lost' : 'not-sent', why };
     }
   }
@@ -127,7 +127,7 @@ export class Upstream {
       if (error instanceof EffectMatchError) throw error;
       // The server is usable after answering with an error. Otherwise it may hang or be gone.
       if (!(error instanceof ProtocolError)) this.#retire(connection);
-      throw this.#unavailable(error instanceof Error ? error.message : String(error), error);
+      throw this.#unavailable(messageOf(error), error);
     } finally {
       connection.users -= 1;
       if (connection !== this.#current && connection.users === 0) await this.#end(connection);

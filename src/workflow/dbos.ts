@@ -7,7 +7,7 @@ import '../node-version.ts';
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { checkCount, type EngineHost, type OpenEngine, type WorkflowEngine } from './engine.ts';
 import { Heartbeats } from './heartbeat.ts';
 import type { RunStatus } from './run.ts';
@@ -134,9 +134,7 @@ function settle(options: DbosOptions): Required<DbosOptions> {
   return { DBOS, url, worker, ...counts };
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `dbosEngine: ${why}`);
-}
+const invalid = errorsOf('ERR_EM_CONFIG_INVALID', 'dbosEngine: ');
 
 class DbosWorker implements OpenEngine {
   readonly #dbos: DbosApi;

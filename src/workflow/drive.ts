@@ -1,4 +1,4 @@
-import { EffectMatchError, invariant, isFault } from '../errors.ts';
+import { EffectMatchError, invariant, isFault, messageOf } from '../errors.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { findUnfit } from '../requests/fit.ts';
 import { actionFor } from '../requests/wanted.ts';
@@ -9,7 +9,6 @@ import { taskOf, unknownRun } from './records.ts';
 import {
   contextOf,
   inParallel,
-  messageOf,
   nextInstances,
   type RunParts,
   type RunView,

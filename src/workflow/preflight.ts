@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import { unclassified } from '../protocol/boundary.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { isOperation, type Workflow } from './definition.ts';
@@ -60,6 +61,6 @@ async function findOpenBoundary(runtime: Runtime, adapter: string): Promise<stri
     if (open.length === 0) return undefined;
     return `the boundary of "${adapter}" is open (${open.slice(0, 3).join(', ')}); run \`effectmatch doctor\``;
   } catch (error) {
-    return `"${adapter}" cannot be surveyed: ${error instanceof Error ? error.message : error}`;
+    return `"${adapter}" cannot be surveyed: ${messageOf(error)}`;
   }
 }

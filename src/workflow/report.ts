@@ -55,7 +55,9 @@ export function reportOf(view: RunView): HandoffReport {
     const state = states.get(id) ?? 'waiting';
     const { detail, from } = facts.get(id) ?? {};
     const reported: ReportedNode = {
-      ...{ instance: id, node, state },
+      instance: id,
+      node,
+      state,
       ...(detail !== undefined && { detail }),
       ...(from !== undefined && { occurrence: from.occurrence }),
     };

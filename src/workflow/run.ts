@@ -1,5 +1,5 @@
 import type { Ledgers } from '../contract/ledgers.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, messageOf } from '../errors.ts';
 import { copyValue, type Value } from '../protocol/value.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import {
@@ -216,9 +216,4 @@ export async function inParallel<T>(
     for (let at = next++; at < list.length; at = next++) await work(list[at] as T);
   };
   await Promise.all(Array.from({ length: Math.min(PARALLEL, list.length) }, run));
-}
-
-/** The message of an error, or the thrown value as text. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

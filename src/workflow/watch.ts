@@ -98,7 +98,8 @@ function endingOf({ takenOver, waiting, continuations, runs }: WatcherFindings):
     runs.reduce((sum, run) => sum + run[list].length, 0);
   const people = { signatures: count('unapproved'), resolutions: count('needsResolution') };
   return {
-    ...{ kind: 'watched', takenOver: takenOver.length },
+    kind: 'watched',
+    takenOver: takenOver.length,
     waiting: { requests: waiting, ...people, continuations: continuations.length },
   };
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, instant, systemClock } from '../contract/clock.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf, messageOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { copyValue, type Value } from '../protocol/value.ts';
@@ -19,7 +19,6 @@ import { type ProposedNode, type RunRecord, RunRecords, taskOf, unknownRun } fro
 import { type HandoffReport, reportOf } from './report.ts';
 import {
   inParallel,
-  messageOf,
   planNodes,
   type RunParts,
   type RunView,
@@ -450,10 +449,6 @@ function describe(value: unknown): string {
   return JSON.stringify(value)?.slice(0, 80) ?? String(value);
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_WORKFLOW_INVALID'> {
-  return new EffectMatchError('ERR_EM_WORKFLOW_INVALID', why);
-}
+const invalid = errorsOf('ERR_EM_WORKFLOW_INVALID');
 
-function refused(why: string): EffectMatchError<'ERR_EM_LICENSE_REFUSED'> {
-  return new EffectMatchError('ERR_EM_LICENSE_REFUSED', `no license was taken: ${why}`);
-}
+const refused = errorsOf('ERR_EM_LICENSE_REFUSED', 'no license was taken: ');

@@ -245,7 +245,11 @@ class FilesBackend implements Backend<CheckedFilesAction> {
   #candidateTools(): FilesTools {
     const { db, layout, backend, context, values } = this.#opened;
     return {
-      ...{ db, layout, backend, context, busyTimeoutMs: BUSY_TIMEOUT_MS },
+      db,
+      layout,
+      backend,
+      context,
+      busyTimeoutMs: BUSY_TIMEOUT_MS,
       quotesValues: values === 'plain',
       entriesOf: (version) => this.#entriesOf(version),
       restamp: async (version, entries) => {

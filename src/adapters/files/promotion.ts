@@ -46,7 +46,10 @@ export async function promoteCandidate(
     return refusedPromotion('flush-failed', why);
   }
   const promotion = await commitAtOnce(db, {
-    ...{ marker, insertMarker, busyTimeoutMs, reached },
+    marker,
+    insertMarker,
+    busyTimeoutMs,
+    reached,
     check: () => findObstacle(db, candidate),
     write: () => {
       const { folder, base, walk } = candidate;

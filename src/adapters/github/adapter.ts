@@ -6,9 +6,9 @@ import { invalid, refused } from '../../http/errors.ts';
 import type { Exchanged } from '../../http/exchange.ts';
 import { Gateway } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
-import { Recent } from '../../http/recent.ts';
-import { parseEmptyAction, readRows, remoteAdapter } from '../../http/remote.ts';
+import { parseEmptyAction, REQUESTS_KEPT, readRows, remoteAdapter } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
+import { RecentMap } from '../../protocol/recent-map.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { isObject, type Row } from '../../protocol/value.ts';
 import { FIELDS, ISSUE, markBody, readIssue } from './issue.ts';
@@ -60,7 +60,7 @@ export async function openAdapter(
   const base = `/repos/${owner}/${repo}`;
   const issues = `${base}/issues`;
   const backend = `${gateway.host} ${owner}/${repo} ${await repositoryId(gateway, base)}`;
-  const acknowledged = new Recent<number>();
+  const acknowledged = new RecentMap<string, number>(REQUESTS_KEPT);
   const capability = 'OPAQUE';
   const registration: Registration = {
     profile: 'registered-fields',

@@ -5,8 +5,9 @@ import type { Reached } from '../../contract/steps.ts';
 import { type Content, fillPath } from '../../http/content.ts';
 import type { Gateway, Warrant } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
-import { Recent } from '../../http/recent.ts';
+import { REQUESTS_KEPT } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
+import { RecentMap } from '../../protocol/recent-map.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { DraftOptions } from './options.ts';
 
@@ -33,7 +34,7 @@ export class Publications implements Markers {
    * The credential with which each occurrence was published, or may have been. An answer to a
    * different account proves nothing about it.
    */
-  readonly #credentials = new Recent<string>();
+  readonly #credentials = new RecentMap<string, string>(REQUESTS_KEPT);
 
   constructor(gateway: Gateway, options: DraftOptions['publication'], reached: Reached) {
     this.#gateway = gateway;

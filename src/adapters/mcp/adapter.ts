@@ -71,7 +71,11 @@ function openAdapter(
   const upstream = new Upstream(backend, limited, { quotes: values === 'plain' });
   const { find, nameOf, ...actions } = constrainedActions(operations);
   return remoteAdapter<OpaqueAction, CallContent>({
-    ...{ kind: 'mcp', capability: 'OPAQUE', backend, context, denied: DENIED },
+    kind: 'mcp',
+    capability: 'OPAQUE',
+    backend,
+    context,
+    denied: DENIED,
     ...registered,
     ...actions,
     gateway: accessTo(server),
@@ -140,7 +144,10 @@ const SALT = randomBytes(32).toString('hex');
 
 function accessTo({ command, env, url, headers }: UpstreamServer): ServiceAccess {
   const secret = canonical({
-    ...{ command: command ?? null, env: env ?? null, url: url ?? null, headers: headers ?? null },
+    command: command ?? null,
+    env: env ?? null,
+    url: url ?? null,
+    headers: headers ?? null,
   });
   const fingerprint = hash('sha256', `${SALT}${secret}`, 'hex').slice(0, 32);
   return {

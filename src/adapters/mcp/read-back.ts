@@ -1,4 +1,5 @@
 import type { Approval } from '../../contract/adapter.ts';
+import { messageOf } from '../../errors.ts';
 import { decodeData } from '../../http/content.ts';
 import { findingsOf, lookAgain, NOT_FOUND, type ReadBackResult } from '../../http/findings.ts';
 import { type Plan, planOf } from '../../http/plan.ts';
@@ -53,6 +54,6 @@ export async function callReading(
     const input = decodeData(given) as Row;
     return readAnswer(name, await upstream.call({ tool: name, definition, input }));
   } catch (error) {
-    return { kind: 'silent', why: error instanceof Error ? error.message : String(error) };
+    return { kind: 'silent', why: messageOf(error) };
   }
 }

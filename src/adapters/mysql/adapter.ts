@@ -236,7 +236,13 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
       .catch((error: unknown) => describeFailure(error, STAGE_NOT_OPENED, settings.values));
     if ('kind' in session) return session;
     const candidate = new MysqlCandidate({
-      ...{ session, sessions, control, deployment, settings, definitions, reached },
+      session,
+      sessions,
+      control,
+      deployment,
+      settings,
+      definitions,
+      reached,
       admitted: this.#admitted,
     });
     try {

@@ -4,7 +4,7 @@ import mysql, {
   type Query,
   type SslOptions,
 } from 'mysql2';
-import { EffectMatchError } from '../../errors.ts';
+import { EffectMatchError, messageOf } from '../../errors.ts';
 import { connectionParts, type MysqlConnectionOptions } from './options.ts';
 
 /** A row as the server sent it. */
@@ -72,7 +72,8 @@ export class MysqlConnection implements AsyncDisposable {
       charset: 'utf8mb4_bin',
       multipleStatements: false,
       // Agent statements return text if a JavaScript number or date would lose information.
-      ...{ supportBigNumbers: true, dateStrings: true },
+      supportBigNumbers: true,
+      dateStrings: true,
       flags: ['-LOCAL_FILES', '-CONNECT_ATTRS'],
       infileStreamFactory: refuseFile,
       // The driver closes older statements. Logging in again closes all of them.
@@ -237,6 +238,6 @@ export function asFault(
   what: string,
 ): EffectMatchError {
   if (error instanceof EffectMatchError) return error;
-  const words = error instanceof Error ? error.message : String(error);
+  const words = messageOf(error);
   return new EffectMatchError(code, `mysql: ${what}: ${words}`, { cause: error });
 }

@@ -114,7 +114,14 @@ export function readOptions(options: MysqlOptions): MysqlSettings {
     throw refused(`"${controlDatabase}" is the database of records; name the one with the tables`);
   const { stageTimeoutMs = 30_000, lockTimeoutMs = 2000 } = options;
   return {
-    ...{ relations, reads, controlDatabase, owner, profile, isolation, reviews, ...accounts },
+    relations,
+    reads,
+    controlDatabase,
+    owner,
+    profile,
+    isolation,
+    reviews,
+    ...accounts,
     values: readValuesOption(options.values, refused),
     stageTimeoutMs: readTimeoutOption(stageTimeoutMs, 'stageTimeoutMs', refused),
     lockTimeoutMs: readTimeoutOption(lockTimeoutMs, 'lockTimeoutMs', refused),

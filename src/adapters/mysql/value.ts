@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { EffectMatchError } from '../../errors.ts';
+import { errorsOf } from '../../errors.ts';
 import {
   encodeBytes,
   encodeInteger,
@@ -23,15 +23,37 @@ export type ColumnKind =
 
 /** Kinds by type name in the catalogue. Columns of other types cannot be registered. */
 const KINDS: Readonly<Record<string, ColumnKind>> = {
-  ...{ tinyint: 'integer', smallint: 'integer', mediumint: 'integer', int: 'integer' },
-  ...{ bigint: 'integer', year: 'integer', bit: 'bit', decimal: 'decimal' },
-  ...{ float: 'real', double: 'real' },
-  ...{ char: 'text', varchar: 'text', enum: 'text', set: 'text' },
-  ...{ tinytext: 'text', text: 'text', mediumtext: 'text', longtext: 'text' },
-  ...{ binary: 'bytes', varbinary: 'bytes' },
-  ...{ tinyblob: 'bytes', blob: 'bytes', mediumblob: 'bytes', longblob: 'bytes' },
-  ...{ date: 'name', time: 'name', datetime: 'datetime', timestamp: 'timestamp' },
-  ...{ uuid: 'name', inet4: 'name', inet6: 'name' },
+  tinyint: 'integer',
+  smallint: 'integer',
+  mediumint: 'integer',
+  int: 'integer',
+  bigint: 'integer',
+  year: 'integer',
+  bit: 'bit',
+  decimal: 'decimal',
+  float: 'real',
+  double: 'real',
+  char: 'text',
+  varchar: 'text',
+  enum: 'text',
+  set: 'text',
+  tinytext: 'text',
+  text: 'text',
+  mediumtext: 'text',
+  longtext: 'text',
+  binary: 'bytes',
+  varbinary: 'bytes',
+  tinyblob: 'bytes',
+  blob: 'bytes',
+  mediumblob: 'bytes',
+  longblob: 'bytes',
+  date: 'name',
+  time: 'name',
+  datetime: 'datetime',
+  timestamp: 'timestamp',
+  uuid: 'name',
+  inet4: 'name',
+  inet6: 'name',
 };
 
 /** Character sets whose text converts to UTF-8 and back without loss. */
@@ -146,9 +168,7 @@ function printInstant(seconds: string): string {
   return `${instant}${fraction === '' ? '' : `.${fraction}`}+00:00`;
 }
 
-function unreadable(name: string): EffectMatchError<'ERR_EM_INVARIANT'> {
-  return new EffectMatchError('ERR_EM_INVARIANT', `the image of a row cannot be read at ${name}`);
-}
+const unreadable = errorsOf('ERR_EM_INVARIANT', 'the image of a row cannot be read at ');
 
 /** A value as SQL text for a column of this kind; undefined if that would be a guess. */
 export function literalOf(kind: ColumnKind, value: Value): string | undefined {

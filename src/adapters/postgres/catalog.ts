@@ -125,7 +125,10 @@ function describeRelation(
   const own = { schema, name, oid: found.oid, columns: columns.map((column) => column.name) };
   const partitioned = found.kind === 'p';
   return {
-    ...{ schema, name, oid: found.oid, target },
+    schema,
+    name,
+    oid: found.oid,
+    target,
     columns,
     key: found.key,
     leaves: partitioned

@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../../errors.ts';
+import { errorsOf } from '../../errors.ts';
 
 /** The text of each column of a row, null for NULL, in the order of the row type. */
 export type Image = readonly (string | null)[];
@@ -109,9 +109,7 @@ function skipPlain(text: string, from: number): number {
   return at;
 }
 
-function broken(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
-  return new EffectMatchError(
-    'ERR_EM_INVARIANT',
-    `a row of the database cannot be read as its output function writes it: ${why}`,
-  );
-}
+const broken = errorsOf(
+  'ERR_EM_INVARIANT',
+  'a row of the database cannot be read as its output function writes it: ',
+);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { CandidateEvidence } from '../../backend/candidate.ts';
 import { declaredReferences } from '../../backend/foreign-keys.ts';
 import type { Assigned, ChannelReport, TargetCount } from '../../contract/adapter.ts';
-import { EffectMatchError, invariant } from '../../errors.ts';
+import { errorsOf, invariant } from '../../errors.ts';
 import type { TextRow } from '../../postgres/connection.ts';
 import type { ChangeRecord, ChangeRecords, Op } from '../../protocol/effect.ts';
 import type { Row } from '../../protocol/value.ts';
@@ -272,9 +272,7 @@ function readRows(text: string | null | undefined, shape: Shape): Iterator<Row, 
   return text == null ? [].values() : readImages(text, shape.length, rowReader(shape));
 }
 
-function unclear(why: string): EffectMatchError<'ERR_EM_INVARIANT'> {
-  return new EffectMatchError('ERR_EM_INVARIANT', why);
-}
+const unclear = errorsOf('ERR_EM_INVARIANT');
 
 /** A sequence gave out the values between its two positions, to this transaction or to others. */
 function assignedRanges(relations: readonly PostgresRelation[], moved: Moved): readonly Assigned[] {

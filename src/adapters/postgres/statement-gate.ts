@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { EffectMatchError } from '../../errors.ts';
+import { EffectMatchError, messageOf } from '../../errors.ts';
 import { sqlName } from '../../postgres/identifier.ts';
 import { SESSION_STATE } from './certify/builtins.ts';
 import { type NameReading, readNames } from './gate/names.ts';
@@ -187,7 +187,7 @@ function splitText(parse: Parse, script: string): Script | Refused {
 
 function refuseUnparsed(error: unknown, sql: string): Refused {
   if (error instanceof RangeError) return refused('it is nested too deeply');
-  const what = error instanceof Error ? error.message : String(error);
+  const what = messageOf(error);
   return refused(`it cannot be parsed: ${what}${lineOf(error, sql)}`);
 }
 

@@ -167,7 +167,12 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     };
     const isReplaced = () => identifyFile(file) !== this.#file;
     this.#site = {
-      ...{ backend, busyTimeoutMs, reached, layout, runner, isReplaced },
+      backend,
+      busyTimeoutMs,
+      reached,
+      layout,
+      runner,
+      isReplaced,
       connection: new StoreConnection(file, isReplaced),
       durable: () => this.#trying(readVersion),
       onPromoted: (document) => {

@@ -1,5 +1,5 @@
 import { unavailable } from '../../backend/setup.ts';
-import { EffectMatchError } from '../../errors.ts';
+import { errorsOf } from '../../errors.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Value } from '../../protocol/value.ts';
 
@@ -53,6 +53,4 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
-function unusable(why: string): EffectMatchError {
-  return new EffectMatchError('ERR_EM_CANON_UNSUPPORTED', `the state cannot be kept: ${why}`);
-}
+const unusable = errorsOf('ERR_EM_CANON_UNSUPPORTED', 'the state cannot be kept: ');

@@ -189,8 +189,17 @@ function admitCollection(name: string, option: CollectionOption, initial: unknow
   const lists = admitLists(option.references, { target: name, columns, key, unordered });
   const { path } = option;
   return {
-    ...{ target: name, path, tokens, key, fields, columns, volatile, unordered },
-    ...{ isMap, keepsOrder, lists },
+    target: name,
+    path,
+    tokens,
+    key,
+    fields,
+    columns,
+    volatile,
+    unordered,
+    isMap,
+    keepsOrder,
+    lists,
   };
 }
 

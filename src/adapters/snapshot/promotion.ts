@@ -111,7 +111,10 @@ export async function promoteOn(
 ): Promise<Promotion> {
   const { busyTimeoutMs, reached, connection } = site;
   const promotion = await commitAtOnce(db, {
-    ...{ marker: request.marker, insertMarker, busyTimeoutMs, reached },
+    marker: request.marker,
+    insertMarker,
+    busyTimeoutMs,
+    reached,
     check() {
       const problem = findProblem(db);
       if (problem !== undefined) return refusedPromotion('boundary-changed', problem);

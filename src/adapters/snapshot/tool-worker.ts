@@ -1,6 +1,6 @@
 // The script of a worker thread. It loads the tools of one adapter and runs one action at a time.
 import { parentPort, workerData } from 'node:worker_threads';
-import { invariant } from '../../errors.ts';
+import { invariant, messageOf } from '../../errors.ts';
 import { writeDocument } from './document.ts';
 import type { SnapshotTool } from './options.ts';
 import type { ActionMessage, ToolModule } from './tools.ts';
@@ -106,7 +106,7 @@ function textOf(returned: unknown): string {
 /** A tool may throw anything, even a value that cannot be converted to text. */
 function describeError(error: unknown): string {
   try {
-    const words = error instanceof Error ? error.message : String(error);
+    const words = messageOf(error);
     return words.slice(0, MAX_CHARACTERS).toWellFormed();
   } catch {
     return 'it threw something that is not an error';

@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { messageOf } from '../../errors.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { CheckedCall } from './action.ts';
 import { checkText, type Document } from './document.ts';
@@ -178,8 +179,7 @@ async function awaitAnswer(
     else if (onCall(message)) timer.refresh();
     else resolve(STRAY);
   };
-  const onError = (error: unknown): void =>
-    resolve({ kind: 'died', why: error instanceof Error ? error.message : String(error) });
+  const onError = (error: unknown): void => resolve({ kind: 'died', why: messageOf(error) });
   const onExit = (): void => resolve({ kind: 'died', why: 'its worker ended' });
   worker.on('message', onMessage).on('error', onError).on('exit', onExit);
   try {

@@ -33,7 +33,11 @@ export interface SqliteOptions {
 }
 
 const OPTIONS: OptionNames<SqliteOptions> = {
-  ...{ file: true, relations: true, values: true, profile: true, busyTimeoutMs: true },
+  file: true,
+  relations: true,
+  values: true,
+  profile: true,
+  busyTimeoutMs: true,
 };
 const RELATION = { name: true, volatile: true } as const;
 

@@ -211,7 +211,11 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       relations: this.#relations,
       log: this.#log,
       rowidsBefore: this.#rowidsBefore,
-      ...{ affinity, catalog, session, before, window },
+      affinity,
+      catalog,
+      session,
+      before,
+      window,
     });
     const isClean = evidence.channels.every(
       (report) => report.kind !== 'stable' || report.before === report.after,
@@ -239,7 +243,10 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     this.#connection.fence.lower();
     const { busyTimeoutMs, reached, isReplaced } = this.#tools;
     const promotion = await commitHeld(this.#connection.db, {
-      ...{ marker, insertMarker, busyTimeoutMs, reached },
+      marker,
+      insertMarker,
+      busyTimeoutMs,
+      reached,
       check: () => (isUntouched ? undefined : TOUCHED),
       write: () => (isReplaced() ? refusedPromotion(REPLACED.reason, REPLACED.detail) : undefined),
     });

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { invariant } from '../../errors.ts';
+import { RecentMap } from '../../protocol/recent-map.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { openDatabase, pinDurability, setPragma, statement } from '../../sqlite/connection.ts';
 import { readCatalog, type SqliteCatalog, type SqliteRelation } from './catalog.ts';
@@ -7,6 +8,8 @@ import { PROBE_TABLE } from './control.ts';
 import { Fence, type FenceRules } from './fence.ts';
 import { readSettings } from './snapshot.ts';
 import type { CompiledStatement } from './statements.ts';
+
+const STATEMENTS_KEPT = 100;
 
 /**
  * A connection that holds one candidate after another. It belongs to one schema: compiled
@@ -17,7 +20,7 @@ export class HoldingConnection {
   readonly db: DatabaseSync;
   readonly fence: Fence;
   /** Statements of earlier actions, compiled behind the fence under this schema's rules. */
-  readonly compiled = new Map<string, CompiledStatement>();
+  readonly compiled = new RecentMap<string, CompiledStatement>(STATEMENTS_KEPT);
   #rules: FenceRules | undefined;
   #settings: string | undefined;
   #journalMode: string | undefined;

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { NO_ROWS } from '../../backend/query.ts';
 import { ResultCollector } from '../../backend/results.ts';
 import type { QueryRows } from '../../contract/adapter.ts';
+import { messageOf } from '../../errors.ts';
 import { isBusy, openDatabase, retryWhileBusy, setPragma } from '../../sqlite/connection.ts';
 import type { DatabaseSync } from '../../sqlite/engine.ts';
 import type { BoundStatement } from './action.ts';
@@ -54,7 +55,7 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     if (isBusy(error)) throw error;
     const [denied] = log.denied;
     if (denied !== undefined) return { kind: 'refused', why: describeDenied(denied) };
-    return { kind: 'refused', why: error instanceof Error ? error.message : String(error) };
+    return { kind: 'refused', why: messageOf(error) };
   } finally {
     fence.hold();
   }

@@ -66,7 +66,9 @@ export class QueryProcess {
   #start(): ChildProcess {
     if (this.#child?.connected) return this.#child;
     const child = fork(SCRIPT, [this.#file], {
-      ...{ execArgv: ['--no-warnings'], env: {}, serialization: 'advanced' },
+      execArgv: ['--no-warnings'],
+      env: {},
+      serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     child.unref();

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { bytesAsText, ResultCollector } from '../../backend/results.ts';
 import type { ResultRow, StatementResult } from '../../contract/adapter.ts';
-import { invariant } from '../../errors.ts';
+import { invariant, messageOf } from '../../errors.ts';
 import { extendedCode } from '../../sqlite/connection.ts';
 import type { BoundStatement, CheckedSqliteAction } from './action.ts';
 import type { CompiledWrite, FenceLog } from './fence.ts';
@@ -40,8 +40,7 @@ export interface RunTools {
   readonly beforeRun: () => void;
 }
 
-/** The limits for kept statements: how many, and how long each may be. */
-const MAX_KEPT = 100;
+/** Longer statements are compiled again. */
 const MAX_KEPT_CHARACTERS = 10_000;
 
 /**
@@ -86,7 +85,7 @@ function runStatement(
   } catch (error) {
     // ON CONFLICT ROLLBACK and RAISE(ROLLBACK) also end the transaction.
     const ended = db.isTransaction ? '' : ' (which rolled the whole transaction back)';
-    return `${quotesValues ? wordsOf(error) : kindOf(error)}${ended}`;
+    return `${quotesValues ? messageOf(error) : kindOf(error)}${ended}`;
   }
   invariant(db.isTransaction, 'a statement that succeeds leaves the transaction open');
   return undefined;
@@ -124,16 +123,8 @@ export function compileStatement(
   prepared.setReadBigInts(true);
   const returnsRows = prepared.columns().length > 0;
   const made = { prepared, writes: log.writes.slice(before), returnsRows };
-  if (compiled !== undefined && log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS) {
-    const [oldest] = compiled.keys();
-    if (oldest !== undefined && compiled.size >= MAX_KEPT) compiled.delete(oldest);
-    compiled.set(sql, made);
-  }
+  if (log.denied.length === 0 && sql.length <= MAX_KEPT_CHARACTERS) compiled?.set(sql, made);
   return made;
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function kindOf(error: unknown): string {

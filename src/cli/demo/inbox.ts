@@ -41,7 +41,8 @@ interface Bill {
 
 const bill: StandardSchema<Bill> = {
   '~standard': {
-    ...{ version: 1, vendor: 'effectmatch' },
+    version: 1,
+    vendor: 'effectmatch',
     validate: (input) => {
       const { invoice, amount } = Object(input) as Record<string, unknown>;
       if (Number.isSafeInteger(invoice) && Number.isSafeInteger(amount))
@@ -130,7 +131,9 @@ export async function createDemoInbox(folder: string): Promise<RuntimeConfig> {
     keyring: join(folder, 'effectmatch.keys.json'),
     issuers: {
       [DEMO_APPROVER]: {
-        ...{ key: key.publicKey, may: ['books'], sources: ['rehearsed', 'contract'] },
+        key: key.publicKey,
+        may: ['books'],
+        sources: ['rehearsed', 'contract'],
         limits: { amounts: [{ target: 'payment', column: 'amount', max: '10000' }] },
       },
     },

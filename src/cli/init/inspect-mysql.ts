@@ -26,7 +26,11 @@ export async function inspectMysql(url: string): Promise<DatabaseSchema> {
   );
   const roleSuffix = taken.length === 0 ? '' : `_${database.toLowerCase().replace(/\W/g, '_')}`;
   return {
-    ...{ kind: 'mysql', suggestedName: database, tables, functions: [], views: [] },
+    kind: 'mysql',
+    suggestedName: database,
+    tables,
+    functions: [],
+    views: [],
     roleSuffix: roleSuffix.slice(0, 40),
   };
 }
@@ -59,14 +63,18 @@ function describeTable(
   const own = triggers
     .filter(([table]) => table === name)
     .map(([, trigger, timing, source]) => ({
-      ...{ name: String(trigger), isBefore: timing === 'BEFORE', source: String(source) },
+      name: String(trigger),
+      isBefore: timing === 'BEFORE',
+      source: String(source),
     }));
   const others = columns.filter((column) => !key.includes(column.name));
   return {
     name,
     key,
     columns: columns.map((column) => ({
-      ...{ name: column.name, type: TYPES[column.kind], nullable: column.isNullable },
+      name: column.name,
+      type: TYPES[column.kind],
+      nullable: column.isNullable,
     })),
     ...(report.kind === 'unusable' && { unusable: report.why }),
     volatile: volatileColumns(

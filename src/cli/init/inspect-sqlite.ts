@@ -4,8 +4,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import { readCatalog, type SqliteCatalog } from '../../adapters/sqlite/catalog.ts';
 import { isControlName } from '../../adapters/sqlite/control.ts';
 import { inspectRelation } from '../../adapters/sqlite/relation.ts';
+import { messageOf } from '../../errors.ts';
 import { openDatabase, quoteName } from '../../sqlite/connection.ts';
-import { GuidedError, wordsOf } from '../fault.ts';
+import { GuidedError } from '../fault.ts';
 import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
 
 /** Reads the schema of an SQLite file, opened read-only. */
@@ -19,7 +20,7 @@ export function inspectSqlite(file: string): DatabaseSchema {
     using db = openDatabase(file, { readOnly: true });
     return readSchema(db, file);
   } catch (cause) {
-    const message = `${file} cannot be read as an SQLite database: ${wordsOf(cause)}`;
+    const message = `${file} cannot be read as an SQLite database: ${messageOf(cause)}`;
     const next =
       'check that it is a database file and that no other program has it locked; nothing was written';
     throw new GuidedError('ERR_EM_ADAPTER_UNAVAILABLE', message, next, cause);

@@ -1,5 +1,5 @@
 import type { Provisioning, ProvisioningKind } from '../../contract/adapter.ts';
-import { EffectMatchError } from '../../errors.ts';
+import { errorsOf } from '../../errors.ts';
 import { asFault, connectionTarget } from '../../postgres/connection.ts';
 import type { ConnectionOptions } from '../../postgres/options.ts';
 import {
@@ -102,6 +102,4 @@ export async function archiveRows(
   }
 }
 
-function refused(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `store: ${why}`);
-}
+const refused = errorsOf('ERR_EM_CONFIG_INVALID', 'store: ');

@@ -94,7 +94,9 @@ async function openScene(kit: KillKit) {
     readonly default: (place: string) => AdapterFactory;
   };
   const adapter = (await open(place).open({
-    ...{ name: 'adapter', clock: systemClock, reached: unobserved },
+    name: 'adapter',
+    clock: systemClock,
+    reached: unobserved,
   })) as PromotableAdapter;
   const before = await specimen.readDurable();
 
