@@ -1,6 +1,6 @@
 import type { EscapeCase } from '../case.ts';
 import { payAnd, planted } from './planted.ts';
-import { PAID, PAY } from './shop.ts';
+import { NOT_ADMITTED, PAID, PAY } from './shop.ts';
 
 /** A trigger of the application on the table that is paid. */
 const onUpdate = (body: string) =>
@@ -64,6 +64,15 @@ export const DETOURS: readonly EscapeCase[] = [
     'create extension pg_trgm schema public; create operator app.!# (rightarg = real, function = public.set_limit)',
     'a sign for set_limit',
     { action: payAnd('select operator(app.!#) 0.9::real') },
+  ),
+  planted(
+    'attribute: a trusted extension that changes the session',
+    'create extension pg_trgm schema public',
+    'it could call the function set_limit()',
+    {
+      action: payAnd('select (0.9::real).set_limit'),
+      expectation: NOT_ADMITTED,
+    },
   ),
   planted(
     'aggregate: a trusted extension that changes the session',

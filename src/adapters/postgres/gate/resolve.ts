@@ -1,4 +1,5 @@
 import { quoteName, sqlName } from '../../../postgres/identifier.ts';
+import { SESSION_STATE } from '../certify/builtins.ts';
 import type { StatementNames, WrittenName } from './names.ts';
 import { REVIEWED_FUNCTIONS, REVIEWED_SAMPLES } from './reviewed.ts';
 
@@ -72,6 +73,7 @@ function refuseCall(written: WrittenName, catalog: GateCatalog): string | undefi
  */
 function refuseAttribute(name: string, catalog: GateCatalog): string | undefined {
   const isOpen =
+    SESSION_STATE.has(name) ||
     (catalog.builtins.has(name) && !REVIEWED_FUNCTIONS.has(name)) ||
     catalog.functionsNamed(name).some(({ isCertified }) => !isCertified);
   if (!isOpen) return undefined;
