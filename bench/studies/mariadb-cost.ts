@@ -32,7 +32,7 @@ const QUICK = {
   bulk: { rows: 1000, rounds: 1 },
 };
 const FULL: typeof QUICK = {
-  rows: 20_000,
+  rows: 50_000,
   latency: { blocks: 8, perBlock: 40, warmup: 100 },
   throughput: { rounds: 3, count: 320 },
   sizes: { rows: [1000, 1_000_000], latency: { blocks: 6, perBlock: 40, warmup: 60 } },

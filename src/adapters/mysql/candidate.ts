@@ -200,7 +200,7 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       { channel: 'session', kind: 'stable', before: session.variables, after: state.variables },
     ];
     const evidence = fingerprint([isRead ? recorded.evidence : recorded, channels]);
-    this.#seen = { evidence, standing: standingOf(undo) };
+    this.#seen = { evidence, standing: standingOf(undo, state.variables) };
     const assigned = isRead ? recorded.assigned : [];
     return {
       ...{ evidence, channels, residue, unattributed: 0 },
@@ -214,10 +214,10 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   }
 
   #readRecords(rows: readonly RawRow[]): Recorded | string {
-    const { relations } = this.#tools.definitions;
+    const { definitions } = this.#tools;
     const known: ReadonlyMap<string, TracedRelation> = this.#isProbe
       ? new Map([[PROBE_RELATION.target, PROBE_RELATION]])
-      : relations;
+      : definitions.relations;
     try {
       return readRecords(known, rows);
     } catch (error) {
@@ -266,9 +266,9 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     for (const [index, [relation, group]] of groups.entries())
       for (const { key, first, last } of group) {
         const id = textOfKey(relation, key);
-        const [was, is] = [before[index]?.get(id), now[index]?.get(id)];
+        const [was = null, is = null] = [before[index]?.get(id), now[index]?.get(id)];
         said.push([relation.target, first, last]);
-        found.push([relation.target, was ?? null, is ?? null]);
+        found.push([relation.target, was, is]);
       }
     return {
       channel: 'rows',
@@ -278,12 +278,18 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     };
   }
 
-  /** Every write adds an undo entry: if it changes nothing, its record still adds one. */
+  /**
+   * Compares undo entries and session variables with those that were observed. Every write adds an
+   * undo entry: if it changes nothing, its record still adds one.
+   */
   async recheck(): Promise<string> {
     const seen = this.#seen;
     invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
-    const undo = await countUndo(await this.#tools.control.connection(), this.#session.thread);
-    const standing = standingOf(undo);
+    const [undo, { variables }] = await Promise.all([
+      countUndo(await this.#tools.control.connection(), this.#session.thread),
+      readVariables(this.#session),
+    ]);
+    const standing = standingOf(undo, variables);
     return standing === seen.standing ? seen.evidence : fingerprint([seen.evidence, standing]);
   }
 
@@ -324,10 +330,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   /** Returns once the server has rolled back: it answered, or the session is gone. */
   async #rollBack(): Promise<void> {
     try {
-      await this.#session.query(`xa end ${this.#branch}`).catch((error: unknown) => {
-        // The branch was already ended, or the server now allows only a rollback.
-        if (errorNumber(error) === undefined) throw error;
-      });
+      // Fails if the branch was already ended. If the session is lost, the rollback fails too.
+      await this.#session.query(`xa end ${this.#branch}`).catch(() => {});
       await this.#session.query(`xa rollback ${this.#branch}`);
     } catch {
       this.#session.close();
@@ -373,6 +377,7 @@ function silent(channels: readonly string[], why: string): readonly ChannelRepor
   return channels.map((channel) => ({ channel, kind: 'silent', why }));
 }
 
-function standingOf(undo: UndoCount): string {
-  return undo.kind === 'counted' ? `${undo.transaction} ${undo.entries}` : undo.why;
+function standingOf(undo: UndoCount, variables: string): string {
+  const counted = undo.kind === 'counted' ? `${undo.transaction} ${undo.entries}` : undo.why;
+  return `${counted} ${variables}`;
 }

@@ -1,5 +1,6 @@
+import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
-import type { MysqlConnection, TextCells } from './connection.ts';
+import type { MysqlConnection, RawRow } from './connection.ts';
 
 /** Application code that a write may run: a trigger, a routine, a view or a default. */
 export interface CodeObject {
@@ -16,6 +17,13 @@ export interface CodeFinding {
   readonly digest: string;
   /** Why the code could have an effect that is not observed; undefined if it cannot. */
   readonly problem: string | undefined;
+}
+
+/** What belongs to this deployment. Other code must not touch it. */
+interface OurCode {
+  readonly controlDatabase: string;
+  /** The names of the recorders. Their texts are compared elsewhere. */
+  readonly recorders: ReadonlySet<string>;
 }
 
 /** Everything that code can name, by lower-case `database.name`. */
@@ -35,9 +43,10 @@ interface Server {
 export async function judgeCode(
   connection: MysqlConnection,
   first: readonly CodeObject[],
+  { controlDatabase, recorders }: OurCode,
 ): Promise<readonly CodeFinding[]> {
   if (first.length === 0) return [];
-  const server = await readServer(connection);
+  const server = await readServer(connection, recorders);
   const seen = new Map<string, CodeFinding>();
   const open = [...first];
   for (let object = open.pop(); object !== undefined; object = open.pop()) {
@@ -46,7 +55,7 @@ export async function judgeCode(
     seen.set(object.name, {
       object: object.name,
       digest: digestOf(object.name, object.text),
-      problem: findProblem(server, object, words),
+      problem: findProblem(server, object, words, controlDatabase.toLowerCase()),
     });
     const used = [...namesIn(object, words, server.code), ...routinesIn(words, server.routines)];
     for (const key of used) open.push(...(server.code.get(key) ?? []));
@@ -59,31 +68,36 @@ export function digestOf(name: string, text: string): string {
   return hash('sha256', `${name}\n${text}`, 'hex');
 }
 
-async function readServer(connection: MysqlConnection): Promise<Server> {
+async function readServer(
+  connection: MysqlConnection,
+  recorders: ReadonlySet<string>,
+): Promise<Server> {
   const system = "('information_schema', 'performance_schema')";
-  const routines = await connection.texts(
-    "select db, name, concat(lower(type), ' ', db, '.', name), body_utf8 from mysql.proc",
+  const routines = await connection.query(
+    "select db, name, concat(lower(type), ' ', db, '.', name), body_utf8, body from mysql.proc",
   );
-  const views = await connection.texts(
+  const views = await connection.query(
     `select table_schema, table_name, concat('view ', table_schema, '.', table_name), view_definition
       from information_schema.views where table_schema not in ${system}`,
   );
-  const triggers = await connection.texts(
+  const triggers = await connection.query(
     `select event_object_schema, event_object_table, concat('trigger ', trigger_schema, '.', trigger_name),
-        action_statement from information_schema.triggers where trigger_name not like 'effectmatch\\_%' escape '\\'`,
+        action_statement from information_schema.triggers`,
   );
-  const unsafe = await connection.texts(
+  const unsafe = await connection.query(
     `select table_schema, table_name, concat(table_type, ' of engine ', engine) from information_schema.tables
       where table_schema not in ${system} and (engine <> 'InnoDB' or table_type = 'SEQUENCE')`,
   );
   const variables = await connection.texts(
     "select lower(variable_name) from information_schema.system_variables where variable_scope <> 'GLOBAL'",
   );
-  const keyOf = ([schema, name]: TextCells) => `${schema}.${name}`.toLowerCase();
-  const objects = [...routines, ...views, ...triggers].map((row) => ({
-    key: keyOf(row),
-    object: { name: String(row[2]), schema: String(row[0]), text: row[3] ?? '' },
-  }));
+  const keyOf = ([schema, name]: RawRow) => `${schema}.${name}`.toLowerCase();
+  const objects = [...routines, ...views, ...triggers]
+    .filter((row) => !recorders.has(String(row[2])))
+    .map((row) => ({
+      key: keyOf(row),
+      object: { name: String(row[2]), schema: String(row[0]), text: readText(row.slice(3)) },
+    }));
   const code = Map.groupBy(objects, ({ key }) => key);
   return {
     routines: routines.map(keyOf),
@@ -91,6 +105,15 @@ async function readServer(connection: MysqlConnection): Promise<Server> {
     unsafe: new Map(unsafe.map((row) => [keyOf(row), String(row[2])])),
     variables: new Set(variables.map(([name]) => String(name))),
   };
+}
+
+/**
+ * The text of an object. A routine has two: the one that is shown, and the one that runs, in the
+ * character set of whoever created it. Both count if they differ.
+ */
+function readText(cells: RawRow): string {
+  const texts = cells.map((cell) => cell?.toString(isUtf8(cell) ? 'utf8' : 'latin1') ?? '');
+  return [...new Set(texts)].join('\n');
 }
 
 interface Word {
@@ -137,8 +160,8 @@ function namesIn(
   // Quotes are doubled inside a quoted name.
   const text = object.text.toLowerCase().replace(/([\x22\x60])\1/g, '$1');
   const odd = [...names.keys()].filter((key) => {
-    const parts = key.split('.');
-    return !parts.every((part) => PLAIN_NAME.test(part)) && text.includes(parts.at(-1) ?? key);
+    const isPlain = key.split('.').every((part) => PLAIN_NAME.test(part));
+    return !isPlain && text.includes(key.slice(key.lastIndexOf('.') + 1));
   });
   return [...used.filter((key) => names.has(key)), ...odd];
 }
@@ -164,24 +187,22 @@ function routinesIn(words: readonly Word[], routines: readonly string[]): readon
 
 /** Words that let code act outside the transaction, or change the meaning of a session. */
 const FORBIDDEN = [
-  'outfile',
-  'dumpfile',
-  'load_file',
-  'global',
-  'persist',
-  'mysql',
-  'performance_schema',
-  'xa',
-  'statement',
+  ...['outfile', 'dumpfile', 'load_file', 'global', 'persist', 'mysql', 'performance_schema'],
+  ...['xa', 'statement', 'kill', 'shutdown'],
+  // A temporary table hides the table of the same name, also from recorders.
+  'temporary',
 ];
 
 function findProblem(
   { unsafe, variables }: Server,
   object: CodeObject,
   words: readonly Word[],
+  controlDatabase: string,
 ): string | undefined {
   const { text } = object;
   if (text === '') return 'its text cannot be read';
+  if (`${object.schema} ${text}`.toLowerCase().includes(controlDatabase))
+    return 'it names the database of records';
   if (/\/\*M?!/.test(text)) return 'it has an executable comment';
   if (text.includes('@@')) return 'it uses a system variable';
   const forbidden = words.find(({ word }) => FORBIDDEN.includes(word));
@@ -189,7 +210,31 @@ function findProblem(
   const [key] = namesIn(object, words, unsafe);
   if (key !== undefined)
     return `it names ${key} (${unsafe.get(key)}), which a rollback does not restore`;
-  if (!words.some(({ word }) => word === 'set')) return undefined;
-  const variable = words.find(({ word, qualifier }) => !qualifier && variables.has(word));
-  return variable && `it may set the session variable "${variable.word}"`;
+  return findSetting(text, words, variables);
+}
+
+/** What SET changes besides variables, by the words it is written with. */
+const SETTINGS = [
+  ['names'],
+  ['charset'],
+  ['char', 'set'],
+  ['character', 'set'],
+  ['transaction', 'isolation'],
+  ['transaction', 'read'],
+];
+
+/** Under the Oracle mode, `:=` assigns without SET. */
+function findSetting(
+  text: string,
+  words: readonly Word[],
+  variables: ReadonlySet<string>,
+): string | undefined {
+  if (!text.includes(':=') && !words.some(({ word }) => word === 'set')) return undefined;
+  const setting = words.find(({ word, qualifier }, at) => {
+    if (qualifier !== undefined) return false;
+    const isSetting = ([first, second]: readonly string[]) =>
+      word === first && (second === undefined || words[at + 1]?.word === second);
+    return variables.has(word) || SETTINGS.some(isSetting);
+  });
+  return setting && `it may set the session variable "${setting.word}"`;
 }

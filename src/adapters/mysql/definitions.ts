@@ -5,10 +5,11 @@ import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
 import { type CodeFinding, type CodeObject, digestOf, judgeCode } from './code.ts';
 import type { MysqlConnection, TextCells } from './connection.ts';
+import { surveyControlTables, surveyProcedures } from './control-objects.ts';
 import type { MysqlSettings } from './options.ts';
-import { PROCEDURES, SQL_MODE } from './provision.ts';
+import { SQL_MODE } from './provision.ts';
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
-import { quoteText, SQL } from './sql.ts';
+import { quoteText } from './sql.ts';
 
 /** What a survey reads from definitions: tables, triggers, and the code that they reach. */
 export interface Definitions {
@@ -82,14 +83,17 @@ async function readDefinitions(
     if (inspection.kind === 'usable')
       relations.set(inspection.relation.target, inspection.relation);
   const triggers = await readTriggers(control, settings);
-  const code = await judgeCode(control, firstCode(business, targets, triggers));
+  const recorders = namesOfRecorders(settings, targets);
+  const first = firstCode(business, targets, triggers, recorders);
+  const code = await judgeCode(control, first, { ...settings, recorders });
   const outlets = [
     ...targets.map((report) => surveyRelation(report, registration, triggers, settings)),
     ...inspections.slice(registered.length).flatMap(surveyReading),
     ...(await surveyNativeFunctions(control, settings.reviews)),
     ...code.map((finding) => surveyCode(finding, settings.reviews)),
     ...(await surveyForeignKeys(control, settings)),
-    ...surveyControlTables(settings, triggers),
+    ...surveyProbe(settings, triggers, recorders),
+    ...(await surveyControlTables(control, settings)),
     ...(await surveyProcedures(control, settings)),
   ];
   const texts = new Map([
@@ -117,19 +121,33 @@ async function readTriggers(
   );
 }
 
-const isOurs = (name: string | null | undefined) => String(name).startsWith('effectmatch_');
+/** The names of our recorders, as code is named. */
+function namesOfRecorders(
+  settings: MysqlSettings,
+  inspections: readonly RelationReport[],
+): ReadonlySet<string> {
+  const relations = inspections.flatMap((one) => (one.kind === 'usable' ? [one.relation] : []));
+  const namesIn = (schema: string, relation: Parameters<typeof recordersOf>[1]) =>
+    recordersOf(settings, relation).map(({ name }) => `trigger ${schema}.${name}`);
+  return new Set([
+    ...relations.flatMap((relation) => namesIn(settings.business, relation)),
+    ...namesIn(settings.controlDatabase, PROBE_RELATION),
+  ]);
+}
 
 /** The code that a write to a registered relation runs directly: triggers and defaults. */
 function firstCode(
   business: string,
   inspections: readonly RelationReport[],
   triggers: readonly TextCells[],
+  recorders: ReadonlySet<string>,
 ): readonly CodeObject[] {
   return inspections.flatMap((inspection) => {
     if (inspection.kind === 'unusable') return [];
     const { target, columns } = inspection.relation;
     const own = triggers.filter(
-      ([schema, table, , , name]) => schema === business && table === target && !isOurs(name),
+      ([schema, table, , , name]) =>
+        schema === business && table === target && !recorders.has(`trigger ${schema}.${name}`),
     );
     const defaults = columns.filter(({ defaultText }) =>
       /nextval|lastval/i.test(defaultText ?? ''),
@@ -243,37 +261,20 @@ async function surveyForeignKeys(
 }
 
 /** The probe's recorders must be in place, and our tables must have no other triggers. */
-function surveyControlTables(
+function surveyProbe(
   settings: MysqlSettings,
   triggers: readonly TextCells[],
+  recorders: ReadonlySet<string>,
 ): readonly Outlet[] {
   const { controlDatabase: database } = settings;
   const wrong = findRecorderProblem(PROBE_RELATION, database, triggers, settings);
-  const extra = triggers.filter(([place, table]) => place === database && table !== 'probe');
+  const extra = triggers.filter(
+    ([place, , , , name]) => place === database && !recorders.has(`trigger ${place}.${name}`),
+  );
   return [
     ...extra.map(([, table]) => openOutlet(`trigger on ${table}`, 'drop it: records need none')),
     ...(wrong === undefined ? [] : [openOutlet('probe', wrong)]),
   ];
-}
-
-/** The procedures must match what this release installs. */
-async function surveyProcedures(
-  control: MysqlConnection,
-  { controlDatabase: database, owner }: MysqlSettings,
-): Promise<readonly Outlet[]> {
-  const rows = await control.texts(
-    `select name, body_utf8, definer, security_type, sql_mode from mysql.proc where db = ${quoteText(database)}`,
-  );
-  const changed = PROCEDURES.filter((name) => {
-    const text = SQL.get(`create_${name}`, { database, owner });
-    const body = text.slice(text.indexOf('\nbegin') + 1);
-    const found = rows.find(([found]) => found === name);
-    const expected = [body, `${owner}@localhost`, 'DEFINER', SQL_MODE];
-    return JSON.stringify(found?.slice(1)) !== JSON.stringify(expected);
-  });
-  return changed.map((name) =>
-    openOutlet(`procedure ${name}`, 'missing or changed; provision again'),
-  );
 }
 
 /** The foreign-key columns of registered relations, for rehearsals. */

@@ -51,7 +51,9 @@ export function readRecords(
     const relation = relations.get(String(name));
     if (relation === undefined)
       throw new Error(`a record names "${name}", which is not registered`);
-    if (String(op) === 'chosen') chosen.add(canonical([relation.target, String(after)]));
+    // The server pads numbers of a ZEROFILL column.
+    if (String(op) === 'chosen')
+      chosen.add(canonical([relation.target, String(BigInt(String(after)))]));
     else changes.push(readChange(relation, String(op) as Op, before, after));
   }
   const { histories, contradiction } = traceRows(changes);
@@ -72,6 +74,8 @@ interface Change {
   readonly op: Op;
   readonly before: Row | null;
   readonly after: Row | null;
+  /** Whether both images are the same. */
+  readonly isIdle: boolean;
 }
 
 function readChange(
@@ -85,16 +89,17 @@ function readChange(
     throw new Error(`a record of "${target}" lacks an image`);
   const before = was && readImage(columns, was);
   const after = became && readImage(columns, became);
-  return { relation, op, before, after };
+  const isIdle = was !== null && became !== null && was.equals(became);
+  return { relation, op, before, after, isIdle };
 }
 
 /**
  * InnoDB writes one undo entry for each row, none for an update that changes nothing, and two for
  * an update that changes the key, because it deletes the row and inserts another.
  */
-function undoOf({ relation, before, after }: Change): number {
+function undoOf({ relation, before, after, isIdle }: Change): number {
   if (before === null || after === null) return 1;
-  if (canonical(before) === canonical(after)) return 0;
+  if (isIdle) return 0;
   return keyText(relation, before) === keyText(relation, after) ? 1 : 2;
 }
 

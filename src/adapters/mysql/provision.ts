@@ -10,7 +10,7 @@ import {
   readOptions,
   refused,
 } from './options.ts';
-import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
+import { PROBE_RELATION, type Recorder, recorderNames, recordersOf } from './recorders.ts';
 import { quoteName, quoteText, SQL } from './sql.ts';
 
 /** Increased when tables, procedures or recorders become incompatible with older runtimes. */
@@ -157,12 +157,14 @@ async function readTriggers(
   const rows = await connection.texts(
     `select event_object_table, trigger_name, action_timing, event_manipulation
       from information_schema.triggers
-      where trigger_schema = ${quoteText(business)} and trigger_name not like 'effectmatch\\_%' escape '\\'
+      where trigger_schema = ${quoteText(business)}
       order by action_order`,
   );
-  return rows.map(([table, name, timing, event]) => ({
-    ...{ table: String(table), name: String(name), timing: String(timing), event: String(event) },
-  }));
+  return rows
+    .map(([table, name, timing, event]) => ({
+      ...{ table: String(table), name: String(name), timing: String(timing), event: String(event) },
+    }))
+    .filter(({ table, name }) => !recorderNames(table).includes(name));
 }
 
 function protectRelation(
@@ -186,15 +188,16 @@ function createRecorders(
   relation: Parameters<typeof recordersOf>[1],
   others: readonly ForeignTrigger[],
 ): readonly string[] {
-  return recordersOf(settings, relation).flatMap((recorder) => {
-    const trigger = `${quoteName(schema)}.${quoteName(recorder.name)}`;
-    return [
-      `drop trigger if exists ${trigger}`,
-      `create definer = '${settings.owner}'@'localhost' trigger ${trigger}\n` +
-        `${recorder.timing} ${recorder.event} on ${quoteName(schema)}.${quoteName(relation.target)}\n` +
+  const qualified = (name: string) => `${quoteName(schema)}.${quoteName(name)}`;
+  return [
+    ...recorderNames(relation.target).map((name) => `drop trigger if exists ${qualified(name)}`),
+    ...recordersOf(settings, relation).map(
+      (recorder) =>
+        `create definer = '${settings.owner}'@'localhost' trigger ${qualified(recorder.name)}\n` +
+        `${recorder.timing} ${recorder.event} on ${qualified(relation.target)}\n` +
         `for each row${placeOf(recorder, others)}\n${recorder.body}`,
-    ];
-  });
+    ),
+  ];
 }
 
 /** AFTER recorders must run first. A new BEFORE trigger already runs last. */
@@ -208,16 +211,19 @@ async function removalSteps(
   settings: MysqlSettings,
 ): Promise<readonly string[]> {
   const { business, owner, control, execution, controlDatabase: database } = settings;
-  const installed = await connection.texts(
-    `select trigger_name from information_schema.triggers
-      where trigger_schema = ${quoteText(business)} and trigger_name like 'effectmatch\\_%' escape '\\'`,
+  const triggers = await connection.texts(
+    `select event_object_table, trigger_name from information_schema.triggers
+      where trigger_schema = ${quoteText(business)}`,
+  );
+  const installed = triggers.filter(([table, name]) =>
+    recorderNames(String(table)).includes(String(name)),
   );
   const accounts = await connection.texts(
     `select user from mysql.user where host = '%'
       and user in (${quoteText(control)}, ${quoteText(execution)})`,
   );
   return [
-    ...installed.map(([trigger]) =>
+    ...installed.map(([, trigger]) =>
       SQL.get('drop_recorder', { business, trigger: String(trigger) }),
     ),
     SQL.get('drop_database', { database }),

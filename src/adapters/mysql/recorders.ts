@@ -50,7 +50,7 @@ export function recordersOf(place: RecordingPlace, relation: Recorded): readonly
   const value = `new.${quoteName(assigned.name)}`;
   const chosen = record(place, target, ['chosen', 'null', `cast(${value} as char)`]);
   // The value is 0 until MariaDB has assigned one.
-  const body = chosen.replace(' then ', ` and ${value} <> 0 then `);
+  const body = chosen.replace(' then ', () => ` and ${value} <> 0 then `);
   const name = nameOf(target, 'chosen');
   return [...recorders, { name, timing: 'BEFORE', event: 'INSERT', body }];
 }
@@ -70,6 +70,11 @@ function record(place: RecordingPlace, target: string, [op, before, after]: Writ
 function named(target: string, op: 'insert' | 'update' | 'delete') {
   const event = op.toUpperCase() as Recorder['event'];
   return { name: nameOf(target, op), timing: 'AFTER', event } as const;
+}
+
+/** The names of all recorders that a relation may have had, in this or an earlier shape. */
+export function recorderNames(target: string): readonly string[] {
+  return ['insert', 'update', 'delete', 'chosen'].map((op) => nameOf(target, op));
 }
 
 /** MariaDB limits the names of tables and triggers to 64 characters. */

@@ -37,7 +37,8 @@ const COUNTED = `select group_concat(variable_value)
 
 /** Routines can also be written directly, which counts as a plain INSERT or UPDATE. */
 const ROUTINES = `select concat_ws(' ', count(*), sum(conv(left(sha1(concat_ws(char(10),
-    db, name, type, body_utf8, definer, security_type, sql_mode)), 15), 16, 10))) from mysql.proc`;
+    db, name, type, param_list, body, body_utf8, definer, security_type, sql_mode)), 15), 16, 10)))
+  from mysql.proc`;
 
 /** Reads the current state of the server. */
 export class ServerWatch {

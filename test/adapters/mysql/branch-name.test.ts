@@ -10,6 +10,7 @@ import { unobserved } from '../../../src/contract/steps.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { type ProtectedMariadb, protectedMariadb } from '../../mysql/protected.ts';
+import { startServer } from '../../mysql/server.ts';
 import { openInside } from './inside.ts';
 
 const SCHEMA =
@@ -36,12 +37,20 @@ const FORMS = (text: string) => [
   `begin not atomic ${text}; end`,
   `select 1; ${text}`,
   `set statement sql_mode = '' for ${text}`,
+  `begin not atomic execute immediate ${JSON.stringify(text)}; end`,
+  `if 1 then ${text}; end if`,
+  `create or replace procedure finish() ${text}`,
+  'call finish()',
+  'do finish()',
+  'select finish()',
 ];
 
 describe('MariaDB: the name of the branch', { skip: skipWithoutMariadb() }, () => {
   test('with the right name, no form of XA END or XA COMMIT passes the gate', async () => {
     await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
     const { candidate, name, close } = await knownBranch(place);
+    await place.db.run(`create procedure finish()
+      begin xa end ${name}; xa commit ${name} one phase; end`);
     for (const attack of ['end', 'commit', 'prepare', 'rollback']) {
       const suffix = attack === 'commit' ? ' one phase' : '';
       for (const sql of FORMS(`xa ${attack} ${name}${suffix}`)) {
@@ -97,6 +106,26 @@ describe('MariaDB: the name of the branch', { skip: skipWithoutMariadb() }, () =
     await assert.rejects(session.query("update t set v = 'late'"), /cannot be null/);
     await candidate.end('unknown');
     assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
+    await close();
+  });
+
+  test('nothing that the account can read shows the name', async () => {
+    await using server = await startServer({ 'performance-schema': 'on', 'query-cache-type': '1' });
+    const db = await server.createDatabase();
+    const place = await protectedMariadb(SCHEMA, { relations: ['t'] }, db);
+    const { candidate, name, session, close } = await knownBranch(place);
+    const views = await session.texts(
+      `select concat(table_schema, '.', table_name) from information_schema.tables
+        where table_schema in ('information_schema', 'performance_schema', 'mysql', 'sys')`,
+    );
+    let readable = 0;
+    for (const [view] of views) {
+      const rows = await session.texts(`select * from ${view}`).catch(() => undefined);
+      if (rows !== undefined) readable += 1;
+      assert.ok(!JSON.stringify(rows ?? []).includes(name.slice(1, -1)), String(view));
+    }
+    assert.ok(readable > 40, String(readable));
+    await candidate.end('discarded');
     await close();
   });
 

@@ -148,6 +148,17 @@ describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
       const stray = { ...task, effects: [update(target, { id: 1 }, { v: ['old', 'new'] })] };
       await assert.rejects(runtime.prepare(stray), { code: 'ERR_EM_MANIFEST_INVALID' });
     }
+    const column = { ...task, effects: [update('t', { id: 1 }, { w: ['old', 'new'] })] };
+    await assert.rejects(runtime.prepare(column), {
+      code: 'ERR_EM_MANIFEST_INVALID',
+      message: /"w"/,
+    });
+    const strays = { 'update t set w = 1': 'action-failed', 'update t2 set v = 1': 'denied' };
+    for (const [sql, reason] of Object.entries(strays)) {
+      const terminal = await runtime.execute(await sign(), { sql });
+      assert.equal(terminal.kind === 'rejected' && terminal.reason, reason, sql);
+      assert.match(terminal.kind === 'rejected' ? terminal.detail : '', /was not admitted/);
+    }
     assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
   });
 

@@ -24,12 +24,20 @@ const MUTATIONS = [
   ['candidate.ts', 'readonly #branch = ', 'readonly #branch = "\'known\'" || '],
 ] as const;
 
-/** The attack: by plain statements, and once more with a branch of the same name left behind. */
+/**
+ * The attack: by plain statements, also with a branch of the same name left behind, by dynamic SQL
+ * and in a block.
+ */
 const ATTACKS = [
   ["xa end 'known'", "xa commit 'known' one phase"],
   ["xa end 'known'", "xa commit 'known' one phase", "xa start 'known'"],
   ["xa end 'known'", "xa commit 'known' one phase", 'select no_such_column'],
   ["xa end 'known'", "xa commit 'known' one phase", "xa start 'known'", 'select no_such_column'],
+  [
+    `begin not atomic execute immediate "xa end 'known'";
+      execute immediate "xa commit 'known' one phase"; end`,
+  ],
+  ["begin not atomic xa end 'known'; xa commit 'known' one phase; end"],
 ];
 
 function withoutGate(): string {

@@ -88,6 +88,37 @@ describe('MariaDB: undo entries', { skip: skipWithoutMariadb() }, () => {
     await inside.close();
   });
 
+  test('are explained when calls were rolled back to their savepoint, and identifiers were chosen', async () => {
+    await using place = await protectedMariadb(
+      'create table s (id int auto_increment primary key, u int unique); insert into s values (1, 1)',
+      { relations: ['s'] },
+    );
+    const inside = await openInside(place);
+    const { candidate } = await inside.hold();
+    await candidate.begin('savepoints' as OccurrenceId, []);
+    const ended: string[] = [];
+    for (const sql of [
+      'insert into s (u) values (2), (3)',
+      'insert into s (u) values (4), (5), (1)',
+      'insert into s values (50, 6), (51, 7)',
+      'update s set u = u + 1 order by id',
+      'insert ignore into s values (52, 1), (60, 8)',
+      'delete from s where id = 1',
+    ])
+      ended.push((await candidate.call(parseAction({ sql }))).kind);
+    assert.deepEqual(ended, ['done', 'failed', 'done', 'failed', 'done', 'done']);
+    const { channels, records } = await candidate.observe();
+    const undo = channels.find(({ channel }) => channel === 'undo');
+    // The stage; two inserts; two chosen ones, noted; one of two is skipped, both noted; a delete.
+    const entries = `${1 + 2 * 2 + 2 * 3 + (3 + 1) + 2} undo entries`;
+    assert.deepEqual(undo, {
+      ...{ channel: 'undo', kind: 'stable', before: entries, after: entries },
+    });
+    assert.equal(records.length, 6);
+    await candidate.end('discarded');
+    await inside.close();
+  });
+
   test('of a write past the recorders, of a cascade and of a write after the observation are noticed', async () => {
     await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
     await place.db.run(`insert into child values (1, 'a');
@@ -103,6 +134,11 @@ describe('MariaDB: undo entries', { skip: skipWithoutMariadb() }, () => {
     const evidence = await candidate.recheck();
     await session.query("update t set v = v where id = 'b'");
     assert.notEqual(await candidate.recheck(), evidence, 'a write that changes nothing counts too');
+    await candidate.observe();
+    const known = await candidate.recheck();
+    assert.equal(await candidate.recheck(), known);
+    await session.query('set session div_precision_increment = 9');
+    assert.notEqual(await candidate.recheck(), known, 'the final gate compares the variables too');
     await candidate.end('discarded');
     await inside.close();
   });

@@ -35,6 +35,9 @@ export const SCHEMA = `
   create table hidden (id int primary key, text varchar(50));
   create table loose (id int primary key, text varchar(50)) engine = myisam;
   create table aria (id int primary key, text varchar(50)) engine = aria;
+  create table code (id varchar(10) collate utf8mb4_general_ci primary key, n bigint unsigned not null);
+  create table moment (id int primary key, at date null, doc json null);
+  create table padded (id int(5) unsigned zerofill auto_increment primary key, text varchar(9) not null);
   create sequence numbers;
   create function act() returns int modifies sql data
     begin insert into hidden values (9, 'by a function'); return 1; end;
@@ -46,6 +49,8 @@ export const SCHEMA = `
 export const STATE = `
   set foreign_key_checks = 0;
   delete from line; delete from invoice; delete from hidden; delete from loose; delete from aria;
+  delete from code; delete from moment; delete from padded;
+  insert into code values ('a', 1); insert into moment values (1, null, null);
   insert into invoice values (1, 'pending', 35, null), (2, 'pending', 70, 'b'), (3, 'late', 9, 'c');
   insert into line values (1, 3, 'first');
   insert into hidden values (1, 'kept');

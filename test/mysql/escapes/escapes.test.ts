@@ -26,7 +26,9 @@ import { type ProtectedMariadb, protectedMariadb } from '../protected.ts';
 import { type MariadbServer, startServer } from '../server.ts';
 import { type MariadbEscape, SCHEMA, STATE } from './case.ts';
 import { MARIADB_ESCAPES } from './cases.ts';
+import { CODE_ESCAPES } from './code-cases.ts';
 
+const ATTACKS = [...MARIADB_ESCAPES, ...CODE_ESCAPES];
 const KEY = generateApprover('approver');
 const PAYMENT = [update('invoice', { id: 1 }, { status: ['pending', 'paid'] })];
 
@@ -67,7 +69,7 @@ describe('MariaDB escapes', { skip: skipWithoutMariadb() }, () => {
 
   before(async () => {
     server = await startServer();
-    const relations = ['invoice', 'line'];
+    const relations = ['invoice', 'line', 'code', 'moment', 'padded'];
     const settings = { relations, reads: ['vendor'], lockTimeoutMs: 1000 };
     place = await protectedMariadb(SCHEMA, settings, await server.createDatabase());
     await place.db.run(STATE);
@@ -117,7 +119,7 @@ describe('MariaDB escapes', { skip: skipWithoutMariadb() }, () => {
     }
   }
 
-  for (const attack of MARIADB_ESCAPES) {
+  for (const attack of ATTACKS) {
     test(attack.name, async () => {
       await place.db.run(STATE);
       await asRoot(attack.setup);
@@ -145,8 +147,8 @@ describe('MariaDB escapes', { skip: skipWithoutMariadb() }, () => {
   }
 
   test('there are at least 80 attempts besides the clean controls, each with a different name', () => {
-    const attempts = MARIADB_ESCAPES.filter(({ ends }) => !('committed' in ends));
+    const attempts = ATTACKS.filter(({ ends }) => !('committed' in ends));
     assert.ok(attempts.length >= 80, String(attempts.length));
-    assert.equal(new Set(MARIADB_ESCAPES.map(({ name }) => name)).size, MARIADB_ESCAPES.length);
+    assert.equal(new Set(ATTACKS.map(({ name }) => name)).size, ATTACKS.length);
   });
 });

@@ -1,0 +1,154 @@
+// Goal: code that a write may run is refused if it could act outside the transaction, touch the
+// records or change the session, and other code is not. Method: texts are judged directly, against
+// the tables, routines and variables of a real server.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type CodeFinding, digestOf, judgeCode } from '../../../src/adapters/mysql/code.ts';
+import { MysqlConnection } from '../../../src/adapters/mysql/connection.ts';
+import { skipWithoutMariadb } from '../../mysql/binaries.ts';
+import { freshDatabase, type MariadbDatabase } from '../../mysql/server.ts';
+
+const SCHEMA = `
+  create table plain (id int primary key);
+  create table watched (id int primary key);
+  create table loose (id int) engine = myisam;
+  create table \`odd name\` (id int) engine = aria;
+  create sequence numbers;
+  create view seen as select id from loose;
+  create function safe() returns int return 1;
+  create function outer_() returns int return inner_();
+  create function inner_() returns int modifies sql data begin insert into loose values (1); return 1; end;
+  create function loop_() returns int return loop_();
+  create function \`d\u00e9j\u00e0\`() returns int return 1;
+  create trigger effectmatch_real after insert on watched for each row set @x = 1;
+  create trigger own after insert on plain for each row insert into loose values (new.id);
+`;
+
+/** Texts, and what is wrong with them; undefined where nothing is. */
+const JUDGED: readonly (readonly [text: string, problem: RegExp | undefined])[] = [
+  ['set @x = 1', undefined],
+  ['begin declare a int; set a = 2; end', undefined],
+  ['set new.names = 1', undefined],
+  ['set new.timestamp = 1', undefined],
+  ['insert into watched values (1)', undefined],
+  ['insert into names values (1)', undefined],
+  ['insert into transaction values (1); set @x = 1', undefined],
+  ['set @x = safe()', undefined],
+  ['set @x = loop_()', undefined],
+  ['select sql_mode', undefined],
+  ['', /cannot be read/],
+  ['/*!50000 set @x = 1 */', /executable comment/],
+  ['/*M!50000 set @x = 1 */', /executable comment/],
+  ['set @@sql_mode = 1', /system variable/],
+  ["select 1 into outfile 'x'", /"outfile"/],
+  ["select 1 into dumpfile 'x'", /"dumpfile"/],
+  ["set @x = load_file('x')", /"load_file"/],
+  ['set global max_connections = 1', /"global"/],
+  ['update mysql.proc set body = 1', /"mysql"/],
+  ['update `mysql`.`proc` set body = 1', /"mysql"/],
+  ['update performance_schema.threads set x = 1', /"performance_schema"/],
+  ["xa end 'x'", /"xa"/],
+  ['SET STATEMENT sql_mode = 1 FOR SELECT 1', /"statement"/],
+  ['kill 5', /"kill"/],
+  ['shutdown', /"shutdown"/],
+  ['create temporary table plain (id int)', /"temporary"/],
+  ['insert into loose values (1)', /loose .*MyISAM/],
+  ['insert into LOOSE values (1)', /loose .*MyISAM/],
+  ['insert into {db}.loose values (1)', /loose .*MyISAM/],
+  ['insert into `odd name` values (1)', /odd name .*Aria/],
+  ['set @x = nextval(numbers)', /numbers .*SEQUENCE/],
+  ['set sql_mode = 1', /session variable "sql_mode"/],
+  ['set @x = 1, timestamp = 1', /session variable "timestamp"/],
+  ['insert_id := 7', /session variable "insert_id"/],
+  ['set names latin1', /session variable "names"/],
+  ['set @x = 1, charset latin1', /session variable "charset"/],
+  ['set char set latin1', /session variable "char"/],
+  ['set character set latin1', /session variable "character"/],
+  ['set transaction isolation level serializable', /session variable "transaction"/],
+  ['set session transaction read only', /session variable "transaction"/],
+  ['delete from records_of_test.record', /database of records/],
+  ['delete from `Records_Of_Test`.record', /database of records/],
+];
+
+describe('MariaDB: code', { skip: skipWithoutMariadb() }, () => {
+  let db: MariadbDatabase;
+  let connection: MysqlConnection;
+  const recorders = new Set<string>();
+  const judge = async (text: string, schema = db.name): Promise<readonly CodeFinding[]> => {
+    const first = [{ name: 'trigger', schema, text: text.replace('{db}', db.name) }];
+    return await judgeCode(connection, first, { controlDatabase: 'records_of_test', recorders });
+  };
+  const own = (findings: readonly CodeFinding[]) =>
+    findings.find(({ object }) => object === 'trigger')?.problem;
+
+  before(async () => {
+    db = await freshDatabase();
+    await db.run(SCHEMA);
+    connection = await MysqlConnection.open(db.url(), 30_000);
+  });
+  after(async () => {
+    connection.close();
+    await db.drop();
+  });
+
+  test('is judged by the words it has', async () => {
+    for (const [text, problem] of JUDGED) {
+      const found = own(await judge(text));
+      if (problem === undefined) assert.equal(found, undefined, text);
+      else assert.match(found ?? '', problem, text);
+    }
+  });
+
+  test('of the database of records is refused whatever it says', async () => {
+    assert.match(own(await judge('set @x = 1', 'Records_of_test')) ?? '', /database of records/);
+  });
+
+  test('that it reaches is judged too: routines, views, and triggers by any name but a recorder', async () => {
+    const reached = async (text: string) => {
+      const findings = await judge(text);
+      return findings
+        .filter(({ object }) => object !== 'trigger')
+        .map(({ object, problem }) => [object.replaceAll(db.name, 'db'), problem !== undefined]);
+    };
+    const foreign = ['function db.d\u00e9j\u00e0', false] as const;
+    assert.deepEqual(await reached('set @x = outer_()'), [
+      foreign,
+      ['function db.inner_', true],
+      ['function db.outer_', false],
+    ]);
+    assert.deepEqual(await reached('select id from seen'), [foreign, ['view db.seen', true]]);
+    assert.deepEqual(await reached('insert into plain values (1)'), [
+      foreign,
+      ['trigger db.own', true],
+    ]);
+    const watched = 'insert into watched values (1)';
+    assert.deepEqual(await reached(watched), [foreign, ['trigger db.effectmatch_real', false]]);
+    recorders.add(`trigger ${db.name}.effectmatch_real`);
+    assert.deepEqual(await reached(watched), [foreign]);
+    assert.deepEqual(await reached('set @x = s\u00e1fe()'), [foreign, ['function db.safe', false]]);
+  });
+
+  test('has a digest of its name and text, and none is read if there is nothing to judge', async () => {
+    const [finding] = await judge('set @x = 1');
+    assert.ok(finding);
+    const digest = (await judge('set @x = 1')).find(({ object }) => object === 'trigger')?.digest;
+    assert.equal(digest, digestOf('trigger', 'set @x = 1'));
+    assert.notEqual(digest, digestOf('trigger', 'set @x = 2'));
+    assert.notEqual(digest, digestOf('other', 'set @x = 1'));
+    const ours = { controlDatabase: 'records_of_test', recorders };
+    assert.deepEqual(await judgeCode(undefined as never, [], ours), []);
+  });
+
+  test('that runs counts where it differs from what is shown, in any character set', async () => {
+    await db.run(`create function two() returns int return 1;
+      update mysql.proc set body = 'return loose' where db = '${db.name}' and name = 'two'`);
+    const problemOf = async () =>
+      (await judge('set @x = two()')).find(({ object }) => object.endsWith('.two'))?.problem;
+    assert.match((await problemOf()) ?? '', /loose/);
+    await db.run(`update mysql.proc set body = concat('return ', x'ff', 's', x'e1', 'fe()')
+      where db = '${db.name}' and name = 'two'`);
+    const reached = await judge('set @x = two()');
+    assert.ok(reached.some(({ object }) => object.endsWith('.two')));
+    assert.equal(await problemOf(), undefined);
+  });
+});

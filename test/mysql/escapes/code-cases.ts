@@ -1,0 +1,256 @@
+import { generated, insert, remove, update } from '../../../src/protocol/draft.ts';
+import type { MariadbEscape } from './case.ts';
+
+const PAY = "update invoice set status = 'paid' where id = 1";
+const TRIGGER = 'create trigger spy after update on invoice for each row';
+
+/** Code that acts on what is observed, by the statements of a trigger's body. */
+const AGAINST_RECORDS: Readonly<Record<string, string>> = {
+  'adds records': `insert into {control}.record (stage, relation, op, before_image, after_image)
+    select stage, relation, op, after_image, before_image from {control}.record`,
+  'deletes its record': 'delete from {control}.record',
+  'changes its record': "update {control}.record set relation = 'line'",
+  'changes its stage': 'update {control}.stage set token = token + 1',
+  'removes its stage': 'delete from {control}.stage',
+  'writes a marker': "insert into {control}.marker values ('x', 'committed', '', '', '')",
+  'reads the key of the deployment': 'set @x = (select hex(inner_pad) from {control}.deployment)',
+  'calls a function of the control database': 'set @x = {control}.tamper()',
+  'reaches the records through a view': 'set @x = (select count(*) from records)',
+  'hides the records behind a temporary table': `create temporary table if not exists
+    {control}.record (id int auto_increment primary key)`,
+  'hides a table behind a temporary one':
+    'create temporary table if not exists line (id int primary key)',
+  'ends another session': 'kill 999999',
+};
+
+const againstRecords: readonly MariadbEscape[] = Object.entries(AGAINST_RECORDS).map(
+  ([what, body]) => ({
+    name: `trigger that ${what}`,
+    setup: `create or replace view records as select * from {control}.record;
+      create or replace function {control}.tamper() returns int modifies sql data
+        begin delete from record; return 1; end;
+      ${TRIGGER} begin ${body}; end`,
+    cleanup: 'drop trigger spy; drop view records; drop function {control}.tamper',
+    sql: [PAY],
+    ends: { rejected: /^boundary .*(?:database of records|the word)/ },
+  }),
+);
+
+/** Code that changes what the session means, and could change it back before anything looks. */
+const SESSION: Readonly<Record<string, string>> = {
+  'sets the character set': 'set names latin1',
+  'sets the character set after a variable': 'set @a = 1, charset latin1',
+  'sets the character set by two words': 'set char set latin1',
+  'sets the transaction': 'set session transaction isolation level read uncommitted',
+};
+
+const session: readonly MariadbEscape[] = Object.entries(SESSION).map(([what, body]) => ({
+  name: `trigger that ${what}`,
+  setup: `${TRIGGER} begin ${body}; end`,
+  cleanup: 'drop trigger spy',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*session/ },
+}));
+
+const oracle: MariadbEscape = {
+  name: 'trigger that assigns a session variable without SET',
+  setup: `set sql_mode = oracle;
+    create trigger spy after update on invoice for each row begin timestamp := 1; end;
+    set sql_mode = default`,
+  cleanup: 'drop trigger spy',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*session variable/ },
+};
+
+/** Code that could pass for ours by its name. */
+const named: readonly MariadbEscape[] = ['invoice', 'hidden'].map((table) => ({
+  name: `trigger on ${table} that has a name like a recorder`,
+  setup: `create trigger effectmatch_spy after insert on ${table} for each row
+      insert into loose values (5, 'spy');
+    create trigger effectmatch_too after update on invoice for each row
+      insert into ${table === 'hidden' ? "hidden values (6, 'x')" : "loose values (6, 'x')"}`,
+  cleanup: 'drop trigger effectmatch_spy; drop trigger effectmatch_too',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*trigger .*effectmatch_.*loose/s },
+}));
+
+const rewritten: readonly MariadbEscape[] = [
+  {
+    name: 'after the approval: a routine gets another body, and shows the old one',
+    setup: `create function calm() returns int modifies sql data begin return 1; end;
+      ${TRIGGER} set @x = calm()`,
+    approvedThen: `update mysql.proc set body = "begin insert into loose values (5, 'x'); return 1; end"
+      where db = '{db}' and name = 'calm'`,
+    cleanup: 'drop trigger spy; drop function calm',
+    sql: [PAY],
+    ends: { rejected: /^boundary .*function .*calm.*loose/ },
+  },
+  {
+    name: 'after the approval: a procedure of EffectMatch gets another body, and shows the old one',
+    approvedThen: `update mysql.proc set body = 'begin select 1; end'
+      where db = '{control}' and name = 'observe'`,
+    cleanup: 'provision',
+    sql: [PAY],
+    ends: { rejected: /^boundary .*procedure observe/ },
+  },
+];
+
+/** Tables of the control database that no longer do what they are for. */
+const CONTROL_TABLES: Readonly<Record<string, readonly [change: string, undo: string]>> = {
+  'a marker table that a rollback does not restore': [
+    'alter table {control}.marker engine = aria',
+    'alter table {control}.marker engine = innodb',
+  ],
+  'a marker table without its key': [
+    'alter table {control}.marker drop primary key',
+    'alter table {control}.marker add primary key (occurrence)',
+  ],
+  'a marker table whose key is compared by a collation': [
+    'alter table {control}.marker modify occurrence varchar(255) character set latin1 not null',
+    'alter table {control}.marker modify occurrence varchar(255) character set ascii collate ascii_bin not null',
+  ],
+  'a record table of another engine': [
+    'alter table {control}.record engine = myisam',
+    'alter table {control}.record engine = innodb',
+  ],
+  'a stage table of another engine': [
+    'alter table {control}.stage engine = myisam',
+    'alter table {control}.stage engine = innodb',
+  ],
+  'a trigger of others on the probe table': [
+    "create trigger {control}.spy after insert on {control}.probe for each row insert into {db}.loose values (5, 'x')",
+    'drop trigger {control}.spy',
+  ],
+};
+
+const controlTables: readonly MariadbEscape[] = Object.entries(CONTROL_TABLES).map(
+  ([name, [setup, cleanup]]) => ({
+    ...{ name, setup, cleanup },
+    sql: [PAY, "insert into {control}.probe values ('agent')"],
+    ends: { rejected: /^boundary .*(?:of records|trigger on probe)/ },
+  }),
+);
+
+/** Functions of a package are called by two names. */
+const packaged: MariadbEscape = {
+  name: 'trigger that calls a function of a package',
+  setup: `set sql_mode = oracle;
+    create package kit as function leak return int; end;
+    create package body kit as function leak return int as begin
+      insert into loose values (5, 'x'); return 1; end; end;
+    set sql_mode = default;
+    ${TRIGGER} set @x = kit.leak()`,
+  cleanup: 'drop trigger spy; set sql_mode = oracle; drop package kit; set sql_mode = default',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*loose/ },
+};
+
+/** Statements that run, and whose effects were not approved. */
+const OBSERVED: Readonly<Record<string, readonly string[]>> = {
+  'two keys that the collation calls one': [
+    "insert into code values ('b', 1)",
+    "update code set id = 'B' where id = 'b'",
+  ],
+  'a key with a blank at its end': ["update code set id = 'a ' where id = 'a'"],
+  'a key with an accent': ["update code set id = '\u00e1' where id = 'a'"],
+  'a write that is undone by a second one, and a third': [
+    'update code set n = 2',
+    'update code set n = 1',
+    'update code set n = 3',
+  ],
+  'a row that is deleted and inserted with another value': [
+    "delete from code where id = 'a'",
+    "insert into code values ('a', 9)",
+  ],
+  'rows that an IGNORE skips, beside one that it changes': [
+    "insert into code values ('c', 3)",
+    "update ignore code set id = 'A' where id in ('a', 'c') order by id desc",
+  ],
+  'a statement that a user variable chooses': [
+    'select @a := 7',
+    "update code set n = @a where id = 'a'",
+  ],
+  'a value from a user lock': ["update code set n = get_lock('mine', 0) + 5 where id = 'a'"],
+  'a largest unsigned number': ["update code set n = 18446744073709551615 where id = 'a'"],
+};
+
+const observed: readonly MariadbEscape[] = Object.entries(OBSERVED).map(([what, sql]) => ({
+  name: `observed: ${what}`,
+  sql: [PAY, ...sql],
+  ends: { rejected: /^comparison (?:DIVERGED|INDETERMINATE)/ },
+}));
+
+/** Statements that fail by the session's modes, which nothing can change. */
+const FAILING: Readonly<Record<string, RegExp>> = {
+  "update code set n = -1 where id = 'a'": /Out of range/,
+  "update code set n = n - 5 where id = 'a'": /out of range/,
+  "update moment set at = '0000-13-01' where id = 1": /Incorrect date/,
+  "update moment set at = '2024-02-30' where id = 1": /Incorrect date/,
+  "update moment set doc = '{' where id = 1": /CONSTRAINT `moment.doc` failed/,
+  'update moment set doc = point(1, 2) where id = 1': /./,
+  'extended select 1': /syntax/,
+  'partitions select 1': /syntax/,
+  'format=json select 1': /syntax/,
+  "values (1) into outfile '{file}'": /syntax|FILE privilege/,
+  'select * from performance_schema.events_statements_history': /denied/,
+  'select trx_id from information_schema.innodb_trx': /PROCESS privilege/,
+  "select load_file('/etc/passwd') into outfile '{file}'": /FILE privilege/,
+  'insert into line (invoice) select invoice from line for system_time all': /not system-versioned/,
+};
+
+const failing: readonly MariadbEscape[] = Object.entries(FAILING).map(([text, because]) => ({
+  name: `fails: ${text}`,
+  sql: [PAY, text],
+  ends: { rejected: new RegExp(`^stage .*(?:${because.source})`, 's') },
+}));
+
+const chosen: readonly MariadbEscape[] = [
+  {
+    name: 'a chosen identifier with leading zeros does not pass for a generated one',
+    sql: ["insert into padded (id, text) values (00700, 'x')"],
+    approved: [insert('padded', { id: generated('new'), text: 'x' })],
+    ends: { rejected: /^comparison DIVERGED/ },
+  },
+  {
+    name: 'an identifier that a trigger chooses does not pass for a generated one',
+    setup: 'create trigger spy before insert on padded for each row set new.id = 700',
+    cleanup: 'drop trigger spy',
+    sql: ["insert into padded (text) values ('x')"],
+    approved: [insert('padded', { id: generated('new'), text: 'x' })],
+    ends: { rejected: /^(?:comparison DIVERGED|boundary .*not in its place)/ },
+  },
+  {
+    name: 'an identifier that an update chooses does not pass for a generated one',
+    sql: ["insert into padded (text) values ('x')", "update padded set id = 700 where text = 'x'"],
+    approved: [insert('padded', { id: generated('new'), text: 'x' })],
+    ends: { rejected: /^comparison DIVERGED/ },
+  },
+];
+
+const controls: readonly MariadbEscape[] = [
+  {
+    name: 'control: a key of another case',
+    sql: ["update code set id = 'A' where id = 'a'"],
+    approved: [remove('code', { id: 'a' }), insert('code', { id: 'A', n: 1 })],
+    ends: { committed: "update code set id = 'A' where id = 'a'" },
+  },
+  {
+    name: 'control: a trigger that declares variables and writes what was approved',
+    setup: `${TRIGGER} begin declare wanted int default 1;
+      set wanted = wanted + 1; update code set n = wanted where id = 'a'; end`,
+    cleanup: 'drop trigger spy',
+    sql: [PAY],
+    approved: [
+      update('invoice', { id: 1 }, { status: ['pending', 'paid'] }),
+      update('code', { id: 'a' }, { n: [1, 2] }),
+    ],
+    ends: { committed: `${PAY}; update code set n = 2 where id = 'a'` },
+  },
+];
+
+/** Attempts through the code of the database, and through values that look alike. */
+export const CODE_ESCAPES: readonly MariadbEscape[] = [
+  ...[...controls, ...againstRecords, ...session, oracle, ...named, ...rewritten, packaged],
+  ...controlTables,
+  ...[...observed, ...failing, ...chosen],
+];
