@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { AdapterFactory, Stage } from '../../src/contract/adapter.ts';
 import type { Step } from '../../src/contract/steps.ts';
 import { generateApprover } from '../../src/crypto/approver.ts';
+import { parseSignedLicense, verifyLicense } from '../../src/crypto/signature.ts';
 import { insert, update } from '../../src/protocol/draft.ts';
 import type { StateRead } from '../../src/protocol/effect.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
@@ -149,11 +150,13 @@ async function measure(
   const extra = durableRow(join(folder, 'floor.db'));
   progress(`approving ${runs} operations (outside the measurement)`);
   const licenses = await approveAll(runtime, key, { count: runs, effects });
+  const signed = parseSignedLicense(licenses[0]);
 
   const samples = {
     core: [] as number[],
     checked: [] as number[],
     flush: [] as number[],
+    signature: [] as number[],
     cpu: [] as number[],
   };
   const byStep = new Map<string, number[]>();
@@ -198,12 +201,16 @@ async function measure(
     for (let id = first + 1; id <= next; id += 1) {
       const started = performance.now();
       extra(id);
-      samples.flush.push(performance.now() - started);
+      const flushed = performance.now();
+      samples.flush.push(flushed - started);
+      if (!verifyLicense([key.publicKey], signed)) throw new Error('the license is ours');
+      samples.signature.push(performance.now() - flushed);
     }
   }
   await runtime.close();
 
   const sides = { of: samples.core, to: samples.flush };
+  const checkedSides = { of: samples.checked, to: samples.flush };
   return [
     medianCell('core, median', samples.core, 'us', 1000),
     medianCell('core, license checked when it arrived, median', samples.checked, 'us', 1000),
@@ -216,6 +223,12 @@ async function measure(
       'us',
       450,
     ),
+    figure(
+      'the same, license checked when it arrived',
+      { statistic: 'difference', ...checkedSides, times: 1000 },
+      'us',
+    ),
+    medianCell('checking one signature, median', samples.signature, 'us', 1000),
     medianCell('processor time of the core', samples.cpu, 'us', 1000),
     ...[...byStep].map(([step, times]) =>
       medianCell(`time to ${step}, adapter left out`, times, 'us', 1000),

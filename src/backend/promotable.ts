@@ -38,10 +38,11 @@ export function promotable<Action>(
   const stages = new OpenStages(backend, context);
   let known: Survey | undefined;
 
-  async function report<T>(work: () => Promise<T>): Promise<T> {
-    stages.assertOpen();
-    return await reporting(work);
-  }
+  const report = <T>(work: () => Promise<T>): Promise<T> =>
+    reporting(() => {
+      stages.assertOpen();
+      return work();
+    });
   const query = backend.query?.bind(backend);
 
   return {
@@ -61,17 +62,17 @@ export function promotable<Action>(
       known = keepEqual(known, await report(() => backend.survey()));
       return known;
     },
-    async stage(claim, certificate, action, reads = [], settings = {}) {
+    stage(claim, certificate, action, reads = [], settings = {}) {
       const { occurrence } = claim.sealed.record;
       const request = { claim, certificate, occurrence, reads, settings };
-      return await report(() => stages.open(request, action));
+      return report(() => stages.open(request, action));
     },
     ...(backend.joinActions && { joinActions: backend.joinActions.bind(backend) }),
     ...(backend.holdsTasks && {
-      async hold(claim, certificate, { reads, settings, deadlineMs }) {
+      hold(claim, certificate, { reads, settings, deadlineMs }) {
         const { occurrence } = claim.sealed.record;
         const request = { claim, certificate, occurrence, reads, settings, task: { deadlineMs } };
-        return await report(() => stages.openTask(request));
+        return report(() => stages.openTask(request));
       },
       ...(backend.taskMaxMs !== undefined && { taskMaxMs: backend.taskMaxMs }),
     }),

@@ -1,4 +1,5 @@
 import type { ApprovedEffect, CellRow } from '../protocol/effect.ts';
+import { renderRequirement, renderStateRead } from '../protocol/render.ts';
 import { summariseColumns } from '../protocol/render-summary.ts';
 import {
   openRendering,
@@ -40,10 +41,26 @@ ${view.find !== '' && html`<p class="aside">${chosen.length} of ${effects.length
 ${changeTables(shown, registration)}
 ${pages(request.id, view, Math.ceil(chosen.length / CHANGES_PER_PAGE))}
 <p class="aside">Nothing else may change in ${others.join(', ')}.</p>
-${requires.length > 0 && html`<p class="aside">Rows that must not have changed since this was proposed: ${requires.length}.</p>`}
-${watch.length > 0 && html`<p class="aside">Watched rows: ${watch.length}. If one changes, this request becomes stale.</p>`}
+${conditions('Must hold when it runs', requires, renderRequirement)}
+${conditions('Must not change before it runs', watch, renderStateRead)}
 </section>`;
 }
+
+/** Lists what the approval depends on besides the old values of the changes. */
+function conditions<T>(
+  title: string,
+  items: readonly T[],
+  render: (item: T, rendering: Rendering) => string,
+): Html {
+  if (items.length === 0) return html``;
+  const lines = items
+    .slice(0, CONDITIONS_SHOWN)
+    .map((item) => html`<li><code>${render(item, openRendering({}))}</code></li>`);
+  const more = items.length - lines.length;
+  return html`<h3>${title}</h3><ul class="conditions">${lines}</ul>
+${more > 0 && html`<p class="aside">And ${more} more.</p>`}`;
+}
+const CONDITIONS_SHOWN = 20;
 
 function choose(effects: readonly ApprovedEffect[], { find, order }: OutcomeView) {
   const found = find === '' ? effects : effects.filter((effect) => mentions(effect, find));

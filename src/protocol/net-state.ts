@@ -4,9 +4,10 @@ import { findChanges, type ReadChange, type RelationReader } from './relation.ts
 import type { Row } from './value.ts';
 
 /**
- * The net difference that writes make to one relation, between its first and last state. Whole rows
- * cancel out in any order. If only changed columns are known, writes are followed in the order in
- * which they happened.
+ * The net difference that writes make to one relation, between its first and last state. A single
+ * write of a row is its net difference, and whole rows cancel out in any order. If only changed
+ * columns are known of a row that was written twice, writes are followed in the order in which they
+ * happened.
  */
 export class NetState {
   readonly #target: string;
@@ -14,6 +15,8 @@ export class NetState {
   readonly #rows: NetRows = new Map();
   /** Whether all writes so far report whole rows. */
   #isWhole = true;
+  /** Whether a row was written twice, or got another key. */
+  #isRepeated = false;
 
   constructor(target: string, relation: RelationReader) {
     this.#target = target;
@@ -24,13 +27,19 @@ export class NetState {
   add(record: ChangeRecord): void {
     const change = this.#relation.read(record);
     this.#isWhole &&= this.#relation.isWhole(change);
-    if (this.#isWhole) cancelWrite(this.#rows, change);
+    if (this.#needsOrder) return;
+    const isNew = cancelWrite(this.#rows, change);
+    this.#isRepeated ||= !isNew;
+  }
+
+  get #needsOrder(): boolean {
+    return this.#isRepeated && !this.#isWhole;
   }
 
   /** `records` must include all that were added, and may include those of other relations. */
   effects(records: ChangeRecords): readonly Effect[] {
     const effects: Effect[] = [];
-    for (const row of this.#isWhole ? this.#cancelled() : this.#followed(records)) {
+    for (const row of this.#needsOrder ? this.#followed(records) : this.#cancelled()) {
       const effect = effectOf(this.#target, row);
       if (effect !== undefined) effects.push(effect);
     }
@@ -81,17 +90,17 @@ interface Images {
 /**
  * Triggers record a nested write before the outer one, so order is meaningless here. An image that
  * one write left and another replaced cancels out. Per key, at most one row before and one row
- * after remain. Without a key, every remaining row was inserted or deleted.
+ * after remain. Without a key, every remaining row was inserted or deleted. Returns whether the row
+ * was not written before and keeps its key.
  */
-function cancelWrite(rows: NetRows, change: ReadChange): void {
+function cancelWrite(rows: NetRows, change: ReadChange): boolean {
   const { op, key } = change;
-  if (op === 'insert') replaceRow(rows, key, undefined, change.after);
-  else if (op === 'delete') replaceRow(rows, key, change.before, undefined);
-  else if (change.newKey === undefined) replaceRow(rows, key, change.before, change.after);
-  else {
-    replaceRow(rows, key, change.before, undefined);
-    replaceRow(rows, change.newKey, undefined, change.after);
-  }
+  if (op === 'insert') return replaceRow(rows, key, undefined, change.after);
+  if (op === 'delete') return replaceRow(rows, key, change.before, undefined);
+  if (change.newKey === undefined) return replaceRow(rows, key, change.before, change.after);
+  replaceRow(rows, key, change.before, undefined);
+  replaceRow(rows, change.newKey, undefined, change.after);
+  return false;
 }
 
 function replaceRow(
@@ -99,18 +108,19 @@ function replaceRow(
   key: Row | undefined,
   before: Row | undefined,
   after: Row | undefined,
-): void {
+): boolean {
   const id = key === undefined ? '' : (numberOf(key) ?? rowText(key));
   const known = rows.get(id);
   // Most rows are written once, and that write is their net change.
   if (known === undefined) {
     rows.set(id, { key, before, after });
-    return;
+    return true;
   }
   const images = imagesOf(known);
   if (images !== known) rows.set(id, images);
   if (before !== undefined) images.removed.push(before);
   if (after !== undefined) images.added.push(after);
+  return false;
 }
 
 function imagesOf(written: NetRow | Images): Images {

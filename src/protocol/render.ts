@@ -235,7 +235,8 @@ function renderCells(cells: CellRow, rendering: Rendering): string {
     .join(', ');
 }
 
-function renderRequirement({ target, key, row }: Requirement, rendering: Rendering): string {
+/** A row that must exist with these values, or must not exist, on one line. */
+export function renderRequirement({ target, key, row }: Requirement, rendering: Rendering): string {
   return `${renderKey(target, key, rendering)}: ${row === null ? 'does not exist' : renderRow(row, rendering)}`;
 }
 
@@ -246,7 +247,8 @@ function renderRow(row: Row, rendering: Rendering): string {
   return columns.length === 0 ? 'exists' : columns.join(', ');
 }
 
-function renderStateRead({ target, key, columns }: StateRead, rendering: Rendering): string {
+/** A row that must not change, on one line. */
+export function renderStateRead({ target, key, columns }: StateRead, rendering: Rendering): string {
   return `${renderKey(target, key, rendering)}: ${columns?.map(renderColumn).join(', ') ?? 'every column'} unchanged`;
 }
 

@@ -161,8 +161,10 @@ export async function claimAuthority(
   const unfit = checkTerms(deployment, attempt, request.action);
   if (unfit !== undefined) return { kind: 'refused', refusal: unfit };
   const surveying = surveyAhead(attempt.admitted);
+  const isLive = isTriedLater(attempt.admitted.adapter);
   const invalid =
-    (await checkLiveState(attempt, request.revision)) ?? (await checkService(deployment, attempt));
+    (await checkLiveState(attempt, request.revision)) ??
+    (isLive ? await checkService(deployment, attempt) : undefined);
   if (invalid !== undefined) return { kind: 'refused', refusal: invalid };
   deployment.reached('path:validated');
 
@@ -187,7 +189,7 @@ export async function claimAuthority(
  */
 function surveyAhead(admitted: Admitted): Promise<Survey> | undefined {
   if (!isPromotable(admitted)) return undefined;
-  const surveying = (async () => await admitted.adapter.survey())();
+  const surveying = Promise.try(() => admitted.adapter.survey());
   // A failure matters only if the claim succeeds; it is reported then.
   surveying.catch(() => {});
   return surveying;
@@ -206,7 +208,6 @@ async function checkService(
   deployment: Deployment,
   { admitted }: Attempt,
 ): Promise<Refusal | undefined> {
-  if (!isTriedLater(admitted.adapter)) return undefined;
   const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
   return proof.kind === 'unproven' ? refuse('service-unproven', proof.why) : undefined;
 }

@@ -62,7 +62,7 @@ export interface OccurrenceOptions extends ExecuteOptions {
  * The same for a parsed license. If the named occurrence is already spent, returns the refusal
  * without recording it.
  */
-export async function executeSigned(
+export function executeSigned(
   deployment: Deployment,
   signed: SignedLicense,
   submitted: Submitted,
@@ -74,7 +74,7 @@ export async function executeSigned(
     ...(deployment.adapters.has(adapter) && { adapter }),
   } as const;
   const run = (reporting: Deployment) => executeLicense(reporting, signed, submitted, options);
-  return await traced(deployment, activity, run, endingOf);
+  return traced(deployment, activity, run, endingOf);
 }
 
 async function executeLicense(

@@ -84,7 +84,7 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   const { approved } = attempt.signed;
 
   run.seen = { residue: tries.residue([]) };
-  const stale = await tries.findStale(established);
+  const stale = tries.failed.length > 0 ? await tries.findStale(established) : undefined;
   if (stale !== undefined) return { kind: 'refused', refusal: stale };
   const { settings } = approved;
   const reads = stateReads(approved);

@@ -58,12 +58,11 @@ export class Tries {
   }
 
   /**
-   * What changed since the claim, so that another try could only fail; undefined if nothing did.
+   * What changed since the claim, so that a further try could only fail; undefined if nothing did.
    */
   async findStale(
     claimed: Pick<Established, 'attempt' | 'revision'>,
   ): Promise<Refusal | undefined> {
-    if (this.#failed.length === 0) return undefined;
     const { attempt, revision } = claimed;
     const readings = await attempt.admitted.adapter.read(stateReads(attempt.signed.approved));
     return checkState(attempt, readings, revision) ?? checkTime(this.#deployment, attempt);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createConsole } from '../../src/console/app.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
-import { insert } from '../../src/index.ts';
+import { absent, insert, read, row } from '../../src/index.ts';
 import { pay } from '../requests/office.ts';
 import { openFan } from './fan.ts';
 import { ORIGIN, openConsole, Visitor } from './visitor.ts';
@@ -217,6 +217,26 @@ test('every answer forbids framing, foreign origins and caching', async () => {
     assert.match(await answer.text(), /<nav aria-label="Sections">[\s\S]*href="\/\?state=all"/);
   }
   assert.equal((await visitor.get('/?state=odd')).status, 400);
+});
+
+test('what must hold when it runs, and what must not change before, is listed', async () => {
+  await using site = await openConsole();
+  const { requests, app } = site;
+  const manifest = {
+    adapter: 'books',
+    effects: [insert('payment', { id: 1, payee: 'globex', amount: 10 })],
+    requires: [row('budget', { id: 1 }, { left: 100 }), absent('budget', { id: 2 })],
+    watch: [read('budget', { id: 1 }, ['left'])],
+  };
+  const action = { sql: "insert into payment values (1, 'globex', 10)" };
+  const { id } = await requests.ask({ by: 'agent', run: 'run', manifest, action });
+  const visitor = new Visitor(app);
+  await visitor.enter();
+  const page = await visitor.read(`/requests/${id}`);
+  const [, listed = ''] = /Must hold when it runs([\s\S]*)<\/section>/.exec(page) ?? [];
+  for (const words of ['budget id=1: left = 100', 'budget id=2: does not exist'])
+    assert.ok(listed.includes(words), words);
+  assert.match(listed, /Must not change before it runs[\s\S]*budget id=1: left unchanged/);
 });
 
 test('large outcomes come a page at a time, and every page says how many there are', async () => {

@@ -74,7 +74,7 @@ describe('passkeys in the console', {
     await authenticator.verifies(false);
     await page.getByRole('button', { name: 'Read and sign as bob with a passkey' }).click();
     await page.getByRole('button', { name: 'Sign', exact: true }).click();
-    await page.getByText(/Not signed: /).waitFor();
+    await page.getByText('Not signed: the passkey was not confirmed in time').waitFor();
     // A page that does not ask for verification gets an assertion that does not count.
     const license = await signedOnPage('discouraged');
     await assert.rejects(site.host.requests.answer(id, license), {

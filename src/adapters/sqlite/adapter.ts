@@ -238,9 +238,9 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
    * Reads the catalogue again if another connection has committed: only a commit can change the
    * schema.
    */
-  async #readCatalog(): Promise<SqliteCatalog> {
+  #readCatalog(): Promise<SqliteCatalog> {
     const { db } = this.#opened;
-    return await this.#trying(() => {
+    return this.#trying(() => {
       const version = readPragma(db, 'data_version');
       if (this.#isCatalogDoubtful) this.#catalog = readCatalog(db, this.#catalog);
       else if (version !== this.#catalogVersion) this.#catalog = refreshCatalog(db, this.#catalog);

@@ -82,6 +82,6 @@ function painted(): Promise<void> {
 /** The error in words. Browsers report with `NotAllowedError` that a passkey was not used. */
 function describeError(error: unknown): string {
   if (!(error instanceof Error || error instanceof DOMException)) return String(error);
-  if (error.name === 'NotAllowedError') return 'the passkey was cancelled, or took too long';
+  if (error.name === 'NotAllowedError') return 'the passkey was not confirmed in time';
   return error.message;
 }

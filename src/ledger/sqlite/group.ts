@@ -1,5 +1,5 @@
-import { isBusy } from '../../sqlite/connection.ts';
-import { type Session, writeFlushed } from './session.ts';
+import { immediate, isBusy } from '../../sqlite/connection.ts';
+import type { Session } from './session.ts';
 
 type Result =
   | { readonly kind: 'done'; readonly value: unknown }
@@ -74,12 +74,12 @@ export class GroupCommit {
 
   async #commit(): Promise<void> {
     const group = this.#waiting;
+    const { store } = this.#session;
     this.#waiting = [];
     this.#committing += 1;
     try {
-      const results = await writeFlushed(this.#session, () =>
-        group.map(({ work }) => this.#decide(work, group.length)),
-      );
+      const decide = () => group.map(({ work }) => this.#decide(work, group.length));
+      const results = await immediate(store.db, decide, store);
       group.forEach(({ settle }, index) => {
         const result = results[index];
         if (result !== undefined) settle(result);

@@ -1,13 +1,7 @@
 import type { StatementSync } from 'node:sqlite';
 import type { LedgerContext } from '../../contract/ledgers.ts';
 import { EffectMatchError } from '../../errors.ts';
-import {
-  asFault,
-  immediate,
-  immediateUnflushed,
-  retryWhileBusy,
-  statement,
-} from '../../sqlite/connection.ts';
+import { asFault, statement } from '../../sqlite/connection.ts';
 import { type LedgerFile, unusable } from './open.ts';
 
 /** One connection, and the keys to check the rows it returns. */
@@ -22,27 +16,6 @@ export interface Session {
 
 export function createSession(context: LedgerContext, store: LedgerFile): Session {
   return { context, store, underWay: new Set(), sql: (text) => statement(store.db, text) };
-}
-
-/**
- * Runs one transaction, which is on disk when this returns. `body` may run again if the file is
- * busy.
- */
-export function writeFlushed<T>({ store }: Session, body: () => T): Promise<T> {
-  return guarded(store, immediate(store.db, body, store));
-}
-
-/**
- * Runs one transaction, which other processes see when this returns. The next flushed transaction
- * makes it durable.
- */
-export function writeRelaxed<T>({ store }: Session, body: () => T): Promise<T> {
-  return guarded(store, immediateUnflushed(store.db, body, store));
-}
-
-/** Sees what is committed, flushed or not, as other processes do. */
-export function read<T>({ store }: Session, body: () => T): Promise<T> {
-  return guarded(store, retryWhileBusy(body, store));
 }
 
 /** Turns SQLite's errors about the file into errors that say what to do. */

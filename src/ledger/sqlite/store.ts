@@ -1,16 +1,15 @@
 import type { LedgerContext } from '../../contract/ledgers.ts';
-import { openDatabase, setPragma } from '../../sqlite/connection.ts';
-import type { Durability, LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
+import {
+  immediate,
+  immediateUnflushed,
+  openDatabase,
+  retryWhileBusy,
+  setPragma,
+} from '../../sqlite/connection.ts';
+import type { LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
 import { GroupCommit } from './group.ts';
 import { type LedgerFile, schemaDifference } from './open.ts';
-import {
-  createSession,
-  guarded,
-  read,
-  type Session,
-  writeFlushed,
-  writeRelaxed,
-} from './session.ts';
+import { createSession, guarded, type Session } from './session.ts';
 import { sqliteTables } from './tables.ts';
 
 /** A SQLite file as a store. Reads are local, so nothing is fetched in advance. */
@@ -18,20 +17,25 @@ export function sqliteStore(context: LedgerContext, store: LedgerFile): TableSto
   const session = createSession(context, store);
   const tables = sqliteTables(session);
   const group = new GroupCommit(session);
-  const write = {
-    flushed: (work) => writeFlushed(session, work),
-    relaxed: (work) => writeRelaxed(session, work),
-    claim: (work) => guarded(store, group.run(work)),
-  } satisfies Record<Durability, <T>(work: () => T) => Promise<T>>;
   return {
     context,
-    decide: (_about, durability, decide) => write[durability](() => decide(tables)),
-    read: (_about, look) => read(session, () => look(tables)),
+    decide(_about, durability, decide) {
+      const body = () => decide(tables);
+      if (durability === 'claim') return guarded(store, group.run(body));
+      const write = durability === 'relaxed' ? immediateUnflushed : immediate;
+      return guarded(store, write(store.db, body, store));
+    },
+    read: (_about, look) => readGuarded(store, () => look(tables)),
     openSnapshot: () => guarded(store, openSnapshot(session)),
     async close() {
       if (store.db.isOpen) store.db.close();
     },
   };
+}
+
+/** Sees what is committed, flushed or not, as other processes do. */
+function readGuarded<T>(store: LedgerFile, look: () => T): Promise<T> {
+  return guarded(store, retryWhileBusy(look, store));
 }
 
 /**
@@ -41,18 +45,19 @@ export function sqliteStore(context: LedgerContext, store: LedgerFile): TableSto
  */
 async function openSnapshot({ context, store }: Session): Promise<LedgerSnapshot> {
   const db = openDatabase(store.file);
-  const session = createSession(context, { ...store, db });
+  const opened = { ...store, db };
+  const session = createSession(context, opened);
   const tables: LedgerTables = sqliteTables(session);
   try {
     setPragma(db, { name: 'query_only', value: 'on', reads: 1 });
-    await read(session, () => db.exec('begin'));
+    await readGuarded(opened, () => db.exec('begin'));
   } catch (error) {
     db.close();
     throw error;
   }
   return {
-    read: (_about, look) => read(session, () => look(tables)),
-    findStructureFault: () => read(session, () => findStructureFault(session)),
+    read: (_about, look) => readGuarded(opened, () => look(tables)),
+    findStructureFault: () => readGuarded(opened, () => findStructureFault(opened)),
     async [Symbol.asyncDispose]() {
       db.close();
     },
@@ -60,7 +65,7 @@ async function openSnapshot({ context, store }: Session): Promise<LedgerSnapshot
 }
 
 /** If an index disagrees with its table, or a trigger was added, no other answer can be trusted. */
-function findStructureFault({ store: { db } }: Session): string | undefined {
+function findStructureFault({ db }: LedgerFile): string | undefined {
   const difference = schemaDifference(db);
   if (difference !== undefined) return `the schema was changed: ${difference}`;
   const found = String(db.prepare('pragma integrity_check(1)').get()?.integrity_check);

@@ -1,4 +1,3 @@
-import type { LedgerContext } from '../../contract/ledgers.ts';
 import type { Digest, OccurrenceId } from '../../protocol/record.ts';
 import {
   CLAIM_SLOT,
@@ -74,15 +73,19 @@ function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
     lastSeq: () => lastSeq(session),
     find(occurrence, slot) {
       const row = sql(ROW_IN_SLOT).get(occurrence, slot);
-      return row && openAny(context, row);
+      return row && openRow(context, asRow(row));
     },
     findAll(occurrence, slots) {
-      const rows = sql(ROWS_IN_SLOTS).all(occurrence, ...slots);
-      return new Map(rows.map((row) => [asRow(row).slot, openAny(context, row)]));
+      const found = new Map<string, OpenedRow>();
+      for (const row of sql(ROWS_IN_SLOTS).all(occurrence, ...slots)) {
+        const opened = openRow(context, asRow(row));
+        found.set(opened.slot, opened);
+      }
+      return found;
     },
     list: <K>(occurrence: string, kind: string) => {
       const rows = sql(ROWS_OF_KIND).all(occurrence, kind);
-      return rows.map((row) => openAny(context, row)) as Extract<OpenedRow, { kind: K }>[];
+      return rows.map((row) => openRow(context, asRow(row))) as Extract<OpenedRow, { kind: K }>[];
     },
     count(occurrence) {
       const row = sql('select count(*) as found from journal where occurrence = ?').get(occurrence);
@@ -125,7 +128,7 @@ function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
     uncompleted: () =>
       sql(UNCOMPLETED)
         .all()
-        .map((row) => openAny(context, row)),
+        .map((row) => openRow(context, asRow(row))),
   };
 }
 
@@ -133,10 +136,6 @@ function lastSeq({ sql }: Session): number {
   const row = sql('select positions from unsettled where claim = 0').get();
   if (typeof row?.positions !== 'number') throw tampered('the count of positions', 'it is missing');
   return row.positions;
-}
-
-function openAny(context: LedgerContext, row: object): OpenedRow {
-  return openRow(context, asRow(row));
 }
 
 /** The tables are STRICT, so the columns have these types. `openRow` checks the values. */
