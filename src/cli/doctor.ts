@@ -1,3 +1,4 @@
+import { RUN_PROVISION } from '../backend/failure.ts';
 import type { Adapter, AdapterFactory } from '../contract/adapter.ts';
 import { systemClock } from '../contract/clock.ts';
 import { unobserved } from '../contract/steps.ts';
@@ -162,6 +163,10 @@ function reportOpen(
   if (behind !== undefined) line(`    refuses operations that reach ${printableLine(behind)}`);
   for (const { why, needs, fix, keep } of fitting) {
     line(`    ${printableLine(why)}`);
+    if (keep === RUN_PROVISION) {
+      line(`    ${keep}`);
+      continue;
+    }
     if (keep !== undefined) line(`    keep it: ${printableLine(keep)}`);
     line(`    ${keep === undefined ? '' : 'or '}close it (needs ${printableLine(needs)}):`);
     for (const sql of fix) line(`      ${printableLine(sql)};`);

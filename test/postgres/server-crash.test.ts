@@ -76,11 +76,13 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
     const first = seen.kills * (1 + AT_ONCE);
     const [alone, ...batch] = installation.operations.slice(first, first + 1 + AT_ONCE);
     assert.ok(alone);
+    const times = new Map<Step, number>();
+    reached = (step) => times.set(step, performance.now());
     // After it every session knows the server that was started.
     await runtime.execute(alone.license, alone.action);
     const { end, step } = planEnd(ledger === undefined ? undefined : seen.kills);
     const freezer = new Freezer(server, end);
-    reached = freezeAround(freezer, randomOf(label), step);
+    reached = freezeAround(freezer, randomOf(label), step, times);
     const running = Promise.all(batch.map((operation) => execute(runtime, operation, freezer)));
     // Nobody hears anything from a stopped server; the kill closes its connections.
     await Promise.race([running, freezer.stopped]);
@@ -133,18 +135,23 @@ function planEnd(turn: number | undefined) {
 
 /**
  * Stops the server soon after one of the operations has come to a step, or has sent its COMMIT if
- * none is named; which one, and how soon, is chance.
+ * none is named; which one, and how soon, is chance. An undisturbed operation, whose steps have
+ * these times, shows how long a COMMIT takes on a machine as busy as this one is now.
  */
 function freezeAround(
   freezer: Freezer,
   chance: Random,
   step: Step | undefined,
+  times: ReadonlyMap<Step, number>,
 ): (step: Step) => void {
   const around = [
     ['path:gate-passed', 8000],
     ['adapter:marker-written', 2000],
   ] as const;
-  const [trigger, longest] = step === undefined ? chance.pick(around) : [step, 1500];
+  const [trigger, usual] = step === undefined ? chance.pick(around) : [step, 1500];
+  const [begun, ended] = [times.get(trigger), times.get('adapter:commit-returned')];
+  const took = begun === undefined || ended === undefined ? 0 : (ended - begun) * 1000;
+  const longest = step === undefined ? Math.max(usual, 2 * took) : usual;
   const delay = chance.spread(1, longest);
   let left = chance.below(AT_ONCE);
   return (step) => {

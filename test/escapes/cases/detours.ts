@@ -93,7 +93,7 @@ export const DETOURS: readonly EscapeCase[] = [
   ),
   planted(
     'extension: a function of a trusted one with another text',
-    `create or replace function public.regexp_replace(public.citext, public.citext, text) returns text language sql immutable strict parallel safe as $$ select pg_notify('leak', 'x')::text $$`,
+    `create or replace function public.regexp_replace(string public.citext, pattern public.citext, replacement text) returns text language sql immutable strict parallel safe as $$ select pg_notify('leak', 'x')::text $$`,
     'names pg_notify',
     { action: payAnd("select regexp_replace('a'::citext, 'b'::citext, 'c')") },
   ),

@@ -1,3 +1,4 @@
+import { RUN_PROVISION } from '../../../backend/failure.ts';
 import { quoteName } from '../../../postgres/identifier.ts';
 import type { Outlet, Survey } from '../../../protocol/boundary.ts';
 import type { BoundaryTier } from '../options.ts';
@@ -95,6 +96,13 @@ export interface Problem {
   readonly behind?: string | undefined;
 }
 
+/** Why an outlet is open and what to do: what provisioning makes, provisioning restores. */
+export function describeProblem({ why, keep, fix, needs }: Problem): string {
+  if (keep === RUN_PROVISION) return `${why}; ${keep}`;
+  const first = keep === undefined ? '' : ` Keep it: ${keep}.`;
+  return `${why}.${first} Close it (${needs}): ${fix.join('; ')}`;
+}
+
 /** Names what operations may reach: a relation, a function, or a role that lends rights. */
 export const behind = {
   relation: (row: Pick<RelationRow, 'object'> | undefined) => row && `relation ${row.object}`,
@@ -145,7 +153,7 @@ export class Outlets {
    * the same outlet, reason and place is dropped.
    */
   open(problem: Problem): void {
-    const { outlet, why, needs, fix, keep, behind: place } = problem;
+    const { outlet, why, behind: place } = problem;
     if (
       this.problems.some(
         (known) => known.outlet === outlet && known.why === why && known.behind === place,
@@ -153,8 +161,7 @@ export class Outlets {
     )
       return;
     this.problems.push(problem);
-    const first = keep === undefined ? '' : ` Keep it: ${keep}.`;
-    const by = `${why}.${first} Close it (${needs}): ${fix.join('; ')}`;
+    const by = describeProblem(problem);
     const scope = place === undefined ? {} : { behind: place };
     this.listed.push({ outlet, disposition: 'unclassified', by, ...scope });
   }

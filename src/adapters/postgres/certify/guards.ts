@@ -3,7 +3,7 @@ import { refused } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { reachUnder } from './changes.ts';
 import { closeUse, conditionOf } from './expressions.ts';
-import type { PostgresSurvey, Problem, SurveyContext } from './facts.ts';
+import { describeProblem, type PostgresSurvey, type Problem, type SurveyContext } from './facts.ts';
 import type { Touched } from './reach.ts';
 
 /** The checks at COMMIT that everything else relies on, and how the server describes them. */
@@ -104,10 +104,5 @@ export function demandClosed(survey: PostgresSurvey, touched: Touched): void {
 }
 
 function describeProblems(problems: readonly Problem[]): string {
-  return problems
-    .map(({ outlet, why, keep, fix }) => {
-      const first = keep === undefined ? '' : ` Keep it: ${keep}.`;
-      return `${outlet}: ${why}.${first} Close it: ${fix.join('; ')}`;
-    })
-    .join('; ');
+  return problems.map((problem) => `${problem.outlet}: ${describeProblem(problem)}`).join('; ');
 }

@@ -119,20 +119,30 @@ function surveyRecorders(
   isRoot: boolean,
 ): void {
   if (leaf.kind === 'f' || (relation.bulk && !isRoot)) return;
+  const open = (outlet: string, why: string) =>
+    outlets.openOn(leaf, {
+      outlet,
+      why,
+      keep: RUN_PROVISION,
+      fix: createRecorders(relation, facts.executor),
+      behind: behind.relation(leaf),
+    });
+  const names = new Set(recorderTriggers(relation.bulk).map(({ name }) => name));
+  if (!index.triggersOf(leaf.oid).some(({ name }) => names.has(name))) {
+    open(`recorders on ${leaf.object}`, 'It is registered, and nothing records its writes yet');
+    return;
+  }
   for (const expected of recorderTriggers(relation.bulk)) {
     if (!isRoot && expected === TRUNCATE_TRIGGER) continue;
     const { name } = expected;
     const found = index.triggersOf(leaf.oid).find((trigger) => trigger.name === name);
     if (found && isIntact(found, expected, facts.executor)) continue;
-    outlets.openOn(leaf, {
-      outlet: `recorder ${name} on ${leaf.object}`,
-      why: found
+    open(
+      `recorder ${name} on ${leaf.object}`,
+      found
         ? 'It is not as provisioning made it, or does not always fire'
         : 'It is missing, so writes would not be recorded',
-      keep: RUN_PROVISION,
-      fix: createRecorders(relation, facts.executor),
-      behind: behind.relation(leaf),
-    });
+    );
   }
 }
 

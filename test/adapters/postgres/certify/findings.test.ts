@@ -666,7 +666,7 @@ test('nothing is cast or read behind an open outlet', () => {
   };
   assert.throws(() => demand(problem), {
     code: 'ERR_EM_BOUNDARY_OPEN',
-    message: /x: it is open\. Close it: CLOSE x/,
+    message: /x: it is open\. Close it \(superuser\): CLOSE x/,
   });
 });
 

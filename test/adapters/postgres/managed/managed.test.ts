@@ -111,6 +111,27 @@ test('every outlet says whether rights, the gate or the provider closes it', asy
   }
 });
 
+test('a table that was added to the configuration asks for provisioning in one line, and for nothing else', async () => {
+  const schema = `${SCHEMA} create table app.added (id int primary key);`;
+  await using site = await managedDatabase(schema, { relations: RELATIONS });
+  const added = {
+    ...site,
+    factory: () => site.factory({ relations: [...RELATIONS, 'app.added'] }),
+  };
+  await using runtime = await deploy(added);
+  const { outlets } = await runtime.survey('db');
+  const open = outlets.filter(({ disposition }) => disposition === 'unclassified');
+  assert.deepEqual(open, [
+    {
+      outlet: 'recorders on app.added',
+      disposition: 'unclassified',
+      by: 'It is registered, and nothing records its writes yet; run `effectmatch provision`',
+      behind: 'relation app.added',
+    },
+  ]);
+  await runtime.plan({ ...TASK, action: PAY });
+});
+
 /** Every right in the database that belongs to a role other than ours, in the server's words. */
 async function readRights(db: TestDatabase) {
   const [row] = await db.run(`select json_build_object(
