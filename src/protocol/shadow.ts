@@ -87,7 +87,6 @@ export const shadowRecord = defineRecord(
 );
 /** What would have been decided, as recorded. It is not a verdict. */
 export type Shadow = ReturnType<typeof shadowRecord.parse>;
-export type ShadowOf<W extends Shadow['would']> = Extract<Shadow, { would: W }>;
 
 const UNSIGNED: Readonly<Record<Basis, string>> = {
   license: '',

@@ -75,27 +75,6 @@ export function copyValue(value: Value): Value {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copyValue(inner)]));
 }
 
-/**
- * Whether something is a {@link Value} at every level: plain JSON in which only tags have keys with
- * a single `$`.
- */
-export function isValue(value: unknown): value is Value {
-  return holdsValue(value, 0);
-}
-
-function holdsValue(value: unknown, depth: number): boolean {
-  if (value === null || typeof value === 'boolean') return true;
-  if (typeof value === 'string') return value.isWellFormed();
-  if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0);
-  if (typeof value !== 'object' || depth >= MAX_DEPTH) return false;
-  if (Array.isArray(value)) return Array.from(value).every((item) => holdsValue(item, depth + 1));
-  if (!isPlain(value)) return false;
-  if (readTag(value as Value) !== undefined) return true;
-  return Object.entries(value).every(
-    ([key, inner]) => !/^\$(?!\$)/.test(key) && holdsValue(inner, depth + 1),
-  );
-}
-
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return (

@@ -1,6 +1,7 @@
 // Goal: values carry what was meant, tags cannot be forged by data, and order is that of the exact
 // numbers. Method: fast-check against BigInt arithmetic as an independent oracle, and named cases
 // for each refusal.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -11,11 +12,11 @@ import {
   encodeInteger,
   encodeReal,
   fromJs,
-  isValue,
   orderValues,
   readTag,
   type Value,
 } from '../../src/protocol/value.ts';
+import { isValue } from './is-value.ts';
 
 test('plain JavaScript becomes the value that was meant', () => {
   assert.equal(fromJs(null), null);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { AdapterFactory } from '../../src/contract/adapter.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import { update } from '../../src/protocol/draft.ts';
-import { renderShadow, type Shadow, type ShadowOf } from '../../src/protocol/shadow.ts';
+import { renderShadow, type Shadow } from '../../src/protocol/shadow.ts';
 import { announcedPlan } from '../../src/testing/ledger/fixtures.ts';
 import { alterEvidence, memoryAdapter, silence } from '../world/world.ts';
 import {
@@ -19,6 +19,8 @@ import {
   PAY,
   PAYMENT,
 } from './deploy.ts';
+
+type ShadowOf<W extends Shadow['would']> = Extract<Shadow, { would: W }>;
 
 function wouldBe<W extends Shadow['would']>(would: W, record: Shadow): ShadowOf<W> {
   assert.equal(record.would, would, renderShadow(record));

@@ -1,6 +1,7 @@
 // Goal: values survive the way into a column and out of it, and what is stored differently reads
 // differently. Method: real columns of every type, generated and listed values; the oracle is the
 // binary form that PostgreSQL sends.
+
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
@@ -9,7 +10,8 @@ import { queryPinned } from '../../../src/adapters/postgres/formats.ts';
 import { parseImage } from '../../../src/adapters/postgres/image.ts';
 import { decoderOf, encodeValue } from '../../../src/adapters/postgres/value.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
-import { isValue, type Value } from '../../../src/protocol/value.ts';
+import type { Value } from '../../../src/protocol/value.ts';
+import { isValue } from '../../protocol/is-value.ts';
 import { formatImage } from './image-text.ts';
 import { openDatabase } from './session.ts';
 
