@@ -224,8 +224,8 @@ const DISCARD_TOOL = {
 };
 
 /**
- * The tools of a task that the host opened. The model calls and finishes without a handle. If its
- * turn ends without `finish`, the host must finish or discard the task.
+ * The tools of a task that the host opened. The model needs no task handle to call or finish. If
+ * its turn ends without `finish`, the host must finish or discard the task.
  */
 export function boundTools(
   task: Pick<Task, 'call' | 'finish'>,

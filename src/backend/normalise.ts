@@ -257,7 +257,7 @@ class EffectRows<Column extends ColumnShape> {
     );
   }
 
-  /** These columns, with "any" for those that are not stated. */
+  /** The named columns; those that the row does not state become `any`. */
   #cells(names: readonly string[], row: CellRow): CellRow {
     return Object.fromEntries(
       names.map((name) => [name, this.#cell(name, ownCell(row, name) ?? { any: true })]),

@@ -21,7 +21,7 @@ export function exitCodeOf(terminal: Terminal | undefined): ExitCode {
   return terminal.kind === 'committed' ? EXIT.done : EXIT[terminal.kind];
 }
 
-/** A verb. Parsing, help and completion all use this description. */
+/** A command of the CLI. Parsing, help and completion all use this description. */
 export interface Verb {
   readonly name: string;
   /** One line for the list of verbs. */

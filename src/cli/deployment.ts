@@ -134,7 +134,7 @@ export async function openOrCreateRecords(config: RuntimeConfig): Promise<Deploy
   return { config, ledgers, sealer, keyring, [Symbol.asyncDispose]: () => ledgers.close() };
 }
 
-/** Opens the keyring and derives what a ledger needs from it. */
+/** Opens the keyring and derives from it what a ledger needs. */
 export function openKeys(config: RuntimeConfig) {
   assertKeyring(config);
   const keyring =

@@ -60,7 +60,10 @@ async function readHistory(ledgers: Ledgers, occurrence: OccurrenceId) {
   };
 }
 
-/** A claim without a verdict means halted. If no attempt ever claimed, all were rejected. */
+/**
+ * A claim without a verdict exits with `halted`. If no attempt made a claim, all of them were
+ * rejected.
+ */
 function verdictCode({ holder, terminal, attempts }: History): ExitCode {
   if (holder === undefined && attempts.length > 0) return EXIT.rejected;
   return exitCodeOf(terminal);

@@ -94,8 +94,8 @@ interface Document {
 }
 
 /**
- * The documents in a file: one per line, as an export writes them, or a single one over several
- * lines. Holds one document in memory at a time, so the file can have any length.
+ * The documents in a file: one per line, as an export writes them, or one that spans several lines.
+ * Only one is in memory at a time, so the file can have any length.
  */
 async function* readDocuments(file: string): AsyncGenerator<Document> {
   let line = 0;

@@ -22,7 +22,7 @@ const RECENT = 5;
 const NODES_SHOWN = 100;
 const PLACE = '/operations/workflows';
 
-/** Adds the pages about workflow runs. They read only the ledger. */
+/** Adds the pages about workflow runs. Their only source is the ledger. */
 export function addWorkflowPages(app: Hono<Env>, site: Console): void {
   const { ledgers } = site.runtime;
   const show = (c: Context<Env>, title: string, content: Html) =>

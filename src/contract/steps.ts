@@ -1,6 +1,6 @@
 /**
- * Every point of the execution path and of recovery at which a process may die. Crash tests iterate
- * over this list; a test compares it with the calls of `reached` in the source.
+ * Every point in execution, recovery and continuation at which a process may die. Crash tests
+ * iterate over this list; a test compares it with the calls of `reached` in the source.
  */
 export const STEPS = [
   'path:validated',

@@ -8,9 +8,9 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 
 /**
- * Milliseconds of `30s`, `10m`, `1h`, `2d`, or of a number of milliseconds. Throws `ERR_EM_USAGE`
- * for anything else, for zero and for more than `maxMs`: a misread duration could extend an
- * approval.
+ * Converts `30s`, `10m`, `1h` or `2d` to milliseconds; a number is taken as milliseconds. Throws
+ * `ERR_EM_USAGE` for anything else, for zero and for more than `maxMs`: a misread duration could
+ * extend an approval.
  */
 export function parseDuration(input: string | number, maxMs: number): number {
   const ms = typeof input === 'number' ? input : parseText(input);

@@ -163,7 +163,10 @@ function lost(why: string): Exchanged {
   return { kind: 'lost', why };
 }
 
-/** The code of an error. Its message is never used, because it may quote what was sent. */
+/**
+ * The code of an error, or `fault` if it has none that is safe to show. The message is never used,
+ * because it may quote what was sent.
+ */
 export function nameOf(error: unknown): string {
   const code = (error as { readonly code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'fault';

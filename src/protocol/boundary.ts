@@ -17,7 +17,7 @@ export interface Outlet {
   readonly behind?: string;
 }
 
-/** What a survey found: the outlets and three fingerprints that a certificate binds by digest. */
+/** What a survey found: the outlets and three fingerprints. A certificate has their digests. */
 export interface Survey {
   readonly backend: string;
   /** The credential or connection that runs the agent's operation. */
@@ -30,7 +30,10 @@ export interface Survey {
   readonly configuration: string;
   readonly credentials: string;
   readonly enforcement: string;
-  /** How to close the open outlets, if the adapter knows. For people; not part of a certificate. */
+  /**
+   * How to close the open outlets, if the adapter knows. Shown to people; not part of the
+   * certificate.
+   */
   readonly remedies?: readonly Remedy[];
   /**
    * Restrictions that the deployment declares and the backend cannot confirm. `enforcement` covers

@@ -22,7 +22,7 @@ export interface Drawn {
   readonly columns: readonly { readonly target: string; readonly column: string }[];
 }
 
-/** In an effect on a sequence, the column with the count of numbers that no row has. */
+/** In an effect on a sequence, the column that counts the numbers drawn but not used by any row. */
 export const UNUSED = 'unused';
 
 /**

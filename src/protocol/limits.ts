@@ -64,7 +64,7 @@ export const limitsSchema = closed({
   /** How long a license of this issuer may be valid. */
   maxLifetimeMs: optional(integer(1)),
 });
-/** What an issuer may approve, with every limit spelled out. */
+/** What an issuer may approve, where an absent field means no limit. */
 export type Limits = Infer<typeof limitsSchema>;
 
 /** The reasons with which a terminal names the limit that was exceeded. */

@@ -189,7 +189,8 @@ function followRows(relation: RelationReader, changes: readonly ReadChange[]): r
       rewrite(relation, rows, { key, before, after });
       continue;
     }
-    // A row whose key changes disappears under one key and appears whole under another.
+    // If a row's key changes, the row disappears under the old key and appears in full under the
+    // new one.
     const whole = { ...rows.get(rowText(key))?.after, ...before };
     relation.demandWhole('update of a key', whole);
     rewrite(relation, rows, { key, before: whole, after: undefined });

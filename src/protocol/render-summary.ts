@@ -280,7 +280,7 @@ class Side {
 /** Kinds that need no mention if most of a column has them. */
 const PLAIN_KINDS: readonly string[] = ['number', 'text', 'other value'];
 
-/** The kind of a cell, except for finite numbers. */
+/** The kind of a cell that is not a finite number. */
 function kindOf(cell: Cell | undefined): string {
   if (cell === undefined) return '<not stated>';
   if (!('is' in cell)) return CONSTRAINTS.find(([name]) => name in cell)?.[1] ?? '<constraint>';

@@ -15,8 +15,8 @@ export const FINDINGS = ['happened', 'did-not-happen', 'happened-otherwise'] as 
 export type Finding = (typeof FINDINGS)[number];
 
 /**
- * An operator's signed decision about an `indeterminate` occurrence. It closes the question for
- * people: it is not a terminal, releases nothing and sends nothing. Anything that must be done next
+ * An operator's signed decision about an `indeterminate` occurrence. It closes the case for people
+ * only: it is not a terminal, releases nothing and sends nothing. Anything that must be done next
  * is a new effect under a new license.
  */
 export const resolutionRecord = defineRecord(

@@ -41,7 +41,7 @@ import {
 } from './wanted.ts';
 import { keepDelivering, showDelivery, type Webhook, type WebhookDelivery } from './webhook.ts';
 
-/** An approver that signs automatically, within the limits of its issuer in the configuration. */
+/** An approver that signs automatically, within the limits configured for its issuer. */
 export interface ApprovalRule {
   readonly approver: Approver;
   /** The operations that it signs. Requests beyond its limits wait for a person. */

@@ -212,7 +212,9 @@ async function finishUnstaged(
   return await finish(deployment, rejection(deployment, attempt, 'boundary', refusal, known));
 }
 
-/** Certifies, and checks that a live service was tried with the certified credential. */
+/**
+ * Certifies the boundary, and checks that a live service was tried with the certified credential.
+ */
 async function closeBoundary(
   deployment: Deployment,
   claimed: Omit<Established, 'certificate' | 'survey'>,

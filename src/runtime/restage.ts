@@ -41,8 +41,8 @@ export class Tries {
   }
 
   /**
-   * Waits before the next try. Returns false if there is none: waiting would not help, or the time
-   * is up.
+   * Waits before the next try. Returns false if there should be no next try: waiting would not
+   * help, or the time is up.
    */
   async waitAfter(failure: Extract<Staged, { kind: 'failed' }>): Promise<boolean> {
     const { clock } = this.#deployment;

@@ -1,4 +1,6 @@
-/** Conformance suites for adapters and ledgers, with the kits they take. @module */
+/**
+ * Conformance suites for adapters and ledgers, and the types of the kits you pass to them. @module
+ */
 import '../node-version.ts';
 
 export { type KillKit, type KillSpecimen, killAtEveryStep } from './adapter/kill.ts';

@@ -29,7 +29,7 @@ type Cloned =
       /** The base with current stamps; the same object if no stamp changed. */
       readonly base: VersionEntries;
       /**
-       * The state of each folder of the base, by path. It changes if something there is added or
+       * The state of each folder in the base version, by path. It changes when an entry is added or
        * removed, or if permissions change.
        */
       readonly folders: ReadonlyMap<string, string>;

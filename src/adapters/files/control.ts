@@ -19,8 +19,8 @@ const SCHEMA = `
 `;
 
 /**
- * What a version has at one path. The control file keeps the entry from the version that added it
- * to the version that ended it.
+ * What a version contains at one path. The control file keeps the entry from the version that added
+ * it to the version that ended it.
  */
 export interface FileEntry {
   readonly path: string;

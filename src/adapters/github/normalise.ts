@@ -22,7 +22,7 @@ export async function normaliseChange(
 ): Promise<Manifest> {
   const normalised = normaliseManifest(issueSchema(registration), manifest);
   const [effect, ...more] = normalised.effects;
-  // Without effects, this is the state of an operation contract.
+  // A manifest without effects only declares the state that an operation contract reads.
   if (effect === undefined) return normalised;
   if (more.length > 0 || effect.count !== 1)
     throw invalid('approve one change of one issue at a time: each is one request');

@@ -62,8 +62,8 @@ export interface HttpOperation {
 /** One operation of a MEDIATED service. */
 export interface MediatedOperation extends HttpOperation {
   /**
-   * The outcomes that it is for: exactly these kinds of effects, in these numbers. No two
-   * operations may have the same ones.
+   * The effects of this operation: exactly these kinds, each as often as listed. No two operations
+   * may list the same effects.
    */
   readonly effects: readonly {
     readonly op: 'insert' | 'update' | 'delete';

@@ -54,7 +54,7 @@ export class Publications implements Markers {
     const text = canonical(marker);
     const state = await this.#put(marker, this.#options.void(text), warrant);
     this.#reached('adapter:void-committed');
-    // If the answer is lost, the void may or may not be there. Asking again finds out.
+    // If the answer is lost, the void may or may not have been stored; a retry finds out.
     if (state.kind !== 'stands') return { kind: 'busy', why: state.why };
     if (state.marker === undefined)
       throw unavailable('something that is not a marker stands under the publication key');

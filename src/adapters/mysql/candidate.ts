@@ -231,7 +231,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     control: MysqlConnection,
   ): Promise<readonly ChannelReport[]> {
     const { records, written, contradiction } = recorded;
-    // The undo entries of the writes, one for each row of the recorders, and one for the stage.
+    // The undo entries to expect: those of the writes, one per recorder row, and one for the stage
+    // row.
     const explained = `${recorded.undo + written + 1} undo entries`;
     return [
       { channel: 'recorder', kind: 'records', count: records.length },

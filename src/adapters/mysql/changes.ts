@@ -1,7 +1,10 @@
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import type { Definitions } from './definitions.ts';
 
-/** The definitions behind each survey. An entry is dropped when its outlet list is collected. */
+/**
+ * The definitions behind each survey. An entry is dropped when its outlet list is
+ * garbage-collected.
+ */
 const surveyed = new WeakMap<readonly Outlet[], Definitions>();
 
 /** Remembers the definitions behind a survey, so that a later survey can be compared with it. */

@@ -32,7 +32,8 @@ export class MysqlFailure extends Error {
   constructor(cause: unknown) {
     const { message, errno, sqlState } = cause as Partial<Record<string, unknown>>;
     super(typeof message === 'string' ? message : String(cause));
-    // Network errors have a number too, which comes from the operating system.
+    // Network errors also have an `errno`, the operating system's; only server errors have an
+    // SQLSTATE.
     this.number = sqlState === undefined ? undefined : Number(errno);
   }
 }
@@ -42,7 +43,7 @@ export function errorNumber(error: unknown): number | undefined {
   return error instanceof MysqlFailure ? error.number : undefined;
 }
 
-/** Leaves cells as bytes. They are decoded by column type, without loss. */
+/** Leaves cells as raw bytes, so that they can be decoded by column type without loss. */
 const AS_SENT = {
   rowsAsArray: true,
   typeCast: (field: { buffer(): Buffer | null }) => field.buffer(),

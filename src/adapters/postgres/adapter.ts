@@ -58,7 +58,7 @@ import { loadGate, type StatementGate } from './statement-gate.ts';
 /** How much longer than the stage timeout an answer may take. */
 const ANSWER_GRACE_MS = 5000;
 
-/** How long writing a void marker waits for a live transaction before it gives up. */
+/** How long to wait for a live transaction before giving up on writing a void marker. */
 const VOID_LOCK_TIMEOUT_MS = 250;
 
 /** Records of finished transactions are removed after this many stages. */

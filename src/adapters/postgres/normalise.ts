@@ -42,7 +42,8 @@ export async function normaliseManifest(
 }
 
 /**
- * How many effects are cast at once. The bookkeeping for a cast takes more memory than its value.
+ * The maximum number of effects per batch of casts. The bookkeeping for a cast takes more memory
+ * than its value.
  */
 const EFFECTS_AT_ONCE = 5000;
 

@@ -18,8 +18,8 @@ import { findValue } from './values.ts';
  */
 export const REST_TARGET = '/';
 /**
- * The end of the path that reports the order of a list's records. A JSON pointer cannot contain
- * this `~`.
+ * The suffix of the path under which the order of a list's records is reported. In a JSON pointer
+ * `~` is always followed by 0 or 1, so no field has this path.
  */
 export const ORDER_SUFFIX = '~order';
 /** The column for all undeclared fields of a record, as one object. */

@@ -120,7 +120,7 @@ export class ToolRunner {
     return { kind: 'done', made, calls: reports };
   }
 
-  /** Stops every worker and the calls it is running. */
+  /** Stops every worker, including any call in progress. */
   async close(): Promise<void> {
     this.#idle = undefined;
     await Promise.all([...this.#workers].map((worker) => worker.terminate()));

@@ -19,7 +19,9 @@ const STATEMENTS_KEPT = 100;
 export class HoldingConnection {
   readonly db: DatabaseSync;
   readonly fence: Fence;
-  /** Statements of earlier actions, compiled behind the fence under this schema's rules. */
+  /**
+   * Statements from earlier actions, compiled with the fence active and with this schema's rules.
+   */
   readonly compiled = new RecentMap<string, CompiledStatement>(STATEMENTS_KEPT);
   #rules: FenceRules | undefined;
   #settings: string | undefined;

@@ -251,7 +251,7 @@ function findTurnedRow(
   return undefined;
 }
 
-/** Rows with a REAL zero in one of the columns, by key. The key ignores the sign of zeros. */
+/** Rows with a REAL zero in one of the columns, by key; in a key, -0.0 counts as 0.0. */
 function rowsWithZero(
   db: DatabaseSync,
   relation: SqliteRelation,

@@ -24,7 +24,10 @@ export const OBSERVED_PRAGMAS: ReadonlySet<string> = new Set([
   ...SETTINGS.filter((name) => !name.includes('.')),
 ]);
 
-/** Everything except the rows that must not change, at one moment of a candidate. */
+/**
+ * Everything, apart from rows, that must not change while a candidate is held, as read at one
+ * moment.
+ */
 export interface CandidateState {
   readonly versions: string;
   readonly settings: string;

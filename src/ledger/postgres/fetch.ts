@@ -151,7 +151,7 @@ export class Fetching {
     });
   }
 
-  /** Makes this transaction the only one that decides. */
+  /** Takes the ledger's lock, so that no other transaction decides at the same time. */
   lock(): this {
     return this.ask('lock', [], ([row]) => {
       this.#tables.lists.transaction = row?.[0] ?? undefined;

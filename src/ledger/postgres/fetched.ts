@@ -47,8 +47,8 @@ export class Unfetched extends Error {
 }
 
 /**
- * The fetched part of the tables, plus the decisions made since. A decision that throws is undone
- * by itself; the others are written at the end of the transaction.
+ * The fetched part of the tables, plus the decisions made since. If a decision throws, only that
+ * decision is undone; the others are written at the end of the transaction.
  */
 export class FetchedTables implements LedgerTables {
   readonly context: LedgerContext;

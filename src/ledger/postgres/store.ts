@@ -26,7 +26,7 @@ import { writeOf } from './write.ts';
 
 /** The most decisions of one process that share a transaction. */
 const GROUP_MAX = 64;
-/** The most sessions kept open for the next hand-over. */
+/** The maximum number of idle sessions kept for later hand-overs. */
 const IDLE_MAX = 8;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
@@ -401,7 +401,7 @@ async function findStructureFault(
 
 const SCANS = ['indexscan', 'indexonlyscan', 'bitmapscan'];
 
-/** If an index lacked a row, the row could be inserted twice. */
+/** Finds an index that lacks a row: with such an index, the row could be inserted twice. */
 async function findIncompleteIndex(
   session: Connection,
   queries: Queries,

@@ -124,8 +124,8 @@ function createFile(file: string): void {
 }
 
 /**
- * Reads in one transaction, so that a store which another process is creating is seen either before
- * or after its creation.
+ * Reads in one transaction, so that a store being created by another process is never seen
+ * half-made.
  */
 function refuseForeign(db: DatabaseSync, file: string): void {
   db.exec('begin');

@@ -79,7 +79,8 @@ export function promotionTests(kit: AdapterKit): void {
     assert.equal((await promote(first)).promotion.kind, 'confirmed');
     if (staged.kind === 'failed' || facts === undefined) return;
     const after = await specimen.readDurable();
-    // No recheck here: even with one, a gap before the commit would remain.
+    // Promotes without a recheck on purpose: something could change between a recheck and the
+    // commit, so the commit itself must refuse.
     const promotion = await staged.stage.promote(proofs.permit(facts));
     assert.notEqual(promotion.kind, 'confirmed', 'it was made for a state that has passed');
     assert.deepEqual(await specimen.readDurable(), after);

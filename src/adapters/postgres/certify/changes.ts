@@ -73,7 +73,10 @@ const plain =
   (row) =>
     `${kind} ${row.object ?? row.name}`;
 
-/** Names the rows of each catalogue part uniquely. Parts that explain more come first. */
+/**
+ * Gives each row of a catalogue part a unique name. The parts that best explain a change come
+ * first.
+ */
 const NAMES: Readonly<Partial<Record<keyof SystemCatalog, Naming>>> = {
   server: () => 'the database',
   extensions: plain('extension'),

@@ -113,7 +113,7 @@ export function usesIn({ kind, oid }: StoredExpression, use: Use): boolean {
   return oid === use.object && owner === CLASS_OF[kind];
 }
 
-/** Statements that remove the expression that calls a function. */
+/** The statements that drop an expression because it calls a function. */
 export function closeUse(index: CatalogIndex, use: Use, table: string): readonly string[] {
   switch (use.class) {
     case 'pg_attrdef':

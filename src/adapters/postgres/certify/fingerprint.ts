@@ -29,8 +29,8 @@ export interface Fingerprints {
 }
 
 /**
- * Prepares the fingerprint on a trusted session. `roles` are those that the survey found to matter.
- * Any other role can come to matter only through a row that is watched.
+ * Prepares the fingerprint on a trusted session. `roles` are those that the survey found relevant.
+ * Another role can become relevant only if a watched row changes.
  */
 export async function prepareFingerprint(
   control: Pick<Connection, 'query' | 'prepare' | 'run'>,

@@ -137,7 +137,7 @@ export async function surveyForeignBeneath(context: SurveyContext): Promise<void
   }
 }
 
-/** Foreign servers that the execution login could log in to. */
+/** Surveys foreign servers that the execution login could connect to. */
 export function surveyServers({ catalog, facts, outlets }: SurveyContext): void {
   for (const { object, wrapper, owner } of catalog.servers) {
     const users = catalog.mappings.filter(({ server }) => server === object);

@@ -156,21 +156,20 @@ export async function readPositions(
   tables: readonly TableSpec[],
 ): Promise<Positions> {
   const drawn = tables.filter((table) => table.drawn);
-  const { rows } = await client.query<{ sequence: string; at: string }>(
-    `select (select c.relname from pg_class as c where c.oid = s.seqrelid) as sequence,
+  const { rows } = await client.query<{ schema: string; name: string; at: string }>(
+    `select c.relnamespace::regnamespace::text as schema, c.relname as name,
        coalesce(pg_sequence_last_value(s.seqrelid), s.seqstart - s.seqincrement) as at
      from rows from (unnest($1::text[]), unnest($2::text[])) with ordinality as t (sql, id, place)
-       join pg_sequence as s on s.seqrelid = pg_get_serial_sequence(t.sql, t.id)::regclass order by t.place`,
+       join pg_sequence as s on s.seqrelid = pg_get_serial_sequence(t.sql, t.id)::regclass
+       join pg_class as c on c.oid = s.seqrelid
+     order by t.place`,
     [drawn.map(({ sql }) => sql), drawn.map(({ id }) => id.name)],
   );
   return new Map(
-    drawn.map(({ target }, index) => [
-      target,
-      {
-        sequence: nameTarget({ schema: 'public', name: rows[index]?.sequence ?? '' }),
-        at: Number(rows[index]?.at),
-      },
-    ]),
+    drawn.map(({ target }, index) => {
+      const { schema = '', name = '', at } = rows[index] ?? {};
+      return [target, { sequence: nameTarget({ schema, name }), at: Number(at) }];
+    }),
   );
 }
 
