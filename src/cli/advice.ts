@@ -15,6 +15,12 @@ const SEVERAL =
   'repeat --sql for each statement, or put them into a file and use --file; leave out BEGIN and COMMIT';
 const ROOM = 'make room on the disk';
 const PROVISION = 'prepare the database with `effectmatch provision`';
+const LOGIN =
+  'run `effectmatch provision` if this database was not prepared yet, which makes the two logins; otherwise correct the password in the address, or let `effectmatch provision` set both passwords again';
+const NO_DATABASE = 'correct the name of the database in the address, or create it';
+const NO_CONNECTION = 'the server has no connection left: close some, then try again';
+const MARIADB_ADMIN =
+  'use an administrator with SUPER or SET USER, best one with ALL PRIVILEGES on *.* WITH GRANT OPTION; a managed service that gives nobody such a right is not supported';
 const HOST = 'correct the host in the address, or check the network';
 
 /**
@@ -26,7 +32,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_ACCESS_REFUSED: 'send a token whose digest is in the configuration; nothing was done',
   ERR_EM_ACTION_INVALID: 'correct the action; nothing was run',
   ERR_EM_ADAPTER_REFUSED:
-    'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a PostgreSQL database',
+    'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a database server',
   ERR_EM_ADAPTER_UNAVAILABLE:
     'check that the backend can be reached and is not locked, then run the command again',
   ERR_EM_ATTEMPT_OPEN: 'run the command again later: it returns the verdict once there is one',
@@ -93,15 +99,14 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'start the upstream server by hand with the command of the configuration, and see what it says',
   ERR_EM_USAGE: 'run `effectmatch help`',
 
-  // Causes: PostgreSQL, the operating system, and SQLite by primary result code.
+  // Causes: PostgreSQL, MariaDB, the operating system, and SQLite by primary result code.
   '28000':
     'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch, `effectmatch provision --ledger` that of the ledger',
-  '28P01':
-    'run `effectmatch provision` if this database was not prepared yet, which makes the two logins; otherwise correct the password in the address, or let `effectmatch provision` set both passwords again',
+  '28P01': LOGIN,
   '3F000': PROVISION,
-  '3D000': 'correct the name of the database in the address, or create it',
+  '3D000': NO_DATABASE,
   '42883': PROVISION,
-  '53300': 'the server has no connection left: close some, then try again',
+  '53300': NO_CONNECTION,
   '57P03': 'the server is starting or stopping: wait a moment, then try again',
   EAI_AGAIN: HOST,
   EACCES: 'give this user the right to read and write there, or name another folder',
@@ -112,6 +117,13 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ENOTFOUND: 'correct the host in the address',
   EROFS: 'use a folder on a disk that can be written',
   ETIMEDOUT: 'check host, port and firewall: the server does not answer',
+  MARIADB_1040: NO_CONNECTION,
+  MARIADB_1044:
+    'correct the name of the database in the address, or give the login rights on it: `effectmatch provision` does so for the two of EffectMatch',
+  MARIADB_1045: LOGIN,
+  MARIADB_1049: NO_DATABASE,
+  MARIADB_1227: MARIADB_ADMIN,
+  MARIADB_1698: LOGIN,
   SQLITE_8: 'the file or its disk can only be read: use a folder that can be written',
   SQLITE_13: ROOM,
   SQLITE_14: 'check that the folder exists and that this user may write there',
@@ -232,6 +244,7 @@ export function adviseTerminal(terminal: Terminal, earlier = false): string {
 /** What to do about a fault whose message says more than its code. The first match counts. */
 const BY_MESSAGE: { readonly [code in ErrorCode]?: readonly (readonly [RegExp, string])[] } = {
   ERR_EM_ACTION_INVALID: [[/submit them as a list of statements/, `${SEVERAL}; nothing was run`]],
+  ERR_EM_ADAPTER_REFUSED: [[/neither SUPER nor SET USER/, MARIADB_ADMIN]],
   ERR_EM_ADAPTER_UNAVAILABLE: [
     [
       /no adapter named/,

@@ -49,9 +49,10 @@ function adviseCause(error: Error): string | undefined {
   return undefined;
 }
 
-/** SQLite's numeric code may carry details in its upper bits. */
-function causeCode(cause: Error & { errcode?: unknown; code?: unknown }): string {
+/** SQLite's numeric code may carry details in its upper bits. MariaDB numbers its errors. */
+function causeCode(cause: Error & { errcode?: unknown; code?: unknown; number?: unknown }): string {
   if (typeof cause.errcode === 'number') return `SQLITE_${cause.errcode & 0xff}`;
+  if (typeof cause.number === 'number') return `MARIADB_${cause.number}`;
   const isTimeout = /connection timeout|timeout expired/i.test(cause.message);
   return isTimeout ? 'ETIMEDOUT' : String(cause.code);
 }

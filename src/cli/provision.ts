@@ -21,7 +21,8 @@ SQL, a trusted login, recorders on the registered tables, the marker table. It i
 and can be run again at any time. It needs a superuser the first time, later a login that owns the
 tables and may create roles; with boundary: 'managed' (PostgreSQL) it never needs a superuser. The
 login is given with --admin or in ${ADMIN_VARIABLE}, and used for nothing else. It lists logins of
-other applications that keep or lose something, and asks before one loses anything. (MariaDB commits each statement by itself; all of them can be repeated.)`,
+other applications that keep or lose something, and asks before one loses anything. (MariaDB commits
+each statement by itself; all of them can be repeated; the login needs SUPER or SET USER.)`,
   flags: {
     adapter: {
       value: 'NAME',
@@ -34,7 +35,7 @@ other applications that keep or lose something, and asks before one loses anythi
     },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
     yes: { about: 'do not ask, even if logins of other applications lose something' },
-    remove: { about: 'take everything away again, except markers (PostgreSQL)' },
+    remove: { about: 'take everything away again, except markers' },
     markers: { about: 'with --remove: the markers as well, which say what was committed' },
     ...CONFIG_FLAG,
   },

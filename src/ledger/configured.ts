@@ -1,11 +1,13 @@
 import type { LedgersFactory } from '../contract/ledgers.ts';
+import { demandPlace, isPostgresAddress } from '../contract/store-place.ts';
 import { EffectMatchError } from '../errors.ts';
 import { sqliteLedgers } from './sqlite/index.ts';
 
 /** The ledger that a configuration names: a file, a PostgreSQL address, or a factory. */
 export function ledgersOf(store: string | LedgersFactory): LedgersFactory {
   if (typeof store !== 'string') return store;
-  if (!/^postgres(?:ql)?:\/\//.test(store)) return sqliteLedgers(store);
+  demandPlace('store', store);
+  if (!isPostgresAddress(store)) return sqliteLedgers(store);
   const load = async () => (await loadPostgres()).postgresLedgers(store);
   return {
     open: async (context) => (await load()).open(context),

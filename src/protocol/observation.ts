@@ -81,6 +81,8 @@ export type ChannelReport =
       readonly kind: 'stable';
       readonly before: string;
       readonly after: string;
+      /** What the difference means and what to do about it, in sentences without values. */
+      readonly meaning?: string;
     };
 
 /**
@@ -248,7 +250,7 @@ function findDisagreements(
     case 'stable':
       if (report.before === report.after) return [];
       return [
-        `${nameOf(channel)} changed while the operation ran${quotesValues ? `: ${quote(report.before)} became ${quote(report.after)}` : ''}.`,
+        `${nameOf(channel)} changed while the operation ran${quotesValues ? `: ${quote(report.before)} became ${quote(report.after)}` : ''}.${report.meaning === undefined ? '' : ` ${report.meaning.toWellFormed()}`}`,
       ];
     default:
       // The types rule this out, but an adapter of another version may still send it.

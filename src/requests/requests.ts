@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, systemClock } from '../contract/clock.ts';
+import { demandPlace, isPostgresAddress } from '../contract/store-place.ts';
 import type { Approver, SignOptions } from '../crypto/approver.ts';
 import { verifyDecline } from '../crypto/decline.ts';
 import { digestRecord, occurrenceId } from '../crypto/digest.ts';
@@ -140,7 +141,8 @@ export async function openRequests(options: RequestsOptions): Promise<Requests> 
  * loaded only if needed.
  */
 export async function openStore(place: string): Promise<RequestStore> {
-  if (!/^postgres(?:ql)?:\/\//.test(place)) return await openSqliteRequests(place);
+  demandPlace('requests.store', place);
+  if (!isPostgresAddress(place)) return await openSqliteRequests(place);
   const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {
     const what = 'requests in PostgreSQL need the package pg; run `npm install pg`';
     throw new EffectMatchError('ERR_EM_CONFIG_INVALID', what, { cause });

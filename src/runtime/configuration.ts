@@ -1,4 +1,5 @@
 import { misnamedOption, type OptionNames } from '../contract/options.ts';
+import { wrongPlace } from '../contract/store-place.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { IssuerConfig } from './policy.ts';
 import type { RuntimeConfig } from './runtime.ts';
@@ -55,6 +56,8 @@ function findWrongPart(config: Record<string, unknown>): string | undefined {
   const { operators = {}, operations = {}, agents = {} } = config;
   if (!isText(store) && !hasOpen(store))
     return '`store` is missing; give the path of the ledger file, for example "effectmatch.db"';
+  const wrong = findWrongPlace(config);
+  if (wrong !== undefined) return wrong;
   if (!isText(keyring) && !isObject(keyring))
     return '`keyring` is missing; give the path of the keyring file, or { env: "EFFECTMATCH_KEYS" }';
   if (!isObject(issuers))
@@ -74,6 +77,14 @@ function findWrongPart(config: Record<string, unknown>): string | undefined {
   return (
     findWrongTime('leaseMs', config.leaseMs ?? LEASE_MS, 1) ??
     findWrongTime('restageMs', config.restageMs ?? RESTAGE_MS, 0)
+  );
+}
+
+function findWrongPlace({ store, requests }: Record<string, unknown>): string | undefined {
+  const asked = isObject(requests) ? requests.store : undefined;
+  return (
+    (isText(store) ? wrongPlace('store', store) : undefined) ??
+    (isText(asked) ? wrongPlace('requests.store', asked) : undefined)
   );
 }
 

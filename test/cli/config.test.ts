@@ -36,6 +36,14 @@ test('a configuration that is wrong is named with its file and what is wrong', a
     ['export default { store: "s", keyring: "k", adapters: {} };', /`issuers` is missing/],
     ['export default { store: "s", keyring: "k", issuers: {} };', /`adapters` is missing/],
     [
+      'export default { store: "mysql://u:secret@h/d", keyring: "k", issuers: {}, adapters: {} };',
+      /`store` is an address, but not one of PostgreSQL/,
+    ],
+    [
+      'export default { store: "s", keyring: "k", issuers: {}, adapters: {}, requests: { store: "MariaDB://u:secret@h/d" } };',
+      /`requests.store` is an address, but not one of PostgreSQL/,
+    ],
+    [
       'export default { store: "s", keyring: "k", issuers: {}, adapters: { books: "b.db" } };',
       /adapter "books" is not an adapter/,
     ],
@@ -55,6 +63,7 @@ test('a configuration that is wrong is named with its file and what is wrong', a
     assert.equal(code, 'ERR_EM_CONFIG_INVALID', source);
     assert.match(message, sentence);
     assert.match(message, new RegExp(`${index}\\.mjs`));
+    assert.doesNotMatch(ended[index]?.stdout ?? '', /secret/, 'no password is shown');
   }
 });
 

@@ -64,10 +64,20 @@ describe('MariaDB: command line', { skip: skipWithoutMariadb() }, () => {
       assert.match(config, /from 'effectmatch\/adapters\/mysql'/);
       assert.match(config, /volatile: \['changed'\]/);
       assert.doesNotMatch(config, /mysql:\/\//, 'no address is in the configuration');
+      assert.doesNotMatch(config, /triggers and cascades/, 'cascades are refused');
+      const secrets = readFileSync(join(folder, 'effectmatch.env'), 'utf8');
+      assert.deepEqual(
+        [...secrets.matchAll(/^\w+/gm)].map(String),
+        ['EFFECTMATCH_CONTROL_URL', 'EFFECTMATCH_EXECUTION_URL'],
+        'a ledger cannot be in MariaDB',
+      );
+      const early = await run('doctor');
+      assert.match(early.stderr, /Access denied.*\nnext: run `effectmatch provision`/s);
 
       const printed = await done('provision', '--print');
       assert.match(printed, /create definer = 'effectmatch_owner'@'localhost' trigger/);
       assert.match(printed, /identified by '…'/);
+      assert.match(printed, /^-- the accounts.*needs CREATE USER$/m);
       for (const _ of [1, 2]) await done('provision');
       assert.match(await done('doctor', '--all'), /^closed {2}books/m);
 
@@ -104,8 +114,17 @@ describe('MariaDB: command line', { skip: skipWithoutMariadb() }, () => {
       assert.match(lost.stdout, /occ_lost.*committed without a marker/s);
       await db.run('delete from effectmatch.stage');
 
-      await done('provision', '--remove');
+      const markers = 'select occurrence from effectmatch.marker';
+      const committed = await db.run(markers);
+      assert.equal(committed.length, 1);
+      assert.match(await done('provision', '--remove'), /markers stay: --remove --markers/);
       assert.equal((await run('doctor')).code, 1);
+      assert.deepEqual(await db.run(markers), committed);
+      await done('provision');
+      assert.match(await done('doctor'), /^closed {2}books/m);
+      assert.deepEqual(await db.run(markers), committed);
+      await done('provision', '--remove', '--markers');
+      assert.deepEqual(await db.run("show databases like 'effectmatch'"), []);
     });
   });
 
@@ -117,11 +136,55 @@ describe('MariaDB: command line', { skip: skipWithoutMariadb() }, () => {
       const unreachable = await run('init', 'mysql://root@127.0.0.1:1/books', '--yes');
       assert.match(unreachable.stderr, /ERR_EM_ADAPTER_UNAVAILABLE/);
       assert.match(unreachable.stderr, /nothing was written/);
+      const unknown = await run('init', db.url().replace(/\/\w+$/, '/nowhere'), '--yes');
+      assert.match(unknown.stderr, /Unknown database.*\nnext: correct the name of the database/s);
       await db.run('create database effectmatch');
       assert.equal((await run('init', db.url(), '--yes')).code, 0);
       const config = readFileSync(join(folder, 'effectmatch.config.ts'), 'utf8');
       assert.match(config, new RegExp(`owner: 'effectmatch_owner_${db.name}'`));
       assert.match(config, new RegExp(`controlDatabase: 'effectmatch_${db.name}'`));
+    });
+  });
+
+  test('an administrator who may not name another definer is refused before anything changes', async () => {
+    await using server = await startServer();
+    await withFolder(server, async (run, db) => {
+      await db.run(`create user weak@'%';
+        grant select, insert, update, delete, create, drop, trigger, create routine, alter routine, execute,
+          create user, show view, process, create temporary tables on *.* to weak@'%' with grant option`);
+      assert.equal((await run('init', db.url(), '--yes')).code, 0);
+      const refused = await run('provision', '--admin', db.url('weak'));
+      assert.equal(refused.code, 1, refused.stdout);
+      assert.match(refused.stderr, /neither SUPER nor SET USER.*nothing was changed/);
+      assert.match(refused.stderr, /next: use an administrator with SUPER or SET USER/);
+      const made = await db.run("select user from mysql.user where user like 'effectmatch%'");
+      assert.deepEqual(made, []);
+      await db.run("grant set user on *.* to weak@'%'");
+      const prepared = await run('provision', '--admin', db.url('weak'));
+      assert.equal(prepared.code, 0, prepared.stderr);
+    });
+  });
+
+  test('a plan whose trigger writes to an unregistered table names what writes there', async () => {
+    await using server = await startServer();
+    await withFolder(server, async (run, db) => {
+      await db.run(`create table audit (id int auto_increment primary key, what text);
+        create trigger spy after update on invoice for each row insert into audit (what) values ('x')`);
+      const named = ['--name', 'books', '--relations', 'invoice', '--yes'];
+      assert.equal((await run('init', db.url(), ...named)).code, 0);
+      assert.equal((await run('provision')).code, 0);
+      assert.match(
+        (await run('doctor', '--all')).stdout,
+        /spy.*another table is counted and refused/,
+      );
+      const sql = "update invoice set status = 'paid' where id = 1";
+      const planned = await run('plan', '--adapter', 'books', '--sql', sql, '--out', 'p.json');
+      assert.notEqual(planned.code, 0);
+      assert.match(
+        planned.stderr,
+        /written that no recorder saw.*not registered.*trigger .*\.spy/s,
+      );
+      assert.match(planned.stderr, /Register that table, or remove what writes it/);
     });
   });
 });

@@ -56,7 +56,7 @@ export interface MysqlCandidateTools {
   readonly deployment: MysqlDeployment;
   readonly settings: MysqlSettings;
   readonly admitted: AdmittedTexts;
-  readonly definitions: Pick<Definitions, 'relations' | 'foreignKeys'>;
+  readonly definitions: Pick<Definitions, 'relations' | 'foreignKeys' | 'outlets'>;
   readonly reached: AdapterContext['reached'];
 }
 
@@ -233,21 +233,35 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const { records, written, contradiction } = recorded;
     // The undo entries to expect: those of the writes, one per recorder row, and one for the stage
     // row.
-    const explained = `${recorded.undo + written + 1} undo entries`;
+    const explained = recorded.undo + written + 1;
     return [
       { channel: 'recorder', kind: 'records', count: records.length },
       undo.kind === 'counted'
         ? {
             channel: 'undo',
             kind: 'stable',
-            before: explained,
+            before: `${explained} undo entries`,
             after: `${undo.entries} undo entries`,
+            ...(undo.entries > explained && { meaning: this.#explainUnseen() }),
           }
         : { channel: 'undo', kind: 'silent', why: undo.why },
       ...(contradiction === undefined
         ? [await this.#compareRows(recorded, control)]
         : silent(['rows'], contradiction)),
     ];
+  }
+
+  /** What undo entries without records mean, and the code that may have written them. */
+  #explainUnseen(): string {
+    const code = this.#tools.definitions.outlets
+      .filter(({ outlet }) => /^(?:trigger|function|procedure) /.test(outlet))
+      .map(({ outlet }) => outlet);
+    const [first, ...more] = code.slice(0, NAMED_CODE);
+    const named = first === undefined ? '' : ` (look at ${[first, ...more].join(', ')})`;
+    return (
+      'Rows were written that no recorder saw: a trigger, a routine or a cascading foreign key ' +
+      `writes to a table that is not registered${named}. Register that table, or remove what writes it.`
+    );
   }
 
   /** Compares the recorded first and last values of each row with the rows themselves. */
@@ -371,6 +385,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 }
 
 const DUPLICATE = 1062;
+/** The most triggers and routines that a message names. */
+const NAMED_CODE = 5;
 const GONE_TRIES = 500;
 const GONE_WAIT_MS = 20;
 

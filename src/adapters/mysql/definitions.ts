@@ -231,10 +231,12 @@ function findRecorderProblem(
   return `its recorder ${wrong.name} is missing, changed or not in its place; provision again`;
 }
 
+const COUNTED =
+  'writes to registered tables are recorded; a write to another table is counted and refused';
+
 function surveyCode(finding: CodeFinding, reviews: readonly string[]): Outlet {
   const { object, digest, problem } = finding;
-  if (problem === undefined)
-    return { outlet: object, disposition: 'observed', by: 'its writes are recorded or counted' };
+  if (problem === undefined) return { outlet: object, disposition: 'observed', by: COUNTED };
   if (reviews.includes(digest))
     return { outlet: object, disposition: 'observed', by: `reviewed as ${digest}` };
   return openOutlet(object, `${problem}; change it, or read it and add "${digest}" to reviews`);

@@ -22,6 +22,9 @@ export const PROCEDURES = ['open', 'observe', 'promote'];
 /** The SQL modes of procedures and recorders, whatever modes the caller's session has. */
 export const SQL_MODE = 'NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
 
+/** Procedures and recorders keep the mode of the session that creates them. */
+const SET_MODE = `set session sql_mode = '${SQL_MODE}', time_zone = '+00:00'`;
+
 const ADMIN_DEADLINE_MS = 60_000;
 
 /** The tables and procedures of the control database. */
@@ -46,27 +49,57 @@ export async function planProvisioning(
 ): Promise<Provisioning> {
   const settings = readOptions(options);
   await using connection = await openAdmin(admin);
-  const steps =
+  const parts =
     what === 'provision'
-      ? await provisionSteps(connection, options, settings)
-      : await removalSteps(connection, settings);
+      ? await provisionParts(connection, options, settings)
+      : await removalParts(connection, settings, what);
   return {
-    print: () => steps.map((step) => `${printable(step)};`).join('\n\n'),
+    print: () => [`${SET_MODE};`, ...parts.map(printPart)].join('\n\n'),
     apply: async (report) => {
       await using applying = await openAdmin(admin);
-      for (const step of steps) {
+      if (what === 'provision') await demandDefiner(applying);
+      for (const step of parts.flatMap(({ steps }) => steps)) {
         await applyStep(applying, step);
         report?.(printable(step));
       }
       return [];
     },
+    ...(what === 'remove' && { keepsMarkers: true }),
   };
+}
+
+/** Statements that belong together, and the rights that the administrator needs for them. */
+interface Part {
+  readonly what: string;
+  readonly needs: string;
+  readonly steps: readonly string[];
+}
+
+/** The client `mariadb` needs another delimiter around code that contains semicolons. */
+function printPart({ what, needs, steps }: Part): string {
+  const printed = steps.map((step) => {
+    const sql = printable(step);
+    return sql.includes(';') ? `delimiter //\n${sql} //\ndelimiter ;` : `${sql};`;
+  });
+  return [`-- ${what}; needs ${needs}`, ...printed].join('\n\n');
+}
+
+/** Checked before the first statement, because there is no rollback. */
+async function demandDefiner(connection: MysqlConnection): Promise<void> {
+  const [row] = await connection.texts(
+    `select current_role() is not null or exists (
+      select 1 from information_schema.user_privileges where privilege_type in ('SUPER', 'SET USER')
+        and grantee = concat('''', regexp_replace(current_user(), '@([^@]*)$', '''@''\\1'), ''''))`,
+  );
+  if (row?.[0] === '1') return;
+  const lacks = 'the administrator has neither SUPER nor SET USER on *.*, and nothing was changed';
+  throw refused(`${lacks}; recorders and procedures must belong to a locked account`);
 }
 
 async function openAdmin(admin: MysqlConnectionOptions): Promise<MysqlConnection> {
   try {
     const connection = await MysqlConnection.open(admin, ADMIN_DEADLINE_MS);
-    await connection.query(`set session sql_mode = '${SQL_MODE}', time_zone = '+00:00'`);
+    await connection.query(SET_MODE);
     return connection;
   } catch (error) {
     throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the administrator could not connect');
@@ -85,15 +118,18 @@ async function applyStep(connection: MysqlConnection, step: string): Promise<voi
 function printable(step: string): string {
   return step
     .replace(/(identified by ).*$/s, "$1'…'")
-    .replace(/(insert ignore into \S+deployment ).*$/s, '$1values (…)');
+    .replace(
+      /(insert ignore into \S+deployment ).*$/s,
+      `$1values (${VERSION}, uuid(), random_bytes(64), random_bytes(64))`,
+    );
 }
 
 /** A script that can be reviewed and repeated. */
-async function provisionSteps(
+async function provisionParts(
   connection: MysqlConnection,
   options: MysqlOptions,
   settings: MysqlSettings,
-): Promise<readonly string[]> {
+): Promise<readonly Part[]> {
   const { business, owner, control, execution, controlDatabase: database } = settings;
   const names = { business, database, owner, control, execution };
   const logins = [options.control, options.execution].flatMap((login) => {
@@ -105,15 +141,31 @@ async function provisionSteps(
   const written = await demandRelations(connection, settings);
   const triggers = await readTriggers(connection, settings);
   const reads = settings.reads.map((relation) => SQL.get('grant_reading', { ...names, relation }));
+  const each = (list: readonly string[]) => list.map((name) => SQL.get(name, names));
   return [
-    SQL.get('create_owner', names),
-    ...logins,
-    ...CONTROL_OBJECTS.map((name) => SQL.get(name, names)),
-    insertDeployment(database),
-    ...GRANTS.map((name) => SQL.get(name, names)),
-    ...written.flatMap((relation) => protectRelation(settings, relation, triggers)),
-    ...createRecorders(settings, database, PROBE_RELATION, []),
-    ...reads,
+    {
+      what: 'the accounts (passwords are not printed)',
+      needs: 'CREATE USER',
+      steps: [SQL.get('create_owner', names), ...logins],
+    },
+    {
+      what: 'the control database',
+      needs: 'CREATE, INSERT, CREATE ROUTINE, ALTER ROUTINE, and SET USER or SUPER',
+      steps: [...each(CONTROL_OBJECTS), insertDeployment(database)],
+    },
+    {
+      what: 'rights of the accounts',
+      needs: 'these rights WITH GRANT OPTION',
+      steps: [...each(GRANTS), ...reads],
+    },
+    {
+      what: 'recorders, and rights on the registered tables',
+      needs: 'TRIGGER, SET USER or SUPER, and these rights WITH GRANT OPTION',
+      steps: [
+        ...written.flatMap((relation) => protectRelation(settings, relation, triggers)),
+        ...createRecorders(settings, database, PROBE_RELATION, []),
+      ],
+    },
   ];
 }
 
@@ -206,10 +258,15 @@ function placeOf({ timing, event }: Recorder, others: readonly ForeignTrigger[])
   return timing === 'AFTER' && first !== undefined ? ` precedes ${quoteName(first.name)}` : '';
 }
 
-async function removalSteps(
+/**
+ * Removes what provisioning added. Markers stay unless asked for, with the identity of the database
+ * they belong to: they say what was committed.
+ */
+async function removalParts(
   connection: MysqlConnection,
   settings: MysqlSettings,
-): Promise<readonly string[]> {
+  what: ProvisioningKind,
+): Promise<readonly Part[]> {
   const { business, owner, control, execution, controlDatabase: database } = settings;
   const triggers = await connection.texts(
     `select event_object_table, trigger_name from information_schema.triggers
@@ -223,11 +280,51 @@ async function removalSteps(
       and user in (${quoteText(control)}, ${quoteText(execution)})`,
   );
   return [
-    ...installed.map(([, trigger]) =>
-      SQL.get('drop_recorder', { business, trigger: String(trigger) }),
-    ),
-    SQL.get('drop_database', { database }),
-    SQL.get('drop_owner', { owner }),
-    ...accounts.map(([login]) => SQL.get('revoke_login', { login: String(login) })),
+    {
+      what: 'recorders',
+      needs: 'TRIGGER',
+      steps: installed.map(([, trigger]) =>
+        SQL.get('drop_recorder', { business, trigger: String(trigger) }),
+      ),
+    },
+    what === 'remove-markers'
+      ? {
+          what: 'the control database with its markers',
+          needs: 'DROP',
+          steps: [SQL.get('drop_database', { database })],
+        }
+      : {
+          what: 'the control database except its markers and identity',
+          needs: 'DROP and ALTER ROUTINE',
+          steps: await dropAllButMarkers(connection, database),
+        },
+    {
+      what: 'the accounts: two stay, without rights',
+      needs: 'CREATE USER',
+      steps: [
+        SQL.get('drop_owner', { owner }),
+        ...accounts.map(([login]) => SQL.get('revoke_login', { login: String(login) })),
+      ],
+    },
+  ];
+}
+
+/** A row of `stage` and its records are the only trace of a commit without a marker: they stay. */
+async function dropAllButMarkers(
+  connection: MysqlConnection,
+  database: string,
+): Promise<readonly string[]> {
+  const found = await connection.texts(
+    `select table_name from information_schema.tables where table_schema = ${quoteText(database)}`,
+  );
+  if (found.length === 0) return [];
+  const tables = found.map(([name]) => String(name));
+  const hasUnmarked =
+    tables.includes('stage') &&
+    (await connection.query(`select 1 from ${quoteName(database)}.stage limit 1`)).length > 0;
+  const dropped = hasUnmarked ? ['probe'] : ['probe', 'stage', 'record'];
+  return [
+    ...PROCEDURES.map((procedure) => SQL.get('drop_procedure', { database, procedure })),
+    ...dropped.map((table) => SQL.get('drop_table', { database, table })),
   ];
 }

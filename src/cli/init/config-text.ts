@@ -43,7 +43,7 @@ ${issuersText(plan)}
     ${propertyName(adapter)}: ${schema.kind}({
 ${plan.access.map((line) => `      ${line}`).join('\n')}
 ${boundaryText(plan)}${profileText(plan.profile)}
-      // Tables that approved operations may write, those of triggers and cascades included. A write to any other table
+      // Tables that approved operations may write, ${INDIRECT[schema.kind]}. A write to any other table
       // is refused. \`volatile\` columns are not compared on rows that an approval names; approvers read which they are.
       relations: [
 ${relationLines(plan, schema)}
@@ -55,6 +55,13 @@ ${leftOutLines(plan, schema)}    }),
 });
 `;
 }
+
+/** What else may write to the registered tables. */
+const INDIRECT = {
+  sqlite: 'those of triggers and cascades included',
+  postgres: 'those of triggers and cascades included',
+  mysql: 'those of triggers included (cascades are not possible)',
+};
 
 function storeText(store: string, { kind }: DatabaseSchema): string {
   const lines =

@@ -62,9 +62,10 @@ export function loginsOf(address: URL, suffix: string, folder: string): Access {
       : []),
   ];
   if (kept !== undefined) return { lines };
+  const logins = `${CONTROL}=${control}\n${EXECUTION}=${execution}\n`;
+  if (isMysql(address.href)) return { lines, secrets: { file, text: logins } };
   const ledger = loginOf(address, `effectmatch_ledger${suffix}`);
-  const text = `${CONTROL}=${control}\n${EXECUTION}=${execution}\n${LEDGER_VARIABLE}=${ledger}\n`;
-  return { lines, secrets: { file, text } };
+  return { lines, secrets: { file, text: `${logins}${LEDGER_VARIABLE}=${ledger}\n` } };
 }
 
 /** Reads the addresses that an earlier run stored. A file without them is not ours. */

@@ -101,13 +101,49 @@ describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
     );
     await adapter.close();
 
+    await db.run(`insert into ${control}.stage values (1, 2, 'occ_lost')`);
     await (await planProvisioning(db.url(), options, 'remove')).apply();
+    const kept = await db.run(
+      `select table_name from information_schema.tables where table_schema = '${control}' order by 1`,
+    );
+    assert.deepEqual(
+      kept.map(({ table_name: name }) => name),
+      ['deployment', 'marker', 'record', 'stage'],
+      'a commit without a marker leaves its trace',
+    );
+    assert.deepEqual((await db.run(`select backend from ${control}.deployment`))[0], before);
+    await (await planProvisioning(db.url(), options, 'remove-markers')).apply();
     const left =
       await db.run(`select trigger_name from information_schema.triggers where trigger_schema = '${db.name}'
       union select schema_name from information_schema.schemata where schema_name = '${control}'`);
     assert.deepEqual(left, []);
     await db.run("update t set v = 'by the application'");
     await (await planProvisioning(db.url(), options, 'remove')).apply();
+  });
+
+  test('what provisioning prints can be run by hand', async () => {
+    await using db = await freshDatabase();
+    await db.run(TABLE);
+    const options: MysqlOptions = {
+      ...{ owner: db.unique('o'), controlDatabase: db.unique('effectmatch'), relations: ['t'] },
+      control: db.url(db.unique('c'), 'by hand'),
+      execution: db.url(db.unique('e'), 'by hand'),
+    };
+    const printed = (await planProvisioning(db.url(), options)).print();
+    assert.match(printed, /^delimiter \/\/\ncreate or replace definer/m);
+    // The server reads code itself; only the client needs a delimiter.
+    const sql = printed
+      .replace(/^delimiter .*$/gm, '')
+      .replace(/ \/\/$/gm, ';')
+      .replaceAll('…', 'by hand');
+    await db.run(sql);
+    const adapter = await mysql(options).open(CONTEXT);
+    const { outlets } = await adapter.survey();
+    await adapter.close();
+    assert.deepEqual(
+      outlets.filter((one) => one.disposition === 'unclassified'),
+      [],
+    );
   });
 
   test('writes of the application are neither recorded nor stopped', async () => {

@@ -147,6 +147,12 @@ drop trigger if exists :"business".:"trigger";
 -- name: drop_database
 drop database if exists :"database";
 
+-- name: drop_table
+drop table if exists :"database".:"table";
+
+-- name: drop_procedure
+drop procedure if exists :"database".:"procedure";
+
 -- name: drop_owner
 drop user if exists :'owner'@'localhost';
 
