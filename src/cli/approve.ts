@@ -21,7 +21,7 @@ import { exitCodeOfRequest, openConfigured } from './requests.ts';
 const EXPIRES = '10m';
 const PAGE_LINES = 200;
 
-/** Shows a proposal and signs it. It needs only the key. */
+/** Shows a proposal and signs it. For a file it needs only the key. */
 export const approve: Verb = {
   name: 'approve',
   summary: 'read a proposal, and sign it with your key',
@@ -30,8 +30,8 @@ not compared, how often it may run and what it releases. Below it is what the ag
 verified and not signed: who asks, why, and the action. After you confirm, it writes the license,
 which allows one execution with exactly this outcome until it expires. Large outcomes are
 summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
-names), --page N one page. You sign all of it either way. It needs your key and nothing else, so
-run it on your own machine. Where two people have to sign, the second one names the license of the
+names), --page N one page. You sign all of it either way. A proposal file needs your key and nothing
+else, so sign it on your own machine; --request also needs the configuration. Where two people have to sign, the second one names the license of the
 first in place of the proposal, or the same request.`,
   optional: ['proposal'],
   flags: {

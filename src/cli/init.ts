@@ -310,6 +310,10 @@ function nextSteps(
     ],
     [`effectmatch approve proposal.json --key ${key} --out license.json`, 'read it, sign it'],
     ['effectmatch run license.json --sql "…"', 'commits only what was approved'],
+    [
+      'effectmatch serve',
+      'the inbox for agents, in your browser; uncomment `agents` in the configuration first',
+    ],
   ];
   if (kind !== 'sqlite') {
     const why = `roles, recorders, marker table; needs ${ADMIN_VARIABLE}`;

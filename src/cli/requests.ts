@@ -4,6 +4,7 @@ import type { Declined } from '../crypto/decision.ts';
 import { signDecline } from '../crypto/decline.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import type { Proposal } from '../protocol/license.ts';
+import { diffOfTerminal } from '../protocol/terminal.ts';
 import { type ApprovalRequest, isFinal, REQUEST_STATES } from '../requests/request.ts';
 import { openRequests, type Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
@@ -209,9 +210,13 @@ function printRequest(
   output.line();
   printRendering(request.rendering, output);
   printNote(request.proposal, options, output);
-  const { answeredBy, occurrence, expiresAt, state } = request;
+  const { answeredBy, occurrence, expiresAt, state, terminal } = request;
   if (answeredBy !== undefined) output.line(`answered by ${answeredBy}`);
-  if (occurrence !== undefined) output.line(`next: effectmatch show ${occurrence}`);
+  if (occurrence !== undefined) {
+    const hasDiff = terminal !== undefined && diffOfTerminal(terminal) !== undefined;
+    const word = hasDiff ? 'differences' : 'next';
+    output.line(`${word}: effectmatch show ${occurrence}`);
+  }
   if (state === 'stale' || state === 'expired')
     output.line(`next: effectmatch renew ${request.id}`);
   if (state !== 'pending') return;

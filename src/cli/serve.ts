@@ -23,6 +23,7 @@ import { packageVersion } from './version.ts';
 const PORT = 8420;
 const MAX_CONNECTIONS = 2048;
 const HEADERS_MS = 15_000;
+const DEMO_KEY = 'ap-team.key.json';
 
 /** Serves the console to browsers, and the API to programs. */
 export const serve: Verb = {
@@ -146,15 +147,15 @@ function announce(announced: Announced, output: Output): void {
   const { origin, link, local, demoFolder, unconfigured } = announced;
   const signer = signerDigest();
   const page = signer && { signerSha256: signer };
-  output.document({ origin, link: link ?? null, listening: local, ...page });
+  const demoKey = demoFolder && { demoKey: join(demoFolder, DEMO_KEY) };
+  output.document({ origin, link: link ?? null, listening: local, ...demoKey, ...page });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
   if (unconfigured !== undefined) {
     output.line(`no configuration in ${unconfigured}: the inbox is empty and says how to begin`);
     output.line('nothing was written there; temporary files are removed when this ends');
   }
   if (link !== undefined) output.line(`open this link once to sign in: ${link}`);
-  if (demoFolder !== undefined)
-    output.line(`the demo's key: ${join(demoFolder, 'ap-team.key.json')}`);
+  if (demoKey) output.line(`the demo's key: ${demoKey.demoKey}`);
   if (signer !== undefined) output.line(`SHA-256 of /signer.html: ${signer}`);
   const canAsk = link !== undefined && process.stdin.isTTY;
   output.line(canAsk ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');

@@ -13,6 +13,8 @@ import { openStore } from '../requests/requests.ts';
 import type { RequestStore, StoredToken } from '../requests/store.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
+import { GuidedError } from './fault.ts';
+import { agentsExample } from './init/config-text.ts';
 import type { Output } from './output.ts';
 import { withoutRequests } from './requests.ts';
 
@@ -45,6 +47,12 @@ can approve: that takes a signature.`,
     'effectmatch token new carol --operator --scopes read,answer --expires 30d',
     'effectmatch token rotate tok_1f3a8c20d4e5b697 --overlap 1h',
   ],
+  blocks: [
+    {
+      title: 'Agents are named in the configuration, with what each may ask for:',
+      text: `requests: { store: 'effectmatch.requests.db' },\n${agentsExample('billing-agent', 'books')}`,
+    },
+  ],
   async run(args, output) {
     const [action, name] = args.positionals;
     if (args.has('digest-only')) return printDigest(output);
@@ -68,11 +76,15 @@ async function withStore(
   args: Arguments,
   work: (store: RequestStore) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  const { requests, agents = {} } = await loadConfig(args);
+  const { requests, agents = {}, adapters } = await loadConfig(args);
   if (requests === undefined) throw withoutRequests();
   const [action, name = ''] = args.positionals;
   if (action === 'new' && !args.has('operator') && !Object.hasOwn(agents, name))
-    throw args.wrong(`the configuration has no agent "${name}"; add it, or pass --operator`);
+    throw new GuidedError(
+      'ERR_EM_USAGE',
+      `the configuration has no agent "${name}"; nothing was done`,
+      `add it: ${agentsExample(name, Object.keys(adapters)[0] ?? 'books')} or pass --operator`,
+    );
   const { store } = requests;
   const opened = typeof store === 'string' ? await openStore(store) : store;
   try {

@@ -38,7 +38,7 @@ export interface ConsoleOptions {
   readonly user: string;
   /** Operator names by public key. A browser that holds one of these keys can resolve. */
   readonly operators?: Readonly<Record<string, string>>;
-  /** The configured agents, offered as a filter in the inbox. */
+  /** The configured agents, offered as a filter. If it is empty, the inbox says how to add one. */
   readonly agents?: readonly string[];
   /** Who may approve what, shown next to each request. */
   readonly policy?: Policy;
@@ -63,7 +63,8 @@ export interface Env {
 
 /** The options with their defaults applied, as the pages use them. */
 export interface Console
-  extends Required<Omit<ConsoleOptions, 'login' | 'acceptKey' | 'unconfigured'>> {
+  extends Required<Omit<ConsoleOptions, 'login' | 'agents' | 'acceptKey' | 'unconfigured'>> {
+  readonly agents: ConsoleOptions['agents'];
   readonly acceptKey: ConsoleOptions['acceptKey'];
   readonly unconfigured: ConsoleOptions['unconfigured'];
   show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
@@ -96,8 +97,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   const sessions = new ConsoleSessions(user, clock);
   const { events = new EventStream(requests) } = options;
   const app = new Hono<Env>();
-  const { policy = { version: 1, issuers: {} }, operators = {}, agents = [] } = options;
-  const { acceptKey, unconfigured } = options;
+  const { policy = { version: 1, issuers: {} }, operators = {} } = options;
+  const { agents, acceptKey, unconfigured } = options;
   const show = showWith(requests);
   guard(app, { ...options, clock, show }, sessions);
   const optional = { policy, operators, agents, acceptKey, unconfigured };
@@ -244,7 +245,7 @@ function mayPost({ canAnswer, canOperate }: Person, path: string): boolean {
 }
 
 function instructions(): Html {
-  return html`<p>A link works once. Press Enter in the terminal that runs <code>effectmatch serve</code> to print a new one.</p>`;
+  return html`<p>Open the link that <code>effectmatch serve</code> printed; each link works once. Press Enter in its terminal to print another.</p>`;
 }
 
 function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {

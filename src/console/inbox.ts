@@ -21,6 +21,8 @@ export interface InboxPage {
   readonly nowMs: number;
   /** The address of the next page, if there is one. */
   readonly next?: string | undefined;
+  /** False if the configuration names no agents. */
+  readonly hasAgents: boolean;
   /** The folder in which no configuration was found, if this console has none. */
   readonly unconfigured?: string | undefined;
 }
@@ -64,12 +66,12 @@ export function stateBadge(state: RequestState): Html {
 
 /** Lists the requests that match the filter, newest first. */
 export function inbox(options: InboxPage): Html {
-  const { requests, filter, next, unconfigured } = options;
+  const { requests, next, unconfigured } = options;
   return html`<h1>Inbox</h1>
 ${unconfigured !== undefined && firstSteps(unconfigured)}
 ${filterBar(options)}
 ${bulkLinks(requests)}
-${requests.length === 0 ? emptyInbox(filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, options))}</ol>`}
+${requests.length === 0 ? emptyInbox(options) : html`<ol class="list" data-live>${requests.map((request) => row(request, options))}</ol>`}
 ${next !== undefined && html`<p class="more"><a href="${next}">Older requests</a></p>`}`;
 }
 
@@ -84,6 +86,7 @@ function firstSteps(folder: string): Html {
 <p>Stop this command with Ctrl-C. Then write a configuration for an SQLite file, a PostgreSQL or a MariaDB database, with a key for yourself as its approver, and start the console again:</p>
 <pre class="command">npx effectmatch init books.db --approver alice
 npx effectmatch serve</pre>
+<p>The configuration has an example of <code>agents</code> in a comment. Name yours there, and give each a token with <code>effectmatch token new NAME</code>.</p>
 <p class="aside">Nothing was written to that folder. This console keeps its own files in a temporary folder and removes them when it ends.</p></section>`;
 }
 
@@ -133,11 +136,14 @@ ${assignedTo !== undefined && badge('plain', `for ${assignedTo}`)}
 ${last && badge('plain', last.from === 'agent' ? 'agent replied' : 'question asked')}`;
 }
 
-function emptyInbox({ state, by, adapter }: InboxFilter): Html {
+function emptyInbox({ filter, hasAgents, unconfigured }: InboxPage): Html {
+  const { state, by, adapter } = filter;
   if (by !== '' || adapter !== '')
     return html`<p class="empty">No such requests. <a href="/?state=${state}">Show every agent and adapter</a></p>`;
   if (state !== 'pending') return html`<p class="empty">No such requests.</p>`;
-  return html`<p class="empty">Nothing is waiting. New requests appear here automatically.</p>`;
+  const lacksAgents = !hasAgents && unconfigured === undefined;
+  return html`<p class="empty">Nothing is waiting. New requests appear here automatically.</p>
+${lacksAgents && html`<p class="empty">No agents are configured: add <code>agents</code> to the configuration (docs/mcp.md), then <code>effectmatch token new NAME</code></p>`}`;
 }
 
 function row(request: ApprovalRequest, { filter, nowMs }: InboxPage): Html {

@@ -87,7 +87,7 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
   const rest = { ...filter, ...(last !== undefined && { after: last }) };
   const next = last === undefined ? undefined : `/?${new URLSearchParams(rest).toString()}`;
   const { adapters: visible = site.adapters } = person.sight;
-  const known = seesAll(person.sight) ? site.agents : [];
+  const known = seesAll(person.sight) ? (site.agents ?? []) : [];
   const agents = [...new Set([...known, ...requests.map((request) => request.by)])].sort();
   const content = inbox({
     requests,
@@ -96,6 +96,7 @@ async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
     agents,
     adapters: visible,
     nowMs: site.clock.now(),
+    hasAgents: site.agents?.length !== 0,
     unconfigured: site.unconfigured,
   });
   const notice = takeSaid(c)?.notice;

@@ -33,6 +33,7 @@ test('init registers what can be registered, proposes clock columns as volatile,
   assert.equal(code, 0, stderr);
   assert.match(stdout, /left out log: it has no PRIMARY KEY/);
   assert.match(stdout, /effectmatch doctor/);
+  assert.match(stdout, /effectmatch serve .*`agents`/);
   const config = desk.read('effectmatch.config.ts');
   assert.match(
     config,
@@ -41,6 +42,12 @@ test('init registers what can be registered, proposes clock columns as volatile,
   assert.match(config, /'notification', \/\/ key id; changes with invoice \(foreign key\)/);
   assert.equal(config.match(/'log'/), null);
   assert.equal(compile(desk), '', 'the configuration compiles');
+  const named = config.replace('// agents:', 'agents:');
+  assert.notEqual(named, config);
+  writeFileSync(desk.path('effectmatch.config.ts'), named);
+  assert.equal(compile(desk), '', 'the example of `agents` compiles');
+  const made = await desk.run(['token', 'new', 'billing-agent']);
+  assert.match(made.stdout, /^token {3}emt_/, made.stderr);
   for (const secret of ['effectmatch.keys.json', 'alice.key.json']) {
     assert.equal(statSync(desk.path(secret)).mode & 0o777, 0o600, secret);
   }

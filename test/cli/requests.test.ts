@@ -63,6 +63,21 @@ test('a request is listed, read, approved and executed; another is declined', as
   assert.deepEqual(desk.query('select text from notification'), [{ text: 'first' }]);
 });
 
+test('a request that was executed and rejected names the command that shows the differences', async () => {
+  using desk = new Desk();
+  await openDesk(desk);
+  const id = await ask(desk, 'plain');
+  // The rows are as proposed; only this trigger is new.
+  desk.change(`create trigger more after insert on notification when new.text = 'plain'
+    begin update invoice set status = 'paid' where id = 1; end`);
+  const sign = ['--key', 'alice.key.json', '--yes'];
+  const approved = await desk.run(['approve', '--request', id, ...sign]);
+  assert.equal(approved.code, 2, approved.stdout + approved.stderr);
+  const shown = await desk.run(['requests', id]);
+  const [, occurrence = ''] = /^differences: effectmatch show (occ_\w+)$/m.exec(shown.stdout) ?? [];
+  assert.match((await desk.run(['show', occurrence])).stdout, /invoice id=1/, shown.stdout);
+});
+
 test('two people sign, by file and by request, and neither can sign for the other', async () => {
   using desk = new Desk();
   await openDesk(desk);

@@ -2,8 +2,9 @@
 // nothing behind, and shows the deployment once `init` has written a configuration. Method: the
 // real command in an empty folder, asked over HTTP as a browser would ask.
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { loadApproverKey } from '../../src/crypto/approver.ts';
 import { startCommand } from './command.ts';
 import { Desk, SHOP } from './newcomer.ts';
 
@@ -47,6 +48,7 @@ test('without a configuration the inbox is empty, works, says how to begin, and 
     assert.ok(inbox.includes(folder));
     assert.match(inbox, /effectmatch serve --demo/);
     assert.match(inbox, /Nothing is waiting/);
+    assert.doesNotMatch(inbox, /No agents are configured/);
     assert.match(await served.read('/history'), /Nothing has been executed yet/);
     assert.match(await served.read('/operations'), /<h1>Operations<\/h1>/);
     assert.equal(readdirSync(temporary).length, 1);
@@ -66,7 +68,34 @@ test('what `init` writes is served without further lines', async () => {
   const inbox = await served.read('/');
   assert.match(inbox, /Nothing is waiting/);
   assert.doesNotMatch(inbox, /No configuration yet/);
+  assert.match(inbox, /No agents are configured: .*effectmatch token new NAME/);
   assert.match(await served.read('/operations'), /books/);
+});
+
+test('an inbox of a configuration with agents does not ask for them', async () => {
+  using desk = new Desk();
+  mkdirSync(desk.path('temporary'));
+  desk.change(SHOP);
+  assert.equal((await desk.run(['init', 'books.db', '--approver', 'alice'])).code, 0);
+  const config = desk.read('effectmatch.config.ts').replace('// agents:', 'agents:');
+  writeFileSync(desk.path('effectmatch.config.ts'), config);
+  await using served = await startServing(desk.folder, desk.path('temporary'));
+  const inbox = await served.read('/');
+  assert.match(inbox, /Nothing is waiting/);
+  assert.doesNotMatch(inbox, /No agents are configured/);
+});
+
+test('the demo names its key in JSON too', async () => {
+  const { child, ended } = startCommand(['serve', '--demo', '--json']);
+  let printed = '';
+  child.stdout.setEncoding('utf8');
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
+    printed += chunk;
+    if (printed.trimEnd().endsWith('}')) break;
+  }
+  assert.equal(loadApproverKey(JSON.parse(printed).demoKey).issuer, 'ap-team');
+  child.kill('SIGINT');
+  assert.equal((await ended).code, 0);
 });
 
 test('a configuration that is named and missing is an error', async () => {

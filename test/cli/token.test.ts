@@ -11,7 +11,7 @@ test('tokens and signed declines, end to end', async () => {
   const refused = await runCommand(['token', 'new', 'nobody'], { cwd: site.folder });
   assert.match(
     refused.stderr,
-    /the configuration has no agent "nobody"; add it, or pass --operator/,
+    /no agent "nobody"; nothing was done\nnext: add it: agents: \{ nobody: \{ sql: \['books'\] \} \}, or pass --operator/,
   );
   const scoped = await runCommand(['token', 'new', 'billing-agent', '--scopes', 'answer'], {
     cwd: site.folder,

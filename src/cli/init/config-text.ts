@@ -52,6 +52,8 @@ ${leftOutLines(plan, schema)}    }),
   },
   // What agents ask for and people answer. \`effectmatch serve\` shows it in your browser.
   requests: { store: 'effectmatch.requests.db' },
+  // Which agents may ask, and for what (docs/mcp.md). \`effectmatch token new billing-agent\` then makes a token for it.
+  // ${agentsExample('billing-agent', adapter)}
 });
 `;
 }
@@ -62,6 +64,11 @@ const INDIRECT = {
   postgres: 'those of triggers and cascades included',
   mysql: 'those of triggers included (cascades are not possible)',
 };
+
+/** A line of a configuration that lets an agent propose its own SQL, each time for approval. */
+export function agentsExample(agent: string, adapter: string): string {
+  return `agents: { ${propertyName(agent)}: { sql: [${literal(adapter)}] } },`;
+}
 
 function storeText(store: string, { kind }: DatabaseSchema): string {
   const lines =

@@ -13,6 +13,7 @@ import { testKeyring } from '../../../keyring.ts';
 import { temporaryLedgers } from '../../../ledger/temporary.ts';
 import {
   DEFAULT_VERSION,
+  freshDatabase,
   isInstalled,
   type TestDatabase,
   VERSIONS,
@@ -90,6 +91,22 @@ for (const version of VERSIONS)
       { status: 'pending', amount: '71.00' },
     ]);
   });
+
+test('a login that is only a member of the owner of the tables provisions them too', async () => {
+  const db = await freshDatabase();
+  const [team, customer] = [db.role('team'), db.role('customer')];
+  const handOver = `reset role; create role ${team}; grant ${team} to ${customer}; grant all on schema app to ${team};
+    alter table app.invoice owner to ${team}; alter table app.audit owner to ${team}; alter schema app owner to ${team}`;
+  await using site = await managedDatabase(
+    `${SCHEMA} ${handOver}`,
+    { relations: RELATIONS },
+    { db },
+  );
+  await using runtime = await deploy(site);
+  const proposal = await runtime.prepare({ ...TASK, effects: PAID });
+  const paid = await runtime.execute(approver(KEY).sign(proposal, { expiresIn: '10m' }), PAY);
+  assert.equal(paid.kind, 'committed', JSON.stringify(paid));
+});
 
 test('every outlet says whether rights, the gate or the provider closes it', async () => {
   await using site = await managedDatabase(SCHEMA, { relations: RELATIONS });
