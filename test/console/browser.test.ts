@@ -9,6 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { openChromium, skipWithoutChromium } from '../chromium.ts';
 import { runCommand, startCommand } from '../cli/command.ts';
+import { buildSigner } from './site.ts';
 
 /** Starts the command and returns what it prints when it listens. */
 async function startServing() {
@@ -31,6 +32,7 @@ describe('the console in a browser', { skip: skipWithoutChromium() }, () => {
   const complaints: string[] = [];
 
   before(async () => {
+    buildSigner();
     [browser, served] = await Promise.all([openChromium(), startServing()]);
     page = await browser.newPage();
     page.on('console', (message) => {
