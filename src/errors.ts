@@ -73,7 +73,10 @@ export function errorsOf<C extends ErrorCode>(code: C, start = '') {
 /**
  * Whether this package threw the error, with this code. Errors of other programs decide nothing.
  */
-export function isFault(error: unknown, code: ErrorCode): boolean {
+export function isFault<C extends ErrorCode>(
+  error: unknown,
+  code: C,
+): error is EffectMatchError<C> {
   return error instanceof EffectMatchError && error.code === code;
 }
 

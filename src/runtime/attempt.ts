@@ -1,5 +1,5 @@
 import { digestPieces } from '../crypto/digest.ts';
-import { EffectMatchError, messageOf } from '../errors.ts';
+import { isFault, messageOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { canonicalBytes } from '../protocol/canon-size.ts';
 import type { Diff } from '../protocol/diff.ts';
@@ -20,9 +20,13 @@ export interface Refusal {
 }
 
 /** A step that was refused. */
-export interface Refused {
+export interface Refused extends Refusal {
   readonly kind: 'refused';
-  readonly refusal: Refusal;
+}
+
+/** Refuses a step. */
+export function refuse(reason: string, detail: string): Refused {
+  return { kind: 'refused', reason, detail };
 }
 
 /** One try at one occurrence under one license: the facts that its terminal names. */
@@ -78,8 +82,8 @@ export function storableFault(admitted: Pick<Admitted, 'registration'>, error: u
 }
 
 /** The refusal of an attempt in which an error was thrown. */
-export function faultOf(admitted: Pick<Admitted, 'registration'>, error: unknown): Refusal {
-  return { reason: 'fault', detail: storableFault(admitted, error) };
+export function faultOf(admitted: Pick<Admitted, 'registration'>, error: unknown): Refused {
+  return refuse('fault', storableFault(admitted, error));
 }
 
 /** The maximum size of a diff in a record, in bytes of canonical text. */
@@ -144,10 +148,9 @@ export function readAction(
   try {
     return { kind: 'read', action: admitted.adapter.parseAction(untrusted) };
   } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_ACTION_INVALID') throw error;
+    if (!isFault(error, 'ERR_EM_ACTION_INVALID')) throw error;
     const message = storableFault(admitted, error).slice(0, 2000);
-    const detail = withTried(admitted, message, untrusted);
-    return { kind: 'refused', refusal: { reason: 'action-invalid', detail } };
+    return refuse('action-invalid', withTried(admitted, message, untrusted));
   }
 }
 

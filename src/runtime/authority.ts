@@ -10,7 +10,7 @@ import {
   renderingDigest,
 } from '../crypto/digest.ts';
 import { verifySecond } from '../crypto/signature.ts';
-import { EffectMatchError } from '../errors.ts';
+import { isFault } from '../errors.ts';
 import { checkCells } from '../protocol/approve.ts';
 import { bindingRecord, claimRecord } from '../protocol/binding.ts';
 import { canonical } from '../protocol/canon.ts';
@@ -35,7 +35,14 @@ import {
   taskStateText,
 } from '../protocol/state.ts';
 import { isTriedLater } from './admit.ts';
-import { type Attempt, type Refusal, type Refused, storableText, withTried } from './attempt.ts';
+import {
+  type Attempt,
+  type Refusal,
+  type Refused,
+  refuse,
+  storableText,
+  withTried,
+} from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
 import { occurrencesOf } from './continuation.ts';
 import {
@@ -47,8 +54,6 @@ import {
 } from './deployment.ts';
 import { proveService } from './prove.ts';
 import { findRefusedSetting } from './settings.ts';
-
-const refuse = (reason: string, detail: string): Refusal => ({ reason, detail });
 
 /**
  * Names the attempt before any check, so that a refusal is journaled under the right occurrence.
@@ -75,24 +80,20 @@ export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,
 ): { readonly kind: 'signed'; readonly attempt: SignedAttempt } | Refused {
-  const refusal = checkSignature(deployment, attempt);
-  return refusal === undefined
-    ? { kind: 'signed', attempt: attempt as SignedAttempt }
-    : { kind: 'refused', refusal };
+  const refused = checkSignature(deployment, attempt);
+  return refused ?? { kind: 'signed', attempt: attempt as SignedAttempt };
 }
 
 /** Why the license does not count as signed; undefined if it does. */
-function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): Refusal | undefined {
+function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): Refused | undefined {
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
-  if (keys === undefined) {
-    const detail = `"${issuer}" is not a designated issuer of this deployment`;
-    return { reason: 'issuer-unknown', detail };
-  }
+  if (keys === undefined)
+    return refuse('issuer-unknown', `"${issuer}" is not a designated issuer of this deployment`);
   const known = deployment.licenses.find(lineage, signed);
   if (known === undefined && !deployment.verifyLicense(keys, signed)) {
     const detail = `the signature is not by a registered key of "${issuer}"`;
-    return { reason: 'signature-invalid', detail };
+    return refuse('signature-invalid', detail);
   }
   const refusal = checkSecond(deployment, signed, known !== undefined);
   if (refusal === undefined && known === undefined) deployment.licenses.add(lineage, signed);
@@ -107,7 +108,7 @@ function checkSecond(
   { policy, operations, issuerKeys }: Deployment,
   { license, second }: SignedLicense,
   isVerified: boolean,
-): Refusal | undefined {
+): Refused | undefined {
   const { issuer, operation } = license;
   const byOperation = operation === undefined ? undefined : operations.get(operation)?.second;
   const required = [policy.issuers[issuer]?.second ?? [], byOperation ?? []];
@@ -159,13 +160,13 @@ export async function claimAuthority(
   request: AuthorityRequest,
 ): Promise<Authority> {
   const unfit = checkTerms(deployment, attempt, request.action);
-  if (unfit !== undefined) return { kind: 'refused', refusal: unfit };
+  if (unfit !== undefined) return unfit;
   const surveying = surveyAhead(attempt.admitted);
   const isLive = isTriedLater(attempt.admitted.adapter);
   const invalid =
     (await checkLiveState(attempt, request.revision)) ??
     (isLive ? await checkService(deployment, attempt) : undefined);
-  if (invalid !== undefined) return { kind: 'refused', refusal: invalid };
+  if (invalid !== undefined) return invalid;
   deployment.reached('path:validated');
 
   // Computed before the store is asked, which may take time, but after checks that may take longer
@@ -174,7 +175,7 @@ export async function claimAuthority(
   const result = await deployment.ledgers.claim(
     claimRequest(deployment, attempt, request.occurrence),
   );
-  if (result.kind === 'refused') return { kind: 'refused', refusal: result };
+  if (result.kind === 'refused') return result;
   const sealed = result.claim;
   const { occurrence } = sealed.record;
   const claim = { sealed, digest: digestText(claimRecord.domain, sealed.text) } as Claim;
@@ -198,7 +199,7 @@ function surveyAhead(admitted: Admitted): Promise<Survey> | undefined {
 async function checkLiveState(
   attempt: Attempt,
   revision: string | undefined,
-): Promise<Refusal | undefined> {
+): Promise<Refused | undefined> {
   const reads = stateReads(attempt.signed.approved);
   const reading = attempt.admitted.adapter.read(reads);
   return await reading.then((rows) => checkState(attempt, rows, revision), asOpenBoundary);
@@ -207,7 +208,7 @@ async function checkLiveState(
 async function checkService(
   deployment: Deployment,
   { admitted }: Attempt,
-): Promise<Refusal | undefined> {
+): Promise<Refused | undefined> {
   const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
   return proof.kind === 'unproven' ? refuse('service-unproven', proof.why) : undefined;
 }
@@ -262,7 +263,7 @@ export function checkLicense(
   deployment: Deployment,
   attempt: Attempt,
   action: unknown,
-): Refusal | undefined {
+): Refused | undefined {
   return checkSignature(deployment, attempt) ?? checkTerms(deployment, attempt, action);
 }
 
@@ -274,7 +275,7 @@ function checkTerms(
   deployment: Deployment,
   attempt: Attempt,
   action: unknown,
-): Refusal | undefined {
+): Refused | undefined {
   const { license, second } = attempt.signed;
   const { issuers } = deployment.policy;
   const issuer = issuers[license.issuer] as Policy['issuers'][string];
@@ -317,7 +318,7 @@ function contractOf({ operations }: Deployment, operation: string) {
 function checkSecondTerms(
   attempt: Attempt,
   issuer: Policy['issuers'][string] | undefined,
-): Refusal | undefined {
+): Refused | undefined {
   if (issuer === undefined) return undefined;
   const { adapter, source } = attempt.license;
   if (issuer.may.includes(adapter) && issuer.sources.includes(source))
@@ -332,7 +333,7 @@ function checkDesignation(
   deployment: Deployment,
   { license }: { readonly license: Designated },
   { may, sources }: Policy['issuers'][string],
-): Refusal | undefined {
+): Refused | undefined {
   const { issuer, adapter, source, operation, action } = license;
   if (!may.includes(adapter))
     return refuse('issuer-not-designated', `"${issuer}" may not approve changes on "${adapter}"`);
@@ -355,7 +356,7 @@ function checkDesignation(
 function checkOutcome(
   { licenses }: Deployment,
   { admitted, signed, lineage }: Attempt,
-): Refusal | undefined {
+): Refused | undefined {
   const { license, approved } = signed;
   const isSigned = digestRecord(approvedRecord, approved) === license.approved;
   if (!isSigned || approved.adapter !== license.adapter)
@@ -373,7 +374,7 @@ function checkOutcome(
 function findUnsound(
   admitted: Admitted,
   { license, approved }: SignedLicense,
-): Refusal | undefined {
+): Refused | undefined {
   const unusable = findUnusable(approved);
   if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
   const rendering = renderingDigest(approved.salt, renderLicense(license, approved));
@@ -392,14 +393,14 @@ function findUnsound(
 function checkExtent(
   { admitted, signed }: Attempt,
   { limits }: Policy['issuers'][string],
-): Refusal | undefined {
+): Refused | undefined {
   const { license, approved } = signed;
   const isHeld = admitted.adapter.capability === 'PROMOTABLE';
   const oversized = isHeld ? undefined : findOversized(approved.effects);
   if (oversized !== undefined)
     return refuse('too-many-effects', `${oversized}; approve fewer at a time`);
   if (limits === undefined) return undefined;
-  return findExceeded(limits, license, approved) ?? findOverlong(limits, license);
+  return asRefused(findExceeded(limits, license, approved) ?? findOverlong(limits, license));
 }
 
 /**
@@ -411,8 +412,7 @@ function findUnusable({ effects }: Approved): string | undefined {
     checkCells(effects);
     return undefined;
   } catch (error) {
-    if (error instanceof EffectMatchError && error.code === 'ERR_EM_MANIFEST_INVALID')
-      return error.message;
+    if (isFault(error, 'ERR_EM_MANIFEST_INVALID')) return error.message;
     throw error;
   }
 }
@@ -433,14 +433,18 @@ export function isRegistered(
  * Checks that the license may be used now. The final gate checks this last, because the other
  * checks take time.
  */
-export function checkTime(deployment: Deployment, attempt: Attempt): Refusal | undefined {
+export function checkTime(deployment: Deployment, attempt: Attempt): Refused | undefined {
   const { issuer, notBefore, expiresAt } = attempt.signed.license;
   const now = nowInstant(deployment);
   if (now < notBefore) return refuse('not-yet-valid', `the license is valid from ${notBefore}`);
   if (now >= expiresAt)
     return refuse('expired', `the license expired at ${expiresAt}; sign a new one`);
   const limits = deployment.policy.issuers[issuer]?.limits;
-  return limits && findUntimely(limits, deployment.clock.now());
+  return asRefused(limits && findUntimely(limits, deployment.clock.now()));
+}
+
+function asRefused(exceeded: Refusal | undefined): Refused | undefined {
+  return exceeded && refuse(exceeded.reason, exceeded.detail);
 }
 
 /** An outcome and the terms of its approval, signed or not. */
@@ -458,7 +462,7 @@ export function checkPresupposed(
   deployment: Deployment,
   { admitted, signed }: Stated,
   action: unknown,
-): Refusal | undefined {
+): Refused | undefined {
   const { license, approved } = signed;
   const { identity } = admitted.adapter;
   const isSame = isSameIdentity(identity, admitted.identity);
@@ -487,7 +491,7 @@ const BOUND_TO_ONE =
   'the license is bound to one action, and the calls of a task are not known in advance; run that action with execute';
 
 /** Refuses if a later plan was announced for the task. */
-export function checkPlan({ license }: Attempt, { announced }: Standing): Refusal | undefined {
+export function checkPlan({ license }: Attempt, { announced }: Standing): Refused | undefined {
   const { task, planRevision } = license;
   if (announced === undefined || announced <= planRevision) return undefined;
   const detail = `plan revision ${announced} replaced ${planRevision} of task "${task}"`;
@@ -512,7 +516,7 @@ export function checkState(
   attempt: Pick<Stated, 'signed'>,
   readings: readonly StateReading[],
   revision: string | undefined,
-): Refusal | undefined {
+): Refused | undefined {
   const { approved, license } = attempt.signed;
   const broken = checkRequired(approved, readings);
   if (broken !== undefined) return broken;
@@ -525,7 +529,7 @@ export function checkState(
 export function checkRequired(
   approved: Approved,
   readings: readonly StateReading[],
-): Refusal | undefined {
+): Refused | undefined {
   const broken = brokenRequirements(approved, readings)[0];
   if (broken === undefined) return undefined;
   const what = storableBroken(approved, broken);

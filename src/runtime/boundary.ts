@@ -1,12 +1,12 @@
 import type { Survey } from '../contract/adapter.ts';
 import type { Certificate, Claim } from '../contract/proof.ts';
 import { digestRecord, digestText } from '../crypto/digest.ts';
-import { EffectMatchError } from '../errors.ts';
+import { isFault } from '../errors.ts';
 import { certificateRecord, type Outlet, outletsFor, unclassified } from '../protocol/boundary.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { StateRead } from '../protocol/effect.ts';
 import type { Digest } from '../protocol/record.ts';
-import type { Refusal, Refused } from './attempt.ts';
+import { type Refused, refuse } from './attempt.ts';
 import type { Admitted, Deployment } from './deployment.ts';
 
 /** A certificate, and the survey of which it contains only digests. */
@@ -36,11 +36,13 @@ export function refuseReached(
   admitted: Admitted,
   survey: Survey,
   operation: PlannedRun,
-): Refusal | undefined {
-  const open = unclassified(surveyFor(admitted, survey, operation));
-  return open.length === 0
-    ? undefined
-    : { reason: 'outlet-unclassified', detail: describeOutlets(open) };
+): Refused | undefined {
+  return refuseOpen(surveyFor(admitted, survey, operation));
+}
+
+function refuseOpen(survey: Survey): Refused | undefined {
+  const open = unclassified(survey);
+  return open.length === 0 ? undefined : refuse('outlet-unclassified', describeOutlets(open));
 }
 
 /**
@@ -57,11 +59,8 @@ export async function certify(
   // Copied for the comparison with the next survey: an adapter may return the same object again.
   const survey = { ...(await surveying) };
   const scoped = surveyFor(admitted, survey, operation);
-  const open = unclassified(scoped);
-  if (open.length > 0) {
-    const refusal = { reason: 'outlet-unclassified', detail: describeOutlets(open) };
-    return { kind: 'refused', refusal };
-  }
+  const refused = refuseOpen(scoped);
+  if (refused !== undefined) return refused;
   const outlets = await keepOutlets(deployment, scoped);
   const record = {
     version: 1 as const,
@@ -150,9 +149,9 @@ export async function warnOfBoundary({ name, adapter }: Admitted): Promise<reado
  * Turns `ERR_EM_BOUNDARY_OPEN` into a refusal: the adapter reads and casts nothing behind an open
  * boundary. Rethrows other errors.
  */
-export function asOpenBoundary(error: unknown): Refusal {
-  if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_BOUNDARY_OPEN') throw error;
-  return { reason: 'outlet-unclassified', detail: error.message };
+export function asOpenBoundary(error: unknown): Refused {
+  if (!isFault(error, 'ERR_EM_BOUNDARY_OPEN')) throw error;
+  return refuse('outlet-unclassified', error.message);
 }
 
 const CHANGES_MAX = 12;

@@ -108,9 +108,9 @@ export class Calls {
     if (this.#ending !== undefined) return { kind: 'failed', ...overOf(this.#ending.refusal) };
     this.#count += 1;
     const read = readAction(admitted, untrusted);
-    if (read.kind === 'refused') return { kind: 'failed', ...read.refusal };
+    if (read.kind === 'refused') return { ...read, kind: 'failed' };
     const refusal = refuseReached(admitted, survey, { action: read.action, reads: [] });
-    if (refusal !== undefined) return { kind: 'failed', ...refusal };
+    if (refusal !== undefined) return { ...refusal, kind: 'failed' };
     try {
       const answer = await stage.call(read.action);
       if (answer.kind === 'failed' && answer.isLost === true) this.giveUp(answer);
@@ -118,7 +118,7 @@ export class Calls {
     } catch (error) {
       const fault = faultOf(admitted, error);
       this.giveUp(fault);
-      return { kind: 'failed', ...fault, isLost: true };
+      return { ...fault, kind: 'failed', isLost: true };
     }
   }
 

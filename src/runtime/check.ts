@@ -22,19 +22,33 @@ export interface CheckOptions {
 
 /**
  * Why an execution under this license would be refused now, as far as this can be known without a
- * claim; undefined if there is no reason. Records and spends nothing.
+ * claim, or why this proposal is out of date; undefined if there is no reason. Records and spends
+ * nothing.
  */
-export async function checkSigned(
+export async function check(
+  deployment: Deployment,
+  approval: { readonly license: unknown } | { readonly proposal: unknown },
+  action: unknown,
+  { revision }: CheckOptions = {},
+): Promise<Refusal | undefined> {
+  const refusal =
+    'license' in approval
+      ? await checkSigned(deployment, approval.license, action, revision)
+      : await checkProposal(deployment, approval.proposal, action, revision);
+  return refusal && { reason: refusal.reason, detail: refusal.detail };
+}
+
+async function checkSigned(
   deployment: Deployment,
   license: unknown,
   action: unknown,
-  { revision }: CheckOptions = {},
+  revision: string | undefined,
 ): Promise<Refusal | undefined> {
   const signed = parseSignedLicense(license);
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const attempt = openAttempt(deployment, admitted, signed);
   const parsed = readChecked(admitted, action);
-  if (parsed.kind === 'refused') return parsed.refusal;
+  if (parsed.kind === 'refused') return parsed;
   return (
     checkLicense(deployment, attempt, parsed.action) ??
     (await findChange(deployment, attempt, parsed.action, revision))
@@ -46,20 +60,17 @@ function readChecked(admitted: Admitted, action: unknown): ReturnType<typeof rea
   return action === undefined ? { kind: 'read', action } : readAction(admitted, action);
 }
 
-/**
- * Why a proposal is out of date: the deployment or the state it was made for has changed. Undefined
- * if neither has.
- */
-export async function checkProposal(
+/** A proposal is out of date if the deployment or the state it was made for has changed. */
+async function checkProposal(
   deployment: Deployment,
   proposal: unknown,
   action: unknown,
-  { revision }: CheckOptions = {},
+  revision: string | undefined,
 ): Promise<Refusal | undefined> {
   const { draft, approved } = parseProposal(proposal);
   const admitted = adapterNamed(deployment, draft.adapter);
   const parsed = readChecked(admitted, action);
-  if (parsed.kind === 'refused') return parsed.refusal;
+  if (parsed.kind === 'refused') return parsed;
   const stated = { admitted, signed: { license: draft, approved } };
   const change = await findChange(deployment, stated, parsed.action, revision);
   return change ?? (await findOutdated(admitted, approved));

@@ -5,7 +5,14 @@ import { describeDecided } from '../protocol/marker.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { isTriedLater } from './admit.ts';
-import { type Attempt, faultOf, type Refusal, type Refused, readAction } from './attempt.ts';
+import {
+  type Attempt,
+  faultOf,
+  type Refusal,
+  type Refused,
+  readAction,
+  refuse,
+} from './attempt.ts';
 import { admitSigned, claimAuthority, openAttempt } from './authority.ts';
 import { type Certification, certify } from './boundary.ts';
 import {
@@ -89,23 +96,22 @@ async function executeLicense(
   // Check the signature first: parsing an action takes time, and anyone can present a license.
   const presented = admitSigned(deployment, opened);
   if (presented.kind === 'refused')
-    return await finishUnclaimed(deployment, opened, 'authority', presented.refusal);
+    return await finishUnclaimed(deployment, opened, 'authority', presented);
 
   const parsed = readSubmitted(admitted, submitted);
-  if (parsed.kind === 'refused')
-    return await finishUnclaimed(deployment, opened, 'action', parsed.refusal);
+  if (parsed.kind === 'refused') return await finishUnclaimed(deployment, opened, 'action', parsed);
   const { action } = parsed;
   const host = submitted.kind === 'task' ? submitted.host : undefined;
 
   const request = { action, revision, occurrence };
   const authority = await claimAuthority(deployment, presented.attempt, request);
-  if (authority.kind === 'refused' && occurrence !== undefined && isSpent(authority))
-    return rejection(deployment, opened, 'authority', authority.refusal);
   if (authority.kind === 'refused') {
-    const isOther = authority.refusal.reason === 'other-action';
+    const { reason } = authority;
+    if (occurrence !== undefined && reason === 'spent')
+      return rejection(deployment, opened, 'authority', authority);
+    const isOther = reason === 'other-action';
     const earlier = isOther ? undefined : await findCommitted(deployment, opened);
-    const refusal = earlier ?? authority.refusal;
-    return await finishUnclaimed(deployment, opened, 'authority', refusal);
+    return await finishUnclaimed(deployment, opened, 'authority', earlier ?? authority);
   }
 
   const { attempt, claim, leased, surveying } = authority;
@@ -138,10 +144,8 @@ function readSubmitted(
   if (isPromotable(admitted) && admitted.adapter.hold !== undefined)
     return { kind: 'read', action: undefined };
   const detail = `"${admitted.name}" cannot hold a candidate for many calls; use execute`;
-  return { kind: 'refused', refusal: { reason: 'task-unsupported', detail } };
+  return refuse('task-unsupported', detail);
 }
-
-const isSpent = ({ refusal }: Refused): boolean => refusal.reason === 'spent';
 
 /**
  * Finds a commit of this license that is in the backend but not in this ledger: another machine
@@ -185,11 +189,15 @@ async function executeClaimed(
   const tries = new Tries(deployment);
   for (;;) {
     const surveying = tries.failed.length === 0 ? firstSurvey : undefined;
-    const boundary = await closeBoundary(deployment, claimed, surveying).catch(
-      (error: unknown): Refused => ({ kind: 'refused', refusal: faultOf(admitted, error) }),
+    const boundary = await closeBoundary(deployment, claimed, surveying).catch((error: unknown) =>
+      faultOf(admitted, error),
     );
-    if (boundary.kind === 'refused')
-      return await finishUnstaged(deployment, claimed, boundary.refusal, tries);
+    if (boundary.kind === 'refused') {
+      // Nothing was staged or sent, so nothing can have become durable.
+      const { attempt, claim } = claimed;
+      const known = { claim: claim.digest, residue: tries.residue([]), tries: tries.failed };
+      return await finish(deployment, rejection(deployment, attempt, 'boundary', boundary, known));
+    }
     deployment.reached('path:certified');
 
     const { certificate, survey } = boundary;
@@ -199,17 +207,6 @@ async function executeClaimed(
     const executed = await executePromotable(deployment, admitted, established, tries);
     if (executed.kind !== 'prevented') return executed;
   }
-}
-
-/** Nothing was staged or sent, so nothing can have become durable. */
-async function finishUnstaged(
-  deployment: Deployment,
-  { attempt, claim }: Pick<Established, 'attempt' | 'claim'>,
-  refusal: Refusal,
-  tries: Tries,
-): Promise<Terminal> {
-  const known = { claim: claim.digest, residue: tries.residue([]), tries: tries.failed };
-  return await finish(deployment, rejection(deployment, attempt, 'boundary', refusal, known));
 }
 
 /**
@@ -226,5 +223,5 @@ async function closeBoundary(
   if (boundary.kind === 'refused' || !isTriedLater(admitted.adapter)) return boundary;
   if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
   const detail = 'the credential changed since the service was tried, and with this one it was not';
-  return { kind: 'refused', refusal: { reason: 'service-unproven', detail } };
+  return refuse('service-unproven', detail);
 }

@@ -8,7 +8,7 @@ import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
 import { stateReads } from '../protocol/state.ts';
-import type { Attempt, Refusal, Refused } from './attempt.ts';
+import { type Attempt, type Refusal, type Refused, refuse } from './attempt.ts';
 import { checkPlan, checkPresupposed, checkState, checkTime } from './authority.ts';
 import { describeChange, isConfirmed, type PlannedRun } from './boundary.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
@@ -94,7 +94,7 @@ export async function passStageGate(
       established.revision,
     ) ??
     checkTime(deployment, established.attempt);
-  if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  if (stale !== undefined) return stale;
   const record = { ...unconsumed, consumedAt: consumptionTime(deployment, established.claim) };
   const digest = digestRecord(permitRecord, record);
   const marker = deployment.sealer.seal(markerRecord, {
@@ -134,7 +134,7 @@ export async function passRequestGate(
       revision,
     ) ??
     checkTime(deployment, attempt);
-  if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  if (stale !== undefined) return stale;
   const record = {
     ...permitBase(established),
     bound: { request },
@@ -143,10 +143,11 @@ export async function passRequestGate(
   const fence = await deployment.ledgers.consumePermit(
     deployment.sealer.seal(permitRecord, record),
   );
-  if (fence.kind !== 'consumed') {
-    const detail = 'another worker decided this occurrence; nothing was sent';
-    return { kind: 'refused', refusal: { reason: `permit-${fence.kind}`, detail } };
-  }
+  if (fence.kind !== 'consumed')
+    return refuse(
+      `permit-${fence.kind}`,
+      'another worker decided this occurrence; nothing was sent',
+    );
   const { credentials } = established.certificate;
   const permit = { record, digest: digestRecord(permitRecord, record), credentials, deadline };
   return { kind: 'passed', permit: permit as RequestPermit };
@@ -169,7 +170,7 @@ function leaseDeadline({ leases }: Deployment, attempt: Attempt): Deadline {
 async function checkAuthority(
   deployment: Deployment,
   established: Established,
-): Promise<Refusal | undefined> {
+): Promise<Refused | undefined> {
   const { attempt, certificate, survey } = established;
   const { adapter } = attempt.admitted;
   // Ask the backend and the ledger at the same time.
@@ -177,29 +178,20 @@ async function checkAuthority(
   asking.catch(() => {});
   const fresh = await adapter.survey();
   const surveys = { before: survey, now: fresh };
-  if (!isConfirmed(attempt.admitted, certificate, operationOf(established), surveys)) {
-    return { reason: 'boundary-changed', detail: await describeChange(adapter, survey, fresh) };
-  }
+  if (!isConfirmed(attempt.admitted, certificate, operationOf(established), surveys))
+    return refuse('boundary-changed', await describeChange(adapter, survey, fresh));
   const stale = checkPresupposed(deployment, attempt, established.action);
   if (stale !== undefined) return stale;
   const standing = await asking;
   if (standing.holds) return checkPlan(attempt, standing);
-  return {
-    reason: 'claim-lost',
-    detail: 'the ledger no longer names this execution as holder of the claim',
-  };
+  return refuse('claim-lost', 'the ledger no longer names this execution as holder of the claim');
 }
 
-function checkCandidate(bound: StageBound, now: CandidateFacts): Refusal | undefined {
-  if (now.candidate !== bound.candidate) {
-    return {
-      reason: 'candidate-replaced',
-      detail: 'the held candidate is not the one that was observed',
-    };
-  }
-  if (now.evidence !== bound.evidence) {
-    return { reason: 'evidence-changed', detail: 'something was written after the observation' };
-  }
+function checkCandidate(bound: StageBound, now: CandidateFacts): Refused | undefined {
+  if (now.candidate !== bound.candidate)
+    return refuse('candidate-replaced', 'the held candidate is not the one that was observed');
+  if (now.evidence !== bound.evidence)
+    return refuse('evidence-changed', 'something was written after the observation');
   return undefined;
 }
 

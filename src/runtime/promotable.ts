@@ -11,7 +11,14 @@ import type { Digest } from '../protocol/record.ts';
 import type { Residue } from '../protocol/residue.ts';
 import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
-import { faultOf, observedDigest, type Refusal, type Refused, storableFault } from './attempt.ts';
+import {
+  faultOf,
+  observedDigest,
+  type Refusal,
+  type Refused,
+  refuse,
+  storableFault,
+} from './attempt.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
 import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
 import { bindStagePermit, type Established, passStageGate, type TaskHost } from './gate.ts';
@@ -66,8 +73,8 @@ export async function executePromotable(
   const run: Run = { deployment, admitted, established, at: 'stage', seen: {}, tries };
   try {
     const inspected = await inspect(run).catch((error: unknown) => ({
+      ...faultOf(admitted, error),
       kind: 'faulted' as const,
-      refusal: faultOf(admitted, error),
     }));
     if (inspected.kind === 'prevented') return inspected;
     if (inspected.kind !== 'passed') return await endUnpromoted(run, inspected);
@@ -85,7 +92,7 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
 
   run.seen = { residue: tries.residue([]) };
   const stale = tries.failed.length > 0 ? await tries.findStale(established) : undefined;
-  if (stale !== undefined) return { kind: 'refused', refusal: stale };
+  if (stale !== undefined) return stale;
   const { settings } = approved;
   const reads = stateReads(approved);
   const staged =
@@ -96,7 +103,7 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   if (staged.kind === 'failed') {
     if (await tries.waitAfter(staged)) return { kind: 'prevented' };
     run.seen = { residue: tries.residue(staged.residue) };
-    return { kind: 'refused', refusal: staged };
+    return refuse(staged.reason, staged.detail);
   }
   const { stage } = staged;
   run.stage = stage;
@@ -109,7 +116,7 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   const outcome = deployment.classify(known.prepared, observation, evidence);
   run.seen = { outcome, residue: tries.residue(evidence.residue) };
   deployment.reached('path:observed');
-  if (outcome.kind !== 'EXACT') return { kind: 'refused', refusal: explain(outcome) };
+  if (outcome.kind !== 'EXACT') return explain(outcome);
 
   const observed = digestExact(run, known, outcome);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
@@ -143,10 +150,9 @@ async function serveTask(
   const { stage } = held;
   run.stage = stage;
   const refusal = await host.serve(stage, attempt, survey);
-  if (refusal !== undefined) return { kind: 'refused', refusal };
+  if (refusal !== undefined) return refuse(refusal.reason, refusal.detail);
   const completed = await stage.complete();
-  if (completed.kind === 'failed') return { kind: 'refused', refusal: completed };
-  return held;
+  return completed.kind === 'failed' ? refuse(completed.reason, completed.detail) : held;
 }
 
 /** What follows from the approval alone, computed at its first use. */
@@ -185,13 +191,11 @@ function withResults(terminal: Terminal, { results }: Stage): Executed {
 
 type Exact = Extract<Outcome, { kind: 'EXACT' }>;
 
-function explain(outcome: Exclude<Outcome, Exact>): Refusal {
-  if (outcome.kind === 'DIVERGED') {
-    const detail = 'the observed outcome is not the approved one; the candidate was discarded';
-    return { reason: 'diverged', detail };
-  }
-  const detail = `the outcome could not be established: ${outcome.gaps.join('; ')}`;
-  return { reason: 'incomplete', detail };
+function explain(outcome: Exclude<Outcome, Exact>): Refused {
+  if (outcome.kind === 'INDETERMINATE')
+    return refuse('incomplete', `the outcome could not be established: ${outcome.gaps.join('; ')}`);
+  const detail = 'the observed outcome is not the approved one; the candidate was discarded';
+  return refuse('diverged', detail);
 }
 
 /**
@@ -218,12 +222,14 @@ async function settleUnknown(run: Run, passed: Passed, cause: string): Promise<T
   switch (settled.kind) {
     case 'committed':
       return await commit(run, passed, true);
-    case 'void': {
-      const detail = `nothing became durable: ${cause}`;
-      return await reject(run, 'promotion', { reason: 'commit-failed', detail });
-    }
+    case 'void':
+      return await reject(
+        run,
+        'promotion',
+        refuse('commit-failed', `nothing became durable: ${cause}`),
+      );
     case 'elsewhere':
-      return await reject(run, 'promotion', { reason: 'decided-elsewhere', detail: settled.why });
+      return await reject(run, 'promotion', refuse('decided-elsewhere', settled.why));
     default: {
       const gap = `the commit's result is unknown (${cause}) and could not be settled: ${settled.why}`;
       return await leaveOpen(run, 'promotion', consumed(run, passed), gap);
@@ -237,10 +243,10 @@ async function settleUnknown(run: Run, passed: Passed, cause: string): Promise<T
  */
 async function endUnpromoted(
   run: Run,
-  { kind, refusal }: Refused | { readonly kind: 'faulted'; readonly refusal: Refusal },
+  refusal: Refused | (Refusal & { readonly kind: 'faulted' }),
 ): Promise<Terminal> {
   const { stage, at, deployment } = run;
-  if (stage === undefined && kind === 'refused') return await reject(run, at, refusal);
+  if (stage === undefined && refusal.kind === 'refused') return await reject(run, at, refusal);
   const discarded = stage && (await tryDiscard(stage));
   if (discarded?.isGone === true) {
     deployment.reached('path:discarded');
@@ -345,9 +351,8 @@ async function leaveOpen(
     if (!isFault(error, 'ERR_EM_CLAIM_LOST')) throw error;
     const settled = await trySettle(run);
     if (settled.kind === 'elsewhere')
-      return await reject(run, at, { reason: 'decided-elsewhere', detail: settled.why });
+      return await reject(run, at, refuse('decided-elsewhere', settled.why));
     if (settled.kind !== 'void') throw error;
-    const detail = `nothing became durable: ${gap}`;
-    return await reject(run, at, { reason: 'claim-lost', detail });
+    return await reject(run, at, refuse('claim-lost', `nothing became durable: ${gap}`));
   }
 }

@@ -162,7 +162,7 @@ export async function certifyRehearsal(
 > {
   const claim = mintRehearsalClaim(deployment, admitted, task);
   const boundary = await certify(deployment, admitted, claim, operation);
-  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: boundary.refusal.detail };
+  if (boundary.kind === 'refused') return { kind: 'uncertified', detail: boundary.detail };
   const proof = await proveService(provingContext(deployment, admitted.name), admitted.adapter);
   if (proof.kind === 'unproven') return { kind: 'uncertified', detail: proof.why };
   return { ...boundary, claim };

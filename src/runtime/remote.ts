@@ -1,7 +1,7 @@
 import type { RemoteRequest } from '../contract/adapter.ts';
 import { isOver } from '../contract/clock.ts';
 import { requestDigest } from '../crypto/digest.ts';
-import { EffectMatchError } from '../errors.ts';
+import { isFault } from '../errors.ts';
 import { storableGenerated } from '../protocol/generated.ts';
 import { findOversized } from '../protocol/limits.ts';
 import type { Approved } from '../protocol/manifest.ts';
@@ -16,6 +16,7 @@ import {
   observedDigest,
   type Refusal,
   type Refused,
+  refuse,
   storableFault,
   storableText,
 } from './attempt.ts';
@@ -66,22 +67,20 @@ async function dispatchOnce(
   const { attempt, claim, certificate, action } = established;
 
   const built = buildRequest(admitted, attempt.signed.approved, action);
-  if (built.kind === 'refused') return reject('dispatch', built.refusal);
+  if (built.kind === 'refused') return reject('dispatch', built);
   const { request } = built;
   progress.at = 'final-gate';
   deployment.reached('path:request-built');
   const gate = await passRequestGate(deployment, established, requestDigest(request));
-  if (gate.kind === 'refused') return reject('final-gate', gate.refusal);
+  if (gate.kind === 'refused') return reject('final-gate', gate);
   progress.at = 'dispatch';
   deployment.reached('path:permit-consumed');
 
   if (isOver(deployment.clock, gate.permit.deadline)) {
     // By now an operator may have given up this attempt and had the change made under another
     // license.
-    return reject('dispatch', {
-      reason: 'not-sent',
-      detail: 'the lease of the attempt had run out when the request was to be sent',
-    });
+    const detail = 'the lease of the attempt had run out when the request was to be sent';
+    return reject('dispatch', refuse('not-sent', detail));
   }
 
   // From here on the request may have been sent. Only `mayHaveSent: false` proves that it was not.
@@ -97,7 +96,7 @@ async function dispatchOnce(
     .dispatch(gate.permit, request)
     .catch(() => ({ mayHaveSent: true as const }));
   deployment.reached('path:dispatched');
-  if (!sent.mayHaveSent) return reject('dispatch', { reason: 'not-sent', detail: sent.why });
+  if (!sent.mayHaveSent) return reject('dispatch', refuse('not-sent', sent.why));
 
   const { outcome, refused } = await readBack(
     admitted,
@@ -124,10 +123,8 @@ function buildRequest(admitted: AdmittedRemote, approved: Approved, action: unkn
     const { content } = admitted.adapter.buildRequest(approved, action);
     return { kind: 'built', request: { content, salt: approved.salt } };
   } catch (error) {
-    if (!(error instanceof EffectMatchError) || error.code !== 'ERR_EM_MANIFEST_INVALID')
-      throw error;
-    const detail = storableText(admitted, error.message);
-    return { kind: 'refused', refusal: { reason: 'request-impossible', detail } };
+    if (!isFault(error, 'ERR_EM_MANIFEST_INVALID')) throw error;
+    return refuse('request-impossible', storableText(admitted, error.message));
   }
 }
 
@@ -152,33 +149,25 @@ export async function readBack(
 ): Promise<ReadBack> {
   const { adapter } = admitted;
   const oversized = findOversized(approved.effects);
-  if (oversized !== undefined)
-    return { outcome: { kind: 'INDETERMINATE', gaps: [`not read back: ${oversized}`] } };
+  if (oversized !== undefined) return unknown(`not read back: ${oversized}`);
   try {
     const evidence = await adapter.readBack(occurrence, request, approved);
     const observation = establish(evidence, admitted.registration, admitted.frame.channels);
     const outcome = classify(prepareApproved(approved), observation, evidence);
-    if (evidence.refused !== undefined && outcome.kind === 'EXACT') {
-      // A service that refused the request cannot have performed it, so one of the two is not true.
-      return {
-        outcome: {
-          kind: 'INDETERMINATE',
-          gaps: ['the service says that it refused the request and that it did it'],
-        },
-      };
-    }
+    // A service that refused the request cannot have performed it, so one of the two is not true.
+    if (evidence.refused !== undefined && outcome.kind === 'EXACT')
+      return unknown('the service says that it refused the request and that it did it');
     const nothing = observation.kind === 'complete' && observation.effects.length === 0;
     if (evidence.refused === undefined || !nothing) return { outcome };
-    return {
-      outcome,
-      refused: { reason: 'refused-by-backend', detail: storableText(admitted, evidence.refused) },
-    };
+    const detail = storableText(admitted, evidence.refused);
+    return { outcome, refused: refuse('refused-by-backend', detail) };
   } catch (error) {
-    const why = storableFault(admitted, error);
-    return {
-      outcome: { kind: 'INDETERMINATE', gaps: [`read-back failed: ${why}`.slice(0, 1000)] },
-    };
+    return unknown(`read-back failed: ${storableFault(admitted, error)}`.slice(0, 1000));
   }
+}
+
+function unknown(gap: string): ReadBack {
+  return { outcome: { kind: 'INDETERMINATE', gaps: [gap] } };
 }
 
 /**

@@ -5,7 +5,7 @@ import { isName } from '../protocol/record.ts';
 import { joinResidue, type Residue } from '../protocol/residue.ts';
 import { stateReads } from '../protocol/state.ts';
 import { type FailedTry, MAX_TRIES } from '../protocol/terminal.ts';
-import type { Refusal } from './attempt.ts';
+import type { Refused } from './attempt.ts';
 import { checkState, checkTime } from './authority.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import type { Established } from './gate.ts';
@@ -62,7 +62,7 @@ export class Tries {
    */
   async findStale(
     claimed: Pick<Established, 'attempt' | 'revision'>,
-  ): Promise<Refusal | undefined> {
+  ): Promise<Refused | undefined> {
     const { attempt, revision } = claimed;
     const readings = await attempt.admitted.adapter.read(stateReads(attempt.signed.approved));
     return checkState(attempt, readings, revision) ?? checkTime(this.#deployment, attempt);

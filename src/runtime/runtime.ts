@@ -30,7 +30,7 @@ import type { WorkflowsConfig } from '../workflow/configuration.ts';
 import { admit } from './admit.ts';
 import type { Refusal } from './attempt.ts';
 import { issuersFor } from './authority.ts';
-import { type CheckOptions, checkProposal, checkSigned } from './check.ts';
+import { type CheckOptions, check } from './check.ts';
 import { CheckedLicenses } from './checked-licenses.ts';
 import { checkConfiguration, LEASE_MS, RESTAGE_MS } from './configuration.ts';
 import {
@@ -416,10 +416,7 @@ function methodsOf(parts: {
     open: (license, options) => openTask(deployment, license, options),
     task: (license, work, options) => runTask(deployment, license, work, options),
     draft: (adapter, options) => openDraft(deployment, adapter, options),
-    check: (approval, action, options) =>
-      'license' in approval
-        ? checkSigned(deployment, approval.license, action, options)
-        : checkProposal(deployment, approval.proposal, action, options),
+    check: (approval, action, options) => check(deployment, approval, action, options),
     issuersFor: (proposal) => issuersFor(deployment, proposal),
     shadow: (approval, action, options) => shadowTraced(deployment, approval, action, options),
     continuation: (from, name) => continuationGate(deployment, from, name),

@@ -235,7 +235,7 @@ async function judge(
   untrustedAction: unknown,
 ): Promise<Judged> {
   const parsed = readAction(admitted, untrustedAction);
-  if (parsed.kind === 'refused') return rejected('action', parsed.refusal);
+  if (parsed.kind === 'refused') return rejected('action', parsed);
   const { action } = parsed;
   const outcome = await comparison.outcome().catch(asOpenBoundary);
   if ('reason' in outcome) return rejected('boundary', outcome);

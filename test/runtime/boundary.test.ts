@@ -85,7 +85,7 @@ test('one unclassified outlet among others refuses, and only it is named', async
   const admitted = { adapter: { survey: async () => survey } } as unknown as Admitted;
   const boundary = await certify(store().deployment, admitted, claim, OPERATION);
   const refusal = { reason: 'outlet-unclassified', detail: 'a webhook: nothing observes it' };
-  assert.deepEqual(boundary, { kind: 'refused', refusal });
+  assert.deepEqual(boundary, { kind: 'refused', ...refusal });
 });
 
 test('a later survey confirms a certificate only where everything that it binds is the same', async () => {

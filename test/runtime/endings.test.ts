@@ -127,6 +127,7 @@ test('what is too large to be compared is not even read back', async () => {
 test('only an adapter that says that its boundary is open is refused for that', () => {
   const open = new EffectMatchError('ERR_EM_BOUNDARY_OPEN', 'a server can be reached');
   assert.deepEqual(asOpenBoundary(open), {
+    kind: 'refused',
     reason: 'outlet-unclassified',
     detail: 'a server can be reached',
   });

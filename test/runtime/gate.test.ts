@@ -251,8 +251,8 @@ for (const part of ['kind', 'backend', 'code'] as const) {
 
 test('every refusal of the final gate has a case above', () => {
   const source = readFileSync('src/runtime/gate.ts', 'utf8');
-  const own = [...source.matchAll(/reason: '([a-z-]+)'/g)].map(([, reason]) => reason ?? '');
-  const fence = /reason: `permit-\$\{fence\.kind\}`/.test(source)
+  const own = [...source.matchAll(/refuse\(\s*'([a-z-]+)'/g)].map(([, reason]) => reason ?? '');
+  const fence = /refuse\(\s*`permit-\$\{fence\.kind\}`/.test(source)
     ? ['permit-void', 'permit-spent']
     : [];
   assert.ok(own.length >= 4 && fence.length === 2, 'the refusals were not found in the source');
