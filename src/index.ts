@@ -32,12 +32,17 @@ export {
   saveApproverKey,
 } from './crypto/approver.ts';
 export type { Decision, Declined } from './crypto/decision.ts';
-export { type DeclinerOptions, signDecline } from './crypto/decline.ts';
 export type { Envelope } from './crypto/dsse.ts';
 export { rotateKeyring } from './crypto/keyring.ts';
 export { type Verified, verifyReceipt } from './crypto/receipt.ts';
-export { type ReopeningDecision, signReopening } from './crypto/reopening.ts';
-export { type OperatorOptions, signResolution } from './crypto/resolution.ts';
+export {
+  type DeclinerOptions,
+  type OperatorOptions,
+  type ReopeningDecision,
+  signDecline,
+  signReopening,
+  signResolution,
+} from './crypto/signed-decision.ts';
 export { EffectMatchError, type ErrorCode } from './errors.ts';
 export type { Outlet, Remedy, Survey } from './protocol/boundary.ts';
 export type { Halt } from './protocol/continuation.ts';

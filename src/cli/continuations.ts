@@ -1,6 +1,6 @@
 import { resolve as resolvePath } from 'node:path';
 import { loadApproverKey } from '../crypto/approver.ts';
-import { signReopening } from '../crypto/reopening.ts';
+import { signReopening } from '../crypto/signed-decision.ts';
 import { openContinuations, stateOf } from '../runtime/continuation.ts';
 import { reopenContinuation } from '../runtime/reopen.ts';
 import { operatorKeys } from '../runtime/runtime.ts';

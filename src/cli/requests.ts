@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { loadApproverKey } from '../crypto/approver.ts';
 import type { Declined } from '../crypto/decision.ts';
-import { signDecline } from '../crypto/decline.ts';
 import { parseProposal } from '../crypto/proposal.ts';
+import { signDecline } from '../crypto/signed-decision.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { diffOfTerminal } from '../protocol/terminal.ts';
 import { type ApprovalRequest, isFinal, REQUEST_STATES } from '../requests/request.ts';

@@ -1,6 +1,6 @@
 import { resolve as resolvePath } from 'node:path';
 import { loadApproverKey } from '../crypto/approver.ts';
-import { signResolution } from '../crypto/resolution.ts';
+import { signResolution } from '../crypto/signed-decision.ts';
 import { FINDINGS } from '../protocol/resolution.ts';
 import { resolveOccurrence } from '../runtime/resolve.ts';
 import { operatorKeys } from '../runtime/runtime.ts';

@@ -68,57 +68,36 @@ export function readStatement(text: string, keyid: string): Verified {
 
 /** The statement about a terminal and the journal row that holds it. */
 export function stateTerminal(terminal: Terminal, position: number): Statement {
+  const { occurrence, lineage } = terminal;
   const text = terminalRecord.text(terminal);
   const digest = digestText(terminalRecord.domain, text);
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [{ name: terminal.occurrence, digest: { sha256: plainDigest(text) } }],
-    predicateType: RECEIPT_TYPE,
-    predicate: { version: 1, terminal, digest, lineage: terminal.lineage, position },
-  };
+  const predicate = { version: 1, terminal, digest, lineage, position } as const;
+  return { ...aboutText(occurrence, text), predicateType: RECEIPT_TYPE, predicate };
 }
 
 /** The statement about a checkpoint. */
 export function stateCheckpoint(checkpoint: Checkpoint): Statement {
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [
-      {
-        name: checkpointName(checkpoint.throughSeq),
-        digest: { sha256: plainDigest(checkpointRecord.text(checkpoint)) },
-      },
-    ],
-    predicateType: CHECKPOINT_TYPE,
-    predicate: checkpoint,
-  };
+  const about = aboutText(checkpointName(checkpoint.throughSeq), checkpointRecord.text(checkpoint));
+  return { ...about, predicateType: CHECKPOINT_TYPE, predicate: checkpoint };
 }
 
 /** The statement about a shadow and the journal row that holds it. */
 export function stateShadow(shadow: Shadow, position: number): Statement {
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [
-      { name: shadow.occurrence, digest: { sha256: plainDigest(shadowRecord.text(shadow)) } },
-    ],
-    predicateType: SHADOW_TYPE,
-    predicate: { shadow, position },
-  };
+  const about = aboutText(shadow.occurrence, shadowRecord.text(shadow));
+  return { ...about, predicateType: SHADOW_TYPE, predicate: { shadow, position } };
 }
 
 /** The statement about completed work and the journal row that holds it. */
 export function stateCompletion(completion: Acknowledgement, position: number): Statement {
-  const sha256 = plainDigest(acknowledgementRecord.text(completion));
-  return {
-    _type: STATEMENT_TYPE,
-    subject: [{ name: completion.occurrence, digest: { sha256 } }],
-    predicateType: COMPLETION_TYPE,
-    predicate: { completion, position },
-  };
+  const about = aboutText(completion.occurrence, acknowledgementRecord.text(completion));
+  return { ...about, predicateType: COMPLETION_TYPE, predicate: { completion, position } };
 }
 
-/** No domain label, because tools that know only in-toto compute the plain digest. */
-function plainDigest(text: string): Digest {
-  return hash('sha256', text, 'hex') as Digest;
+/** The digest has no domain label, because tools that know only in-toto compute the plain one. */
+function aboutText<Name extends string>(name: Name, text: string) {
+  const sha256 = hash('sha256', text, 'hex') as Digest;
+  const _type: typeof STATEMENT_TYPE = STATEMENT_TYPE;
+  return { _type, subject: [{ name, digest: { sha256 } }] };
 }
 
 /** The rest of a statement follows from its record, so rebuild the whole statement and compare. */

@@ -35,7 +35,8 @@ export function limitsFor(
   return { deadlineMs: Math.min(deadlineMs, max ?? deadlineMs), maxCalls };
 }
 
-function demandWhole(name: string, value: unknown, max: number): void {
+/** Throws `ERR_EM_USAGE` unless the value is a whole number from 1 to `max`. */
+export function demandWhole(name: string, value: unknown, max: number): void {
   if (Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= max) return;
   throw new EffectMatchError('ERR_EM_USAGE', `${name} must be a whole number from 1 to ${max}`);
 }

@@ -1,11 +1,16 @@
 import type { CallAnswer, TaskStage } from '../contract/adapter.ts';
-import { EffectMatchError } from '../errors.ts';
 import type { Proposal } from '../protocol/license.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Refusal } from './attempt.ts';
 import { Calls, limitsFor, type TaskLimits } from './calls.ts';
 import type { AdmittedPromotable, Deployment, OpenTask } from './deployment.ts';
-import { certifyRehearsal, type PlanRequest, promotableNamed, rehearse } from './rehearse.ts';
+import {
+  certifyRehearsal,
+  type PlanRequest,
+  promotableNamed,
+  refused,
+  rehearse,
+} from './rehearse.ts';
 import { demandSettable } from './settings.ts';
 
 /** Options of a draft. */
@@ -163,8 +168,4 @@ function copyOf(action: unknown): unknown {
   } catch {
     return undefined;
   }
-}
-
-function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
-  return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (nothing was changed)`);
 }

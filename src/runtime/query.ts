@@ -1,5 +1,6 @@
 import type { QueryRows } from '../contract/adapter.ts';
 import { EffectMatchError } from '../errors.ts';
+import { demandWhole } from './calls.ts';
 import { adapterNamed, type Deployment } from './deployment.ts';
 
 /** What to read, and the limits. */
@@ -30,12 +31,7 @@ export async function query(deployment: Deployment, request: QueryRequest): Prom
       'ERR_EM_USAGE',
       `the adapter "${request.adapter}" cannot be queried`,
     );
-  demandBound('timeoutMs', timeoutMs, MAX_TIMEOUT_MS);
-  demandBound('rows', rows, MAX_ROWS);
+  demandWhole('timeoutMs', timeoutMs, MAX_TIMEOUT_MS);
+  demandWhole('rows', rows, MAX_ROWS);
   return await adapter.query(adapter.parseAction(request.action), { timeoutMs, rows });
-}
-
-function demandBound(name: string, value: number, max: number): void {
-  if (Number.isInteger(value) && value >= 1 && value <= max) return;
-  throw new EffectMatchError('ERR_EM_USAGE', `${name} must be a whole number from 1 to ${max}`);
 }

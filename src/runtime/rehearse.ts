@@ -262,7 +262,8 @@ async function verifyExplanation(
   }
 }
 
-function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
+/** The error for a rehearsal that could not begin. */
+export function refused(why: string): EffectMatchError<'ERR_EM_REHEARSAL_REFUSED'> {
   return new EffectMatchError('ERR_EM_REHEARSAL_REFUSED', `${why} (nothing was changed)`);
 }
 

@@ -1,6 +1,6 @@
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
-import { verifyReopening } from '../crypto/reopening.ts';
+import { verifyReopening } from '../crypto/signed-decision.ts';
 import { errorsOf } from '../errors.ts';
 import { type Acknowledgement, acknowledgementRecord } from '../protocol/continuation.ts';
 import { approvedRecord } from '../protocol/manifest.ts';

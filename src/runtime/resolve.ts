@@ -1,7 +1,7 @@
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
 import { evidenceDigest } from '../crypto/decision.ts';
-import { verifyResolution } from '../crypto/resolution.ts';
+import { verifyResolution } from '../crypto/signed-decision.ts';
 import { errorsOf } from '../errors.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { Digest } from '../protocol/record.ts';

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { ENDPOINTS } from '../../src/api/app.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';
-import { signResolution } from '../../src/crypto/resolution.ts';
+import { signResolution } from '../../src/crypto/signed-decision.ts';
 import { insert } from '../../src/protocol/draft.ts';
 import { openRequests } from '../../src/requests/index.ts';
 import { openRig } from '../adapters/http/rig.ts';

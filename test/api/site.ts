@@ -10,8 +10,8 @@ import { issueToken } from '../../src/access/callers.ts';
 import { sqlite } from '../../src/adapters/sqlite/index.ts';
 import { type ApiOptions, type CallLog, createApi, ENDPOINTS } from '../../src/api/app.ts';
 import { problemSchema } from '../../src/api/problem.ts';
-import { signDecline } from '../../src/crypto/decline.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
+import { signDecline } from '../../src/crypto/signed-decision.ts';
 import {
   approver,
   defineOperation,

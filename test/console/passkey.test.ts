@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { createConsole } from '../../src/console/app.ts';
-import { verifyDecline } from '../../src/crypto/decline.ts';
+import { verifyDecline } from '../../src/crypto/signed-decision.ts';
 import type { SignedLicense } from '../../src/index.ts';
 import { openRequests } from '../../src/requests/index.ts';
 import { openRig } from '../adapters/http/rig.ts';

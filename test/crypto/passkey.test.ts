@@ -4,11 +4,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeDecline, writeResolution } from '../../src/crypto/decision.ts';
-import { verifyDecline } from '../../src/crypto/decline.ts';
 import { digestRecord, digestText } from '../../src/crypto/digest.ts';
 import { issuerKeyId, parseIssuerKey } from '../../src/crypto/issuer-key.ts';
-import { verifyResolution } from '../../src/crypto/resolution.ts';
 import { parseSignedLicense, verifyLicense } from '../../src/crypto/signature.ts';
+import { verifyDecline, verifyResolution } from '../../src/crypto/signed-decision.ts';
 import { canonical } from '../../src/protocol/canon.ts';
 import { declineRecord } from '../../src/protocol/decline.ts';
 import { type License, licenseRecord } from '../../src/protocol/license.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { generateApprover } from '../../src/crypto/approver.ts';
 import { verifyReceipt } from '../../src/crypto/receipt.ts';
-import { signReopening } from '../../src/crypto/reopening.ts';
+import { signReopening } from '../../src/crypto/signed-decision.ts';
 import { postgresLedgers } from '../../src/ledger/postgres/index.ts';
 import type { HandOverTransaction } from '../../src/runtime/continuation.ts';
 import { createStore, ledgerDatabase } from '../ledger/postgres-store.ts';

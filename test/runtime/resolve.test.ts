@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { generateApprover, saveApproverKey } from '../../src/crypto/approver.ts';
 import type { Decision } from '../../src/crypto/decision.ts';
-import { signResolution } from '../../src/crypto/resolution.ts';
+import { signResolution } from '../../src/crypto/signed-decision.ts';
 import type { Terminal } from '../../src/protocol/terminal.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
 import { openRig, type Rig } from '../adapters/http/rig.ts';

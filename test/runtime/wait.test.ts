@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { generateApprover } from '../../src/crypto/approver.ts';
-import { signReopening } from '../../src/crypto/reopening.ts';
+import { signReopening } from '../../src/crypto/signed-decision.ts';
 import type { OccurrenceId } from '../../src/protocol/record.ts';
 import { lineagesOf } from '../../src/runtime/continuation.ts';
 import { temporaryLedgers } from '../ledger/temporary.ts';
