@@ -42,6 +42,9 @@ const ROWS_OF_KIND = `${ROWS} where occurrence = ? and kind = ? order by seq`;
 const APPEND =
   'insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance) ' +
   'values (?, ?, ?, ?, ?, ?, ?, ?, ?)';
+const LAST_POSITION = 'select positions from unsettled where claim = 0';
+const NEXT_POSITION =
+  'update unsettled set positions = positions + 1 where claim = 0 returning positions';
 const CLAIMED_TRACE =
   "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
 const SEARCH =
@@ -70,7 +73,7 @@ type JournalTables =
 function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
   const { context, sql, underWay } = session;
   return {
-    lastSeq: () => lastSeq(session),
+    lastSeq: () => positionIn(sql(LAST_POSITION).get()),
     find(occurrence, slot) {
       const row = sql(ROW_IN_SLOT).get(occurrence, slot);
       return row && openRow(context, asRow(row));
@@ -96,12 +99,11 @@ function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
       return row && Number(row.seq);
     },
     append(kind, slot, { record, text, seal }, issuance) {
-      const seq = lastSeq(session) + 1;
+      const seq = positionIn(sql(NEXT_POSITION).get());
       const { occurrence } = record;
       const { key, mac } = seal;
       const digest = rowDigest(context, { seq, kind, slot, sealKey: key, sealMac: mac });
       sql(APPEND).run(seq, kind, occurrence, slot, text, key, mac, digest, issuance ?? null);
-      sql('update unsettled set positions = ? where claim = 0').run(seq);
       if (kind === 'terminal') underWay.delete(occurrence);
       if (kind === 'claim') {
         if (underWay.size === UNDER_WAY_MAX) underWay.clear();
@@ -132,8 +134,7 @@ function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
   };
 }
 
-function lastSeq({ sql }: Session): number {
-  const row = sql('select positions from unsettled where claim = 0').get();
+function positionIn(row: { readonly positions?: unknown } | undefined): number {
   if (typeof row?.positions !== 'number') throw tampered('the count of positions', 'it is missing');
   return row.positions;
 }
