@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import type { ConstraintRow, RelationRow, RuleRow, TriggerRow } from './catalog.ts';
 import { isLive } from './expressions.ts';
-import { behind, type SurveyContext } from './facts.ts';
+import { at, type SurveyContext } from './facts.ts';
 import { grantedTo } from './privileges.ts';
 
 const FORCED =
@@ -91,16 +91,12 @@ function openUnforced(
 ): void {
   const schema = catalog.schemas.find(({ name }) => name === row.schema);
   const name = schema?.object ?? quoteName(row.schema);
-  outlets.openOn(
-    { object: row.object, owner: schema?.owner ?? row.owner },
-    {
-      outlet,
-      why:
-        'It is deferrable and runs code of the application. The execution login may not use its schema, so that code ' +
-        'cannot be made to run before the observation, and would run at COMMIT',
-      fix: [`GRANT USAGE ON SCHEMA ${name} TO ${quoteName(facts.executor)}`],
-      behind: behind.relation(row),
-    },
+  outlets.open(
+    at.relation({ object: row.object, owner: schema?.owner ?? row.owner }),
+    outlet,
+    'It is deferrable and runs code of the application. The execution login may not use its schema, so that code ' +
+      'cannot be made to run before the observation, and would run at COMMIT',
+    `GRANT USAGE ON SCHEMA ${name} TO ${quoteName(facts.executor)}`,
   );
 }
 
@@ -111,13 +107,12 @@ function surveyRule(
 ): void {
   if (!index.relation.has(rule.relation) && rule.event !== '1') {
     const relation = /\bON \w+ TO (\S+)/.exec(rule.definition)?.[1] ?? '';
-    outlets.open({
-      outlet: `rule ${rule.object} on ${relation}`,
-      object: relation,
-      why: 'It is not one that the server came with, and what it does to a view of the server is not followed',
-      fix: [`DROP RULE ${rule.object} ON ${relation}`],
-      needs: 'superuser',
-    });
+    outlets.open(
+      at.server(relation),
+      `rule ${rule.object} on ${relation}`,
+      'It is not one that the server came with, and what it does to a view of the server is not followed',
+      `DROP RULE ${rule.object} ON ${relation}`,
+    );
   }
   if (row === undefined) return;
   const outlet = `rule ${rule.object} on ${row.object}`;
@@ -126,10 +121,10 @@ function surveyRule(
     outlets.observed(`query of view ${row.object}`, by);
   } else if (rule.enabled === 'D') outlets.denied(outlet, 'it is disabled');
   else
-    outlets.openOn(row, {
+    outlets.open(
+      at.relation(row),
       outlet,
-      why: "It replaces or adds statements after the agent's own was read",
-      fix: [`DROP RULE ${rule.object} ON ${row.object}`],
-      behind: behind.relation(row),
-    });
+      "It replaces or adds statements after the agent's own was read",
+      `DROP RULE ${rule.object} ON ${row.object}`,
+    );
 }

@@ -160,7 +160,7 @@ export interface SettingRow {
   readonly value: string;
 }
 
-interface CastRow {
+export interface CastRow {
   readonly description: string;
   readonly source: string;
   readonly target: string;

@@ -5,7 +5,7 @@ import { dangerOf } from './builtins.ts';
 import { type FunctionRow, type RelationRow, readRows } from './catalog.ts';
 import { typesBeneath } from './catalog-index.ts';
 import { type StoredExpression, usesIn } from './expressions.ts';
-import { behind, isVouchedFor, type SurveyContext } from './facts.ts';
+import { at, isVouchedFor, type SurveyContext } from './facts.ts';
 import { closeExecute } from './reach.ts';
 import { readByTrusted } from './tables.ts';
 
@@ -21,12 +21,12 @@ export function surveyComparisons(context: SurveyContext): void {
     return row === undefined || isVouchedFor(row, facts) ? undefined : row.object;
   };
   const open = (table: RelationRow, what: string, by: string, fix: string) =>
-    outlets.openOn(table, {
-      outlet: `comparison in ${what} of ${table.object}`,
-      why: `It calls ${by} whenever rows are looked up, also with the rights of trusted logins`,
-      fix: [fix],
-      behind: behind.relation(table),
-    });
+    outlets.open(
+      at.relation(table),
+      `comparison in ${what} of ${table.object}`,
+      `It calls ${by} whenever rows are looked up, also with the rights of trusted logins`,
+      fix,
+    );
   const keys = new Map(facts.relations.map(({ oid, key }) => [oid, key]));
   for (const table of readByTrusted(context)) {
     for (const use of index.usesOf(table.oid).filter((use) => use.class === 'pg_opclass')) {
@@ -58,13 +58,12 @@ export async function surveySupport({ control, outlets }: SurveyContext): Promis
   for (const { description, name, family, method } of rows) {
     const danger = name === 'setval' || name === 'nextval' ? 'moves a sequence' : dangerOf(name);
     if (danger === undefined) continue;
-    outlets.open({
-      outlet: description,
-      object: family,
-      why: `Indexes and partitions that use it call ${name} without asking for a right, which ${danger}`,
-      fix: [`DROP OPERATOR FAMILY ${family} USING ${quoteName(method)} CASCADE`],
-      needs: 'superuser',
-    });
+    outlets.open(
+      at.server(family),
+      description,
+      `Indexes and partitions that use it call ${name} without asking for a right, which ${danger}`,
+      `DROP OPERATOR FAMILY ${family} USING ${quoteName(method)} CASCADE`,
+    );
   }
 }
 
@@ -91,17 +90,15 @@ export function surveyConstantCalls(context: SurveyContext): void {
     const isUsedElsewhere =
       !index.executable.has(called.oid) ||
       catalog.uses.some((use) => use.function === called.oid && use.object !== oid);
-    outlets.openOn(table, {
-      outlet: `constant call in ${object} of ${table.object}`,
-      why: `It calls ${called.object} on no column, so that planning any query on the table runs it, also with the rights of trusted logins`,
-      fix: [
-        kind === 'partition key'
-          ? `REVOKE ALL ON TABLE ${table.object} FROM ${trusted}`
-          : close(table.object),
-        ...(isUsedElsewhere ? [] : closeExecute(called, facts.executor)),
-      ],
-      behind: behind.relation(table),
-    });
+    outlets.open(
+      at.relation(table),
+      `constant call in ${object} of ${table.object}`,
+      `It calls ${called.object} on no column, so that planning any query on the table runs it, also with the rights of trusted logins`,
+      kind === 'partition key'
+        ? `REVOKE ALL ON TABLE ${table.object} FROM ${trusted}`
+        : close(table.object),
+      ...(isUsedElsewhere ? [] : closeExecute(called, facts.executor)),
+    );
   }
 }
 

@@ -42,14 +42,13 @@ export async function surveyDelayed(context: SurveyContext): Promise<void> {
   ];
   for (const { what, object, needs, by, why, uses, close, table } of found) {
     if (why === undefined) continue;
-    outlets.open({
-      outlet: `maintenance of ${what}`,
-      object,
-      why: `${by} evaluates it after the commit, where nothing observes it, and ${why}`,
-      fix: [...close, ...closeUnused(context, uses)],
-      needs,
-      behind: behind.relation(table),
-    });
+    outlets.open(
+      { object, needs, behind: behind.relation(table) },
+      `maintenance of ${what}`,
+      `${by} evaluates it after the commit, where nothing observes it, and ${why}`,
+      ...close,
+      ...closeUnused(context, uses),
+    );
   }
   const judged = found.filter(({ why }) => why === undefined).length;
   const by = `${judged} expressions that it evaluates only read and compute`;

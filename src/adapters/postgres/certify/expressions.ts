@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { findUnseenAct } from './body.ts';
 import type { IndexRow, SystemCatalog, TriggerRow, Use } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
-import { behind, type SurveyContext } from './facts.ts';
+import { at, type SurveyContext } from './facts.ts';
 import { findUnclosed } from './managed.ts';
 
 type Kind =
@@ -152,14 +152,12 @@ export function surveyExpressions(context: SurveyContext): void {
     const act = isJudged ? (findUnseenAct(text) ?? findUnclosed(context, text)[0]) : undefined;
     if (act === undefined) continue;
     const object = row?.object ?? what;
-    outlets.open({
-      outlet: row === undefined ? what : `${what} of ${object}`,
-      object,
-      why: `It ${act}`,
-      fix: [close(object)],
-      needs: `${row === undefined ? 'the owner of the domain' : quoteName(row.owner)} or a superuser`,
-      behind: behind.relation(row),
-    });
+    outlets.open(
+      row ? at.relation(row) : { object, needs: 'the owner of the domain or a superuser' },
+      row === undefined ? what : `${what} of ${object}`,
+      `It ${act}`,
+      close(object),
+    );
   }
 }
 

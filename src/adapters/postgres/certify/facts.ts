@@ -110,6 +110,26 @@ export const behind = {
   role: (name: string) => `role ${quoteName(name)}`,
 };
 
+/** Where a route is open: everything about a {@link Problem} but the route itself. */
+type Place = Omit<Problem, 'outlet' | 'why' | 'fix'>;
+
+/** An object as SQL names it, and its owner. */
+interface OwnedObject {
+  readonly object: string;
+  readonly owner: string;
+}
+
+/** Places of open routes, by who can close them and what an operation must reach to use them. */
+export const at = {
+  owned: ({ object, owner }: OwnedObject) => ({
+    object,
+    needs: `${quoteName(owner)} or a superuser`,
+  }),
+  relation: (row: OwnedObject) => ({ ...at.owned(row), behind: behind.relation(row) }),
+  function: (row: OwnedObject) => ({ ...at.owned(row), behind: behind.function(row) }),
+  server: (object: string) => ({ object, needs: 'superuser' }),
+};
+
 /** A survey of a PostgreSQL database, with remedies for what it could not classify. */
 export interface PostgresSurvey extends Survey {
   readonly problems: readonly Problem[];
@@ -149,26 +169,24 @@ export class Outlets {
   }
 
   /**
-   * An open route, which prevents certification until its statements are applied. A finding with
-   * the same outlet, reason and place is dropped.
+   * An open route at a place ({@link at}), which prevents certification until the statements in
+   * `fix` are applied. A finding with the same outlet, reason and scope is dropped.
    */
-  open(problem: Problem): void {
-    const { outlet, why, behind: place } = problem;
-    if (
-      this.problems.some(
-        (known) => known.outlet === outlet && known.why === why && known.behind === place,
-      )
-    )
-      return;
+  open(place: Place, outlet: string, why: string, ...fix: readonly string[]): void {
+    const scope = place.behind;
+    const isKnown = this.problems.some(
+      (known) => known.outlet === outlet && known.why === why && known.behind === scope,
+    );
+    if (isKnown) return;
+    const problem = { ...place, outlet, why, fix };
     this.problems.push(problem);
     const by = describeProblem(problem);
-    const scope = place === undefined ? {} : { behind: place };
-    this.listed.push({ outlet, disposition: 'unclassified', by, ...scope });
-  }
-
-  /** An open route through one object, which its owner can close. */
-  openOn({ object, owner }: OwnedObject, problem: Omit<Problem, 'object' | 'needs'>): void {
-    this.open({ ...problem, object, needs: `${quoteName(owner)} or a superuser` });
+    this.listed.push({
+      outlet,
+      disposition: 'unclassified',
+      by,
+      ...(scope !== undefined && { behind: scope }),
+    });
   }
 }
 
@@ -177,12 +195,6 @@ export class Outlets {
  * that reads statements and code, or the provider, whose configuration no login of ours can see.
  */
 export type Closer = 'rights' | 'gate' | 'provider';
-
-/** An object as SQL names it, and its owner. */
-interface OwnedObject {
-  readonly object: string;
-  readonly owner: string;
-}
 
 /** What every part of a survey works with. */
 export interface SurveyContext {

@@ -1,9 +1,9 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
-import { readRows, type TextReader } from './catalog.ts';
-import { behind, type SurveyContext } from './facts.ts';
+import { type RelationRow, readRows, type TextReader } from './catalog.ts';
+import { at, behind, type SurveyContext } from './facts.ts';
 import { isTrustedExtension } from './functions.ts';
-import type { Route } from './reach.ts';
+import { closeExecute, type Route } from './reach.ts';
 
 /** An object that a role has the right to use. */
 interface Usable {
@@ -55,12 +55,18 @@ function openForeignTable(
     row.owner === role
       ? `DROP FOREIGN TABLE ${row.object}`
       : `REVOKE ALL ON TABLE ${row.object} FROM PUBLIC, ${quoteName(role)}`;
-  outlets.openOn(row, {
-    outlet: `foreign table ${row.object}`,
-    why: `${quoteName(role)}${via} may use it: its rows are on another server and do not roll back with ours`,
-    fix: [fix],
-    behind: route ? behind.role(role) : behind.relation(row),
-  });
+  outlets.open(
+    placeOf(row, role, route),
+    `foreign table ${row.object}`,
+    `${quoteName(role)}${via} may use it: its rows are on another server and do not roll back with ours`,
+    fix,
+  );
+}
+
+/** A relation that the execution login can use, or a role whose rights are lent. */
+function placeOf(row: RelationRow, role: string, route: Route | undefined) {
+  const place = at.relation(row);
+  return route ? { ...place, behind: behind.role(role) } : place;
 }
 
 function openNative(
@@ -72,12 +78,12 @@ function openNative(
   if (facts.tier === 'managed') return;
   if (row === undefined || isTrustedExtension(row.extension, facts)) return;
   if (['sql', 'plpgsql', 'internal'].includes(row.language)) return;
-  outlets.openOn(row, {
-    outlet: `function ${row.object}`,
-    why: `${quoteName(role)} may execute this ${row.language} function, and its rights are lent by ${route.by}`,
-    fix: [`REVOKE EXECUTE ON ROUTINE ${row.object} FROM PUBLIC, ${quoteName(role)}`],
-    behind: behind.role(role),
-  });
+  outlets.open(
+    { ...at.owned(row), behind: behind.role(role) },
+    `function ${row.object}`,
+    `${quoteName(role)} may execute this ${row.language} function, and its rights are lent by ${route.by}`,
+    ...closeExecute(row, role),
+  );
 }
 
 /**
@@ -95,17 +101,13 @@ function openForeignServer(
   const name = kind.toUpperCase();
   const superuser = catalog.roles.find((row) => row.super)?.name ?? facts.owner;
   const owner = `ALTER ${name.replace('FOREIGN SERVER', 'SERVER')} ${found.object} OWNER TO ${quoteName(superuser)}`;
-  outlets.open({
-    outlet: `${kind} ${found.object}`,
-    object: found.object,
-    why: `${quoteName(role)} may use it, and its rights are lent by ${route.by}: what is sent to another server does not roll back with ours`,
-    fix: [
-      ...(found.owner === role ? [owner] : []),
-      `REVOKE USAGE ON ${name} ${found.object} FROM PUBLIC, ${quoteName(role)}`,
-    ],
-    needs: 'superuser',
-    behind: behind.role(role),
-  });
+  outlets.open(
+    { ...at.server(found.object), behind: behind.role(role) },
+    `${kind} ${found.object}`,
+    `${quoteName(role)} may use it, and its rights are lent by ${route.by}: what is sent to another server does not roll back with ours`,
+    ...(found.owner === role ? [owner] : []),
+    `REVOKE USAGE ON ${name} ${found.object} FROM PUBLIC, ${quoteName(role)}`,
+  );
 }
 
 /**
@@ -128,12 +130,12 @@ export async function surveyForeignBeneath(context: SurveyContext): Promise<void
       above.owner === role
         ? `DROP FOREIGN TABLE ${foreign.object} CASCADE`
         : `REVOKE ALL ON TABLE ${above.object} FROM PUBLIC, ${quoteName(role)}`;
-    outlets.openOn(above, {
-      outlet: `foreign table ${foreign.object} beneath ${above.object}`,
-      why: `${quoteName(role)}${via} reads it through ${above.object}: what that makes the other server do does not roll back with ours`,
-      fix: [fix],
-      behind: route ? behind.role(role) : behind.relation(above),
-    });
+    outlets.open(
+      placeOf(above, role, route),
+      `foreign table ${foreign.object} beneath ${above.object}`,
+      `${quoteName(role)}${via} reads it through ${above.object}: what that makes the other server do does not roll back with ours`,
+      fix,
+    );
   }
 }
 
@@ -144,13 +146,11 @@ export function surveyServers({ catalog, facts, outlets }: SurveyContext): void 
     const reached = users.filter(({ user }) => [facts.executor, 'public', '', null].includes(user));
     for (const { user } of reached) {
       const login = user === facts.executor ? quoteName(user) : 'PUBLIC';
-      outlets.openOn(
-        { object, owner },
-        {
-          outlet: `user mapping of ${login} on ${object}`,
-          why: `${quoteName(facts.executor)} can log in to another server with it`,
-          fix: [`DROP USER MAPPING FOR ${login} SERVER ${object}`],
-        },
+      outlets.open(
+        at.owned({ object, owner }),
+        `user mapping of ${login} on ${object}`,
+        `${quoteName(facts.executor)} can log in to another server with it`,
+        `DROP USER MAPPING FOR ${login} SERVER ${object}`,
       );
     }
     if (reached.length > 0) continue;

@@ -3,7 +3,7 @@ import { TRUSTED_FUNCTIONS } from '../provision/functions.ts';
 import { findUnseenAct, judgeBody } from './body.ts';
 import { dangerOf, describeUnseen, isHarmlessSetting, TRUSTED_EXTENSIONS } from './builtins.ts';
 import type { FunctionRow } from './catalog.ts';
-import { type BoundaryFacts, behind, isVouchedFor, type SurveyContext } from './facts.ts';
+import { at, type BoundaryFacts, isVouchedFor, type SurveyContext } from './facts.ts';
 import { findUnclosed, judgeLocal } from './managed.ts';
 import { closeExecute, type Route } from './reach.ts';
 import { digestFunction, reviewerOf } from './reviews.ts';
@@ -54,12 +54,12 @@ function surveyCallable(context: SurveyContext, row: FunctionRow): void {
   });
   const isEntryPoint = facts.entryPoints.some(({ oid }) => oid === row.oid);
   if (isUsed || isEntryPoint || isTrustedExtension(row.extension, facts)) return;
-  outlets.openOn(row, {
-    outlet: `function ${row.object}`,
-    why: `${quoteName(facts.executor)} may execute it and it is not a registered entry point`,
-    fix: closeExecute(row, facts.executor),
-    behind: behind.function(row),
-  });
+  outlets.open(
+    at.function(row),
+    `function ${row.object}`,
+    `${quoteName(facts.executor)} may execute it and it is not a registered entry point`,
+    ...closeExecute(row, facts.executor),
+  );
 }
 
 /**
@@ -69,7 +69,7 @@ function surveyCallable(context: SurveyContext, row: FunctionRow): void {
 function surveyOwn({ facts, index, outlets }: SurveyContext, row: FunctionRow): void {
   const outlet = `function ${row.object}`;
   const open = (why: string, ...fix: readonly string[]) =>
-    outlets.openOn(row, { outlet, why, fix });
+    outlets.open(at.owned(row), outlet, why, ...fix);
   const own = TRUSTED_FUNCTIONS.get(row.name);
   if (own === undefined) {
     open('It is in our schema and none of ours', `DROP ROUTINE ${row.object}`);
@@ -109,13 +109,12 @@ function judge(context: SurveyContext, row: FunctionRow, route: Route): void {
   const { facts, outlets } = context;
   const outlet = `function ${row.object}`;
   const open: Open = (why, fix, keep) =>
-    outlets.openOn(row, {
+    outlets.open(
+      { ...at.function(row), ...(keep !== undefined && { keep }) },
       outlet,
-      why: `${why}; reached through ${route.by}`,
-      ...(keep !== undefined && { keep }),
-      fix: fix.length > 0 ? fix : closeExecute(row, facts.executor),
-      behind: behind.function(row),
-    });
+      `${why}; reached through ${route.by}`,
+      ...(fix.length > 0 ? fix : closeExecute(row, facts.executor)),
+    );
   judgeSettings(row, open);
   const reviewer = reviewerOf(row, facts);
   const openText: Open = (why, fix) => open(why, fix, describeReview(row));

@@ -3,7 +3,13 @@ import { refused } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { reachUnder } from './changes.ts';
 import { closeUse, conditionOf } from './expressions.ts';
-import { describeProblem, type PostgresSurvey, type Problem, type SurveyContext } from './facts.ts';
+import {
+  at,
+  describeProblem,
+  type PostgresSurvey,
+  type Problem,
+  type SurveyContext,
+} from './facts.ts';
 import type { Touched } from './reach.ts';
 
 /** The checks at COMMIT that everything else relies on, and how the server describes them. */
@@ -32,15 +38,13 @@ export function surveyGuards({ catalog, facts, index, outlets }: SurveyContext):
       found.definition.includes(' DEFERRABLE INITIALLY DEFERRED ') &&
       conditionOf(found) === when;
     if (isRight) continue;
-    outlets.openOn(
-      { object: `effectmatch.${table}`, owner: facts.owner },
-      {
-        outlet: `check ${name} on effectmatch.${table}`,
-        why: found
-          ? 'It is not as provisioning made it, or does not always fire'
-          : 'It is missing, so a transaction could commit without its marker or with a late write',
-        fix: SQL.guards.all(),
-      },
+    outlets.open(
+      at.owned({ object: `effectmatch.${table}`, owner: facts.owner }),
+      `check ${name} on effectmatch.${table}`,
+      found
+        ? 'It is not as provisioning made it, or does not always fire'
+        : 'It is missing, so a transaction could commit without its marker or with a late write',
+      ...SQL.guards.all(),
     );
   }
 }
@@ -56,23 +60,25 @@ export function surveyEvidenceTables({ catalog, index, outlets }: SurveyContext)
   const isOurs = (oid: number) => index.function.get(oid)?.schema === 'effectmatch';
   for (const table of catalog.relations.filter(({ schema }) => schema === 'effectmatch')) {
     const { object, oid } = table;
-    const open = (what: string, fix: readonly string[]) =>
-      outlets.openOn(table, {
-        outlet: `${ON_EVIDENCE}${what} on ${object}`,
-        why: 'It is none of ours, and would run with the rights of the owner of the evidence, or pose as evidence',
-        fix,
-      });
+    const open = (what: string, ...fix: readonly string[]) =>
+      outlets.open(
+        at.owned(table),
+        `${ON_EVIDENCE}${what} on ${object}`,
+        'It is none of ours, and would run with the rights of the owner of the evidence, or pose as evidence',
+        ...fix,
+      );
     for (const trigger of index.triggersOf(oid))
       if (trigger.functionSchema !== 'effectmatch')
-        open(`trigger ${trigger.object}`, [`DROP TRIGGER ${trigger.object} ON ${object}`]);
+        open(`trigger ${trigger.object}`, `DROP TRIGGER ${trigger.object} ON ${object}`);
     for (const { kind, relation, what, close } of index.expressions)
-      if (relation === oid && (kind === 'rule' || kind === 'policy')) open(what, [close(object)]);
+      if (relation === oid && (kind === 'rule' || kind === 'policy')) open(what, close(object));
     for (const use of index.usesOf(oid))
-      if (!isOurs(use.function)) open(use.description, closeUse(index, use, object));
+      if (!isOurs(use.function)) open(use.description, ...closeUse(index, use, object));
     for (const child of index.childrenOf(oid))
-      open(`${child.object} that inherits from it`, [
+      open(
+        `${child.object} that inherits from it`,
         `ALTER TABLE ${child.object} NO INHERIT ${object}`,
-      ]);
+      );
   }
 }
 

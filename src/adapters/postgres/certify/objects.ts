@@ -1,7 +1,8 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { describeUnseen } from './builtins.ts';
+import type { CastRow } from './catalog.ts';
 import { typesBeneath } from './catalog-index.ts';
-import { isVouchedFor, type SurveyContext } from './facts.ts';
+import { at, isVouchedFor, type SurveyContext } from './facts.ts';
 
 /** Event triggers, which fire when definitions change or at every login. */
 export function surveyEventTriggers({ catalog, outlets }: SurveyContext): void {
@@ -11,13 +12,12 @@ export function surveyEventTriggers({ catalog, outlets }: SurveyContext): void {
     if (enabled === 'D') outlets.denied(outlet, 'it is disabled');
     else if (event !== 'login') outlets.observed(outlet, observed);
     else
-      outlets.open({
+      outlets.open(
+        at.server(object),
         outlet,
-        object,
-        why: 'It runs at every login, before anything of ours',
-        fix: [`ALTER EVENT TRIGGER ${object} DISABLE`],
-        needs: 'superuser',
-      });
+        'It runs at every login, before anything of ours',
+        `ALTER EVENT TRIGGER ${object} DISABLE`,
+      );
   }
 }
 
@@ -59,16 +59,14 @@ export function surveyChannels({ catalog, facts, outlets }: SurveyContext): void
 /** Casts. One on the type of a registered column would decide what approvals and records say. */
 export function surveyCasts(context: SurveyContext): void {
   const { catalog, facts, index, outlets, unclosed } = context;
-  for (const { description, source, target, builtin } of catalog.casts) {
-    const danger = builtin === null ? undefined : unclosed.get(builtin);
-    if (danger === undefined) continue;
-    outlets.open({
-      outlet: description,
-      object: `CAST (${source} AS ${target})`,
-      why: `It calls ${builtin}, which ${danger}`,
-      fix: [`DROP CAST (${source} AS ${target})`],
-      needs: 'the owner of either type, or a superuser',
-    });
+  const open = ({ description, source, target }: CastRow, why: string) => {
+    const object = `CAST (${source} AS ${target})`;
+    const needs = 'the owner of either type, or a superuser';
+    outlets.open({ object, needs }, description, why, `DROP ${object}`);
+  };
+  for (const cast of catalog.casts) {
+    const danger = unclosed.get(cast.builtin ?? '');
+    if (danger !== undefined) open(cast, `It calls ${cast.builtin}, which ${danger}`);
   }
   const columns = catalog.columns.filter(({ relation }) => index.registered.has(relation));
   const rowTypes = catalog.types.filter(({ relation }) => index.registered.has(relation));
@@ -80,13 +78,7 @@ export function surveyCasts(context: SurveyContext): void {
       isVouchedFor(cast, facts) && (called === undefined || isVouchedFor(called, facts));
     const touches = types.has(cast.sourceOid) || types.has(cast.targetOid);
     if (isTrusted || cast.function === 0 || !touches) continue;
-    outlets.open({
-      outlet: cast.description,
-      object: `CAST (${cast.source} AS ${cast.target})`,
-      why: 'It is application code that decides how values of a registered column read',
-      fix: [`DROP CAST (${cast.source} AS ${cast.target})`],
-      needs: 'the owner of either type, or a superuser',
-    });
+    open(cast, 'It is application code that decides how values of a registered column read');
   }
 }
 
@@ -96,13 +88,12 @@ export function surveyOperators({ catalog, outlets, unclosed }: SurveyContext): 
     const observed = 'its function is judged above; our own statements name operators by schema';
     const danger = describeUnseen(builtin ?? '') ?? unclosed.get(builtin ?? '');
     if (danger !== undefined)
-      outlets.open({
-        outlet: description,
-        object: description,
-        why: `It is a sign for ${builtin}, which ${danger}: neither recorders nor counters see that`,
-        fix: [`DROP ${description.replace('operator', 'OPERATOR')}`],
-        needs: 'the owner of the operator, or a superuser',
-      });
+      outlets.open(
+        { object: description, needs: 'the owner of the operator, or a superuser' },
+        description,
+        `It is a sign for ${builtin}, which ${danger}: neither recorders nor counters see that`,
+        `DROP ${description.replace('operator', 'OPERATOR')}`,
+      );
     else if (extension === null) outlets.observed(description, observed);
   }
 }

@@ -1,6 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import type { Grant, RelationRow, SystemCatalog } from './catalog.ts';
-import { type BoundaryFacts, behind, type Outlets, type SurveyContext } from './facts.ts';
+import { at, type BoundaryFacts, behind, type Outlets, type SurveyContext } from './facts.ts';
 
 const DML: ReadonlySet<string> = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE']);
 const WHY: Readonly<Record<string, string>> = {
@@ -132,14 +132,11 @@ function report(
   // A function of the server takes the table for this right as a value, so no text has to name it.
   const isNamed = privilege !== 'MAINTAIN' && relation?.schema !== 'effectmatch';
   const what = grantable ? 'may hand on this right' : danger;
-  outlets.openOn(
-    { object, owner },
-    {
-      outlet: describe(grant),
-      why: `${quoteName(facts.executor)} ${what} (granted to ${role} by ${quoteName(grantor)})`,
-      fix: isForeign ? [`SET ROLE ${quoteName(grantor)}`, revoke, 'RESET ROLE'] : [revoke],
-      behind: isNamed ? behind.relation(relation) : undefined,
-    },
+  outlets.open(
+    { ...at.owned({ object, owner }), behind: isNamed ? behind.relation(relation) : undefined },
+    describe(grant),
+    `${quoteName(facts.executor)} ${what} (granted to ${role} by ${quoteName(grantor)})`,
+    ...(isForeign ? [`SET ROLE ${quoteName(grantor)}`, revoke, 'RESET ROLE'] : [revoke]),
   );
 }
 

@@ -3,7 +3,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { SQL } from '../sql.ts';
 import { DANGEROUS, dangerOf, READING_ROLES } from './builtins.ts';
 import { readRows, type SystemCatalog } from './catalog.ts';
-import { type BoundaryFacts, behind, type SurveyContext } from './facts.ts';
+import { at, type BoundaryFacts, behind, type SurveyContext } from './facts.ts';
 import type { Route } from './reach.ts';
 
 const ATTRIBUTES = [
@@ -20,7 +20,7 @@ export function surveyExecutor({ catalog, facts, outlets }: SurveyContext): void
   const role = catalog.roles.find(({ name }) => name === facts.executor);
   const sql = quoteName(facts.executor);
   const open = (outlet: string, why: string, fix: string, needs: string, object = sql) =>
-    outlets.open({ outlet, object, why, fix: [fix], needs });
+    outlets.open({ object, needs }, outlet, why, fix);
   if (role === undefined) {
     const why = 'The execution login does not exist';
     open(`role ${sql}`, why, `CREATE ROLE ${sql} LOGIN NOINHERIT`, 'CREATEROLE');
@@ -66,26 +66,24 @@ export function surveyTrustedRoles({ catalog, facts, outlets }: SurveyContext): 
   const sql = quoteName(facts.owner);
   for (const [attribute, keyword] of OWNER_ATTRIBUTES) {
     if (!owner?.[attribute]) continue;
-    outlets.open({
-      outlet: `role ${sql} that owns the evidence`,
-      object: sql,
-      why: `It must be ${keyword}: the recorders run with its rights`,
-      fix: [`ALTER ROLE ${sql} ${keyword}`],
-      needs: 'superuser',
-    });
+    outlets.open(
+      at.server(sql),
+      `role ${sql} that owns the evidence`,
+      `It must be ${keyword}: the recorders run with its rights`,
+      `ALTER ROLE ${sql} ${keyword}`,
+    );
   }
   const schema = catalog.schemas.find(({ name }) => name === 'effectmatch');
   if (schema === undefined) return;
   if (schema.owner === facts.owner)
     outlets.denied('schema effectmatch', `owned by ${sql}, which cannot log in`);
   else
-    outlets.open({
-      outlet: 'schema effectmatch',
-      object: 'effectmatch',
-      why: `It belongs to ${quoteName(schema.owner)}, not to ${sql}`,
-      fix: [`ALTER SCHEMA effectmatch OWNER TO ${sql}`],
-      needs: 'superuser',
-    });
+    outlets.open(
+      at.server('effectmatch'),
+      'schema effectmatch',
+      `It belongs to ${quoteName(schema.owner)}, not to ${sql}`,
+      `ALTER SCHEMA effectmatch OWNER TO ${sql}`,
+    );
 }
 
 /**
@@ -103,8 +101,12 @@ export async function surveyLentRights(context: SurveyContext): Promise<void> {
     const sql = quoteName(name);
     const open = (fault: string, fix: readonly string[], needs = 'superuser') => {
       const why = `${sql} ${fault}, and its rights are lent by ${route.by}`;
-      const place = behind.role(name);
-      outlets.open({ outlet: `rights of ${sql}`, object: sql, why, fix, needs, behind: place });
+      outlets.open(
+        { object: sql, needs, behind: behind.role(name) },
+        `rights of ${sql}`,
+        why,
+        ...fix,
+      );
     };
     if (role?.super) open('is a superuser', route.close, 'the owner of the objects');
     else if (role?.replication) open('may replicate', [`ALTER ROLE ${sql} NOREPLICATION`]);
@@ -162,14 +164,13 @@ export async function surveyBuiltins(context: SurveyContext): Promise<void> {
       .map((grantee) => (grantee === '' ? 'PUBLIC' : quoteName(grantee)))
       .join(', ');
     const via = route ? `, reached through ${route.by}` : '';
-    outlets.open({
-      outlet: `built-in ${object}`,
-      object,
-      why: `${quoteName(role)} may execute it (granted to ${from})${via}; it ${dangerOf(name)}`,
-      fix: [`REVOKE EXECUTE ON FUNCTION ${object} FROM ${from}`],
-      needs: 'superuser, or the owner of the built-in functions',
-      behind: route && behind.role(role),
-    });
+    const needs = 'superuser, or the owner of the built-in functions';
+    outlets.open(
+      { object, needs, behind: route && behind.role(role) },
+      `built-in ${object}`,
+      `${quoteName(role)} may execute it (granted to ${from})${via}; it ${dangerOf(name)}`,
+      `REVOKE EXECUTE ON FUNCTION ${object} FROM ${from}`,
+    );
   }
   const why = 'no volatile built-in outside the list of harmless ones is executable';
   if (!dangerous.some(({ role }) => role === facts.executor))
@@ -182,15 +183,13 @@ function openMembership(
   lent: { readonly role: string; readonly group: string; readonly route: Route },
 ): void {
   const [role, group] = [quoteName(lent.role), quoteName(lent.group)];
-  outlets.open({
-    outlet: `rights of ${role}`,
-    object: role,
-    why: `It may call built-ins that act outside the transaction, as a member of ${group}, and its rights are lent by ${lent.route.by}`,
-    keep: RUN_PROVISION,
-    fix: [`REVOKE ${group} FROM ${role}`],
-    needs: `superuser, or ADMIN OPTION on ${group}`,
-    behind: behind.role(lent.role),
-  });
+  const needs = `superuser, or ADMIN OPTION on ${group}`;
+  outlets.open(
+    { object: role, needs, keep: RUN_PROVISION, behind: behind.role(lent.role) },
+    `rights of ${role}`,
+    `It may call built-ins that act outside the transaction, as a member of ${group}, and its rights are lent by ${lent.route.by}`,
+    `REVOKE ${group} FROM ${role}`,
+  );
 }
 
 /** Built-ins that every role may call because defaults cannot be revoked, by what they would do. */
@@ -250,7 +249,7 @@ export async function surveyReplaced({
   for (const { object, definer, configured, roles: able } of rows) {
     const callers = able.map(quoteName).join(', ');
     const open = (why: string, fix: string) =>
-      outlets.open({ outlet: `built-in ${object}`, object, why, fix: [fix], needs: 'superuser' });
+      outlets.open(at.server(object), `built-in ${object}`, why, fix);
     if (definer)
       open(
         'It is SECURITY DEFINER, with the rights of a superuser, and the server came with it otherwise',

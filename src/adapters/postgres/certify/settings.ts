@@ -1,7 +1,7 @@
 import { quoteName } from '../../../postgres/identifier.ts';
 import { isHarmlessSetting, TRUSTED_LIBRARIES } from './builtins.ts';
 import type { SettingRow } from './catalog.ts';
-import type { Outlets, SurveyContext } from './facts.ts';
+import { at, type Outlets, type SurveyContext } from './facts.ts';
 
 const REQUIRED: readonly (readonly [name: string, value: string, why: string])[] = [
   ['fsync', 'on', 'commits are acknowledged before they are on disk'],
@@ -32,13 +32,13 @@ export function surveySettings(context: SurveyContext): void {
     const found = server.get(name);
     if (found === value) outlets.denied(`setting ${name}`, `is ${value}`);
     else
-      outlets.open({
-        outlet: `setting ${name}`,
-        object: name,
-        why: `It is ${found}: ${why}`,
-        fix: [`ALTER SYSTEM SET ${name} = ${value}`, RELOAD],
-        needs: 'superuser',
-      });
+      outlets.open(
+        at.server(name),
+        `setting ${name}`,
+        `It is ${found}: ${why}`,
+        `ALTER SYSTEM SET ${name} = ${value}`,
+        RELOAD,
+      );
   }
   const commit = server.get('synchronous_commit');
   outlets.denied(
@@ -69,13 +69,13 @@ function surveyLibraries({ facts, outlets }: SurveyContext, setting: string, lis
     if (TRUSTED_LIBRARIES.has(library) || facts.trustedCode?.includes(library))
       outlets.observed(outlet, `in ${setting}; watches and does not act, or vouched for`);
     else
-      outlets.open({
+      outlets.open(
+        { object: setting, needs: 'superuser; shared_preload_libraries also a restart' },
         outlet,
-        object: setting,
-        why: `${setting} loads it into every session and its code is not known`,
-        fix: [`ALTER SYSTEM RESET ${setting}`, RELOAD],
-        needs: 'superuser; shared_preload_libraries also a restart',
-      });
+        `${setting} loads it into every session and its code is not known`,
+        `ALTER SYSTEM RESET ${setting}`,
+        RELOAD,
+      );
   }
 }
 
@@ -104,13 +104,12 @@ function surveyStored({ catalog, facts, reach, outlets }: SurveyContext, serverP
     else if (isHarmlessSetting(name))
       outlets.denied(outlet, `is ${value}; affects neither what is written nor how durably`);
     else
-      outlets.open({
+      outlets.open(
+        { object: name, needs: ADMIN },
         outlet,
-        object: name,
-        why: `It is ${value} in every new session there, before anything of ours runs`,
-        fix: [`${subject} RESET ${quoteName(name)}`],
-        needs: ADMIN,
-      });
+        `It is ${value} in every new session there, before anything of ours runs`,
+        `${subject} RESET ${quoteName(name)}`,
+      );
   }
 }
 
@@ -148,16 +147,12 @@ function surveySearchPath(
       `is ${value}; says what names in actions mean, and effects are compared by object`,
     );
   else
-    outlets.open({
+    outlets.open(
+      { object: 'search_path', needs: ADMIN },
       outlet,
-      object: 'search_path',
-      why:
-        `It is ${value} and puts other schemas before pg_catalog, so that their functions and operators would answer ` +
+      `It is ${value} and puts other schemas before pg_catalog, so that their functions and operators would answer ` +
         'for those of the server. Leave pg_catalog out; the server then looks there first',
-      fix: [
-        `${subject} SET search_path = ${schemas.filter((schema) => !isSystem(schema)).join(', ')}`,
-        ...(subject === 'ALTER SYSTEM' ? [RELOAD] : []),
-      ],
-      needs: ADMIN,
-    });
+      `${subject} SET search_path = ${schemas.filter((schema) => !isSystem(schema)).join(', ')}`,
+      ...(subject === 'ALTER SYSTEM' ? [RELOAD] : []),
+    );
 }

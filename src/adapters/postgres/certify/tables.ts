@@ -10,7 +10,7 @@ import { listSequences } from '../residue.ts';
 import type { RelationRow, TriggerRow } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { conditionOf } from './expressions.ts';
-import { behind, isVouchedFor, type RegisteredRelation, type SurveyContext } from './facts.ts';
+import { at, isVouchedFor, type RegisteredRelation, type SurveyContext } from './facts.ts';
 import { ownerFor } from './roles.ts';
 
 /**
@@ -22,13 +22,12 @@ export function surveyRegistered(context: SurveyContext): void {
     const row = index.relation.get(relation.oid);
     const before = outlets.problems.length;
     if (row === undefined) {
-      outlets.open({
-        outlet: `relation ${relation.target}`,
-        object: relation.target,
-        why: 'It is registered and no longer exists under its object id',
-        fix: ['-- open the adapter again with the relations that exist'],
-        needs: 'the deployment',
-      });
+      outlets.open(
+        { object: relation.target, needs: 'the deployment' },
+        `relation ${relation.target}`,
+        'It is registered and no longer exists under its object id',
+        '-- open the adapter again with the relations that exist',
+      );
       continue;
     }
     surveyShape(context, row);
@@ -53,12 +52,7 @@ function partitionsOf(index: CatalogIndex, row: RelationRow): readonly RelationR
 
 function surveyShape({ catalog, facts, index, outlets }: SurveyContext, row: RelationRow): void {
   const open = (what: string, why: string, fix: string) =>
-    outlets.openOn(row, {
-      outlet: `${what} of ${row.object}`,
-      why,
-      fix: [fix],
-      behind: behind.relation(row),
-    });
+    outlets.open(at.relation(row), `${what} of ${row.object}`, why, fix);
   for (const child of index.childrenOf(row.oid).filter(({ partition }) => !partition)) {
     const why = `${child.object} inherits from it: rows written through the parent lose columns in the record`;
     open('inheritance', why, `ALTER TABLE ${child.object} NO INHERIT ${row.object}`);
@@ -80,19 +74,19 @@ function surveyShape({ catalog, facts, index, outlets }: SurveyContext, row: Rel
 
 function surveyStorage({ outlets }: SurveyContext, leaf: RelationRow, root: RelationRow): void {
   if (leaf.persistence === 'u')
-    outlets.openOn(leaf, {
-      outlet: `persistence of ${leaf.object}`,
-      why: 'It is unlogged: a crash of the server empties it after the commit was acknowledged',
-      fix: [`ALTER TABLE ${leaf.object} SET LOGGED`],
-      behind: behind.relation(leaf),
-    });
+    outlets.open(
+      at.relation(leaf),
+      `persistence of ${leaf.object}`,
+      'It is unlogged: a crash of the server empties it after the commit was acknowledged',
+      `ALTER TABLE ${leaf.object} SET LOGGED`,
+    );
   if (leaf.kind === 'f')
-    outlets.openOn(leaf, {
-      outlet: `foreign partition ${leaf.object}`,
-      why: `It is a foreign table below ${root.object}: its rows leave the database`,
-      fix: [`ALTER TABLE ${root.object} DETACH PARTITION ${leaf.object}`],
-      behind: behind.relation(leaf),
-    });
+    outlets.open(
+      at.relation(leaf),
+      `foreign partition ${leaf.object}`,
+      `It is a foreign table below ${root.object}: its rows leave the database`,
+      `ALTER TABLE ${root.object} DETACH PARTITION ${leaf.object}`,
+    );
 }
 
 function surveyLeaf(context: SurveyContext, relation: RegisteredRelation, leaf: RelationRow): void {
@@ -103,12 +97,12 @@ function surveyLeaf(context: SurveyContext, relation: RegisteredRelation, leaf: 
   else if (leaf.kind !== 'p') {
     const parent = index.relation.get(leaf.parents[0] ?? 0)?.object;
     const root = index.relation.get(relation.oid)?.object;
-    outlets.openOn(leaf, {
-      outlet: `partition ${leaf.object}`,
-      why: `It became a part of ${root} after that was registered; opening the adapter again would register it`,
-      fix: [`ALTER TABLE ${parent} DETACH PARTITION ${leaf.object}`],
-      behind: behind.relation(leaf),
-    });
+    outlets.open(
+      at.relation(leaf),
+      `partition ${leaf.object}`,
+      `It became a part of ${root} after that was registered; opening the adapter again would register it`,
+      `ALTER TABLE ${parent} DETACH PARTITION ${leaf.object}`,
+    );
   }
 }
 
@@ -119,14 +113,9 @@ function surveyRecorders(
   isRoot: boolean,
 ): void {
   if (leaf.kind === 'f' || (relation.bulk && !isRoot)) return;
+  const place = { ...at.relation(leaf), keep: RUN_PROVISION };
   const open = (outlet: string, why: string) =>
-    outlets.openOn(leaf, {
-      outlet,
-      why,
-      keep: RUN_PROVISION,
-      fix: createRecorders(relation, facts.executor),
-      behind: behind.relation(leaf),
-    });
+    outlets.open(place, outlet, why, ...createRecorders(relation, facts.executor));
   const names = new Set(recorderTriggers(relation.bulk).map(({ name }) => name));
   if (!index.triggersOf(leaf.oid).some(({ name }) => names.has(name))) {
     open(`recorders on ${leaf.object}`, 'It is registered, and nothing records its writes yet');
@@ -186,14 +175,13 @@ export async function surveySequences({ control, facts, outlets }: SurveyContext
         known.add(sequence.oid);
         const object = quoteQualified(sequence);
         const owner = quoteName(facts.owner);
-        outlets.open({
-          outlet: `sequence ${object}`,
-          object,
-          why: `It is there for ${target}.${name}, and ${owner} may not read it, so that draws would not be seen`,
-          fix: [`GRANT SELECT ON SEQUENCE ${object} TO ${owner}`],
-          needs: 'the owner of the sequence, or a superuser',
+        outlets.open(
           // Not behind the table: code may draw from it by a name that it puts together.
-        });
+          { object, needs: 'the owner of the sequence, or a superuser' },
+          `sequence ${object}`,
+          `It is there for ${target}.${name}, and ${owner} may not read it, so that draws would not be seen`,
+          `GRANT SELECT ON SEQUENCE ${object} TO ${owner}`,
+        );
       }
     }
   }

@@ -2,7 +2,7 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { tokenize } from './body.ts';
 import type { RelationRow } from './catalog.ts';
 import { isLive } from './expressions.ts';
-import { behind, type SurveyContext } from './facts.ts';
+import { at, type SurveyContext } from './facts.ts';
 import { grantedTo } from './privileges.ts';
 
 const INSTEAD_OF = 64;
@@ -36,14 +36,12 @@ export function surveyViews(context: SurveyContext): void {
         `${events.join(', ')} through it end in registered tables, or in triggers judged below`,
       );
     for (const target of targets) {
-      outlets.openOn(row, {
+      outlets.open(
+        at.relation(row),
         outlet,
-        why: `Writes through it go to ${target}, which is not registered; name it in relations, or leave the view out`,
-        fix: [
-          `REVOKE INSERT, UPDATE, DELETE ON TABLE ${row.object} FROM PUBLIC, ${quoteName(facts.executor)}`,
-        ],
-        behind: behind.relation(row),
-      });
+        `Writes through it go to ${target}, which is not registered; name it in relations, or leave the view out`,
+        `REVOKE INSERT, UPDATE, DELETE ON TABLE ${row.object} FROM PUBLIC, ${quoteName(facts.executor)}`,
+      );
     }
   }
 }
