@@ -1,7 +1,9 @@
 import type { Study } from './study.ts';
 
+type Loaders = { readonly [name: string]: () => Promise<Study> };
+
 /** Every study in the order of `all`. A study is only loaded to be run or to be described. */
-const LOADERS: { readonly [name: string]: () => Promise<Study> } = {
+const LOADERS: Loaders = {
   compare: async () => (await import('./studies/compare.ts')).compareStudy,
   'core-cost': async () => (await import('./studies/core-cost.ts')).coreCostStudy,
   'sqlite-cost': async () => (await import('./studies/sqlite-cost.ts')).sqliteCostStudy,
@@ -33,16 +35,25 @@ const LOADERS: { readonly [name: string]: () => Promise<Study> } = {
   workflows: async () => (await import('./studies/workflows.ts')).workflowsStudy,
 };
 
-export const STUDY_NAMES: readonly string[] = Object.keys(LOADERS);
+/** The same with so many repetitions that they are run by themselves, not by `all`. */
+const LONG_LOADERS: Loaders = {
+  'concurrency-long': async () => (await import('./studies/concurrency.ts')).longConcurrencyStudy,
+  'crashes-long': async () => (await import('./studies/crashes.ts')).longCrashesStudy,
+};
 
-/** One of `STUDY_NAMES`. */
+/** The studies of `all`. */
+export const STUDY_NAMES: readonly string[] = Object.keys(LOADERS);
+/** The studies that only run if they are named. */
+export const LONG_STUDY_NAMES: readonly string[] = Object.keys(LONG_LOADERS);
+
+/** One of `STUDY_NAMES` or `LONG_STUDY_NAMES`. */
 export async function loadStudy(name: string): Promise<Study> {
-  const load = LOADERS[name];
+  const load = LOADERS[name] ?? LONG_LOADERS[name];
   if (load === undefined) throw new Error(`there is no study "${name}"`);
   return await load();
 }
 
 /** All of them. */
 export async function loadStudies(): Promise<readonly Study[]> {
-  return await Promise.all(STUDY_NAMES.map(loadStudy));
+  return await Promise.all([...STUDY_NAMES, ...LONG_STUDY_NAMES].map(loadStudy));
 }

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runAll } from './all.ts';
-import { loadStudies, loadStudy, STUDY_NAMES } from './catalogue.ts';
+import { LONG_STUDY_NAMES, loadStudies, loadStudy, STUDY_NAMES } from './catalogue.ts';
 import { findFolder } from './data/folder.ts';
 import { mergePublished, readPublished, writePublished } from './published.ts';
 import { fingerprintOf, RawRecords, writeSamples } from './raw.ts';
@@ -78,7 +78,10 @@ function printTable(cells: readonly Cell[]): void {
 }
 
 async function printReport(quick: boolean): Promise<void> {
-  const entries = gatherEntries(await loadStudies(), quick);
+  // Long studies are not missed where nobody asked for them.
+  const entries = gatherEntries(await loadStudies(), quick).filter(
+    ({ name, result }) => STUDY_NAMES.includes(name) || result !== undefined,
+  );
   console.log(`\nreport: ${writeReport(entries).join(', ')}`);
 }
 
@@ -245,7 +248,8 @@ const { quick = false, json = false, strict = false, data } = values;
 const how: How = { quick, json, strict, data, seed: readSeed(values.seed) };
 refuseAbsentFolder(data);
 const wanted = name === 'all' ? others : [name ?? '', ...others];
-const unknown = wanted.find((one) => !STUDY_NAMES.includes(one));
+const known = [...STUDY_NAMES, ...LONG_STUDY_NAMES];
+const unknown = wanted.find((one) => !known.includes(one));
 if (values.help || name === undefined) console.log(USAGE);
 else if (name === 'list') await printList();
 else if (name === 'report') await printReport(quick);
@@ -255,8 +259,8 @@ else if (unknown !== undefined || (name !== 'all' && others.length > 0)) {
   await printList();
   process.exitCode = 1;
 } else if (name === 'all') {
-  const isAsked = (one: string) => others.length === 0 || others.includes(one);
-  await runEverything(STUDY_NAMES.filter(isAsked), how);
+  const asked = known.filter((one) => others.includes(one));
+  await runEverything(others.length === 0 ? STUDY_NAMES : asked, how);
 } else {
   keepTemporary();
   // A study that `all` started ends with it.

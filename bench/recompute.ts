@@ -25,6 +25,8 @@ const STUDIES: { readonly [study: string]: (records: readonly ReadRecord[]) => F
   trace: mechanisms.recomputeTrace,
   concurrency: mechanisms.recomputeRaces,
   crashes: mechanisms.recomputeCrashes,
+  'concurrency-long': mechanisms.recomputeRaces,
+  'crashes-long': mechanisms.recomputeCrashes,
   escapes: mechanisms.recomputeEscapes,
   peers: mechanisms.recomputePeers,
   topologies: mechanisms.recomputeTopologies,

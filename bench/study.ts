@@ -32,11 +32,6 @@ export interface StudyOptions {
 
 export const DEFAULT_SEED = 1;
 
-/** Whether EFFECTMATCH_BENCH_LONG asks for hours of repetitions of kills and races. */
-export function isLong(): boolean {
-  return process.env.EFFECTMATCH_BENCH_LONG === '1';
-}
-
 /** A generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 export function drawing(seed: number): () => number {
   let state = seed >>> 0;

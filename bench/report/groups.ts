@@ -23,7 +23,10 @@ const GROUPS: readonly (Omit<EntryGroup, 'entries'> & { readonly studies: readon
     id: 'beyond',
     title: 'Beyond the paper',
     words: 'Attacks, kills, races, further mechanisms, and what people use today.',
-    studies: ['escapes', 'crashes', 'concurrency', 'more-ablations', 'peers'],
+    studies: [
+      ...['escapes', 'crashes', 'crashes-long', 'concurrency', 'concurrency-long'],
+      ...['more-ablations', 'peers'],
+    ],
   },
   {
     id: 'costs',

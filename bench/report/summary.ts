@@ -39,7 +39,7 @@ export function headlines(entries: readonly Entry[]): readonly Headline[] {
 
 /** Sums up a study beyond the paper: how much was tried, and how much went wrong. */
 interface Beyond {
-  readonly study: string;
+  readonly studies: readonly string[];
   readonly tried: RegExp;
   readonly wrong: RegExp;
   readonly words: (wrong: number) => string;
@@ -47,19 +47,19 @@ interface Beyond {
 
 const BEYOND: readonly Beyond[] = [
   {
-    study: 'crashes',
+    studies: ['crashes', 'crashes-long'],
     tried: /^processes killed$/,
     wrong: /^wrong or lost verdicts$/,
     words: (wrong) => `processes killed; ${wrong} wrong or lost verdicts`,
   },
   {
-    study: 'escapes',
+    studies: ['escapes'],
     tried: /, cases$/,
     wrong: /, unapproved changes/,
     words: (wrong) => `attempts past the boundary; ${wrong} left something`,
   },
   {
-    study: 'concurrency',
+    studies: ['concurrency', 'concurrency-long'],
     tried: /: races with one commit/,
     wrong: /^durable state or journal not/,
     words: (wrong) => `races for one license with one effect; ${wrong} findings`,
@@ -67,7 +67,7 @@ const BEYOND: readonly Beyond[] = [
 ];
 
 function countBeyond(entries: readonly Entry[], beyond: Beyond): readonly Headline[] {
-  const cells = entries.filter(({ name }) => name === beyond.study).flatMap(cellsOf);
+  const cells = entries.filter(({ name }) => beyond.studies.includes(name)).flatMap(cellsOf);
   if (cells.length === 0) return [];
   const sum = (names: RegExp) =>
     cells

@@ -8,22 +8,31 @@ import { createTemplate } from '../../test/crash/installation.ts';
 import { type Child, Pool } from '../../test/crash/pool.ts';
 import { Scene } from '../../test/crash/scene.ts';
 import { RawRecords } from '../raw.ts';
-import { type Cell, exactly, figure, isLong, type Study, type StudyOptions } from '../study.ts';
+import { type Cell, exactly, figure, type Study, type StudyOptions } from '../study.ts';
 import { runWriters } from './concurrency/writers.ts';
 
 /** Licenses per installation. An interrupted study continues with the next installation. */
 const BATCH = 200;
 const OPENED_AT_ONCE = 4;
 const BACKENDS = ['sqlite-wal', 'postgres'];
-const LONG = {
-  ...{ contenders: 64, rounds: 1000, backends: BACKENDS },
-  writing: { writers: 32, rounds: 200 },
-};
-const FULL = {
+
+/** How many processes race, how often and where, and how many write to the same row. */
+interface Races {
+  readonly contenders: number;
+  readonly rounds: number;
+  readonly backends: readonly string[];
+  readonly writing: { readonly writers: number; readonly rounds: number };
+}
+
+const FULL: Races = {
   ...{ contenders: 16, rounds: 100, backends: BACKENDS },
   writing: { writers: 32, rounds: 20 },
 };
-const QUICK = {
+const LONG: Races = {
+  ...{ contenders: 64, rounds: 1000, backends: BACKENDS },
+  writing: { writers: 32, rounds: 200 },
+};
+const QUICK: Races = {
   ...{ contenders: 4, rounds: 3, backends: ['sqlite-wal'] },
   writing: { writers: 6, rounds: 1 },
 };
@@ -44,9 +53,13 @@ interface Batch {
   readonly violations: readonly string[];
 }
 
-async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
-  const { contenders, rounds, backends, writing } = quick ? QUICK : isLong() ? LONG : FULL;
-  const raw = new RawRecords(`concurrency${quick ? '-quick' : ''}`, []);
+async function runConcurrency(
+  name: string,
+  complete: Races,
+  { quick, progress }: StudyOptions,
+): Promise<readonly Cell[]> {
+  const { contenders, rounds, backends, writing } = quick ? QUICK : complete;
+  const raw = new RawRecords(`${name}${quick ? '-quick' : ''}`, []);
   const pool = new Pool(contenders + 2);
   const batches: Batch[] = [];
   try {
@@ -139,9 +152,18 @@ export function raceCells(batches: readonly Batch[], contenders: number): readon
   ];
 }
 
-export const concurrencyStudy: Study = {
-  name: 'concurrency',
-  about:
-    'many processes present one license at the same moment: one effect, one verdict, one release',
-  run,
-};
+function concurrencyWith(name: string, races: Races, about: string): Study {
+  return { name, about, run: (options) => runConcurrency(name, races, options) };
+}
+
+export const concurrencyStudy: Study = concurrencyWith(
+  'concurrency',
+  FULL,
+  'many processes present one license at the same moment: one effect, one verdict, one release',
+);
+
+export const longConcurrencyStudy: Study = concurrencyWith(
+  'concurrency-long',
+  LONG,
+  'the same with 64 processes that race 1,000 times; not part of all',
+);

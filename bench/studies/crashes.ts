@@ -7,13 +7,10 @@ import { SOAKED } from '../../test/crash/backends/index.ts';
 import { runLanes } from '../../test/crash/lanes.ts';
 import { Pool } from '../../test/crash/pool.ts';
 import { RawRecords } from '../raw.ts';
-import { type Cell, exactly, figure, isLong, type Study, type StudyOptions } from '../study.ts';
+import { type Cell, exactly, figure, type Study, type StudyOptions } from '../study.ts';
 import { openLocal } from './crashes/local.ts';
 import { openRemote } from './crashes/remote.ts';
 
-const ROUNDS = 5;
-/** Enough for 10,000 kills over all backends. */
-const LONG_ROUNDS = 60;
 const LANES = 2;
 /** Steps around the moment from which a change may be durable, locally and at a service. */
 const QUICK_STEPS = ['path:staged', 'path:promoted', 'path:permit-consumed', 'path:dispatched'];
@@ -41,9 +38,13 @@ export interface CrashSite extends AsyncDisposable {
   round(pool: Pool): Promise<CrashRound>;
 }
 
-async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> {
-  const raw = new RawRecords(`crashes${quick ? '-quick' : ''}`, []);
-  const rounds = quick ? 1 : isLong() ? LONG_ROUNDS : ROUNDS;
+async function runCrashes(
+  name: string,
+  most: number,
+  { quick, progress }: StudyOptions,
+): Promise<readonly Cell[]> {
+  const raw = new RawRecords(`${name}${quick ? '-quick' : ''}`, []);
+  const rounds = quick ? 1 : most;
   const found: CrashRound[] = [];
   await using service = await startPaymentService();
   // Set before the first process starts, because each inherits it.
@@ -120,8 +121,18 @@ function countLost({ left }: CrashRound): number {
   return left.filter(({ step }) => LOST.includes(step)).length;
 }
 
-export const crashesStudy: Study = {
-  name: 'crashes',
-  about: 'kills at every step on every backend, recovered without a person (paper: 90 of 540 left)',
-  run,
-};
+function crashesWith(name: string, rounds: number, about: string): Study {
+  return { name, about, run: (options) => runCrashes(name, rounds, options) };
+}
+
+export const crashesStudy: Study = crashesWith(
+  'crashes',
+  5,
+  'kills at every step on every backend, recovered without a person (paper: 90 of 540 left)',
+);
+
+export const longCrashesStudy: Study = crashesWith(
+  'crashes-long',
+  60,
+  'the same with more than 10,000 kills; not part of all',
+);
