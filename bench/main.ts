@@ -78,7 +78,7 @@ function printTable(cells: readonly Cell[]): void {
 }
 
 async function printReport(quick: boolean): Promise<void> {
-  // Long studies are not missed where nobody asked for them.
+  // A long study that was not run is left out of the report.
   const entries = gatherEntries(await loadStudies(), quick).filter(
     ({ name, result }) => STUDY_NAMES.includes(name) || result !== undefined,
   );

@@ -93,8 +93,8 @@ const SABOTAGES: { readonly [broken: string]: Sabotage } = {
     edits: [
       {
         file: 'src/runtime/boundary.ts',
-        from: 'const open = unclassified(scoped);\n  if (open.length > 0) {\n    const refusal',
-        to: 'const open = unclassified(scoped);\n  if (open.length < 0) {\n    const refusal',
+        from: "open.length === 0 ? undefined : refuse('outlet-unclassified'",
+        to: "open.length >= 0 ? undefined : refuse('outlet-unclassified'",
       },
     ],
     says: /^MISSED: /m,
