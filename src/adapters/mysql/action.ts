@@ -37,7 +37,7 @@ export type MysqlAction =
   | { readonly statements: readonly MysqlStatement[] }
   | { readonly script: string };
 
-/** A fully checked copy of an action, ready to bind. */
+/** An action that was checked and copied, so that its values can be bound. */
 export interface CheckedMysqlAction {
   readonly statements: readonly BoundStatement[];
 }

@@ -47,6 +47,7 @@ import { PROBE_RELATION } from './recorders.ts';
 import { normalise, normaliseKeys, type SchemaTools } from './schema.ts';
 import { type ServerState, ServerWatch } from './server-state.ts';
 import { ControlAccount, ExecutionSessions } from './sessions.ts';
+import { SharedAnswer } from './shared-answer.ts';
 import { quoteName, quoteText } from './sql.ts';
 import { surveyDatabase } from './survey.ts';
 
@@ -129,6 +130,11 @@ const SWEEP = 1000;
 /** How many stages are opened between two sweeps of old records. */
 const STAGES_BETWEEN_SWEEPS = 1000;
 
+interface Surveyed {
+  readonly server: ServerState;
+  readonly definitions: Definitions;
+}
+
 interface Opened {
   readonly settings: MysqlSettings;
   readonly control: ControlAccount;
@@ -162,6 +168,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   #granted: { readonly definitions: Definitions; readonly grants: readonly string[] } | undefined;
   readonly #admitted = new AdmittedTexts();
   readonly #queries = new QueryLimit(MAX_QUERIES);
+  readonly #server = new SharedAnswer(async () => await this.#askServer());
   #staged = 0;
 
   constructor(opened: Opened, definitions: Definitions) {
@@ -214,7 +221,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
 
   async survey(): Promise<Survey> {
     const { settings, deployment } = this.#opened;
-    const { server, definitions } = await this.#readServer();
+    const { server, definitions } = await this.#server.get();
     const grants = await this.#readGrants(definitions);
     const from = [definitions.fingerprint, server.text, ...grants].join('\n');
     if (this.#surveyed?.from === from) return this.#surveyed.survey;
@@ -259,11 +266,8 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
     await this.#opened.control.close();
   }
 
-  /** The current state of the server and its definitions. */
-  async #readServer(): Promise<{
-    readonly server: ServerState;
-    readonly definitions: Definitions;
-  }> {
+  /** The current state of the server and its definitions. Callers share an answer. */
+  async #askServer(): Promise<Surveyed> {
     const { known, control, registration, sessions } = this.#opened;
     const connection = await control.connection();
     const server = await this.#opened.server.read(connection);
@@ -288,7 +292,7 @@ class MysqlBackend implements Backend<CheckedMysqlAction> {
   }
 
   async #schemaTools(): Promise<SchemaTools> {
-    return this.#schemaToolsOf((await this.#readServer()).definitions);
+    return this.#schemaToolsOf((await this.#server.get()).definitions);
   }
 
   #schemaToolsOf({ relations }: Definitions): SchemaTools {

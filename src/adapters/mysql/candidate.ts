@@ -25,25 +25,28 @@ import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Residue } from '../../protocol/residue.ts';
 import { bindValues, type CheckedMysqlAction, isProbe } from './action.ts';
 import { type AdmittedTexts, refusalOf } from './admission.ts';
-import { errorNumber, type MysqlConnection, type RawRow } from './connection.ts';
-import { Counters, type Positions } from './counters.ts';
+import { errorNumber, type MysqlConnection, type RawRows, textsOf } from './connection.ts';
+import { Counters, type Positions, readPositions } from './counters.ts';
 import type { Definitions } from './definitions.ts';
 import type { MysqlDeployment } from './deployment.ts';
 import { describeFailure, explainError } from './failure.ts';
 import { type Recorded, readRecords, type TracedRelation } from './observation.ts';
 import type { MysqlSettings } from './options.ts';
-import { readRows, readState, textOfKey } from './reading.ts';
+import { readImages, readState } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
 import { readReturned } from './result-rows.ts';
+import type { RowImage } from './row-image.ts';
 import {
   type ControlAccount,
   type ExecutionSession,
   type ExecutionSessions,
+  parseVariables,
+  READ_VARIABLES,
   readMs,
   readVariables,
 } from './sessions.ts';
 import { quoteName, quoteText } from './sql.ts';
-import { countUndo, type UndoCount } from './witness.ts';
+import { INNODB_STATUS, readStatus, type UndoCount } from './witness.ts';
 
 /** The channels that must report and agree. */
 export const CHANNELS = ['recorder', 'undo', 'rows', 'transaction', 'session'] as const;
@@ -93,14 +96,14 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   ): Promise<MarkerText['disposition'] | undefined> {
     const { definitions, settings } = this.#tools;
     this.#isOpen = true;
-    const [positions] = await Promise.all([
-      this.#counters.read(),
-      this.#session.query(`xa start ${this.#branch}`),
-    ]);
-    this.#positions = positions;
     const token = randomBytes(8).readBigUInt64BE();
     const open = `call ${this.#procedure('open')}(${token}, ${quoteText(occurrence)})`;
-    const [row] = await this.#session.call(open);
+    const [positions, [opened]] = await Promise.all([
+      this.#counters.read(),
+      this.#session.queryAll([`xa start ${this.#branch}`, open]),
+    ]);
+    this.#positions = positions;
+    const row = opened?.[0];
     this.#fromMs = readMs(row?.[0]);
     const { business: database } = settings;
     const place = { connection: this.#session, database, isLocking: true };
@@ -179,21 +182,20 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   }
 
   async observe(): Promise<CandidateEvidence> {
-    const { session, control: sessions, definitions } = this.#tools;
-    const control = await sessions.connection();
-    const [rows, state, undo, isDurable, residue] = await Promise.all([
-      this.#session.call(`call ${this.#procedure('observe')}()`),
-      readVariables(this.#session),
-      countUndo(control, this.#session.thread),
-      this.#isDurable(control),
-      this.#counters.compare(this.#positions),
+    const { session, control, definitions } = this.#tools;
+    const [[rows, variables], [status, stages, counted]] = await Promise.all([
+      this.#session.queryAll([`call ${this.#procedure('observe')}()`, READ_VARIABLES]),
+      control.ask(INNODB_STATUS, this.#stagesQuestion, this.#counters.question),
     ]);
-    const recorded = this.#readRecords(rows);
+    const state = parseVariables(variables);
+    const undo = this.#readUndo(status);
+    const recorded = this.#readRecords(rows ?? []);
     const isRead = typeof recorded !== 'string';
     const ofRecords = isRead
-      ? await this.#reportRecords(recorded, undo, control)
+      ? await this.#reportRecords(recorded, undo, await control.connection())
       : silent(['recorder', 'undo', 'rows'], recorded);
-    const after = isDurable ? 'durable' : 'held';
+    const after = this.#isAmong(stages) ? 'durable' : 'held';
+    const residue = this.#counters.compare(this.#positions, readPositions(counted));
     const channels: readonly ChannelReport[] = [
       ...ofRecords,
       { channel: 'transaction', kind: 'stable', before: 'held', after },
@@ -213,7 +215,12 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     };
   }
 
-  #readRecords(rows: readonly RawRow[]): Recorded | string {
+  #readUndo(status: RawRows | undefined): UndoCount {
+    const [[, , text = null] = []] = textsOf(status ?? []);
+    return readStatus(String(text), this.#session.thread);
+  }
+
+  #readRecords(rows: RawRows): Recorded | string {
     const { definitions } = this.#tools;
     const known: ReadonlyMap<string, TracedRelation> = this.#isProbe
       ? new Map([[PROBE_RELATION.target, PROBE_RELATION]])
@@ -273,23 +280,18 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       return { relation, keys: group.map(({ key }) => key) };
     });
     const [before, now] = await Promise.all([
-      readRows({ connection: control, database }, wanted),
-      readRows({ connection: this.#session, database }, wanted),
+      readImages({ connection: control, database }, wanted),
+      readImages({ connection: this.#session, database }, wanted),
     ]);
-    const said: unknown[] = [];
-    const found: unknown[] = [];
-    for (const [index, [relation, group]] of groups.entries())
-      for (const { key, first, last } of group) {
-        const id = textOfKey(relation, key);
-        const [was = null, is = null] = [before[index]?.get(id), now[index]?.get(id)];
-        said.push([relation.target, first, last]);
-        found.push([relation.target, was, is]);
-      }
+    const differing = histories.filter(
+      ({ id, first, last }) => !isImage(first, before.get(id)) || !isImage(last, now.get(id)),
+    );
+    const show = (differ: number) => `${histories.length} rows, ${differ} not as recorded`;
     return {
       channel: 'rows',
       kind: 'stable',
-      before: fingerprint(said),
-      after: fingerprint(found),
+      before: show(0),
+      after: show(differing.length),
     };
   }
 
@@ -300,11 +302,11 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
   async recheck(): Promise<string> {
     const seen = this.#seen;
     invariant(seen !== undefined, 'a candidate is rechecked after it was observed');
-    const [undo, { variables }] = await Promise.all([
-      countUndo(await this.#tools.control.connection(), this.#session.thread),
+    const [[status], { variables }] = await Promise.all([
+      this.#tools.control.ask(INNODB_STATUS),
       readVariables(this.#session),
     ]);
-    const standing = standingOf(undo, variables);
+    const standing = standingOf(this.#readUndo(status), variables);
     return standing === seen.standing ? seen.evidence : fingerprint([seen.evidence, standing]);
   }
 
@@ -314,9 +316,9 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const proof = deployment.prove(this.#session.thread, marker);
     const values = [occurrence, text, sealKey, sealMac, proof].map(quoteText).join(', ');
     try {
-      await this.#session.query(`call ${this.#procedure('promote')}(${values})`);
+      const promote = `call ${this.#procedure('promote')}(${values})`;
+      await this.#session.queryAll([promote, `xa end ${this.#branch}`]);
       reached('adapter:marker-written');
-      await this.#session.query(`xa end ${this.#branch}`);
     } catch (error) {
       // Nothing was committed: without XA COMMIT, the branch ends no later than its session.
       await this.#rollBack();
@@ -339,7 +341,8 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
     const isUnseen = how === 'discarded' && this.#seen === undefined;
     if (!isUnseen || this.#positions.size === 0) return undefined;
     // The candidate has ended, whether or not its residue can be read.
-    return await this.#counters.compare(this.#positions).catch(() => undefined);
+    const now = await this.#counters.read().catch(() => undefined);
+    return now && this.#counters.compare(this.#positions, now);
   }
 
   /** Returns once the server has rolled back: it answered, or the session is gone. */
@@ -367,16 +370,18 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
 
   /** Refuses to discard changes that were committed without the gate. Recovery reports them. */
   async #demandNothingDurable(): Promise<void> {
-    if (await this.#isDurable(await this.#tools.control.connection()))
-      throw new Error('the candidate was committed without a marker');
+    const [stages] = await this.#tools.control.ask(this.#stagesQuestion);
+    if (this.#isAmong(stages)) throw new Error('the candidate was committed without a marker');
   }
 
-  async #isDurable(control: MysqlConnection): Promise<boolean> {
-    const { controlDatabase } = this.#tools.settings;
-    const rows = await control.query(
-      `select 1 from ${quoteName(controlDatabase)}.stage where connection = ${this.#session.thread}`,
-    );
-    return rows.length > 0;
+  /** The sessions whose stage others can see: those that committed without a marker. */
+  get #stagesQuestion(): string {
+    return `select connection from ${quoteName(this.#tools.settings.controlDatabase)}.stage`;
+  }
+
+  #isAmong(stages: RawRows | undefined): boolean {
+    invariant(stages !== undefined, 'the server says which stages are durable');
+    return textsOf(stages).some(([thread]) => thread === String(this.#session.thread));
   }
 
   #procedure(name: string): string {
@@ -389,6 +394,12 @@ const DUPLICATE = 1062;
 const NAMED_CODE = 5;
 const GONE_TRIES = 500;
 const GONE_WAIT_MS = 20;
+
+/** Whether a row that was read is the recorded one. Both have the same form, byte by byte. */
+function isImage(recorded: RowImage | null, found: Buffer | undefined): boolean {
+  if (recorded === null || found === undefined) return recorded === null && found === undefined;
+  return recorded.bytes.equals(found);
+}
 
 function silent(channels: readonly string[], why: string): readonly ChannelReport[] {
   return channels.map((channel) => ({ channel, kind: 'silent', why }));

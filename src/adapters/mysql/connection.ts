@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import mysql, {
   type Connection as Driver,
   type PrepareStatementInfo,
@@ -6,9 +7,12 @@ import mysql, {
 } from 'mysql2';
 import { EffectMatchError, messageOf } from '../../errors.ts';
 import { connectionParts, type MysqlConnectionOptions } from './options.ts';
+import { quoteText } from './sql.ts';
 
 /** A row as the server sent it. */
 export type RawRow = readonly (Buffer | null)[];
+
+export type RawRows = readonly RawRow[];
 
 /** A row of a trusted query, as text. */
 export type TextCells = readonly (string | null)[];
@@ -43,35 +47,52 @@ export function errorNumber(error: unknown): number | undefined {
   return error instanceof MysqlFailure ? error.number : undefined;
 }
 
+const CHARSET = 'utf8mb4_bin';
+
+/** Shorter statements take the server no longer than finding them by name. */
+const LONG = 100;
+
 /** Leaves cells as raw bytes, so that they can be decoded by column type without loss. */
-const AS_SENT = {
-  rowsAsArray: true,
-  typeCast: (field: { buffer(): Buffer | null }) => field.buffer(),
-};
+const AS_SENT = { rowsAsArray: true, typeCast: false };
+
+/**
+ * How many statements the server accepts in one message. Sessions that run agent statements accept
+ * one, although those are prepared and the server never prepares more than one.
+ */
+type PerMessage = 'one statement' | 'several statements';
 
 /** A session of one account. It runs one statement at a time, each within the deadline. */
 export class MysqlConnection implements AsyncDisposable {
   readonly #driver: Driver;
   readonly #deadlineMs: number;
+  readonly #perMessage: PerMessage;
+  /** The names of statements that the server keeps for this session. */
+  readonly #prepared = new Map<string, string>();
   #isLost = false;
   readonly #lose = () => {
     this.#isLost = true;
   };
 
-  private constructor(driver: Driver, deadlineMs: number) {
+  private constructor(driver: Driver, deadlineMs: number, perMessage: PerMessage) {
     this.#driver = driver;
     this.#deadlineMs = deadlineMs;
+    this.#perMessage = perMessage;
     driver.on('error', this.#lose);
   }
 
-  static async open(options: MysqlConnectionOptions, deadlineMs: number): Promise<MysqlConnection> {
-    const { ssl, ...parts } = { ssl: undefined, ...connectionParts(options, 'the connection') };
+  static async open(
+    options: MysqlConnectionOptions,
+    deadlineMs: number,
+    perMessage: PerMessage = 'one statement',
+  ): Promise<MysqlConnection> {
+    const parts = connectionParts(options, 'the connection') as { readonly ssl?: SslOptions };
     const driver = mysql.createConnection({
       ...parts,
-      ...(ssl && { ssl: ssl as SslOptions }),
       connectTimeout: deadlineMs,
-      charset: 'utf8mb4_bin',
-      multipleStatements: false,
+      charset: CHARSET,
+      multipleStatements: perMessage === 'several statements',
+      // Trusted statements contain their values, so the driver need not look for placeholders.
+      queryFormat: (sql: string) => sql,
       // Agent statements return text if a JavaScript number or date would lose information.
       supportBigNumbers: true,
       dateStrings: true,
@@ -80,7 +101,7 @@ export class MysqlConnection implements AsyncDisposable {
       // The driver closes older statements. Logging in again closes all of them.
       maxPreparedStatements: 50,
     });
-    const connection = new MysqlConnection(driver, deadlineMs);
+    const connection = new MysqlConnection(driver, deadlineMs, perMessage);
     await connection.#within((done) => driver.connect(done));
     return connection;
   }
@@ -101,16 +122,48 @@ export class MysqlConnection implements AsyncDisposable {
     return Array.isArray(rows) ? (rows as unknown as readonly RawRow[]) : [];
   }
 
-  /** Calls a trusted procedure and returns its first result. */
-  async call(sql: string): Promise<readonly RawRow[]> {
-    const [rows] = (await this.query(sql)) as unknown as readonly (readonly RawRow[])[];
-    return rows ?? [];
+  /**
+   * Runs several trusted statements, in one message if the session accepts that, and returns the
+   * rows of those that return rows. None is run after one that fails.
+   */
+  async queryAll(statements: readonly string[]): Promise<readonly RawRows[]> {
+    const isTogether = this.#perMessage === 'several statements' && statements.length > 1;
+    const messages = isTogether ? [statements.join(';\n')] : statements;
+    const results: unknown[] = [];
+    for (const sql of messages) results.push(...(await this.#send(sql, isTogether)));
+    return results.filter((result): result is RawRows => Array.isArray(result));
+  }
+
+  /** Sends a message and returns its results: several if it has several statements or is a call. */
+  async #send(sql: string, isTogether: boolean): Promise<readonly unknown[]> {
+    const options = { sql, ...AS_SENT } as never;
+    return await this.#within<readonly unknown[]>((done) =>
+      this.#driver.query(options, (error, result, fields) => {
+        const hasSeveral = isTogether || Array.isArray(fields?.[0]);
+        done(error, hasSeveral ? (result as unknown as readonly unknown[]) : [result]);
+      }),
+    );
+  }
+
+  /** Like {@link queryAll}, for statements that come again: the server parses long ones once. */
+  async queryAgain(statements: readonly string[]): Promise<readonly RawRows[]> {
+    const fresh = new Map<string, string>();
+    const texts = statements.flatMap((sql) => {
+      const known = this.#prepared.get(sql);
+      if (known !== undefined) return [`execute ${known}`];
+      if (sql.length < LONG) return [sql];
+      const name = `effectmatch_${hash('sha256', sql, 'hex').slice(0, 32)}`;
+      fresh.set(sql, name);
+      return [`prepare ${name} from ${quoteText(sql)}`, `execute ${name}`];
+    });
+    const results = await this.queryAll(texts);
+    for (const [sql, name] of fresh) this.#prepared.set(sql, name);
+    return results;
   }
 
   /** Runs a trusted statement and returns every cell as text. */
   async texts(sql: string): Promise<readonly TextCells[]> {
-    const rows = await this.query(sql);
-    return rows.map((row) => row.map((cell) => cell?.toString('utf8') ?? null));
+    return textsOf(await this.query(sql));
   }
 
   /** Asks the server to parse a statement without running it. */
@@ -146,9 +199,8 @@ export class MysqlConnection implements AsyncDisposable {
     run: (statement: PrepareStatementInfo) => Promise<readonly ReturnedRow[] | undefined>,
   ): Promise<Executed> {
     const statement = await this.#prepare(sql);
-    const takes = (statement as { parameters?: unknown[] }).parameters;
-    if (takes !== undefined && takes.length !== values.length)
-      return { kind: 'mismatch', takes: takes.length };
+    const { parameters } = statement as Prepared;
+    if (parameters.length !== values.length) return { kind: 'mismatch', takes: parameters.length };
     return { kind: 'ran', rows: await run(statement) };
   }
 
@@ -160,9 +212,10 @@ export class MysqlConnection implements AsyncDisposable {
     if (this.#isLost) throw connectionLost();
     this.#lose();
     this.#driver.off('error', this.#lose);
-    const next = new MysqlConnection(this.#driver, this.#deadlineMs);
+    const next = new MysqlConnection(this.#driver, this.#deadlineMs, this.#perMessage);
     try {
-      await next.#within((done) => next.#driver.changeUser({}, done));
+      // The driver would otherwise log in with the character set that the session had last.
+      await next.#within((done) => next.#driver.changeUser({ charset: CHARSET }, done));
       return next;
     } catch (error) {
       next.close();
@@ -205,6 +258,11 @@ export class MysqlConnection implements AsyncDisposable {
   }
 }
 
+/** Every cell as text. */
+export function textsOf(rows: RawRows): readonly TextCells[] {
+  return rows.map((row) => row.map((cell) => cell?.toString('utf8') ?? null));
+}
+
 /** Collects at most `most` + 1 rows; undefined if the statement cannot return rows. */
 function collectRows(
   answer: Query,
@@ -221,6 +279,8 @@ function collectRows(
   });
   answer.on('end', () => done(rows));
 }
+
+type Prepared = PrepareStatementInfo & { readonly parameters: readonly unknown[] };
 
 type Done<T> = (error: Error | null, result?: T) => void;
 

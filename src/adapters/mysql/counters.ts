@@ -1,4 +1,5 @@
 import type { Residue } from '../../protocol/residue.ts';
+import { type RawRows, textsOf } from './connection.ts';
 import type { Definitions } from './definitions.ts';
 import type { MysqlSettings } from './options.ts';
 import type { ControlAccount } from './sessions.ts';
@@ -11,6 +12,12 @@ interface CounterTools {
   readonly control: ControlAccount;
   readonly settings: MysqlSettings;
   readonly definitions: Pick<Definitions, 'relations'>;
+}
+
+/** Reads the answer to `Counters.question`. */
+export function readPositions(rows: RawRows | undefined): Positions {
+  const texts = textsOf(rows ?? []);
+  return new Map(texts.map(([name, next]) => [String(name), BigInt(next ?? 1)]));
 }
 
 /** AUTO_INCREMENT counters of registered tables. A rollback does not reset them. */
@@ -30,20 +37,22 @@ export class Counters {
     );
   }
 
+  /** The statement that reads the positions of all counters. */
+  get question(): string {
+    const names = ["''", ...[...this.#columns.keys()].map(quoteText)].join(', ');
+    const schema = quoteText(this.#tools.settings.business);
+    return `select table_name, auto_increment from information_schema.tables
+      where table_schema = ${schema} and table_name in (${names})`;
+  }
+
   async read(): Promise<Positions> {
     if (this.#columns.size === 0) return new Map();
-    const names = [...this.#columns.keys()].map(quoteText).join(', ');
-    const control = await this.#tools.control.connection();
-    const rows = await control.texts(
-      `select table_name, auto_increment from information_schema.tables
-        where table_schema = ${quoteText(this.#tools.settings.business)} and table_name in (${names})`,
-    );
-    return new Map(rows.map(([name, next]) => [String(name), BigInt(next ?? 1)]));
+    const [rows] = await this.#tools.control.ask(this.question);
+    return readPositions(rows);
   }
 
   /** The counters that moved since then, whether the candidate or others moved them. */
-  async compare(before: Positions): Promise<readonly Residue[]> {
-    const now = await this.read();
+  compare(before: Positions, now: Positions): readonly Residue[] {
     return [...this.#columns].flatMap(([table, column]) => {
       const [from = 1n, to = 1n] = [before.get(table), now.get(table)];
       if (from === to) return [];

@@ -150,7 +150,7 @@ function firstCode(
         schema === business && table === target && !recorders.has(`trigger ${schema}.${name}`),
     );
     const defaults = columns.filter(({ defaultText }) =>
-      /nextval|lastval/i.test(defaultText ?? ''),
+      /nextval|lastval/i.test(String(defaultText)),
     );
     return [
       ...own.map(([schema, , , , name, text]) => ({
@@ -161,7 +161,7 @@ function firstCode(
       ...defaults.map(({ name, defaultText }) => ({
         name: `default of ${target}.${name}`,
         schema: business,
-        text: defaultText ?? '',
+        text: String(defaultText),
       })),
     ];
   });

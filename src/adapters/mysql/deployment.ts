@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { RUN_PROVISION } from '../../backend/failure.ts';
 import type { MarkerText } from '../../contract/proof.ts';
-import { type MysqlConnection, MysqlFailure } from './connection.ts';
+import { errorNumber, type MysqlConnection } from './connection.ts';
 import { refused } from './options.ts';
 import { VERSION } from './provision.ts';
 import { quoteName } from './sql.ts';
@@ -22,17 +22,18 @@ export async function readDeployment(
   database: string,
 ): Promise<MysqlDeployment> {
   const [version] = await control.texts('select version()');
-  if (!TESTED.test(version?.[0] ?? ''))
+  if (!TESTED.test(String(version?.[0])))
     throw refused(`the server is ${version?.[0]}; this adapter was tested on MariaDB 10.11 only`);
-  const select = `select backend, inner_pad, outer_pad, version from ${quoteName(database)}.deployment`;
+  const select = `select backend, inner_pad, outer_pad from ${quoteName(database)}.deployment where version = ${VERSION}`;
   const rows = await control.query(select).catch((error: unknown) => {
-    if (!(error instanceof MysqlFailure) || error.number === undefined) throw error;
+    if (errorNumber(error) === undefined) throw error;
     const words = 'the database is not provisioned for the control account';
     throw refused(`${words}; ${RUN_PROVISION}`, error);
   });
-  const [backend, inner, outer, release] = rows[0] ?? [];
-  if (!backend || !inner || !outer || Number(release) !== VERSION)
+  const [row] = rows as readonly (readonly [Buffer, Buffer, Buffer])[];
+  if (row === undefined)
     throw refused('the database was provisioned by a different release; provision it again');
+  const [backend, inner, outer] = row;
   return {
     backend: backend.toString(),
     prove: (thread, marker) => {

@@ -1,10 +1,11 @@
-import { fingerprint } from '../../backend/setup.ts';
+import { createHash } from 'node:crypto';
 import type { Assigned } from '../../contract/adapter.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { ChangeRecord, Op } from '../../protocol/effect.ts';
 import { type Row, readTag, type Value } from '../../protocol/value.ts';
 import type { RawRow } from './connection.ts';
-import { type ColumnKind, readImage } from './value.ts';
+import { isSameImage, openImage, type RowImage } from './row-image.ts';
+import type { ColumnKind } from './value.ts';
 
 /** The parts of a relation that reading records needs. */
 export interface TracedRelation {
@@ -35,9 +36,10 @@ export interface Recorded {
 /** One written row, by its key. */
 export interface History {
   readonly relation: TracedRelation;
+  readonly id: string;
   readonly key: Row;
-  readonly first: Row | null;
-  readonly last: Row | null;
+  readonly first: RowImage | null;
+  readonly last: RowImage | null;
 }
 
 /** Reads the rows that `observe` returns. Throws if a row is unreadable. */
@@ -58,24 +60,33 @@ export function readRecords(
   }
   const { histories, contradiction } = traceRows(changes);
   return {
-    records: changes.map(({ op, relation, before, after }) => ({
-      ...{ op, target: relation.target, key: null, before, after },
+    records: changes.map(({ op, relation: { target }, before, after }) => ({
+      ...{ op, target, key: null, before: before?.row ?? null, after: after?.row ?? null },
     })),
     written: rows.length,
     undo: changes.reduce((sum, change) => sum + undoOf(change), 0),
     assigned: findAssigned(changes, chosen),
     ...{ histories, contradiction },
-    evidence: fingerprint(rows.map((row) => row.slice(0, 4).map((cell) => cell?.toString('hex')))),
+    evidence: digestOf(rows),
   };
+}
+
+/** A digest of all cells. Each comes with its length, so that no two lists have the same digest. */
+function digestOf(rows: readonly RawRow[]): string {
+  const digest = createHash('sha256');
+  for (const [name = null, op = null, before = null, after = null] of rows)
+    for (const cell of [name, op, before, after]) {
+      digest.update(cell === null ? '-' : `${cell.length}:`);
+      if (cell !== null) digest.update(cell);
+    }
+  return digest.digest('hex');
 }
 
 interface Change {
   readonly relation: TracedRelation;
   readonly op: Op;
-  readonly before: Row | null;
-  readonly after: Row | null;
-  /** Whether both images are the same. */
-  readonly isIdle: boolean;
+  readonly before: RowImage | null;
+  readonly after: RowImage | null;
 }
 
 function readChange(
@@ -84,31 +95,26 @@ function readChange(
   was: Buffer | null,
   became: Buffer | null,
 ): Change {
-  const { target, columns } = relation;
+  const { target } = relation;
   if ((was === null) !== (op === 'insert') || (became === null) !== (op === 'delete'))
     throw new Error(`a record of "${target}" lacks an image`);
-  const before = was && readImage(columns, was);
-  const after = became && readImage(columns, became);
-  const isIdle = was !== null && became !== null && was.equals(became);
-  return { relation, op, before, after, isIdle };
+  const before = was && openImage(relation, was);
+  const after = became && openImage(relation, became);
+  return { relation, op, before, after };
 }
 
 /**
  * InnoDB writes one undo entry for each row, none for an update that changes nothing, and two for
  * an update that changes the key, because it deletes the row and inserts another.
  */
-function undoOf({ relation, before, after, isIdle }: Change): number {
+function undoOf({ before, after }: Change): number {
   if (before === null || after === null) return 1;
-  if (isIdle) return 0;
-  return keyText(relation, before) === keyText(relation, after) ? 1 : 2;
+  if (before.bytes.equals(after.bytes)) return 0;
+  return before.id === after.id ? 1 : 2;
 }
 
 function keyOf({ key }: TracedRelation, row: Row): Row {
   return Object.fromEntries(key.map((name) => [name, row[name] ?? null]));
-}
-
-function keyText(relation: TracedRelation, row: Row): string {
-  return canonical([relation.target, keyOf(relation, row)]);
 }
 
 /**
@@ -117,18 +123,22 @@ function keyText(relation: TracedRelation, row: Row): string {
  * does not exist.
  */
 function traceRows(changes: readonly Change[]): Pick<Recorded, 'histories' | 'contradiction'> {
-  const rows = new Map<
-    string,
-    { relation: TracedRelation; key: Row; first: Row | null; last: Row | null }
-  >();
+  const rows = new Map<string, { -readonly [Name in keyof History]: History[Name] }>();
   let contradiction: string | undefined;
-  const step = (relation: TracedRelation, row: Row, from: Row | null, to: Row | null) => {
-    const id = keyText(relation, row);
+  const step = (
+    relation: TracedRelation,
+    { id, row }: RowImage,
+    from: RowImage | null,
+    to: RowImage | null,
+  ) => {
     const known = rows.get(id);
-    if (known !== undefined && canonical(known.last) !== canonical(from))
+    if (known === undefined) {
+      rows.set(id, { relation, id, key: keyOf(relation, row), first: from, last: to });
+      return;
+    }
+    if (!isSameImage(known.last, from))
       contradiction ??= `the records of "${relation.target}" do not follow from each other`;
-    const { first } = known ?? { first: from };
-    rows.set(id, { relation, key: keyOf(relation, row), first, last: to });
+    known.last = to;
   };
   // An update is a delete and an insert here, because it may change the key.
   for (const { relation, before, after } of changes) {
@@ -152,7 +162,7 @@ function findAssigned(
     const column = relation.columns.find(({ isAssigned }) => isAssigned)?.name;
     if (column === undefined) return [];
     const identifiers = group
-      .map(({ after }) => integerText(after?.[column] ?? null))
+      .map(({ after }) => integerText(after?.row[column] ?? null))
       .filter((text) => text !== undefined)
       .filter((text) => !chosen.has(canonical([target, text])))
       .map(BigInt);

@@ -43,7 +43,7 @@ export interface MysqlOptions {
   readonly reads?: readonly string[];
   /** The unit of change. Default: `net-state`. */
   readonly profile?: Profile;
-  /** Whether journal and receipts keep values or only their digests. Default: `plain`. */
+  /** `digest` keeps the values of rows out of journal and receipts. Default: `plain`. */
   readonly values?: 'plain' | 'digest';
   readonly isolation?: 'repeatable read' | 'serializable';
   /** How long an operation may hold its transaction. The server enforces it. Default: 30000. */

@@ -1,12 +1,14 @@
 import { NO_ROWS, queryRefused, singleStatement } from '../../backend/query.ts';
 import { ResultCollector } from '../../backend/results.ts';
-import type { QueryLimits, QueryRows } from '../../contract/adapter.ts';
+import type { QueryLimits, QueryRows, StatementResult } from '../../contract/adapter.ts';
 import { bindValues, type CheckedMysqlAction } from './action.ts';
 import { type AdmittedTexts, refusalOf } from './admission.ts';
 import { explainError } from './failure.ts';
 import type { MysqlSettings } from './options.ts';
 import { readReturned } from './result-rows.ts';
 import type { ExecutionSession } from './sessions.ts';
+
+const NOTHING: StatementResult = { rows: [], omitted: 0 };
 
 interface QueryTools {
   readonly settings: MysqlSettings;
@@ -41,7 +43,6 @@ export async function queryRows(
   const collected = new ResultCollector();
   collected.begin(true);
   for (const row of ran.rows.slice(0, most)) collected.add(() => readReturned(row));
-  const [result] = collected.results ?? [];
-  const isCut = ran.rows.length > most || (result?.omitted ?? 0) > 0;
-  return { rows: result?.rows ?? [], more: isCut };
+  const { results: [{ rows, omitted } = NOTHING] = [] } = collected;
+  return { rows, more: ran.rows.length > most || omitted > 0 };
 }

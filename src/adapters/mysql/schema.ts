@@ -1,14 +1,13 @@
 import { invalid, type ManifestSchema, mustBeStated } from '../../backend/manifest-schema.ts';
 import { normaliseManifest, normaliseReads } from '../../backend/normalise.ts';
-import { canonical } from '../../protocol/canon.ts';
 import type { Cell, StateRead } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import type { Value } from '../../protocol/value.ts';
 import type { MysqlColumn, MysqlRelation } from './catalog.ts';
-import { type MysqlConnection, MysqlFailure } from './connection.ts';
+import { errorNumber, type MysqlConnection, MysqlFailure } from './connection.ts';
 import { quoteName } from './sql.ts';
-import { imageOf, literalOf, readImage } from './value.ts';
+import { type ColumnKind, imageOf, literalOf, readImage } from './value.ts';
 
 /** What is needed to normalise manifests. */
 export interface SchemaTools {
@@ -78,15 +77,14 @@ class MysqlSchema implements ManifestSchema<MysqlColumn> {
   }
 
   fill(relation: MysqlRelation, column: MysqlColumn, where: string): Cell {
-    const { name, defaultText, isNullable } = column;
+    const { name, defaultText } = column;
     if (column.isAssigned) {
       const label = `${name}: generated('new ${relation.target}')`;
       throw invalid(where, `MariaDB assigns it; write ${label} or its value`);
     }
-    if (defaultText === null || defaultText === 'NULL') {
-      if (isNullable) return { is: null };
-      throw mustBeStated(where);
-    }
+    // The catalogue prints NULL for a nullable column, and nothing for one that has no default.
+    if (defaultText === 'NULL') return { is: null };
+    if (defaultText === null) throw mustBeStated(where);
     if (!LITERAL.test(defaultText)) throw mustBeStated(where, defaultText);
     return { is: this.#casts.store(column, defaultText, defaultText, where) };
   }
@@ -97,7 +95,8 @@ const LITERAL = /^(?:-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|'(?:[^'\\]|'')*'|b'[01]*')$/i
 
 /** Values that the server must cast, and the results. */
 class Casts {
-  readonly #wanted = new Map<string, { readonly column: MysqlColumn; readonly literal: string }>();
+  /** Literals by the definition of their column. */
+  readonly #wanted = new Map<string, { readonly kind: ColumnKind; readonly texts: Set<string> }>();
   readonly #stored = new Map<string, Value | MysqlFailure>();
 
   get isEmpty(): boolean {
@@ -105,13 +104,14 @@ class Casts {
   }
 
   /** The stored value after {@link run}; before that, the stated value. */
-  store(column: MysqlColumn, literal: string, stated: Value, where: string): Value {
-    const id = canonical([column.definition, column.kind, literal]);
-    const stored = this.#stored.get(id);
+  store({ definition, kind }: MysqlColumn, literal: string, stated: Value, where: string): Value {
+    const stored = this.#stored.get(castOf(definition, literal));
     if (stored instanceof MysqlFailure)
       throw invalid(where, `the column does not take it: ${stored.message}`, stored);
     if (stored !== undefined) return stored;
-    this.#wanted.set(id, { column, literal });
+    const group = this.#wanted.get(definition) ?? { kind, texts: new Set() };
+    group.texts.add(literal);
+    this.#wanted.set(definition, group);
     return stated;
   }
 
@@ -121,24 +121,29 @@ class Casts {
    */
   async run(session: MysqlConnection, database: string): Promise<void> {
     const table = `${quoteName(database)}.cast`;
-    const groups = Map.groupBy(this.#wanted, ([, { column }]) => column.definition);
-    for (const [definition, group] of groups) {
-      const column = { name: 'value', kind: group[0]?.[1].column.kind ?? 'text' } as const;
+    for (const [definition, { kind, texts }] of this.#wanted) {
+      const literals = [...texts];
+      const columns = [{ name: 'value', kind }];
       await session.query(
         `create temporary table ${table} (n int primary key, value ${definition} null) engine = innodb`,
       );
-      const literals = group.map(([, { literal }]) => literal);
       const failures = await insertAll(session, table, literals);
-      const rows = await session.query(`select n, ${imageOf([column], 'r')} from ${table} r`);
-      for (const [n, image] of rows) {
-        const id = group[Number(n)]?.[0];
-        if (id !== undefined && image)
-          this.#stored.set(id, readImage([column], image).value ?? null);
+      const rows = await session.query(`select n, ${imageOf(columns, 'r')} from ${table} r`);
+      // No image is null: a literal that the server accepted is longer than its image.
+      for (const [n, image] of rows as readonly (readonly [Buffer, Buffer])[]) {
+        const { value = null } = readImage(columns, image);
+        this.#stored.set(castOf(definition, literals[Number(n)]), value);
       }
-      for (const [n, failure] of failures) this.#stored.set(group[n]?.[0] ?? '', failure);
+      for (const [n, failure] of failures)
+        this.#stored.set(castOf(definition, literals[n]), failure);
       await session.query(`drop temporary table ${table}`);
     }
   }
+}
+
+/** Identifies a literal that is stored in a column of this definition. */
+function castOf(definition: string, literal: string | undefined): string {
+  return JSON.stringify([definition, literal]);
 }
 
 const BATCH = 500;
@@ -157,8 +162,8 @@ async function insertAll(
     try {
       await session.query(`insert into ${table} values ${rows.join(', ')}`);
     } catch (error) {
-      if (!(error instanceof MysqlFailure) || error.number === undefined) throw error;
-      if (to - from === 1) failures.set(from, error);
+      if (errorNumber(error) === undefined) throw error;
+      if (to - from === 1) failures.set(from, error as MysqlFailure);
       else for (let at = from; at < to; at += 1) await insert(at, at + 1);
     }
   };

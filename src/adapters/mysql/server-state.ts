@@ -1,7 +1,7 @@
 import { invariant } from '../../errors.ts';
-import type { MysqlConnection } from './connection.ts';
+import { type MysqlConnection, type TextCells, textsOf } from './connection.ts';
 import type { MysqlSettings } from './options.ts';
-import { quoteName } from './sql.ts';
+import { quoteName, quotePlain } from './sql.ts';
 
 /** Server settings that a survey checks. */
 export const SERVER_SETTINGS = [
@@ -31,8 +31,8 @@ const HARMLESS = [
   ...['show_.*', 'stmt_.*', 'xa_.*', 'ha_.*'],
 ].join('|');
 
-const COUNTED = `select group_concat(variable_value)
-  from information_schema.global_status
+/** The names of all other counters. Only another server can have others. */
+const COUNTERS = `select variable_name from information_schema.global_status
   where variable_name like 'COM\\_%' and variable_name not rlike '^COM_(?:${HARMLESS})$'`;
 
 /** Routines can also be written directly, which counts as a plain INSERT or UPDATE. */
@@ -42,18 +42,20 @@ const ROUTINES = `select concat_ws(' ', count(*), sum(conv(left(sha1(concat_ws(c
 
 /** Reads the current state of the server. */
 export class ServerWatch {
-  readonly #question: string;
+  readonly #controlDatabase: string;
+  /** The question for each session, because a session belongs to one start of the server. */
+  readonly #questions = new WeakMap<MysqlConnection, string>();
 
   constructor({ controlDatabase }: MysqlSettings) {
-    const stage = `${quoteName(controlDatabase)}.stage`;
-    const stages = `select group_concat(occurrence separator ' ') from ${stage}`;
-    const parts = [COUNTED, ROUTINES, stages].map((part) => `(${part})`);
-    const settings = SERVER_SETTINGS.map((name) => `@@global.${name}`);
-    this.#question = `select ${[...parts, ...settings].join(', ')}`;
+    this.#controlDatabase = controlDatabase;
   }
 
   async read(control: MysqlConnection): Promise<ServerState> {
-    const [row = []] = await control.texts(this.#question);
+    const known = this.#questions.get(control);
+    const question = known ?? this.#questionAbout(await control.texts(COUNTERS));
+    if (known === undefined) this.#questions.set(control, question);
+    const [rows = []] = await control.queryAgain([question]);
+    const [row = []] = textsOf(rows);
     const [counted, routines, unmarked, ...values] = row;
     invariant(counted, 'the server counts statements');
     return {
@@ -62,5 +64,17 @@ export class ServerWatch {
       unmarked: unmarked?.split(' ') ?? [],
       text: row.join('\n'),
     };
+  }
+
+  /** Naming the counters is cheaper than a pattern, which the server applies to every counter. */
+  #questionAbout(counters: readonly TextCells[]): string {
+    const names = counters.map(([name]) => quotePlain(String(name))).join(', ');
+    const counted = `select group_concat(variable_value) from information_schema.global_status
+      where variable_name in (${names})`;
+    const stage = `${quoteName(this.#controlDatabase)}.stage`;
+    const stages = `select group_concat(occurrence separator ' ') from ${stage}`;
+    const parts = [counted, ROUTINES, stages].map((part) => `(${part})`);
+    const settings = SERVER_SETTINGS.map((name) => `@@global.${name}`);
+    return `select ${[...parts, ...settings].join(', ')}`;
   }
 }

@@ -1,6 +1,8 @@
-import { asFault, MysqlConnection } from './connection.ts';
+import { RecentMap } from '../../protocol/recent-map.ts';
+import { asFault, MysqlConnection, type RawRows, textsOf } from './connection.ts';
 import type { MysqlConnectionOptions, MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
+import { SharedAnswer } from './shared-answer.ts';
 
 /** How long to wait for the server to report that it ended an overdue stage. */
 const ANSWER_GRACE_MS = 5000;
@@ -8,6 +10,9 @@ const TRUSTED_DEADLINE_MS = 30_000;
 
 /** The SQL modes for agent statements: a new server's defaults, so that bad values are errors. */
 const AGENT_MODE = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
+
+/** The most questions whose callers can share an answer. */
+const MAX_ASKED = 100;
 
 /** Variables that change the meaning of a statement or whether a check is made. */
 const WATCHED = [
@@ -19,16 +24,33 @@ const WATCHED = [
   ...['default_storage_engine', 'div_precision_increment', 'skip_replication', 'big_tables'],
   ...['system_versioning_asof', 'system_versioning_insert_history', 'lc_time_names'],
 ];
-const READ_WATCHED =
-  `select ${WATCHED.map((name) => `@@session.${name}`).join(', ')}, ` +
-  'abs(@@session.timestamp - unix_timestamp(sysdate(6))) < 2, unix_timestamp(sysdate(3))';
+
+/**
+ * Reads the variables as one column, because describing thirty columns costs more than their
+ * values. It must be a statement of its own: in a block or a procedure, the server shows other
+ * values of some variables, for example of `sql_select_limit`.
+ */
+export const READ_VARIABLES =
+  `select concat_ws(char(31), ${WATCHED.map(readable).join(', ')}, ` +
+  'abs(@@session.timestamp - unix_timestamp(sysdate(6))) < 2), unix_timestamp(sysdate(3))';
+
+/** Only this variable can be NULL, and a NULL would be left out. */
+function readable(name: string): string {
+  const variable = `@@session.${name}`;
+  return name === 'character_set_results' ? `ifnull(${variable}, 'NULL')` : variable;
+}
 
 /** The session's variables as one text, and the server's time. */
-export async function readVariables(session: MysqlConnection) {
-  const [row] = await session.texts(READ_WATCHED);
+export function parseVariables(rows: RawRows | undefined) {
+  const [[read = null, at = null] = []] = textsOf(rows ?? []);
+  const values = String(read).split('\x1f');
   const names = [...WATCHED, 'clock'];
-  const variables = names.map((name, index) => `${name}=${row?.[index]}`).join(' ');
-  return { variables, atMs: readMs(row?.[names.length]) };
+  const variables = values.map((value, index) => `${names[index]}=${value}`).join(' ');
+  return { variables, atMs: readMs(at) };
+}
+
+export async function readVariables(session: MysqlConnection) {
+  return parseVariables(await session.query(READ_VARIABLES));
 }
 
 /** Converts a server time from seconds. */
@@ -41,6 +63,8 @@ export class ControlAccount {
   readonly #options: MysqlConnectionOptions;
   #connection: Promise<MysqlConnection> | undefined;
   #turn: Promise<unknown> = Promise.resolve();
+  /** The questions of this adapter: a few, because only definitions change them. */
+  readonly #asked = new RecentMap<string, SharedAnswer<readonly RawRows[]>>(MAX_ASKED);
   #isClosed = false;
 
   constructor(options: MysqlConnectionOptions) {
@@ -51,7 +75,11 @@ export class ControlAccount {
   async open(): Promise<MysqlConnection> {
     try {
       if (this.#isClosed) throw new Error('the adapter is closed');
-      const connection = await MysqlConnection.open(this.#options, TRUSTED_DEADLINE_MS);
+      const connection = await MysqlConnection.open(
+        this.#options,
+        TRUSTED_DEADLINE_MS,
+        'several statements',
+      );
       await connection.query(
         `set session sql_mode = '${SQL_MODE},ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
           tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = 1,
@@ -71,6 +99,19 @@ export class ControlAccount {
     // Another caller may have opened one in the meantime.
     if (this.#connection === last) this.#connection = this.open();
     return await (this.#connection ?? this.open());
+  }
+
+  /**
+   * Asks a question that other callers ask in the same words. Callers that come while one is under
+   * way share the next answer, so each answer was asked for after its callers came.
+   */
+  async ask(...questions: readonly string[]): Promise<readonly RawRows[]> {
+    const text = questions.join(';\n');
+    const known = this.#asked.get(text);
+    const asked =
+      known ?? new SharedAnswer(async () => await (await this.connection()).queryAgain(questions));
+    if (known === undefined) this.#asked.set(text, asked);
+    return await asked.get();
   }
 
   /** Uses a session for several statements in a row. Callers wait for each other. */
@@ -162,9 +203,9 @@ export class ExecutionSessions {
   /** Sets the variables for agent statements. */
   async #prepare(connection: MysqlConnection): Promise<ExecutionSession> {
     try {
-      await connection.query(settingsOf(this.#settings));
-      const { variables } = await readVariables(connection);
-      return { connection, variables };
+      const set = settingsOf(this.#settings);
+      const [rows] = await connection.queryAll([set, READ_VARIABLES]);
+      return { connection, variables: parseVariables(rows).variables };
     } catch (error) {
       connection.close();
       throw error;

@@ -89,7 +89,7 @@ function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
 function surveyServer({ settings }: ServerState): readonly Finding[] {
   const demands: readonly [string, Demand][] = Object.entries(SERVER);
   const open = demands.flatMap(([name, { must, remedy, fix }]) => {
-    const value = settings.get(name) ?? '';
+    const value = String(settings.get(name));
     if (must.test(value)) return [];
     return [{ ...openOutlet(`${name} = ${value}`, remedy), fix }];
   });
@@ -136,7 +136,7 @@ const LOGIN_TERMS =
 /** The statement that revokes a right, from its line in SHOW GRANTS. */
 function revocationOf(right: string, account: string): string {
   const isPublic = right.endsWith(' TO PUBLIC');
-  const [, granted = ''] = /^(.*?)(?: TO PUBLIC)?(?: WITH GRANT OPTION)?$/.exec(right) ?? [];
+  const granted = right.replace(/(?: TO PUBLIC)?(?: WITH GRANT OPTION)?$/, '');
   const from = isPublic ? 'public' : account;
   if (!right.endsWith(' WITH GRANT OPTION')) return `revoke ${granted} from ${from}`;
   return `revoke grant option${granted.slice(granted.indexOf(' ON '))} from ${from}`;

@@ -1,17 +1,13 @@
-import type { MysqlConnection } from './connection.ts';
-
 /** The number of undo entries of a session's transaction, or why it is unknown. */
 export type UndoCount =
   | { readonly kind: 'counted'; readonly entries: number; readonly transaction: string }
   | { readonly kind: 'unknown'; readonly why: string };
 
 /**
- * Asks InnoDB, independently of the recorders, how many undo entries a session's transaction has.
+ * Asks InnoDB, independently of the recorders, how many undo entries each session's transaction
+ * has. The text is in the third column.
  */
-export async function countUndo(control: MysqlConnection, thread: number): Promise<UndoCount> {
-  const [row] = await control.texts('show engine innodb status');
-  return readStatus(String(row?.[2]), thread);
-}
+export const INNODB_STATUS = 'show engine innodb status';
 
 /** The heading before the transactions. The last deadlock comes earlier and also names sessions. */
 const LIST = /^LIST OF TRANSACTIONS FOR EACH SESSION:$/m;

@@ -77,7 +77,7 @@ describe('MariaDB: the name of the branch', { skip: skipWithoutMariadb() }, () =
       ...{ channel: 'transaction', kind: 'stable', before: 'held', after: 'durable' },
     });
     assert.ok(channels.some(({ channel, kind }) => channel === 'undo' && kind === 'silent'));
-    await candidate.end('unknown');
+    await assert.rejects(candidate.end('discarded'), /committed without a marker/);
     await close();
 
     const context = { name: 'db', clock: systemClock, reached: unobserved };

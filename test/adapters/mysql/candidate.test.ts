@@ -108,6 +108,40 @@ describe('MariaDB: candidate', { skip: skipWithoutMariadb() }, () => {
     void sleeping; // Nothing answers on a closed connection.
   });
 
+  test('a candidate whose session never ends is not taken for discarded', async () => {
+    const settings = { relations: ['t'], stageTimeoutMs: 300_000, lockTimeoutMs: 200_000 };
+    await using place = await protectedMariadb(SCHEMA, settings);
+    const inside = await openInside(place);
+    await using outsider = await createConnection(place.db.url());
+    await outsider.beginTransaction();
+    await outsider.query('update t set v = 0 where id = 1');
+    const { candidate, session } = await inside.hold();
+    await candidate.begin('endless' as OccurrenceId, []);
+    // The server does not notice that the session is gone while it waits for a lock.
+    const waiting = session.query('update t set v = 1 where id = 1').catch(() => {});
+    await sleep(100);
+    session.close();
+    await assert.rejects(candidate.end('discarded'), /discarded candidate does not end/);
+    await outsider.rollback();
+    await inside.close();
+    void waiting; // Nothing answers on a closed connection.
+  });
+
+  test('a branch that has ended is rolled back, and its session serves on', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const inside = await openInside(place);
+    const { candidate, session, branch } = await inside.hold();
+    await candidate.begin('ended' as OccurrenceId, []);
+    await assert.rejects(candidate.recheck(), /rechecked after it was observed/);
+    await candidate.apply(WRITE);
+    await session.query(`xa end ${branch()}`);
+    await candidate.end('discarded');
+    const list = `select id from information_schema.processlist where id = ${session.thread}`;
+    assert.equal((await place.db.run(list)).length, 1);
+    assert.deepEqual(await place.db.run('select v from t where id = 1'), [{ v: 10 }]);
+    await inside.close();
+  });
+
   test('a void marker that the server does not take is an error, and is not there', async () => {
     await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
     const context = { name: 'db', clock: systemClock, reached: unobserved };
@@ -117,6 +151,32 @@ describe('MariaDB: candidate', { skip: skipWithoutMariadb() }, () => {
     const marker = { occurrence, disposition: 'void', text: 'refused' } as const;
     await assert.rejects(markers.void({ ...marker, sealKey: 'k', sealMac: 'm' }), /CONSTRAINT/);
     assert.equal(await markers.find(occurrence), undefined);
+    await close();
+  });
+
+  test('of two void markers that wait for a transaction which is undone, one is written and one is busy', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const context = { name: 'db', clock: systemClock, reached: unobserved };
+    const { markers, close } = (await place.factory().open(context)) as PromotableAdapter;
+    const occurrence = 'contended' as OccurrenceId;
+    await using outsider = await createConnection(place.db.url());
+    const contend = async () => {
+      await outsider.beginTransaction();
+      await outsider.query(`insert into ${place.control}.marker
+        values ('${occurrence}', 'void', 'of another', 'key', 'mac')`);
+      const voiding = ['one', 'two'].map((text) =>
+        markers.void({ occurrence, disposition: 'void', text, sealKey: 'k', sealMac: 'm' }),
+      );
+      await sleep(500);
+      await outsider.rollback();
+      return (await Promise.all(voiding)).map(({ kind }) => kind).sort();
+    };
+    // Each gets a lock that the other one needs to insert: a deadlock, unless this test is so slow
+    // that both have given up before.
+    let ends = await contend();
+    for (let tries = 0; tries < 5 && !ends.includes('inserted'); tries += 1) ends = await contend();
+    assert.deepEqual(ends, ['busy', 'inserted']);
+    assert.match(String((await markers.find(occurrence))?.text), /^(?:one|two)$/);
     await close();
   });
 

@@ -150,5 +150,8 @@ describe('MariaDB: code', { skip: skipWithoutMariadb() }, () => {
     const reached = await judge('set @x = two()');
     assert.ok(reached.some(({ object }) => object.endsWith('.two')));
     assert.equal(await problemOf(), undefined);
+    await db.run(`update mysql.proc set body = '', body_utf8 = null
+      where db = '${db.name}' and name = 'two'`);
+    assert.equal(await problemOf(), 'its text cannot be read');
   });
 });

@@ -28,7 +28,7 @@ export async function openInside({ options }: ProtectedMariadb) {
         const value: unknown = Reflect.get(target, name, target);
         if (typeof value !== 'function') return value;
         return (...given: unknown[]) => {
-          if (name === 'query') seen.push(String(given[0]));
+          if (name === 'query' || name === 'queryAll') seen.push(...[given[0]].flat().map(String));
           return value.apply(target, given);
         };
       },

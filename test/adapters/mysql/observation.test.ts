@@ -71,7 +71,9 @@ test('a row is followed from its first record to its last, also where its key ch
   );
   assert.equal(contradiction, undefined);
   assert.deepEqual(
-    histories.map(({ relation, key, first, last }) => [relation.target, key, first, last]),
+    histories.map(({ relation, key, first, last }) => [
+      ...[relation.target, key, first?.row ?? null, last?.row ?? null],
+    ]),
     [
       ['t', { id: 1 }, row(1, 'a'), null],
       ['t', { id: 2 }, null, row(2, 'c')],

@@ -34,6 +34,7 @@ const UNSUITABLE: Readonly<Record<string, RegExp>> = {
   'create table t (a int primary key, s varchar(5) character set sjis)': /character set sjis/,
   "create table t (a int primary key, e enum('', 'x'))": /empty or quoted label/,
   'create table t (a int primary key, x text, fulltext key (x))': /full-text/,
+  'create table t (__proto__ int primary key)': /named __proto__/,
   'create table t2 (a int primary key)': /there is no such table.*t2/,
 };
 

@@ -119,6 +119,29 @@ describe('MariaDB: undo entries', { skip: skipWithoutMariadb() }, () => {
     await inside.close();
   });
 
+  test('of a trigger that writes elsewhere are not explained, and the code that may have is named', async () => {
+    const triggers = [1, 2, 3, 4, 5, 6].map(
+      (n) =>
+        `create trigger spy${n} after insert on t for each row insert into spied values (${n})`,
+    );
+    await using place = await protectedMariadb(
+      ['create table t (id int primary key)', 'create table spied (n int)', ...triggers].join(';'),
+      { relations: ['t'] },
+    );
+    const inside = await openInside(place);
+    const { candidate } = await inside.hold();
+    await candidate.begin('spied' as OccurrenceId, []);
+    await candidate.apply(parseAction({ sql: 'insert into t values (1)' }));
+    const { channels } = await candidate.observe();
+    const undo = channels.find(({ channel }) => channel === 'undo');
+    assert.ok(undo?.kind === 'stable');
+    assert.deepEqual([undo.before, undo.after], ['3 undo entries', '9 undo entries']);
+    const named = [1, 2, 3, 4, 5].map((n) => `trigger ${place.db.name}.spy${n}`).join(', ');
+    assert.ok(undo.meaning?.includes(`not registered (look at ${named}). Register`), undo.meaning);
+    await candidate.end('discarded');
+    await inside.close();
+  });
+
   test('of a write past the recorders, of a cascade and of a write after the observation are noticed', async () => {
     await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
     await place.db.run(`insert into child values (1, 'a');
@@ -131,6 +154,7 @@ describe('MariaDB: undo entries', { skip: skipWithoutMariadb() }, () => {
     const undo = channels.find(({ channel }) => channel === 'undo');
     assert.ok(undo?.kind === 'stable');
     assert.deepEqual([undo.before, undo.after], ['3 undo entries', '4 undo entries']);
+    assert.match(undo.meaning ?? '', /no recorder saw.* not registered\. Register that table/);
     const evidence = await candidate.recheck();
     await session.query("update t set v = v where id = 'b'");
     assert.notEqual(await candidate.recheck(), evidence, 'a write that changes nothing counts too');

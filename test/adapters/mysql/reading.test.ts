@@ -1,0 +1,63 @@
+// Goal: rows are found by exactly the keys that are asked for, one by one and in runs, and images
+// have the same id exactly if their keys are stored equally. Method: a real server; images by hand.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { MysqlConnection } from '../../../src/adapters/mysql/connection.ts';
+import type { TracedRelation } from '../../../src/adapters/mysql/observation.ts';
+import { readImages } from '../../../src/adapters/mysql/reading.ts';
+import { idOf, isSameImage, openImage } from '../../../src/adapters/mysql/row-image.ts';
+import { skipWithoutMariadb } from '../../mysql/binaries.ts';
+import { freshDatabase } from '../../mysql/server.ts';
+
+const T = {
+  target: 't',
+  key: ['id'],
+  columns: [{ name: 'id', kind: 'integer' }],
+} as const satisfies TracedRelation;
+const PAIR: TracedRelation = {
+  target: 'pair',
+  key: ['a', 'b'],
+  columns: [
+    { name: 'v', kind: 'text' },
+    { name: 'a', kind: 'text' },
+    { name: 'b', kind: 'text' },
+  ],
+};
+
+test('ids tell keys apart, and not the other columns', () => {
+  const id = (image: string) => idOf(PAIR, Buffer.from(image));
+  assert.equal(id('1:x1:a2:bc'), id('-1:a2:bc'));
+  assert.notEqual(id('-1:a2:bc'), id('-2:ab1:c'));
+  assert.notEqual(id('--1:a'), id('-1:--'));
+  assert.notEqual(idOf(T, Buffer.from('1:1')), idOf({ ...T, target: 's' }, Buffer.from('1:1')));
+  assert.notEqual(id('1:x1:a2:bc'), id('unreadable'));
+});
+
+test('images are the same row if their bytes or their values are', () => {
+  const open = (text: string) => openImage(T, Buffer.from(text));
+  assert.ok(isSameImage(open('1:7'), open('1:7')));
+  assert.ok(isSameImage(open('1:7'), open('3:007')));
+  assert.ok(!isSameImage(open('1:7'), open('1:8')));
+  assert.ok(isSameImage(null, null));
+  assert.ok(!isSameImage(open('1:7'), null) && !isSameImage(null, open('1:7')));
+});
+
+describe('MariaDB: reading rows', { skip: skipWithoutMariadb() }, () => {
+  test('many integer keys are found in runs and one by one, and no others', async () => {
+    await using db = await freshDatabase();
+    await db.run(
+      'create table t (id bigint primary key); insert into t select cast(seq as signed) - 5 from seq_0_to_5000',
+    );
+    await using connection = await MysqlConnection.open(db.url(), 10_000);
+    const place = { connection, database: db.name };
+    const runs = [-7, -3, -2, -1, 0, 1, 9, 4994, 4995, 4996];
+    const gaps = Array.from({ length: 2000 }, (_, index) => 11 + 2 * index);
+    for (const wanted of [runs, gaps, [...runs, ...gaps].toReversed()]) {
+      const keys = wanted.map((id) => ({ id }));
+      const found = await readImages(place, [{ relation: T, keys }]);
+      const stored = wanted.filter((id) => id >= -5 && id <= 4995);
+      const images = stored.map((id) => `${String(id).length}:${id}`).sort();
+      assert.deepEqual([...found.values()].map(String).sort(), images);
+    }
+  });
+});

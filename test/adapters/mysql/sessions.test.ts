@@ -1,0 +1,122 @@
+// Goal: a session that trusted statements share in one message still takes one agent statement at a
+// time, shows every change of a variable, and forgets it with the next login. Method: a real server,
+// each variable changed in turn.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { MysqlConnection, textsOf } from '../../../src/adapters/mysql/connection.ts';
+import { readVariables } from '../../../src/adapters/mysql/sessions.ts';
+import { skipWithoutMariadb } from '../../mysql/binaries.ts';
+import { freshDatabase } from '../../mysql/server.ts';
+
+/** A value of each watched variable that a new session does not have. */
+const OTHER = {
+  sql_mode: "'ANSI'",
+  time_zone: "'+03:00'",
+  foreign_key_checks: '0',
+  unique_checks: '0',
+  check_constraint_checks: '0',
+  autocommit: '0',
+  tx_isolation: "'SERIALIZABLE'",
+  tx_read_only: '1',
+  character_set_client: 'latin1',
+  collation_connection: 'latin1_bin',
+  character_set_results: 'null',
+  sql_select_limit: '18446744073709551614',
+  sql_safe_updates: '1',
+  sql_log_bin: '0',
+  old_mode: "'NO_PROGRESS_INFO'",
+  innodb_lock_wait_timeout: '77',
+  max_statement_time: '55.5',
+  idle_transaction_timeout: '44',
+  insert_id: '99',
+  auto_increment_increment: '3',
+  auto_increment_offset: '2',
+  explicit_defaults_for_timestamp: '0',
+  default_storage_engine: 'Aria',
+  div_precision_increment: '9',
+  skip_replication: '1',
+  big_tables: '1',
+  system_versioning_asof: "'2020-01-01 00:00:00'",
+  system_versioning_insert_history: '1',
+  lc_time_names: "'de_DE'",
+  timestamp: '1000',
+};
+
+describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
+  test('every change of a watched variable is seen, and ends with the next login', async () => {
+    await using db = await freshDatabase();
+    await using sessions = new AsyncDisposableStack();
+    const logIn = async (earlier: MysqlConnection) => sessions.use(await earlier.logInAgain());
+    // The first login of a session has other SQL modes than all later ones.
+    let session = await logIn(await MysqlConnection.open(db.url(), 10_000));
+    const { variables: began } = await readVariables(session);
+    for (const [name, value] of Object.entries(OTHER)) {
+      await session.query(`set session ${name} = ${value}`);
+      const { variables } = await readVariables(session);
+      const shown = name === 'timestamp' ? 'clock=0' : `${name}=`;
+      const changed = variables.split(' ').filter((part) => !began.split(' ').includes(part));
+      assert.ok(
+        changed.some((part) => part.startsWith(shown)),
+        `${name}: ${changed}`,
+      );
+      session = await logIn(session);
+      assert.equal((await readVariables(session)).variables, began, `${name} after a login`);
+    }
+  });
+
+  const ACCEPTED = ['one statement', 'several statements'] as const;
+
+  test('several statements give the same results together and one by one', async () => {
+    await using db = await freshDatabase();
+    for (const accepted of ACCEPTED) {
+      await using session = await MysqlConnection.open(db.url(), 10_000, accepted);
+      await session.query('create or replace procedure two() begin select 2; select null; end');
+      const results = await session.queryAll(['select 1', 'do 0', 'call two()', 'select 3']);
+      assert.deepEqual(results.map(textsOf), [[['1']], [['2']], [[null]], [['3']]], accepted);
+      const none = await session.queryAll(['select 1 from dual where false', 'do 0']);
+      assert.deepEqual(none, [[]], accepted);
+    }
+  });
+
+  test('a session for agent statements accepts one statement in a message', async () => {
+    await using db = await freshDatabase();
+    await using session = await MysqlConnection.open(db.url(), 10_000);
+    await assert.rejects(session.query('select 1; select 2'), { number: 1064 });
+  });
+
+  test('a text of several statements is not prepared, whatever the session accepts', async () => {
+    await using db = await freshDatabase();
+    await using session = await MysqlConnection.open(db.url(), 10_000, 'several statements');
+    for (const text of ['select 1; select 2', 'select 1; xa recover', 'select 1;\nselect 2;']) {
+      await assert.rejects(session.parse(text), { number: 1064 });
+      await assert.rejects(session.execute(text, []), { number: 1064 });
+      await assert.rejects(session.select(text, [], 10), { number: 1064 });
+    }
+  });
+
+  test('none of several statements is run after one that fails', async () => {
+    await using db = await freshDatabase();
+    for (const accepted of ACCEPTED) {
+      await using session = await MysqlConnection.open(db.url(), 10_000, accepted);
+      await session.query('create or replace table t (id int primary key)');
+      const failing = ['insert into t values (1)', 'insert into t values (1)', 'delete from t'];
+      await assert.rejects(session.queryAll(failing), { number: 1062 });
+      assert.deepEqual(await session.texts('select id from t'), [['1']], accepted);
+    }
+  });
+
+  test('a question that comes again is answered anew', async () => {
+    await using db = await freshDatabase();
+    await using session = await MysqlConnection.open(db.url(), 10_000, 'several statements');
+    await session.query('create table t (id int primary key)');
+    const long = `select group_concat(id order by id) from t where id >= 0 ${'and id < 1000 '.repeat(9)}`;
+    const ask = async () => (await session.queryAgain([long, 'select 7'])).map(textsOf);
+    assert.deepEqual(await ask(), [[[null]], [['7']]]);
+    await session.query('insert into t values (1), (2)');
+    assert.deepEqual(await ask(), [[['1,2']], [['7']]]);
+    await session.query('drop table t');
+    await assert.rejects(ask(), { number: 1146 });
+    await session.query('create table t (id int primary key, v int)');
+    assert.deepEqual(await ask(), [[[null]], [['7']]]);
+  });
+});
