@@ -77,11 +77,7 @@ export function connectionTarget(options: ConnectionOptions): {
 }
 
 /** The driver's configuration for these options. */
-function connectionConfig(
-  options: ConnectionOptions,
-  application: string,
-  deadlineMs?: number,
-): pg.ClientConfig {
+function connectionConfig(options: ConnectionOptions, application: string): pg.ClientConfig {
   const given = typeof options === 'string' ? { connectionString: options } : { ...options };
   return {
     ...given,
@@ -90,7 +86,6 @@ function connectionConfig(
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     pipeline: true,
-    ...(deadlineMs !== undefined && { query_timeout: deadlineMs }),
   };
 }
 
@@ -104,6 +99,9 @@ interface Stream {
 
 const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 
+/** A message may take longer by the time that a slow line needs: an approval may have 200 MB. */
+const BYTES_PER_MS = 2000;
+
 /**
  * One session. Messages are sent at once and answered in order. An error skips the rest of its own
  * message, but not messages that were sent after it. A caller that sends several messages must
@@ -111,11 +109,16 @@ const MAX_ANSWER_BYTES = 256 * 2 ** 20;
  */
 export class Connection implements AsyncDisposable {
   readonly #client: pg.Client;
+  readonly #deadlineMs: number | undefined;
+  /** The messages that are not answered yet, oldest first, and when each must be answered. */
+  readonly #unanswered = new Map<Exchange, number>();
+  #watching: NodeJS.Timeout | undefined;
   #broken: unknown;
   #received = 0;
 
-  private constructor(client: pg.Client) {
+  private constructor(client: pg.Client, deadlineMs: number | undefined) {
     this.#client = client;
+    this.#deadlineMs = deadlineMs;
     client.on('error', (error) => {
       this.#broken ??= error;
     });
@@ -125,18 +128,17 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * Connects as one login. If a query has no answer within `deadlineMs`, it fails and the
-   * connection is cut, so that a hung server or an unreachable host cannot block the caller
-   * forever. Without `deadlineMs` there is no limit.
+   * Connects as one login. If a query has no answer within `deadlineMs`, and a little longer if it
+   * is long, it fails and the connection is cut, so that a hung server or an unreachable host
+   * cannot block the caller forever. Without `deadlineMs` there is no limit.
    */
   static async open(
     options: ConnectionOptions,
     application: string,
     deadlineMs?: number,
   ): Promise<Connection> {
-    const connection = new Connection(
-      new pg.Client(connectionConfig(options, application, deadlineMs)),
-    );
+    const client = new pg.Client(connectionConfig(options, application));
+    const connection = new Connection(client, deadlineMs);
     try {
       await connection.#client.connect();
       connection.#boundAnswers();
@@ -216,8 +218,36 @@ export class Connection implements AsyncDisposable {
   async #exchange(message: Buffer): Promise<MessageAnswer> {
     this.#received = 0;
     const exchange = new Exchange(message);
+    if (this.#deadlineMs !== undefined) {
+      const inMs = this.#deadlineMs + message.length / BYTES_PER_MS;
+      this.#unanswered.set(exchange, performance.now() + inMs);
+      if (this.#watching === undefined) this.#watch(inMs);
+    }
     this.#client.query(exchange);
-    return await exchange.answer;
+    const answer = await exchange.answer;
+    this.#unanswered.delete(exchange);
+    return answer;
+  }
+
+  /**
+   * Cuts the connection when the oldest message has waited too long. One timer serves many
+   * messages, because a timer for each costs more than writing the message. It need not keep the
+   * process running: an open socket does.
+   */
+  #watch(inMs: number): void {
+    const timer = setTimeout(() => {
+      this.#watching = undefined;
+      const [oldest] = this.#unanswered;
+      if (oldest === undefined) return;
+      const [exchange, dueAt] = oldest;
+      const leftMs = dueAt - performance.now();
+      if (leftMs > 0) this.#watch(Math.ceil(leftMs));
+      else {
+        exchange.callback(new Error('Query read timeout'));
+        this.#stream().destroy();
+      }
+    }, inMs);
+    this.#watching = timer.unref();
   }
 
   /**
@@ -240,6 +270,7 @@ export class Connection implements AsyncDisposable {
    */
   async close(): Promise<void> {
     this.#broken ??= new Error('the connection was closed');
+    clearTimeout(this.#watching);
     const timer = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS);
     await this.#client.end().catch(() => {});
     clearTimeout(timer);

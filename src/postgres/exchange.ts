@@ -26,7 +26,7 @@ export class Exchange extends pg.Query {
   #rows: TextRow[] = [];
   #columns: readonly ResultColumn[] | undefined;
   readonly answer: Promise<MessageAnswer>;
-  /** The driver wraps it to stop its timeout timer. */
+  /** Ends the exchange, with an error if there was one. Ends it only once. */
   callback: (error: unknown) => void;
 
   constructor(message: Buffer) {

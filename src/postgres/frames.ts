@@ -1,8 +1,17 @@
 /**
- * A parameter value: text in the type's text format, a list of texts, or bytes in the type's binary
- * format.
+ * A parameter value: text in the type's text format, a list of texts, or bytes or a list of texts in
+ * the type's binary format.
  */
-export type ParameterValue = string | readonly (string | null)[] | Uint8Array | null;
+export type ParameterValue = string | readonly (string | null)[] | Uint8Array | TextList | null;
+
+/** A list of texts for the binary format of `text[]`, which needs no escaping. */
+export class TextList {
+  readonly texts: readonly (string | null)[];
+
+  constructor(texts: readonly (string | null)[]) {
+    this.texts = texts;
+  }
+}
 
 /**
  * One statement over the extended protocol: text to run, text to prepare under a name and run, or
@@ -31,10 +40,10 @@ export function writeStatements(statements: readonly WireStatement[]): Buffer {
     frames.text('');
     frames.text(prepared);
     frames.count(values.length);
-    for (const value of values) frames.count(value instanceof Uint8Array ? 1 : 0);
-    frames.count(values.length);
     for (const value of values)
-      frames.value(Array.isArray(value) ? writeList(value) : (value as Item));
+      frames.count(value instanceof Uint8Array || value instanceof TextList ? 1 : 0);
+    frames.count(values.length);
+    for (const value of values) writeValue(frames, value);
     frames.count(0);
     frames.close();
     if (statement.describe === true) {
@@ -74,7 +83,12 @@ function writeParse(frames: Frames, name: string, text: string): void {
   frames.close();
 }
 
-type Item = Exclude<ParameterValue, readonly (string | null)[]>;
+type Item = string | Uint8Array | null;
+
+function writeValue(frames: Frames, value: ParameterValue): void {
+  if (value instanceof TextList) frames.list(value);
+  else frames.value(Array.isArray(value) ? writeList(value) : (value as Item));
+}
 
 function writeList(texts: readonly (string | null)[]): string {
   const items = texts.map((text) =>
@@ -85,18 +99,20 @@ function writeList(texts: readonly (string | null)[]): string {
 
 const TEXT_TYPE = 25;
 
-/** A list of texts in the binary format of `text[]`, which needs no escaping. */
-export function writeTexts(texts: readonly (string | null)[]): Buffer {
-  const frames = new Frames();
-  const hasNull = texts.includes(null) ? 1 : 0;
-  for (const number of [1, hasNull, TEXT_TYPE, texts.length, 1]) frames.number(number);
-  for (const text of texts) frames.value(text);
-  return frames.end();
-}
+/**
+ * The bytes that messages are written into before they are copied out. A new buffer for each
+ * message costs more than writing it. Messages are written one at a time, without waiting.
+ */
+let shared = Buffer.allocUnsafeSlow(64 * 1024);
+/** A larger buffer is not kept, because messages of that size are rare. */
+const KEPT_BYTES_MAX = 1024 * 1024;
+const SHORT = 16 * 1024;
+/** Doubling a message that holds one very long text would take twice its memory. */
+const ROOM_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Client messages, back to back in one buffer. */
 class Frames {
-  #bytes = Buffer.allocUnsafe(4096);
+  #bytes = shared;
   #end = 0;
   #start = 0;
 
@@ -109,35 +125,52 @@ class Frames {
 
   /** Fills in the length at the start of the message. */
   close(): void {
-    this.#bytes.writeInt32BE(this.#end - this.#start, this.#start);
+    this.#putNumber(this.#end - this.#start, this.#start);
   }
 
   text(text: string): void {
-    this.#reserve(Buffer.byteLength(text) + 1);
-    this.#end += this.#bytes.write(text, this.#end);
+    this.#put(text);
+    this.#reserve(1);
     this.#bytes[this.#end] = 0;
     this.#end += 1;
   }
 
   count(count: number): void {
     this.#reserve(2);
-    this.#end = this.#bytes.writeUInt16BE(count, this.#end);
+    this.#bytes[this.#end] = count >> 8;
+    this.#bytes[this.#end + 1] = count;
+    this.#end += 2;
   }
 
   number(number: number): void {
     this.#reserve(4);
-    this.#end = this.#bytes.writeInt32BE(number, this.#end);
+    this.#putNumber(number, this.#end);
+    this.#end += 4;
   }
 
   value(value: Item): void {
-    const length =
-      value === null ? -1 : typeof value === 'string' ? Buffer.byteLength(value) : value.length;
-    this.number(length);
-    if (value === null) return;
-    this.#reserve(length);
-    if (typeof value === 'string') this.#bytes.write(value, this.#end);
-    else this.#bytes.set(value, this.#end);
-    this.#end += length;
+    if (value === null) {
+      this.number(-1);
+      return;
+    }
+    const start = this.#end;
+    this.number(0);
+    if (typeof value === 'string') this.#put(value);
+    else {
+      this.#reserve(value.length);
+      this.#bytes.set(value, this.#end);
+      this.#end += value.length;
+    }
+    this.#putNumber(this.#end - start - 4, start);
+  }
+
+  /** Written straight into the message: one of the texts may be very long. */
+  list({ texts }: TextList): void {
+    const start = this.#end;
+    const hasNull = texts.includes(null) ? 1 : 0;
+    for (const number of [0, 1, hasNull, TEXT_TYPE, texts.length, 1]) this.number(number);
+    for (const text of texts) this.value(text);
+    this.#putNumber(this.#end - start - 4, start);
   }
 
   sync(): Buffer {
@@ -146,13 +179,31 @@ class Frames {
     return this.end();
   }
 
+  /** The bytes written: a copy if the next message is written over them. */
   end(): Buffer {
-    return this.#bytes.subarray(0, this.#end);
+    const written = this.#bytes.subarray(0, this.#end);
+    if (this.#bytes.length > KEPT_BYTES_MAX) return written;
+    shared = this.#bytes;
+    return Buffer.from(written);
+  }
+
+  #put(text: string): void {
+    // A code unit takes three bytes at most. Counting the bytes of a short text takes longer.
+    this.#reserve(text.length < SHORT ? text.length * 3 : Buffer.byteLength(text));
+    this.#end += this.#bytes.write(text, this.#end);
+  }
+
+  #putNumber(number: number, at: number): void {
+    this.#bytes[at] = number >> 24;
+    this.#bytes[at + 1] = number >> 16;
+    this.#bytes[at + 2] = number >> 8;
+    this.#bytes[at + 3] = number;
   }
 
   #reserve(length: number): void {
     if (this.#end + length <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#end + length));
+    const room = Math.min(this.#bytes.length, ROOM_BYTES_MAX);
+    const larger = Buffer.allocUnsafeSlow(this.#end + length + room);
     this.#bytes.copy(larger, 0, 0, this.#end);
     this.#bytes = larger;
   }

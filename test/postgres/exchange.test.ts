@@ -2,6 +2,7 @@
 // and nothing else. Method: values and messages of all sizes through a real server, compared with
 // what was sent.
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { Connection, sqlState } from '../../src/postgres/connection.ts';
@@ -50,6 +51,18 @@ test('values arrive as they were sent, however many statements and bytes a messa
       assert.deepEqual(arrived, expected);
     }),
     { numRuns: 60 },
+  );
+});
+
+test('messages of any size sent together do not overwrite each other', async () => {
+  const sent = [3, 70_000, 5, 2_000_000, 7].map((length) => 'ä€😀a'.repeat(length));
+  const asked = connection.together(() =>
+    sent.map((value) => connection.query('select md5($1::text)', [value])),
+  );
+  const found = (await Promise.all(asked)).map(({ rows }) => rows[0]?.[0]);
+  assert.deepEqual(
+    found,
+    sent.map((value) => hash('md5', value)),
   );
 });
 
@@ -107,6 +120,18 @@ test('copying is refused, and the session goes on', async () => {
     (error) => sqlState(error) === '57014',
   );
   assert.deepEqual((await connection.query('select count(*) from copied')).rows, [['0']]);
+});
+
+test('a session is cut if a message has no answer in time, and only then', async () => {
+  await using other = await Connection.open(database.url(), 'test', 500);
+  for (const _ of Array.from({ length: 8 })) await other.query('select pg_sleep(0.1)');
+  const quick = other.run([{ text: 'select 1' }]);
+  const slow = other.run([{ text: 'select pg_sleep(60)' }]);
+  const behind = other.run([{ text: 'select 1' }]);
+  assert.equal((await quick).failure, undefined);
+  assert.match(String((await slow).failure?.error), /timeout/);
+  assert.ok((await behind).failure !== undefined);
+  assert.equal(other.isAlive, false);
 });
 
 test('whoever waits for an answer hears that the connection is lost', async () => {

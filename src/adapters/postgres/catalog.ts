@@ -52,13 +52,10 @@ export async function readRelations(
     if (found === null) {
       return { kind: 'unusable', target, why: `there is no such table${suggest(target, known)}` };
     }
-    const why = findFault(found);
-    if (why !== undefined) return { kind: 'unusable', target, why };
-    return {
-      kind: 'usable',
-      relation: describeRelation({ ...name, target }, found, types),
-      rowSecurity: found.rowSecurity,
-    };
+    const { fault, rowSecurity } = found;
+    if (fault !== null) return { kind: 'unusable', target, why: fault };
+    const relation = describeRelation({ ...name, target }, found, types);
+    return { kind: 'usable', relation, rowSecurity };
   });
 }
 
@@ -95,14 +92,12 @@ export async function resolveNames(connection: Connection, settings: Settings): 
 interface Found {
   readonly oid: number;
   readonly kind: string;
-  readonly persistence: string;
   readonly rowSecurity: boolean;
-  readonly parents: readonly string[];
-  readonly children: readonly string[];
-  readonly rules: readonly string[];
+  /** Why changes or reads of its rows would not be exact. */
+  readonly fault: string | null;
   readonly columns: readonly FoundColumn[];
   readonly key: readonly string[];
-  readonly leaves: readonly (Leaf & { readonly kind: string; readonly persistence: string })[];
+  readonly leaves: readonly Leaf[];
   readonly foreignKeys: readonly PostgresForeignKey[];
 }
 
@@ -131,14 +126,7 @@ function describeRelation(
     target,
     columns,
     key: found.key,
-    leaves: partitioned
-      ? found.leaves.map((leaf) => ({
-          schema: leaf.schema,
-          name: leaf.name,
-          oid: leaf.oid,
-          columns: leaf.columns,
-        }))
-      : [own],
+    leaves: partitioned ? found.leaves : [own],
     partitioned,
     foreignKeys: found.foreignKeys,
   };
@@ -203,55 +191,6 @@ export function describeColumn(found: FoundColumn, types: TypeGraph): PostgresCo
       kind: type.kind,
     },
   };
-}
-
-const KINDS: Readonly<Record<string, string>> = {
-  v: 'a view; name the tables beneath it here, and the view itself in `views` if operations write through it',
-  m: 'a materialized view, which only a refresh changes',
-  f: 'a foreign table, whose rows are on another server',
-  S: 'a sequence',
-  i: 'an index',
-  I: 'an index',
-  c: 'a composite type',
-  t: 'a TOAST table',
-};
-
-/** The first reason why changes or reads of this relation's rows would not be exact. */
-function findFault(found: Found): string | undefined {
-  if (!['r', 'p'].includes(found.kind))
-    return `it is ${KINDS[found.kind] ?? `of kind "${found.kind}"`}`;
-  if (found.columns.length === 0) return 'it has no columns';
-  if (found.columns.some(({ name }) => name === '__proto__'))
-    return 'a column is named __proto__; rename it';
-  const virtual = found.columns.find(({ generated }) => generated === 'v');
-  if (virtual !== undefined)
-    return `column "${virtual.name}" is computed when read and never recorded; make it STORED`;
-  if (found.parents.length > 0)
-    return `it inherits from ${found.parents.join(', ')}; use partitions instead`;
-  if (found.children.length > 0) {
-    return `${found.children.join(', ')} inherits from it, with rows that have further columns; use partitions`;
-  }
-  if (found.rules.length > 0)
-    return `rule "${found.rules[0]}" rewrites statements on it; use a trigger instead`;
-  const own = { ...found, name: 'it', schema: undefined };
-  return [own, ...found.leaves].map(findLeafFault).find((fault) => fault !== undefined);
-}
-
-function findLeafFault(leaf: {
-  readonly schema: string | undefined;
-  readonly name: string;
-  readonly kind: string;
-  readonly persistence: string;
-}): string | undefined {
-  const named =
-    leaf.schema === undefined
-      ? 'it'
-      : `its partition ${nameTarget({ schema: leaf.schema, name: leaf.name })}`;
-  if (leaf.kind === 'f') return `${named} is a foreign table, whose rows are on another server`;
-  if (leaf.persistence === 'u')
-    return `${named} is unlogged and would be empty after a crash; use SET LOGGED`;
-  if (leaf.persistence === 't') return `${named} is temporary, so no other session has it`;
-  return undefined;
 }
 
 /** The names of all tables, for suggestions only. */

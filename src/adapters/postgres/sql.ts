@@ -9,6 +9,9 @@ export const SQL = {
   /** Reads what a survey judges. */
   catalog: open('catalog'),
   rights: open('rights'),
+  outlets: open('outlets'),
+  /** Lists of the server's own functions, roles, libraries and extensions. */
+  builtins: open('builtins'),
   /** Detects whether that has changed. */
   fingerprint: open('fingerprint'),
   /** What provisioning installs: schema `effectmatch`, recorders, roles and rights. */

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { EffectMatchError, messageOf } from '../../errors.ts';
 import { sqlName } from '../../postgres/identifier.ts';
-import { SESSION_STATE } from './certify/builtins.ts';
+import { actsOutside, SESSION_STATE } from './certify/builtins.ts';
 import { type NameReading, readNames } from './gate/names.ts';
 import { type GateCatalog, refuseNames } from './gate/resolve.ts';
 
@@ -279,29 +279,13 @@ function describeStatement(node: string, content: Node): string {
   return `${known[node] ?? kind.toUpperCase()} is not admitted; only SELECT, INSERT, UPDATE, DELETE and MERGE are`;
 }
 
-/**
- * Built-ins that act outside the transaction or run text as SQL. The server boundary also revokes
- * most of them; the gate refuses them earlier.
- */
-const OUTSIDE = new RegExp(
-  `^(?:${[
-    'pg_notify|set_config|setseed|pg_logical_emit_message|pg_export_snapshot|pg_sleep\\w*',
-    'nextval|setval|currval|lastval',
-    'lo_\\w+|loread|lowrite|pg_read_\\w+|pg_ls_\\w+|pg_stat_file|pg_file_\\w+',
-    'pg_terminate_backend|pg_cancel_backend|pg_reload_conf|pg_rotate_logfile|pg_promote|pg_log_\\w+',
-    'pg_(?:try_)?advisory_\\w+|pg_stat_reset\\w*|pg_stat_force_next_flush',
-    'pg_switch_wal|pg_create_\\w+|pg_drop_\\w+|pg_copy_\\w+|pg_backup_\\w+|pg_wal_replay_\\w+|pg_replication_\\w+',
-    'pg_logical_slot_\\w+|pg_sync_\\w+|binary_upgrade_\\w+|pg_import_system_collations',
-    '(?:query|table|cursor|schema|database)_to_xml\\w*|ts_stat|ts_rewrite',
-  ].join('|')})$`,
-);
-
 function judgeFunction(funcname: readonly unknown[]): string | undefined {
   const [name = '', schema = 'pg_catalog'] = funcname.map(readPart).reverse();
   if (schema === 'effectmatch')
     return 'a function of the schema effectmatch is not admitted: it is not for operations';
   if (SESSION_STATE.has(name)) return `${name}() is not admitted: it changes the session`;
-  const isOutside = schema === 'pg_catalog' && OUTSIDE.test(name);
+  // The server boundary also revokes most of them; the gate refuses them earlier.
+  const isOutside = schema === 'pg_catalog' && actsOutside(name);
   if (!isOutside && !name.startsWith('dblink')) return undefined;
   if (name === 'currval' || name === 'lastval')
     return `${name}() is not admitted; to use a new key, write WITH new AS (INSERT … RETURNING id) INSERT … SELECT id, … FROM new`;

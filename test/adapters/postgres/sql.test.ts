@@ -52,7 +52,7 @@ test('every file is loaded, and every statement is asked for by its name', () =>
   for (const [file, statements] of Object.entries(SQL)) {
     assert.ok(statements.names.length > 0, `${file} has statements`);
     if (SENT_WHOLE.includes(file)) continue;
-    for (const name of statements.names) {
+    for (const name of statements.names.filter((name) => !name.startsWith('dangerous: '))) {
       const isAskedFor = source.some((text) => text.includes(`'${name}'`));
       assert.ok(isAskedFor, `${file}: ${name} is used`);
     }

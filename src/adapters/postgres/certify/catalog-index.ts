@@ -1,5 +1,5 @@
 import { namesIn } from './body.ts';
-import { isDangerous } from './builtins.ts';
+import { knownDanger } from './builtins.ts';
 import type { SystemCatalog, TypeRow } from './catalog.ts';
 import { storedExpressions } from './expressions.ts';
 import type { BoundaryFacts } from './facts.ts';
@@ -20,7 +20,11 @@ export function indexCatalog(
   const childrenOf = groupRows(inherited, ({ parent }) => parent);
   const usesBy = groupRows(uses, (use) => use.object);
   const expressions = storedExpressions(catalog);
-  const acting = expressions.filter(({ text }) => namesIn(text).values().some(isDangerous));
+  const acting = expressions.filter(({ text }) =>
+    namesIn(text)
+      .values()
+      .some((name) => knownDanger(name) !== undefined),
+  );
   const registered = facts.relations.flatMap(({ oid, leaves }) => [
     oid,
     ...leaves.map((leaf) => leaf.oid),

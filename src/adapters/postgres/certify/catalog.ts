@@ -1,255 +1,200 @@
 import type { ParameterValue } from '../../../postgres/connection.ts';
 import { SQL } from '../sql.ts';
 
-interface Role {
-  readonly name: string;
-  readonly super: boolean;
-  readonly inherit: boolean;
-  readonly createrole: boolean;
-  readonly createdb: boolean;
-  readonly login: boolean;
-  readonly replication: boolean;
-  readonly bypassrls: boolean;
+/** What is used of each part of the catalogue, which `../sql/catalog.sql` reads. */
+interface Parts {
+  server: { major: number; owner: string };
+  roles: {
+    name: string;
+    super: boolean;
+    inherit: boolean;
+    createrole: boolean;
+    createdb: boolean;
+    login: boolean;
+    replication: boolean;
+    bypassrls: boolean;
+  };
+  memberships: { member: string; role: string; admin: boolean; grantor: string };
+  /** Single privileges in access lists. An empty grantee means PUBLIC. */
+  grants: {
+    kind: string;
+    object: string;
+    owner: string;
+    grantee: string;
+    privilege: string;
+    grantable: boolean;
+    grantor: string;
+  };
+  schemas: { object: string; name: string; owner: string };
+  relations: {
+    oid: number;
+    object: string;
+    schema: string;
+    name: string;
+    kind: string;
+    persistence: string;
+    owner: string;
+    partition: boolean;
+    extension: string | null;
+    parents: readonly number[];
+    partitionKey: string | null;
+    /** For a view: bits of the writes that it supports, automatically or through triggers. */
+    writes: number;
+  };
+  columns: {
+    relation: number;
+    name: string;
+    type: string;
+    typeOid: number;
+    defaultText: string | null;
+  };
+  constraints: {
+    oid: number;
+    relation: number;
+    type: number;
+    object: string;
+    kind: string;
+    deferrable: boolean;
+    referenced: number;
+    onDelete: string;
+    onUpdate: string;
+    definition: string;
+    domain: string | null;
+  };
+  indexes: { relation: number; oid: number; object: string; definition: string };
+  /** Statistics objects with expressions. */
+  statistics: Parts['indexes'];
+  triggers: {
+    oid: number;
+    relation: number;
+    object: string;
+    name: string;
+    enabled: string;
+    function: number;
+    functionName: string;
+    functionSchema: string;
+    type: number;
+    deferrable: boolean;
+    internal: boolean;
+    definition: string;
+    attributes: number;
+  };
+  rules: {
+    relation: number;
+    oid: number;
+    object: string;
+    event: string;
+    enabled: string;
+    definition: string;
+  };
+  policies: {
+    relation: number;
+    oid: number;
+    object: string;
+    using: string | null;
+    checking: string | null;
+  };
+  functions: {
+    oid: number;
+    object: string;
+    name: string;
+    schema: string;
+    language: string;
+    trusted: boolean;
+    owner: string;
+    definer: boolean;
+    /** Whether it is a trigger function, which nothing else can call, whatever the rights. */
+    trigger: boolean;
+    kind: string;
+    volatility: string;
+    config: readonly string[] | null;
+    source: string;
+    library: string | null;
+    sqlBody: string | null;
+    /** Its arguments, if some have defaults. A call that omits them evaluates the defaults. */
+    defaults: string | null;
+    definition: string;
+    extension: string | null;
+    /** Application types among its arguments and results. */
+    types: readonly number[];
+    /** Volatile built-ins, and functions that change the session, that an aggregate is made of. */
+    parts: readonly string[];
+  };
+  /** Expressions of the schema that call functions. */
+  uses: {
+    class: string;
+    object: number;
+    function: number;
+    relation: number;
+    type: number;
+    column: string | null;
+    description: string;
+  };
+  settings: { database: string; role: string; name: string; value: string };
+  server_settings: { name: string; value: string };
+  eventTriggers: { object: string; enabled: string; function: number };
+  extensions: { name: string; version: string };
+  languages: object;
+  servers: object;
+  wrappers: object;
+  mappings: object;
+  publications: object;
+  subscriptions: object;
+  largeObjects: { owned: number; writable: number };
+  casts: {
+    description: string;
+    source: string;
+    target: string;
+    sourceOid: number;
+    targetOid: number;
+    function: number;
+    /** The volatile built-in that it calls. */
+    builtin: string | null;
+    extension: string | null;
+  };
+  operators: {
+    description: string;
+    name: string;
+    function: number;
+    /** The volatile built-in, or function that changes the session, that it calls. */
+    builtin: string | null;
+    extension: string | null;
+  };
+  types: {
+    oid: number;
+    name: string;
+    kind: string;
+    base: number;
+    element: number;
+    relation: number;
+    short: string;
+    /** The default of a domain. */
+    defaultText: string | null;
+    /** Application types among the fields of a composite type or beneath a range. */
+    types: readonly number[];
+  };
+  defaultAcls: object;
+  owned: { description: string };
 }
 
-interface Membership {
-  readonly member: string;
-  readonly role: string;
-  readonly admin: boolean;
-  readonly grantor: string;
-}
-
-/** One privilege in an access list. An empty grantee means PUBLIC. */
-export interface Grant {
-  readonly kind: string;
-  readonly object: string;
-  readonly owner: string;
-  readonly grantee: string;
-  readonly privilege: string;
-  readonly grantable: boolean;
-  readonly grantor: string;
-}
-
-export interface RelationRow {
-  readonly oid: number;
-  readonly object: string;
-  readonly schema: string;
-  readonly name: string;
-  readonly kind: string;
-  readonly persistence: string;
-  readonly owner: string;
-  readonly partition: boolean;
-  readonly extension: string | null;
-  readonly parents: readonly number[];
-  readonly partitionKey: string | null;
-  /** For a view: bits of the writes that it supports, automatically or through triggers. */
-  readonly writes: number;
-}
-
-export interface ColumnRow {
-  readonly relation: number;
-  readonly name: string;
-  readonly type: string;
-  readonly typeOid: number;
-  readonly defaultText: string | null;
-}
-
-export interface ConstraintRow {
-  readonly oid: number;
-  readonly relation: number;
-  readonly type: number;
-  readonly object: string;
-  readonly kind: string;
-  readonly deferrable: boolean;
-  readonly referenced: number;
-  readonly onDelete: string;
-  readonly onUpdate: string;
-  readonly definition: string;
-  readonly domain: string | null;
-}
-
-export interface IndexRow {
-  readonly relation: number;
-  readonly oid: number;
-  readonly object: string;
-  readonly definition: string;
-}
-
-/** A foreign server or a foreign-data wrapper. */
-interface ForeignRow {
-  readonly oid: number;
-  readonly object: string;
-  readonly owner: string;
-}
-
-export interface TriggerRow {
-  readonly oid: number;
-  readonly relation: number;
-  readonly object: string;
-  readonly name: string;
-  readonly enabled: string;
-  readonly function: number;
-  readonly functionName: string;
-  readonly functionSchema: string;
-  readonly type: number;
-  readonly deferrable: boolean;
-  readonly internal: boolean;
-  readonly definition: string;
-  readonly attributes: number;
-}
-
-export interface RuleRow {
-  readonly relation: number;
-  readonly oid: number;
-  readonly object: string;
-  readonly event: string;
-  readonly enabled: string;
-  readonly definition: string;
-}
-
-interface PolicyRow {
-  readonly relation: number;
-  readonly oid: number;
-  readonly object: string;
-  readonly using: string | null;
-  readonly checking: string | null;
-}
-
-export interface FunctionRow {
-  readonly oid: number;
-  readonly object: string;
-  readonly name: string;
-  readonly schema: string;
-  readonly language: string;
-  readonly trusted: boolean;
-  readonly owner: string;
-  readonly definer: boolean;
-  /** Whether it is a trigger function, which nothing else can call, whatever the rights. */
-  readonly trigger: boolean;
-  readonly kind: string;
-  readonly volatility: string;
-  readonly config: readonly string[] | null;
-  readonly source: string;
-  readonly library: string | null;
-  readonly sqlBody: string | null;
-  /** Its arguments, if some have defaults. A call that omits them evaluates the defaults. */
-  readonly defaults: string | null;
-  readonly definition: string;
-  readonly extension: string | null;
-  /** Application types among its arguments and results. */
-  readonly types: readonly number[];
-  /** Volatile built-ins, and functions that change the session, that an aggregate is made of. */
-  readonly parts: readonly string[];
-}
-
-/** An expression of the schema that calls a function. */
-export interface Use {
-  readonly class: string;
-  readonly object: number;
-  readonly function: number;
-  readonly relation: number;
-  readonly type: number;
-  readonly column: string | null;
-  readonly description: string;
-}
-
-export interface SettingRow {
-  readonly database: string;
-  readonly role: string;
-  readonly name: string;
-  readonly value: string;
-}
-
-export interface CastRow {
-  readonly description: string;
-  readonly source: string;
-  readonly target: string;
-  readonly sourceOid: number;
-  readonly targetOid: number;
-  readonly function: number;
-  /** The volatile built-in that it calls. */
-  readonly builtin: string | null;
-  readonly extension: string | null;
-}
-
-export interface TypeRow {
-  readonly oid: number;
-  readonly name: string;
-  readonly kind: string;
-  readonly base: number;
-  readonly element: number;
-  readonly relation: number;
-  readonly short: string;
-  /** The default of a domain. */
-  readonly defaultText: string | null;
-  /** Application types among the fields of a composite type or beneath a range. */
-  readonly types: readonly number[];
-}
+/** A row of one part. */
+export type RowOf<Part extends keyof Parts> = Readonly<Parts[Part]>;
 
 /** Everything a survey judges, from one snapshot. */
-export interface SystemCatalog {
-  readonly server: readonly {
-    readonly major: number;
-    readonly database: string;
-    readonly owner: string;
-  }[];
-  readonly roles: readonly Role[];
-  readonly memberships: readonly Membership[];
-  readonly grants: readonly Grant[];
-  readonly schemas: readonly {
-    readonly object: string;
-    readonly name: string;
-    readonly owner: string;
-  }[];
-  readonly relations: readonly RelationRow[];
-  readonly columns: readonly ColumnRow[];
-  readonly constraints: readonly ConstraintRow[];
-  readonly indexes: readonly IndexRow[];
-  /** Statistics objects with expressions. */
-  readonly statistics: readonly IndexRow[];
-  readonly triggers: readonly TriggerRow[];
-  readonly rules: readonly RuleRow[];
-  readonly policies: readonly PolicyRow[];
-  readonly functions: readonly FunctionRow[];
-  readonly uses: readonly Use[];
-  readonly settings: readonly SettingRow[];
-  readonly server_settings: readonly { readonly name: string; readonly value: string }[];
-  readonly eventTriggers: readonly {
-    readonly object: string;
-    readonly event: string;
-    readonly enabled: string;
-    readonly function: number;
-  }[];
-  readonly extensions: readonly { readonly name: string; readonly version: string }[];
-  readonly languages: readonly { readonly name: string; readonly trusted: boolean }[];
-  readonly servers: readonly (ForeignRow & { readonly wrapper: string })[];
-  readonly wrappers: readonly ForeignRow[];
-  readonly mappings: readonly { readonly server: string; readonly user: string | null }[];
-  readonly publications: readonly {
-    readonly object: string;
-    readonly all: boolean;
-    readonly tables: readonly string[];
-  }[];
-  readonly subscriptions: readonly { readonly object: string; readonly enabled: boolean }[];
-  readonly largeObjects: readonly {
-    readonly count: number;
-    readonly owned: number;
-    readonly writable: number;
-  }[];
-  readonly casts: readonly CastRow[];
-  readonly operators: readonly {
-    readonly description: string;
-    readonly schema: string;
-    readonly name: string;
-    readonly function: number;
-    /** The volatile built-in, or function that changes the session, that it calls. */
-    readonly builtin: string | null;
-    readonly extension: string | null;
-  }[];
-  readonly types: readonly TypeRow[];
-  readonly defaultAcls: readonly unknown[];
-  readonly owned: readonly { readonly description: string }[];
-}
+export type SystemCatalog = { readonly [Part in keyof Parts]: readonly RowOf<Part>[] };
+
+export type Grant = RowOf<'grants'>;
+export type RelationRow = RowOf<'relations'>;
+export type ColumnRow = RowOf<'columns'>;
+export type ConstraintRow = RowOf<'constraints'>;
+export type IndexRow = RowOf<'indexes'>;
+export type TriggerRow = RowOf<'triggers'>;
+export type RuleRow = RowOf<'rules'>;
+export type FunctionRow = RowOf<'functions'>;
+export type Use = RowOf<'uses'>;
+export type SettingRow = RowOf<'settings'>;
+export type CastRow = RowOf<'casts'>;
+export type TypeRow = RowOf<'types'>;
 
 const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
 

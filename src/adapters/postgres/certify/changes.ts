@@ -62,55 +62,41 @@ function fingerprintOf({ configuration }: Survey): string {
 }
 
 type Fact = Readonly<Record<string, unknown>>;
-type Naming = (row: Fact, nameOf: (oid: unknown) => string) => string;
-
-const on =
-  (kind: string): Naming =>
-  (row, nameOf) =>
-    `${kind} ${row.object} on ${nameOf(row.relation)}`;
-const plain =
-  (kind: string): Naming =>
-  (row) =>
-    `${kind} ${row.object ?? row.name}`;
 
 /**
- * Gives each row of a catalogue part a unique name. The parts that best explain a change come
- * first.
+ * The unique name of a row in each part of the catalogue. A number stands for the object with that
+ * id; what follows `|` stands for an empty field. The parts that best explain a change come first.
  */
-const NAMES: Readonly<Partial<Record<keyof SystemCatalog, Naming>>> = {
-  server: () => 'the database',
-  extensions: plain('extension'),
-  roles: plain('role'),
-  memberships: ({ member, role, grantor }) =>
-    `membership of ${member} in ${role} granted by ${grantor}`,
-  schemas: plain('schema'),
-  relations: plain('relation'),
-  columns: (row, nameOf) => `column ${row.name} of ${nameOf(row.relation)}`,
-  constraints: (row, nameOf) => `constraint ${row.object} on ${row.domain ?? nameOf(row.relation)}`,
-  indexes: plain('index'),
-  statistics: plain('statistics'),
-  triggers: on('trigger'),
-  rules: on('rule'),
-  policies: on('policy'),
-  functions: plain('function'),
-  settings: ({ name, role, database }) =>
-    `setting ${name} of ${role || 'all roles'} in ${database || 'all databases'}`,
-  server_settings: plain('setting'),
-  eventTriggers: plain('event trigger'),
-  languages: plain('language'),
-  servers: plain('foreign server'),
-  wrappers: plain('foreign data wrapper'),
-  mappings: ({ server, user }) => `user mapping of ${user} on ${server}`,
-  publications: plain('publication'),
-  subscriptions: plain('subscription'),
-  casts: ({ description }) => String(description),
-  operators: ({ description }) => String(description),
-  types: plain('type'),
-  defaultAcls: ({ role, schema, kind }) =>
-    `default privileges of ${role} in ${schema || 'all schemas'} (${kind})`,
-  grants: ({ privilege, kind, object, grantee, grantor }) =>
-    `${privilege} ON ${kind} ${object} for ${grantee || 'PUBLIC'} granted by ${grantor}`,
-  owned: ({ description }) => `ownership of ${description}`,
+const NAMES: Readonly<Partial<Record<keyof SystemCatalog, string>>> = {
+  server: 'the database',
+  extensions: 'extension {name}',
+  roles: 'role {name}',
+  memberships: 'membership of {member} in {role} granted by {grantor}',
+  schemas: 'schema {object}',
+  relations: 'relation {object}',
+  columns: 'column {name} of {relation}',
+  constraints: 'constraint {object} on {domain}{relation}',
+  indexes: 'index {object}',
+  statistics: 'statistics {object}',
+  triggers: 'trigger {object} on {relation}',
+  rules: 'rule {object} on {relation}',
+  policies: 'policy {object} on {relation}',
+  functions: 'function {object}',
+  settings: 'setting {name} of {role|all roles} in {database|all databases}',
+  server_settings: 'setting {name}',
+  eventTriggers: 'event trigger {object}',
+  languages: 'language {name}',
+  servers: 'foreign server {object}',
+  wrappers: 'foreign data wrapper {object}',
+  mappings: 'user mapping of {user} on {server}',
+  publications: 'publication {object}',
+  subscriptions: 'subscription {object}',
+  casts: '{description}',
+  operators: '{description}',
+  types: 'type {name}',
+  defaultAcls: 'default privileges of {role} in {schema|all schemas} ({kind})',
+  grants: '{privilege} ON {kind} {object} for {grantee|PUBLIC} granted by {grantor}',
+  owned: 'ownership of {description}',
 };
 
 /** The field that holds a row's role, if it belongs to one. */
@@ -128,12 +114,16 @@ function listFacts(catalog: SystemCatalog, roles: ReadonlySet<string>): Readonly
   const names = new Map<unknown, string>();
   for (const { oid, object } of [...catalog.relations, ...catalog.functions])
     names.set(oid, object);
-  const nameOf = (oid: unknown) => names.get(oid) ?? String(oid);
   const facts = new Map<string, Fact>();
-  for (const [part, naming] of Object.entries(NAMES) as [keyof SystemCatalog, Naming][]) {
+  for (const [part, name] of Object.entries(NAMES) as [keyof SystemCatalog, string][]) {
     for (const row of catalog[part] as readonly Fact[]) {
       const role = row[ROLE_IN[part] ?? ''] ?? '';
-      if (role === '' || roles.has(String(role))) facts.set(naming(row, nameOf), row);
+      const fill = (_: string, field: string, otherwise = '') => {
+        const value = row[field];
+        return (typeof value === 'number' ? names.get(value) : String(value ?? '')) || otherwise;
+      };
+      if (role === '' || roles.has(String(role)))
+        facts.set(name.replace(/\{(\w+)\|?([^}]*)\}/g, fill), row);
     }
   }
   return facts;

@@ -1,8 +1,6 @@
 import { quoteName } from '../../../postgres/identifier.ts';
-import { SQL } from '../sql.ts';
 import { tokenize } from './body.ts';
-import { dangerOf } from './builtins.ts';
-import { type FunctionRow, type RelationRow, readRows } from './catalog.ts';
+import type { FunctionRow, RelationRow } from './catalog.ts';
 import { typesBeneath } from './catalog-index.ts';
 import { type StoredExpression, usesIn } from './expressions.ts';
 import { at, isVouchedFor, type SurveyContext } from './facts.ts';
@@ -44,26 +42,6 @@ export function surveyComparisons(context: SurveyContext): void {
         if (by && name) open(table, what, by, `DROP TYPE ${name} CASCADE`);
       }
     }
-  }
-}
-
-/** Operator classes that call a volatile function of the server. Such a call needs no right. */
-export async function surveySupport({ control, outlets }: SurveyContext): Promise<void> {
-  const rows = await readRows<{
-    description: string;
-    name: string;
-    family: string;
-    method: string;
-  }>(control, SQL.rights.get('builtin_support'));
-  for (const { description, name, family, method } of rows) {
-    const danger = name === 'setval' || name === 'nextval' ? 'moves a sequence' : dangerOf(name);
-    if (danger === undefined) continue;
-    outlets.open(
-      at.server(family),
-      description,
-      `Indexes and partitions that use it call ${name} without asking for a right, which ${danger}`,
-      `DROP OPERATOR FAMILY ${family} USING ${quoteName(method)} CASCADE`,
-    );
   }
 }
 

@@ -205,6 +205,8 @@ export interface SurveyContext {
   readonly index: CatalogIndex;
   readonly reach: Reach;
   readonly outlets: Outlets;
+  /** The parameter of the statements that list outlets, as JSON. */
+  readonly given: string;
   /**
    * Names that rights leave open to every role, with the reason why application code must not use
    * them. Empty unless the boundary is managed.

@@ -36,8 +36,22 @@ export function surveyFunctions(context: SurveyContext): void {
   outlets.denied('functions of trusted extensions', `compute values only: ${names}`);
 }
 
-export function isTrustedExtension(name: string | null, { trustedCode = [] }: BoundaryFacts) {
+function isTrustedExtension(name: string | null, { trustedCode = [] }: BoundaryFacts) {
   return name !== null && (TRUSTED_EXTENSIONS.has(name) || trustedCode.includes(name));
+}
+
+/** Extensions with native code that is out of reach. */
+export function surveyExtensions({ catalog, facts, outlets }: SurveyContext): void {
+  for (const { name, version } of catalog.extensions) {
+    const isOpen = outlets.problems.some(({ object }) =>
+      catalog.functions.some((row) => row.extension === name && row.object === object),
+    );
+    if (isOpen || isTrustedExtension(name, facts)) continue;
+    const outlet = `extension ${quoteName(name)} ${version}`;
+    if (facts.tier === 'managed')
+      outlets.denied(outlet, 'no statement and no code may name its functions', 'gate');
+    else outlets.denied(outlet, 'no role that an execution can act as may execute its functions');
+  }
 }
 
 /**

@@ -1,8 +1,7 @@
 import { EffectMatchError } from '../../../errors.ts';
 import { refused } from '../options.ts';
-import { SQL } from '../sql.ts';
 import { reachUnder } from './changes.ts';
-import { closeUse, conditionOf } from './expressions.ts';
+import { closeUse } from './expressions.ts';
 import {
   at,
   describeProblem,
@@ -11,43 +10,6 @@ import {
   type SurveyContext,
 } from './facts.ts';
 import type { Touched } from './reach.ts';
-
-/** The checks at COMMIT that everything else relies on, and how the server describes them. */
-const GUARDS = [
-  { table: 'stage', name: 'effectmatch_guard', calls: 'guard', when: undefined },
-  { table: 'marker', name: 'effectmatch_settled', calls: 'settle', when: '(new.xid IS NOT NULL)' },
-] as const;
-const AFTER_ROW_INSERT = 1 + 4;
-
-/**
- * Checks that both guards are in place. They keep a transaction from committing without its marker,
- * or with a late write.
- */
-export function surveyGuards({ catalog, facts, index, outlets }: SurveyContext): void {
-  for (const { table, name, calls, when } of GUARDS) {
-    const relation = catalog.relations.find(
-      (row) => row.schema === 'effectmatch' && row.name === table,
-    );
-    const found = index.triggersOf(relation?.oid ?? 0).find((row) => row.name === name);
-    const isRight =
-      found !== undefined &&
-      found.functionSchema === 'effectmatch' &&
-      found.functionName === calls &&
-      found.type === AFTER_ROW_INSERT &&
-      found.enabled === 'A' &&
-      found.definition.includes(' DEFERRABLE INITIALLY DEFERRED ') &&
-      conditionOf(found) === when;
-    if (isRight) continue;
-    outlets.open(
-      at.owned({ object: `effectmatch.${table}`, owner: facts.owner }),
-      `check ${name} on effectmatch.${table}`,
-      found
-        ? 'It is not as provisioning made it, or does not always fire'
-        : 'It is missing, so a transaction could commit without its marker or with a late write',
-      ...SQL.guards.all(),
-    );
-  }
-}
 
 const ON_EVIDENCE = 'code on the evidence: ';
 

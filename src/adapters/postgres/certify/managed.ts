@@ -2,8 +2,8 @@ import type { GateCatalog } from '../gate/resolve.ts';
 import type { BoundaryTier } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { namesIn, startsStatement, tokenize } from './body.ts';
-import { dangerOf, isHarmlessSetting } from './builtins.ts';
-import { readRows, type TextReader } from './catalog.ts';
+import { isHarmlessSetting } from './builtins.ts';
+import { readRows } from './catalog.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 import { reviewerOf } from './reviews.ts';
 
@@ -22,17 +22,11 @@ export function surveyTier({ facts, outlets }: SurveyContext): void {
  * What every role may use on a server whose defaults cannot be revoked, and whose effects neither
  * recorders nor counters see.
  */
-export async function listUnclosed(
-  control: TextReader,
+export function listUnclosed(
+  dangers: ReadonlyMap<string, string>,
   tier: BoundaryTier,
-): Promise<ReadonlyMap<string, string>> {
+): ReadonlyMap<string, string> {
   if (tier !== 'managed') return new Map();
-  const query = SQL.rights.get('volatile_builtins');
-  const rows = await readRows<{ name: string }>(control, query);
-  const dangers = rows.flatMap(({ name }) => {
-    const why = dangerOf(name);
-    return why === undefined ? [] : [[name, why] as const];
-  });
   return new Map([...dangers, ['pg_settings', 'changes settings of the session']]);
 }
 

@@ -2,37 +2,10 @@ import { quoteName } from '../../../postgres/identifier.ts';
 import { describeUnseen } from './builtins.ts';
 import type { CastRow } from './catalog.ts';
 import { typesBeneath } from './catalog-index.ts';
-import { at, isVouchedFor, type SurveyContext } from './facts.ts';
+import { isVouchedFor, type SurveyContext } from './facts.ts';
 
-/** Event triggers, which fire when definitions change or at every login. */
-export function surveyEventTriggers({ catalog, outlets }: SurveyContext): void {
-  for (const { object, event, enabled } of catalog.eventTriggers) {
-    const outlet = `event trigger ${object}`;
-    const observed = `fires on ${event}; an execution that changes definitions is refused by the counters`;
-    if (enabled === 'D') outlets.denied(outlet, 'it is disabled');
-    else if (event !== 'login') outlets.observed(outlet, observed);
-    else
-      outlets.open(
-        at.server(object),
-        outlet,
-        'It runs at every login, before anything of ours',
-        `ALTER EVENT TRIGGER ${object} DISABLE`,
-      );
-  }
-}
-
-/** Replication, large objects, and statements that agents may not run. */
+/** Large objects, and statements that agents may not run. */
 export function surveyChannels({ catalog, facts, outlets }: SurveyContext): void {
-  for (const { object, all, tables } of catalog.publications) {
-    const list = all ? 'all tables' : tables.join(', ') || 'no table';
-    const by = `${list}: subscribers get what was compared, after the commit`;
-    outlets.observed(`publication ${object}`, by);
-  }
-  for (const { object, enabled } of catalog.subscriptions) {
-    const state = enabled ? 'active' : 'disabled';
-    const by = `${state}: writes as another session, not as the execution`;
-    outlets.denied(`subscription ${object}`, by);
-  }
   const { owned, writable } = catalog.largeObjects[0] ?? { owned: 0, writable: 0 };
   const mine = `${owned} owned and ${writable} writable by ${quoteName(facts.executor)}`;
   const isManaged = facts.tier === 'managed';

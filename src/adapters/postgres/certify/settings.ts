@@ -1,93 +1,21 @@
 import { quoteName } from '../../../postgres/identifier.ts';
-import { isHarmlessSetting, TRUSTED_LIBRARIES } from './builtins.ts';
+import { isHarmlessSetting } from './builtins.ts';
 import type { SettingRow } from './catalog.ts';
-import { at, type Outlets, type SurveyContext } from './facts.ts';
-
-const REQUIRED: readonly (readonly [name: string, value: string, why: string])[] = [
-  ['fsync', 'on', 'commits are acknowledged before they are on disk'],
-  ['full_page_writes', 'on', 'a torn page loses acknowledged commits'],
-  ['track_counts', 'on', 'the counters of the second witness stand still'],
-  ['lo_compat_privileges', 'off', 'large objects have no access control'],
-  ['allow_system_table_mods', 'off', 'catalogues can be written like tables'],
-  ['zero_damaged_pages', 'off', 'damaged rows vanish silently'],
-  ['ignore_system_indexes', 'off', 'catalogue constraints are not enforced'],
-  [
-    'standard_conforming_strings',
-    'on',
-    'strings in function bodies mean something else than they say',
-  ],
-  ['session_replication_role', 'origin', 'triggers do not fire'],
-  ['row_security', 'on', 'policies are not applied'],
-  ['default_transaction_read_only', 'off', 'no transaction can write'],
-];
+import type { Outlets, SurveyContext } from './facts.ts';
 
 const RELOAD = 'SELECT pg_catalog.pg_reload_conf()';
 const ADMIN = 'superuser, or the owner of the database or role';
 
-/** Settings of the server, and those stored on databases and roles. */
-export function surveySettings(context: SurveyContext): void {
-  const { catalog, outlets } = context;
-  const server = new Map(catalog.server_settings.map(({ name, value }) => [name, value]));
-  for (const [name, value, why] of REQUIRED) {
-    const found = server.get(name);
-    if (found === value) outlets.denied(`setting ${name}`, `is ${value}`);
-    else
-      outlets.open(
-        at.server(name),
-        `setting ${name}`,
-        `It is ${found}: ${why}`,
-        `ALTER SYSTEM SET ${name} = ${value}`,
-        RELOAD,
-      );
-  }
-  const commit = server.get('synchronous_commit');
-  outlets.denied(
-    'setting synchronous_commit',
-    `pinned when the candidate is promoted (server: ${commit})`,
-  );
-  outlets.denied(
-    'PREPARE TRANSACTION',
-    'the deferred check on the record channel raises without a marker',
-  );
-  for (const kind of ['shared', 'session', 'local']) {
-    const setting = `${kind}_preload_libraries`;
-    if (context.facts.tier !== 'managed')
-      surveyLibraries(context, setting, server.get(setting) ?? '');
-    else {
-      const list = server.get(setting) ?? 'not visible to this login';
-      const by = `${list}; what the provider loads into its server is trusted`;
-      outlets.denied(`setting ${setting}`, by, 'provider');
-    }
-  }
-  surveyStored(context, server.get('search_path') ?? '');
-}
-
-function surveyLibraries({ facts, outlets }: SurveyContext, setting: string, list: string): void {
-  const libraries = list.split(',').map((part) => part.trim());
-  for (const library of libraries.filter(Boolean)) {
-    const outlet = `library ${library}`;
-    if (TRUSTED_LIBRARIES.has(library) || facts.trustedCode?.includes(library))
-      outlets.observed(outlet, `in ${setting}; watches and does not act, or vouched for`);
-    else
-      outlets.open(
-        { object: setting, needs: 'superuser; shared_preload_libraries also a restart' },
-        outlet,
-        `${setting} loads it into every session and its code is not known`,
-        `ALTER SYSTEM RESET ${setting}`,
-        RELOAD,
-      );
-  }
-}
-
-/** Settings stored on databases and roles. */
-function surveyStored({ catalog, facts, reach, outlets }: SurveyContext, serverPath: string): void {
+/** The search path of the server, and settings stored on databases and roles. */
+export function surveySettings({ catalog, facts, reach, outlets }: SurveyContext): void {
   const { executor, control, owner } = facts;
+  const value = catalog.server_settings.find(({ name }) => name === 'search_path')?.value ?? '';
   const hides = ['', executor, control];
   // The server's search path is read in a session of the control login, where a stored path would
   // replace it.
   if (!catalog.settings.some(({ name, role }) => name === 'search_path' && hides.includes(role))) {
     const outlet = 'setting search_path of the server';
-    const stored = { outlet, value: serverPath, subject: 'ALTER SYSTEM', isOfAgents: true };
+    const stored = { outlet, value, subject: 'ALTER SYSTEM', isOfAgents: true };
     surveySearchPath(stored, outlets);
   }
   const ours = new Set([...hides, owner, ...reach.principals.keys()]);

@@ -1,30 +1,28 @@
 import { hash } from 'node:crypto';
 import type { GateCatalog } from '../gate/resolve.ts';
+import { SQL } from '../sql.ts';
 import { surveyAttached } from './attached.ts';
-import { readCatalog, type SystemCatalog, type TextReader } from './catalog.ts';
+import { readCatalog, readRows, type SystemCatalog, type TextReader } from './catalog.ts';
 import { indexCatalog } from './catalog-index.ts';
 import { keepSurveyed, readVersions } from './changes.ts';
-import { surveyComparisons, surveyConstantCalls, surveySupport } from './comparisons.ts';
+import { surveyComparisons, surveyConstantCalls } from './comparisons.ts';
 import { surveyDelayed } from './delayed.ts';
 import { surveyExpressions } from './expressions.ts';
 import { type BoundaryFacts, Outlets, type PostgresSurvey, type SurveyContext } from './facts.ts';
-import { readUsable, surveyForeignBeneath, surveyLentCode, surveyServers } from './foreign.ts';
-import { surveyFunctions } from './functions.ts';
-import { surveyEvidenceTables, surveyGuards } from './guards.ts';
+import { surveyExtensions, surveyFunctions } from './functions.ts';
+import { surveyEvidenceTables } from './guards.ts';
+import { describeGiven, readDangers, surveyListed } from './listed.ts';
 import { listUnclosed, readGateCatalog, surveyTier } from './managed.ts';
-import { surveyCasts, surveyChannels, surveyEventTriggers, surveyOperators } from './objects.ts';
+import { surveyCasts, surveyChannels, surveyOperators } from './objects.ts';
 import { surveyPrivileges } from './privileges.ts';
 import { computeReach, reachOf } from './reach.ts';
-import {
-  surveyBuiltins,
-  surveyExecutor,
-  surveyLentRights,
-  surveyReplaced,
-  surveyTrustedRoles,
-} from './roles.ts';
+import { surveyReviewed, surveyTrustedRoles } from './roles.ts';
 import { surveySettings } from './settings.ts';
 import { surveyRegistered, surveySequences } from './tables.ts';
 import { surveyViews } from './views.ts';
+
+const isManaged = ({ facts }: SurveyContext) => facts.tier === 'managed';
+const surveyBuiltins = surveyListed('builtins');
 
 /**
  * Every kind of outlet that agent SQL could reach, in the order of the report.
@@ -33,16 +31,17 @@ import { surveyViews } from './views.ts';
  * 1. If the catalogue parts do not show it yet, add a statement to `../sql/catalog.sql` and its row
  *    to {@link SystemCatalog} in `catalog.ts`. Add the rows that it reads to `watched` in
  *    `../sql/fingerprint.sql`, or changes to them would go unnoticed.
- * 2. Write a function that calls `outlets.denied`, `outlets.observed` or `outlets.open` (see
- *    {@link Outlets} in `facts.ts`) for each object of the kind, and list it here.
+ * 2. If the server can list the outlets in one query, add a statement to `../sql/outlets.sql`.
+ *    Otherwise write a function that calls `outlets.denied`, `outlets.observed` or `outlets.open`
+ *    (see {@link Outlets} in `facts.ts`) for each object of the kind. List it here.
  * 3. Add a case to `test/adapters/postgres/certify/openings.ts`, which opens the outlet on a real
  *    server and checks that the `fix` statements close it, and one to `test/escapes/cases`.
  */
 const OUTLETS: readonly ((context: SurveyContext) => void | Promise<void>)[] = [
   surveyTier,
-  surveyExecutor,
+  surveyListed('execution_login'),
   surveyTrustedRoles,
-  surveyGuards,
+  surveyListed('guards'),
   surveyEvidenceTables,
   surveyRegistered,
   surveyViews,
@@ -51,18 +50,21 @@ const OUTLETS: readonly ((context: SurveyContext) => void | Promise<void>)[] = [
   surveyAttached,
   surveyConstantCalls,
   surveyComparisons,
-  surveySupport,
+  surveyListed('support_functions'),
   surveyPrivileges,
   surveyFunctions,
-  surveyLentRights,
-  surveyBuiltins,
-  surveyReplaced,
-  surveyForeignBeneath,
+  surveyListed('lent_rights'),
+  (context) => (isManaged(context) ? surveyReviewed(context) : surveyBuiltins(context)),
+  surveyListed('replaced_builtins'),
+  surveyListed('foreign_beneath'),
   surveyDelayed,
-  surveyLentCode,
+  surveyListed('lent_code'),
+  surveyExtensions,
+  surveyListed('server_settings'),
   surveySettings,
-  surveyEventTriggers,
-  surveyServers,
+  surveyListed('event_triggers'),
+  surveyListed('foreign_servers'),
+  surveyListed('replication'),
   surveyChannels,
   surveyCasts,
   surveyOperators,
@@ -113,12 +115,13 @@ async function classify(
 ): Promise<NamedSurvey> {
   const { executor, owner, tier = 'server' } = facts;
   const outlets = new Outlets(tier);
-  const usable = await readUsable(control, [executor]);
-  const functions = usable.filter(({ kind }) => kind === 'function');
-  const index = indexCatalog(catalog, facts, new Set(functions.map(({ oid }) => oid)));
+  const callable = await readRows<{ oid: number }>(control, SQL.rights.get('callable'), [executor]);
+  const index = indexCatalog(catalog, facts, new Set(callable.map(({ oid }) => oid)));
   const reach = computeReach(catalog, facts, index);
-  const unclosed = await listUnclosed(control, tier);
-  const context = { control, catalog, facts, index, reach, outlets, unclosed };
+  const dangers = await readDangers(control);
+  const given = describeGiven({ catalog, facts, index, reach }, dangers);
+  const unclosed = listUnclosed(dangers, tier);
+  const context = { control, catalog, facts, index, reach, outlets, given, unclosed };
   for (const survey of OUTLETS) await survey(context);
   const ours = [executor, owner, facts.control];
   const roles = closureOf(catalog, [...ours, ...reach.principals.keys()]);
@@ -166,46 +169,23 @@ function closureOf(catalog: SystemCatalog, roles: readonly string[]): ReadonlySe
   return closure;
 }
 
+/** Object ids below this belong to the server, and are the same on every server of its version. */
+const FIRST_OWN_ID = 16384;
+
 /**
  * The configuration without object ids, which differ between two servers with the same setup, and
- * without the roles of other applications on the server.
+ * without the roles of other applications on the server. No other number in it is as large.
  */
-function contentOf(catalog: SystemCatalog, roles: ReadonlySet<string>): unknown {
-  const names = new Map<number, string>();
-  for (const { oid, object } of [...catalog.relations, ...catalog.functions])
-    names.set(oid, object);
-  for (const { oid, name } of catalog.types) names.set(oid, name);
-  const {
-    roles: _roles,
-    memberships: _memberships,
-    largeObjects: _largeObjects,
-    ...parts
-  } = catalog;
-  const settings = parts.settings.filter(({ role }) => role === '' || roles.has(role));
-  return JSON.parse(
-    JSON.stringify({ ...parts, settings }, (key, value: unknown) => {
-      if (key === 'oid' || (key === 'object' && typeof value === 'number')) return undefined;
-      if (OID_KEYS.has(key) && typeof value === 'number')
-        return names.get(value) ?? (value < 16384 ? value : null);
-      const lists = (key === 'parents' || key === 'types') && Array.isArray(value);
-      return lists && value.every((oid) => typeof oid === 'number')
-        ? value.map((oid) => names.get(oid))
-        : value;
-    }),
+function contentOf(catalog: SystemCatalog, roles: ReadonlySet<string>): string {
+  const { relations, functions, types } = catalog;
+  const names = new Map([...relations, ...functions].map(({ oid, object }) => [oid, object]));
+  for (const { oid, name } of types) names.set(oid, name);
+  const settings = catalog.settings.filter(({ role }) => role === '' || roles.has(role));
+  const left = { ...catalog, settings, roles: [], memberships: [], largeObjects: [] };
+  return JSON.stringify(left, (_, value: unknown) =>
+    typeof value === 'number' && value >= FIRST_OWN_ID ? (names.get(value) ?? null) : value,
   );
 }
-
-const OID_KEYS: ReadonlySet<string> = new Set([
-  'relation',
-  'function',
-  'type',
-  'typeOid',
-  'referenced',
-  'sourceOid',
-  'targetOid',
-  'base',
-  'element',
-]);
 
 function digest(content: unknown): string {
   return hash('sha256', JSON.stringify(content), 'hex');

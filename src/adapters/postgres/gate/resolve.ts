@@ -1,7 +1,6 @@
 import { quoteName, sqlName } from '../../../postgres/identifier.ts';
-import { SESSION_STATE } from '../certify/builtins.ts';
+import { REVIEWED_FUNCTIONS, SESSION_STATE } from '../certify/builtins.ts';
 import type { StatementNames, WrittenName } from './names.ts';
-import { REVIEWED_FUNCTIONS, REVIEWED_SAMPLES } from './reviewed.ts';
 
 /** A function of the application or an extension, and whether statements may name it. */
 interface GatedFunction {
@@ -107,7 +106,7 @@ function refuseTable(
 }
 
 function refuseSample({ schema, name }: WrittenName): string | undefined {
-  const isReviewed = (schema ?? SYSTEM) === SYSTEM && REVIEWED_SAMPLES.has(name);
+  const isReviewed = (schema ?? SYSTEM) === SYSTEM && ['bernoulli', 'system'].includes(name);
   return isReviewed ? undefined : `TABLESAMPLE ${name} is not admitted; use BERNOULLI or SYSTEM`;
 }
 

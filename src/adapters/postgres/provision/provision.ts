@@ -1,6 +1,6 @@
 import { type QualifiedName, quoteName, quoteQualified } from '../../../postgres/identifier.ts';
 import { type ProvisionStep, stepsFor as steps } from '../../../postgres/provisioning.ts';
-import { DANGEROUS } from '../certify/builtins.ts';
+import { DANGERS } from '../certify/builtins.ts';
 import type { BoundaryTier } from '../options.ts';
 import { SQL } from '../sql.ts';
 import { createRecorders, dropRecorders, type RecordedRelation } from './recorders.ts';
@@ -171,11 +171,11 @@ function harden({ database, roles, boundary }: ProvisionPlan): readonly Provisio
       'the owner of the records cannot log in',
       fill(values, 'lock_owner'),
     );
-  const builtins = Object.entries(DANGEROUS).flatMap(([why, names]) =>
+  const builtins = [...DANGERS].flatMap(([why, names]) =>
     steps(
       'superuser',
       `a built-in that ${why}`,
-      fill({ ...values, names: `{${names.join(',')}}` }, 'revoke_builtins'),
+      fill({ ...values, names: `{${[...names].join(',')}}` }, 'revoke_builtins'),
     ),
   );
   const rest = HARDENING.flatMap(([needs, why, names]) =>

@@ -28,61 +28,107 @@ select
     when c.oid is not null then pg_catalog.json_build_object(
       'oid', c.oid::pg_catalog.int8,
       'kind', c.relkind,
-      'persistence', c.relpersistence,
       'rowSecurity', c.relrowsecurity,
-      'parents', (
-        select
-          coalesce(
-            pg_catalog.json_agg(
+      -- Why changes or reads of its rows would not be exact, and what to do about it.
+      'fault', case
+        when c.relkind not in ('r', 'p') then 'it is ' || case c.relkind
+          when 'v' then 'a view; name the tables beneath it here, and the view itself in `views` if operations write through it'
+          when 'm' then 'a materialized view, which only a refresh changes'
+          when 'f' then 'a foreign table, whose rows are on another server'
+          when 'S' then 'a sequence'
+          when 'c' then 'a composite type'
+          when 't' then 'a TOAST table'
+          else 'an index'
+        end
+        else coalesce(
+          (
+            select
+              case
+                when pg_catalog.count(*) = 0 then 'it has no columns'
+                when pg_catalog.bool_or(a.attname = '__proto__') then 'a column is named __proto__; rename it'
+                else pg_catalog.min(pg_catalog.format('column "%s" is computed when read and never recorded; make it STORED', a.attname)) filter (
+                  where
+                    a.attgenerated = 'v'
+                )
+              end
+            from
+              pg_catalog.pg_attribute a
+            where
+              a.attrelid = c.oid
+              and a.attnum > 0
+              and not a.attisdropped
+          ),
+          (
+            select
+              'it inherits from ' || pg_catalog.string_agg(pg_catalog.format('%I.%I', n2.nspname, c2.relname), ', ') || '; use partitions instead'
+            from
+              pg_catalog.pg_inherits i
+              join pg_catalog.pg_class c2 on c2.oid = i.inhparent
+              join pg_catalog.pg_namespace n2 on n2.oid = c2.relnamespace
+            where
+              i.inhrelid = c.oid
+              and not c.relispartition
+          ),
+          (
+            select
+              pg_catalog.string_agg(pg_catalog.format('%I.%I', n2.nspname, c2.relname), ', ') || ' inherits from it, with rows that have further columns; use partitions'
+            from
+              pg_catalog.pg_inherits i
+              join pg_catalog.pg_class c2 on c2.oid = i.inhrelid
+              join pg_catalog.pg_namespace n2 on n2.oid = c2.relnamespace
+            where
+              i.inhparent = c.oid
+              and c.relkind <> 'p'
+          ),
+          (
+            select
+              pg_catalog.min(pg_catalog.format('rule "%s" rewrites statements on it; use a trigger instead', r.rulename))
+            from
+              pg_catalog.pg_rewrite r
+            where
+              r.ev_class = c.oid
+          ),
+          (
+            select
+              case
+                when l.oid = c.oid then 'it'
+                else 'its partition ' || case n5.nspname
+                  when 'public' then ''
+                  else pg_catalog.quote_ident(n5.nspname) || '.'
+                end || pg_catalog.quote_ident(l.relname)
+              end || case
+                when l.relkind = 'f' then ' is a foreign table, whose rows are on another server'
+                when l.relpersistence = 'u' then ' is unlogged and would be empty after a crash; use SET LOGGED'
+                else ' is temporary, so no other session has it'
+              end
+            from
+              pg_catalog.pg_class l
+              join pg_catalog.pg_namespace n5 on n5.oid = l.relnamespace
+            where
               (
-                select
-                  pg_catalog.quote_ident(n2.nspname) || '.' || pg_catalog.quote_ident(c2.relname)
-                from
-                  pg_catalog.pg_class c2
-                  join pg_catalog.pg_namespace n2 on n2.oid = c2.relnamespace
-                where
-                  c2.oid = i.inhparent
+                l.relkind = 'f'
+                or l.relpersistence <> 'p'
               )
-            ),
-            '[]'
-          )
-        from
-          pg_catalog.pg_inherits i
-        where
-          i.inhrelid = c.oid
-          and not c.relispartition
-      ),
-      'children', (
-        select
-          coalesce(
-            pg_catalog.json_agg(
-              (
-                select
-                  pg_catalog.quote_ident(n2.nspname) || '.' || pg_catalog.quote_ident(c2.relname)
-                from
-                  pg_catalog.pg_class c2
-                  join pg_catalog.pg_namespace n2 on n2.oid = c2.relnamespace
-                where
-                  c2.oid = i.inhrelid
+              and (
+                l.oid = c.oid
+                or l.oid in (
+                  select
+                    p.relid
+                  from
+                    pg_catalog.pg_partition_tree(c.oid) p
+                  where
+                    p.isleaf
+                    and c.relkind = 'p'
+                )
               )
-            ),
-            '[]'
+            order by
+              l.oid <> c.oid,
+              l.oid
+            limit
+              1
           )
-        from
-          pg_catalog.pg_inherits i
-        where
-          i.inhparent = c.oid
-          and c.relkind <> 'p'
-      ),
-      'rules', (
-        select
-          coalesce(pg_catalog.json_agg(r.rulename), '[]')
-        from
-          pg_catalog.pg_rewrite r
-        where
-          r.ev_class = c.oid
-          and c.relkind in ('r', 'p')
-      ),
+        )
+      end,
       'columns', coalesce(
         (
           select
@@ -327,8 +373,6 @@ select
                 'oid', l.oid::pg_catalog.int8,
                 'schema', n5.nspname,
                 'name', l.relname,
-                'kind', l.relkind,
-                'persistence', l.relpersistence,
                 'columns', (
                   select
                     pg_catalog.json_agg(

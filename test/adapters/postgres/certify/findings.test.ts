@@ -83,7 +83,7 @@ function place({ parts = {}, facts = {}, executable = [], views = [] }: Given): 
   };
   const control = { query: () => assert.fail('the catalogue has all that is asked') };
   const said = { index, reach, outlets: new Outlets(), unclosed: new Map<string, string>() };
-  return { control, catalog, facts: { ...FACTS, ...facts }, ...said };
+  return { control, given: '', catalog, facts: { ...FACTS, ...facts }, ...said };
 }
 
 /** What a part says: what it finds open, and everything it lists. */

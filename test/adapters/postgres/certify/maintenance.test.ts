@@ -40,8 +40,8 @@ async function surveyOf(
   const control = { query: async () => ({ rows: [['[{"name":"nextval"},{"name":"random"}]']] }) };
   const given = { executor: 'exec', relations: [], ...facts } as unknown as BoundaryFacts;
   const known = indexCatalog(catalog, given, new Set(executable.map(({ oid }) => oid)));
-  const unclosed = new Map<string, string>();
-  await surveyDelayed({ control, catalog, facts: given, index: known, reach, outlets, unclosed });
+  const rest = { reach, outlets, given: '', unclosed: new Map<string, string>() };
+  await surveyDelayed({ control, catalog, facts: given, index: known, ...rest });
   return outlets;
 }
 

@@ -3,8 +3,8 @@
 // catalogue in which one function is not certified.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { REVIEWED_FUNCTIONS } from '../../../../src/adapters/postgres/certify/builtins.ts';
 import type { GateCatalog } from '../../../../src/adapters/postgres/gate/resolve.ts';
-import { REVIEWED_FUNCTIONS } from '../../../../src/adapters/postgres/gate/reviewed.ts';
 import { loadGate, type StatementGate } from '../../../../src/adapters/postgres/statement-gate.ts';
 import { ESCAPES } from '../../../escapes/cases/gate.ts';
 import { sharedServer } from '../../../postgres/server.ts';
