@@ -56,7 +56,7 @@ export function macIssuance(
   binding: string,
   approvedText: string,
 ): Digest {
-  return sealer.mac(key, 'effectmatch/journal-issuance/v1', `${binding}\n${approvedText}`);
+  return sealer.mac(key, 'effectmatch/journal-issuance/v1', `${binding}\n`, approvedText);
 }
 
 /** Calls `make` for the chosen occurrence, and checks that the claim matches the request. */

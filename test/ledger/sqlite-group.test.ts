@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { systemClock } from '../../src/contract/clock.ts';
 import { GroupCommit } from '../../src/ledger/sqlite/group.ts';
-import { createSession, type Session } from '../../src/ledger/sqlite/session.ts';
+import { createSession, type Session } from '../../src/ledger/sqlite/tables.ts';
 import { temporaryFolder } from './sqlite-store.ts';
 
 async function withTable(
@@ -126,6 +126,18 @@ test('while an attempt of this process is under way, its neighbour waits for com
     const alone = group.run(spend('alone', 2));
     assert.deepEqual(spentIn(file), ['neighbour', 'alone']);
     await alone;
+  });
+});
+
+test('who comes after one that waits does not overtake it', async () => {
+  await withTable(async (group, file, _db, session) => {
+    session.underWay.add('another');
+    const first = group.run(spend('first', 1));
+    session.underWay.delete('another');
+    const second = group.run(spend('second', 2));
+    assert.deepEqual(spentIn(file), []);
+    await Promise.all([first, second]);
+    assert.deepEqual(spentIn(file), ['first', 'second']);
   });
 });
 

@@ -12,11 +12,12 @@ const UNKNOWN_OR_KNOWN = new Set(['26000', '42P05']);
  * Plans are made once, while the tables are small. A plan that scans all of a small table would
  * later scan all of a large one.
  */
-const BEGINNING: readonly WireStatement[] = [
+const beginning = (lockMs: number): readonly WireStatement[] => [
   { text: 'deallocate all' },
   { text: 'set plan_cache_mode = force_generic_plan' },
   { text: 'set enable_seqscan = off' },
   { text: 'set jit = off' },
+  { text: `set lock_timeout = ${lockMs}` },
 ];
 
 /** The names that one session has prepared. */
@@ -35,7 +36,13 @@ export class NamedStatements {
   readonly #sessions = new WeakMap<Connection, Prepared>();
   readonly #asked = new WeakSet<Connection>();
   readonly #names = new Map<string, string>();
+  readonly #beginning: readonly WireStatement[];
   #isPooled = false;
+
+  /** Statements on such a session wait for a lock at most `lockMs`. */
+  constructor(lockMs: number) {
+    this.#beginning = beginning(lockMs);
+  }
 
   /** Notes which process answered. If it is not the one from the login, there is a pooler. */
   answered(session: Connection, process: string | null | undefined): void {
@@ -45,7 +52,7 @@ export class NamedStatements {
       this.#sessions.set(session, { names: new Set(), isStale: true });
   }
 
-  /** Whether a session is known to be a single server process. */
+  /** Whether a session is known to be a single server process, which keeps its settings. */
   isOwn(session: Connection): boolean {
     return !this.#isPooled && this.#sessions.has(session);
   }
@@ -70,7 +77,7 @@ export class NamedStatements {
   async run(session: Connection, statements: readonly WireStatement[]): Promise<MessageAnswer> {
     const prepared = this.isOwn(session) ? this.#sessions.get(session) : undefined;
     if (prepared === undefined) return await session.run(statements);
-    const first = prepared.isStale ? BEGINNING : [];
+    const first = prepared.isStale ? this.#beginning : [];
     if (prepared.isStale) prepared.names.clear();
     const named = statements.map((statement) => this.#name(prepared, statement));
     const { replies, ...ended } = await session.run([...first, ...named]);

@@ -65,7 +65,7 @@ export class PostgresStore implements TableStore {
   readonly #sessions = new Map<'reading' | 'deciding', Promise<Connection>>();
   readonly #waiting: Waiting[] = [];
   readonly #memory = new LedgerMemory();
-  readonly #named = new NamedStatements();
+  readonly #named: NamedStatements;
   /**
    * The log of each session that is a single server process. It never changes, and asking for its
    * name reads a file.
@@ -80,6 +80,7 @@ export class PostgresStore implements TableStore {
   constructor(context: LedgerContext, place: Place) {
     this.context = context;
     this.#place = place;
+    this.#named = new NamedStatements(place.deadlineMs);
     this.#listener = new Listener(() => openSession(place), place.queries.channel);
   }
 
@@ -225,11 +226,13 @@ export class PostgresStore implements TableStore {
     if (results.some((result) => 'error' in result && result.error instanceof Unfetched))
       return undefined;
     transaction.unanswered = unansweredOf(tables, results);
-    const { queries, deadlineMs: lockMs } = this.#place;
+    const { queries, deadlineMs } = this.#place;
     const shared = group.some((one) => one.log?.name === log) ? log : undefined;
     const sameLog = shared !== undefined;
     const demand = sameLog && this.#logs.get(session) !== shared ? [demandLog(shared)] : [];
     const relaxed = isRelaxed(group, log);
+    // A session that no pooler shares was told once how long to wait.
+    const lockMs = this.#named.isOwn(session) ? 0 : deadlineMs;
     const write = writeOf(queries, tables, { relaxed, belief, lockMs, sameLog });
     // Without BEGIN, the whole message is one transaction, which ends before its last reply.
     const { replies, failure } = await this.#named.run(session, [...demand, write]);

@@ -1,5 +1,5 @@
 import type { ParameterValue, WireStatement } from '../../postgres/connection.ts';
-import { writeTexts } from '../../postgres/frames.ts';
+import { TextList } from '../../postgres/frames.ts';
 import type { Queries } from './fetch.ts';
 import type { FetchedTables } from './fetched.ts';
 import type { Belief } from './memory.ts';
@@ -12,7 +12,7 @@ interface Writing {
   readonly belief?: Belief;
   /** A decision relies on the server's log, which this session is known to write to. */
   readonly sameLog?: boolean;
-  /** The call is a whole transaction, and waits at most this long for the lock. */
+  /** The call is a whole transaction, and waits this long for the lock; 0 if the session knows. */
   readonly lockMs?: number;
 }
 
@@ -25,7 +25,7 @@ export function writeOf(
   const { changes } = tables;
   const { positions, occurrences, counts, issuers, nonces, tasks, revisions } = belief ?? {};
   const known = [occurrences, counts, issuers, nonces, tasks, revisions];
-  const believed = [positions ?? null, ...known.map((list) => list ?? null)];
+  const believed = [positions ?? null, ...known.map((one) => (one?.length ? one : null))];
   const isNew = changes.rows.length > 0;
   const documents = [...tables.kept.values()].filter(({ digest }) => changes.documents.has(digest));
   return queries.get(
@@ -103,7 +103,7 @@ const checkpointColumns = ({ throughSeq, text, sealKey, sealMac }: Row<'checkpoi
 
 /** Rows as one list of texts; null if there are none. */
 export function texts(rows: readonly Columns[]): ParameterValue {
-  return rows.length === 0 ? null : writeTexts(flatten(rows));
+  return rows.length === 0 ? null : new TextList(flatten(rows));
 }
 
 /** Rows of numbers as one list; null if there are none. */

@@ -1,5 +1,5 @@
 import { immediate, isBusy } from '../../sqlite/connection.ts';
-import type { Session } from './session.ts';
+import type { Session } from './tables.ts';
 
 type Result =
   | { readonly kind: 'done'; readonly value: unknown }
@@ -39,18 +39,18 @@ export class GroupCommit {
     this.#session = session;
   }
 
-  run<T>(work: (session: Session) => T): Promise<T> {
-    return new Promise((resolve, reject) => {
+  async run<T>(work: (session: Session) => T): Promise<T> {
+    if (this.#committing > 0) this.#patience = PATIENCE;
+    if (this.#waiting.length === 0 && this.#entersAlone())
+      return await this.#transact(() => work(this.#session));
+    return await new Promise((resolve, reject) => {
       this.#waiting.push({
         work,
         settle: (result) =>
           result.kind === 'done' ? resolve(result.value as T) : reject(result.error),
         fail: reject,
       });
-      if (this.#committing > 0) this.#patience = PATIENCE;
-      if (this.#waiting.length > 1) return;
-      if (this.#entersAlone()) void this.#commit();
-      else setImmediate(() => this.#endTurn());
+      if (this.#waiting.length === 1) setImmediate(() => this.#endTurn());
     });
   }
 
@@ -74,26 +74,30 @@ export class GroupCommit {
 
   async #commit(): Promise<void> {
     const group = this.#waiting;
-    const { store } = this.#session;
     this.#waiting = [];
-    this.#committing += 1;
     try {
-      const decide = () => group.map(({ work }) => this.#decide(work, group.length));
-      const results = await immediate(store.db, decide, store);
+      const results = await this.#transact(() => group.map(({ work }) => this.#decide(work)));
       group.forEach(({ settle }, index) => {
         const result = results[index];
         if (result !== undefined) settle(result);
       });
     } catch (error) {
       for (const { fail } of group) fail(error);
+    }
+  }
+
+  async #transact<T>(decide: () => T): Promise<T> {
+    const { store } = this.#session;
+    this.#committing += 1;
+    try {
+      return await immediate(store.db, decide, store);
     } finally {
       this.#committing -= 1;
     }
   }
 
-  #decide(work: Waiting['work'], size: number): Result {
+  #decide(work: Waiting['work']): Result {
     const { sql } = this.#session;
-    if (size === 1) return { kind: 'done', value: work(this.#session) };
     sql('savepoint decision').run();
     try {
       const value = work(this.#session);

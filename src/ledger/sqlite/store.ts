@@ -1,5 +1,7 @@
 import type { LedgerContext } from '../../contract/ledgers.ts';
+import { EffectMatchError } from '../../errors.ts';
 import {
+  asFault,
   immediate,
   immediateUnflushed,
   openDatabase,
@@ -8,9 +10,8 @@ import {
 } from '../../sqlite/connection.ts';
 import type { LedgerSnapshot, LedgerTables, TableStore } from '../store.ts';
 import { GroupCommit } from './group.ts';
-import { type LedgerFile, schemaDifference } from './open.ts';
-import { createSession, guarded, type Session } from './session.ts';
-import { sqliteTables } from './tables.ts';
+import { type LedgerFile, schemaDifference, unusable } from './open.ts';
+import { createSession, type Session, sqliteTables } from './tables.ts';
 
 /** A SQLite file as a store. Reads are local, so nothing is fetched in advance. */
 export function sqliteStore(context: LedgerContext, store: LedgerFile): TableStore {
@@ -31,6 +32,17 @@ export function sqliteStore(context: LedgerContext, store: LedgerFile): TableSto
       if (store.db.isOpen) store.db.close();
     },
   };
+}
+
+/** Turns SQLite's errors about the file into errors that say what to do. */
+async function guarded<T>({ db, file }: LedgerFile, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (db.isOpen || error instanceof EffectMatchError) throw unusable(error, file);
+    const what = `the ledger ${file} was closed; open it again`;
+    throw asFault(error, 'ERR_EM_STORE_UNAVAILABLE', what);
+  }
 }
 
 /** Sees what is committed, flushed or not, as other processes do. */

@@ -1,4 +1,7 @@
+import type { StatementSync } from 'node:sqlite';
+import type { LedgerContext } from '../../contract/ledgers.ts';
 import type { Digest, OccurrenceId } from '../../protocol/record.ts';
+import { statement } from '../../sqlite/connection.ts';
 import {
   CLAIM_SLOT,
   type JournalRow,
@@ -14,8 +17,22 @@ import type {
   LedgerTables,
   UnsettledEntry,
 } from '../store.ts';
+import type { LedgerFile } from './open.ts';
 import { MIGRATIONS } from './schema.ts';
-import type { Session } from './session.ts';
+
+/** One connection, and the keys to check the rows it returns. */
+export interface Session {
+  readonly context: LedgerContext;
+  readonly store: LedgerFile;
+  /** Occurrences claimed on this session whose attempts have not ended on it. */
+  readonly underWay: Set<string>;
+  /** The compiled statement, cached for the life of the connection. */
+  sql(text: string): StatementSync;
+}
+
+export function createSession(context: LedgerContext, store: LedgerFile): Session {
+  return { context, store, underWay: new Set(), sql: (text) => statement(store.db, text) };
+}
 
 /** The tables of the file. Each method runs one or two statements. */
 export function sqliteTables(session: Session): LedgerTables {
@@ -24,6 +41,7 @@ export function sqliteTables(session: Session): LedgerTables {
     context,
     now: () => store.clock.now(),
     ...journalTables(session),
+    ...listTables(session),
     ...claimTables(session),
     ...keptTables(session),
     // Writes the header page without changing it. SQLite skips the write if a row is updated to the
@@ -35,16 +53,14 @@ export function sqliteTables(session: Session): LedgerTables {
 const ROWS =
   'select seq, kind, occurrence, slot, text, seal_key as sealKey, seal_mac as sealMac, digest from journal';
 const ROW_IN_SLOT = `${ROWS} where occurrence = ? and slot = ?`;
-// Four terms instead of `slot in (...)`: for a list SQLite first builds a table, which takes longer
-// than four lookups.
-const ROWS_IN_SLOTS = `${ROWS} where ${[2, 3, 4, 5].map((slot) => `occurrence = ?1 and slot = ?${slot}`).join(' or ')}`;
+const ROWS_OF_OCCURRENCE = `${ROWS} where occurrence = ?`;
 const ROWS_OF_KIND = `${ROWS} where occurrence = ? and kind = ? order by seq`;
 const APPEND =
   'insert into journal (seq, kind, occurrence, slot, text, seal_key, seal_mac, digest, issuance) ' +
   'values (?, ?, ?, ?, ?, ?, ?, ?, ?)';
 const LAST_POSITION = 'select positions from unsettled where claim = 0';
-const NEXT_POSITION =
-  'update unsettled set positions = positions + 1 where claim = 0 returning positions';
+// Faster than one statement with RETURNING, for which SQLite builds a table.
+const TAKE_POSITION = 'update unsettled set positions = ? where claim = 0';
 const CLAIMED_TRACE =
   "select seq from journal where occurrence = ? and (kind <> 'terminal' or text ->> '$.claim' is not null) limit 1";
 const SEARCH =
@@ -58,17 +74,7 @@ const UNCOMPLETED = `${ROWS} as released
 /** Limits the set: attempts that another process ended are never removed from it. */
 const UNDER_WAY_MAX = 256;
 
-type JournalTables =
-  | 'lastSeq'
-  | 'find'
-  | 'findAll'
-  | 'list'
-  | 'count'
-  | 'findClaimedTrace'
-  | 'append'
-  | 'page'
-  | 'search'
-  | 'uncompleted';
+type JournalTables = 'lastSeq' | 'find' | 'findAll' | 'count' | 'findClaimedTrace' | 'append';
 
 function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
   const { context, sql, underWay } = session;
@@ -80,15 +86,10 @@ function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
     },
     findAll(occurrence, slots) {
       const found = new Map<string, OpenedRow>();
-      for (const row of sql(ROWS_IN_SLOTS).all(occurrence, ...slots)) {
-        const opened = openRow(context, asRow(row));
-        found.set(opened.slot, opened);
-      }
+      // An occurrence has few rows: its own, and a bounded number of refusals.
+      for (const row of sql(ROWS_OF_OCCURRENCE).all(occurrence).map(asRow))
+        if (slots.includes(row.slot)) found.set(row.slot, openRow(context, row));
       return found;
-    },
-    list: <K>(occurrence: string, kind: string) => {
-      const rows = sql(ROWS_OF_KIND).all(occurrence, kind);
-      return rows.map((row) => openRow(context, asRow(row))) as Extract<OpenedRow, { kind: K }>[];
     },
     count(occurrence) {
       const row = sql('select count(*) as found from journal where occurrence = ?').get(occurrence);
@@ -99,7 +100,8 @@ function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
       return row && Number(row.seq);
     },
     append(kind, slot, { record, text, seal }, issuance) {
-      const seq = positionIn(sql(NEXT_POSITION).get());
+      const seq = positionIn(sql(LAST_POSITION).get()) + 1;
+      sql(TAKE_POSITION).run(seq);
       const { occurrence } = record;
       const { key, mac } = seal;
       const digest = rowDigest(context, { seq, kind, slot, sealKey: key, sealMac: mac });
@@ -110,6 +112,17 @@ function journalTables(session: Session): Pick<LedgerTables, JournalTables> {
         underWay.add(occurrence);
       }
       return seq;
+    },
+  };
+}
+
+type ListTables = 'list' | 'page' | 'search' | 'uncompleted';
+
+function listTables({ context, sql }: Session): Pick<LedgerTables, ListTables> {
+  return {
+    list: <K>(occurrence: string, kind: string) => {
+      const rows = sql(ROWS_OF_KIND).all(occurrence, kind);
+      return rows.map((row) => openRow(context, asRow(row))) as Extract<OpenedRow, { kind: K }>[];
     },
     page({ afterSeq, limit, last = false, occurrence }) {
       const rest = `order by seq ${last ? 'desc' : 'asc'} limit ?`;

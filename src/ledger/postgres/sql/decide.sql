@@ -10,7 +10,8 @@ drop function if exists :"schema".decide(
 -- Writes what was decided, in one call: sending one statement for each table costs more than the
 -- statements do. Fails unless it is alone, and unless the tables are as the process believes that decided: the last
 -- position, how many rows some occurrences have, nonces that were not used, and plans that were not
--- superseded. With same_log also unless a crash keeps what was flushed. A list of rows has the columns of the first, then those of the second, and so on; it
+-- superseded. A call that is a whole transaction says how long it waits for the lock; 0 leaves that to
+-- the session's own setting. With same_log also unless a crash keeps what was flushed. A list of rows has the columns of the first, then those of the second, and so on; it
 -- is null if there are none. The function has the rights of its caller.
 create or replace function :"schema".decide(
   lock_ms integer default null,
@@ -37,12 +38,15 @@ create or replace function :"schema".decide(
 ) returns text language plpgsql as $effectmatch$
 declare
   one text;
+  n bigint;
 begin
   if lock_ms is not null then
     if pg_catalog.current_setting('transaction_isolation') <> 'read committed' then
       raise exception 'a later statement must see what was committed before the lock was granted';
     end if;
-    execute 'set local lock_timeout = ' || lock_ms;
+    if lock_ms > 0 then
+      execute 'set local lock_timeout = ' || lock_ms;
+    end if;
   end if;
   if same_log and (pg_catalog.current_setting('fsync') <> 'on'
       or pg_catalog.current_setting('full_page_writes') <> 'on') then
@@ -68,10 +72,12 @@ begin
   end if;
   -- One look each: most calls are about one occurrence, and a join costs more than that.
   for i in 1 .. coalesce(cardinality(known_occurrences), 0) loop
-    if known_counts[i] <> (
-        select count(*) from :"schema".journal where occurrence = known_occurrences[i]) + (
-        select count(*) from :"schema".archive where occurrence = known_occurrences[i])
-    then
+    perform from (
+      select from :"schema".journal where occurrence = known_occurrences[i]
+      union all
+      select from :"schema".archive where occurrence = known_occurrences[i]) as found;
+    get diagnostics n = row_count;
+    if n <> known_counts[i] then
       raise exception 'another process has decided about an occurrence';
     end if;
   end loop;
