@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { keyId, parsePrivateKey } from '../src/crypto/approver-key.ts';
 import { digestRecord, occurrenceId } from '../src/crypto/digest.ts';
+import { parseIssuerKey } from '../src/crypto/issuer-key.ts';
 import { createSigner, verifyReceipt } from '../src/crypto/receipt.ts';
 import { receiptKeys } from '../src/crypto/receipt-key.ts';
 import { createSealer, keyedDigest } from '../src/crypto/seal.ts';
@@ -144,7 +145,7 @@ test('vectors of licenses carry the signature of the vectors’ approver', () =>
   for (const { record, signature = '' } of signed) {
     const license = record as License;
     assert.equal(signLicense(key, license), signature);
-    assert.ok(verifyLicense([publicKey.text], { license, approved, signature }));
+    assert.ok(verifyLicense([parseIssuerKey(publicKey.text)], { license, approved, signature }));
   }
 });
 

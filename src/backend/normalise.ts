@@ -1,5 +1,6 @@
 import { unreachable } from '../errors.ts';
 import { sameValue } from '../protocol/bag.ts';
+import { compactObject } from '../protocol/compact.ts';
 import { checkCell } from '../protocol/constraint.ts';
 import type { ApprovedEffect, Cell, CellRow, Requirement, StateRead } from '../protocol/effect.ts';
 import type { Manifest } from '../protocol/manifest.ts';
@@ -130,7 +131,7 @@ function normaliseEffect<Column extends ColumnShape>(
     throw invalid(where, `"${effect.target}" is not registered${suggest(effect.target, names)}`);
   }
   const { op, count, key, before, after } = effect;
-  const base = { op, target: relation.target, count };
+  const base = { count, op, target: relation.target };
   const statesRows = key !== undefined || before !== undefined || after !== undefined;
   if (profile === 'relation-write') {
     if (!statesRows) return base;
@@ -148,11 +149,13 @@ function normaliseEffect<Column extends ColumnShape>(
   const rows = new EffectRows(schema, relation, where);
   switch (op) {
     case 'insert':
-      return { ...base, ...rows.inserted({ ...key, ...after }) };
-    case 'update':
-      return { ...base, ...rows.key(key), ...rows.updated(key ?? {}, before ?? {}, after ?? {}) };
+      return compact({ ...base, ...rows.inserted({ ...key, ...after }) });
+    case 'update': {
+      const named = { ...base, ...rows.key(key) };
+      return compact({ ...named, ...rows.updated(key ?? {}, before ?? {}, after ?? {}) });
+    }
     case 'delete':
-      return { ...base, ...rows.key(key), before: rows.removed(before ?? {}) };
+      return compact({ ...base, ...rows.key(key), before: rows.removed(before ?? {}) });
     default:
       return unreachable(op);
   }
@@ -192,7 +195,7 @@ class EffectRows<Column extends ColumnShape> {
     const { key } = this.#relation;
     for (const name of Object.keys(row)) this.#column(name);
     const fill = (names: readonly string[]): CellRow =>
-      Object.fromEntries(names.map((name) => [name, this.#insertedCell(name, ownCell(row, name))]));
+      cellsFrom(names, (name) => this.#insertedCell(name, ownCell(row, name)));
     const after = fill(this.#compared());
     return key.length === 0 ? { after } : { key: fill(key), after };
   }
@@ -259,9 +262,7 @@ class EffectRows<Column extends ColumnShape> {
 
   /** The named columns; those that the row does not state become `any`. */
   #cells(names: readonly string[], row: CellRow): CellRow {
-    return Object.fromEntries(
-      names.map((name) => [name, this.#cell(name, ownCell(row, name) ?? { any: true })]),
-    );
+    return cellsFrom(names, (name) => this.#cell(name, ownCell(row, name) ?? { any: true }));
   }
 
   #cell(name: string, cell: Cell): Cell {
@@ -269,7 +270,10 @@ class EffectRows<Column extends ColumnShape> {
     const at = `${this.#where}, column "${name}"`;
     const store = (value: Value) => this.#schema.store(this.#relation, column, value, at);
     this.#schema.checkConstraint?.(column, cell, at);
-    if ('is' in cell) return { is: store(cell.is) };
+    if ('is' in cell) {
+      const stored = store(cell.is);
+      return stored === cell.is ? cell : { is: stored };
+    }
     if ('oneOf' in cell) return { oneOf: cell.oneOf.map(store) };
     if (!('between' in cell)) return cell;
     const between = { between: [store(cell.between[0]), store(cell.between[1])] as const };
@@ -286,6 +290,18 @@ class EffectRows<Column extends ColumnShape> {
     const names = columns.map(({ name }) => name);
     return names.filter((name) => !key.includes(name) && !this.#volatile.includes(name));
   }
+}
+
+/** There may be a million effects, so each takes no more memory than it needs. */
+function compact(effect: ApprovedEffect): ApprovedEffect {
+  const fields = compactObject(Object.keys(effect));
+  return Object.assign(fields, effect) as object as ApprovedEffect;
+}
+
+function cellsFrom(names: readonly string[], cellOf: (name: string) => Cell): CellRow {
+  const cells = compactObject(names);
+  for (const name of names) cells[name] = cellOf(name);
+  return cells as CellRow;
 }
 
 /**

@@ -3,6 +3,14 @@ import { suggest } from '../protocol/nearest.ts';
 /** The names of all options. Typed, so that a new option cannot be forgotten here. */
 export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>>;
 
+/** A copy without the fields that are undefined or null. */
+export function given<Fields extends object>(
+  fields: Fields,
+): { readonly [name in keyof Fields]?: NonNullable<Fields[name]> } {
+  const entries = Object.entries(fields).filter(([, value]) => (value ?? undefined) !== undefined);
+  return Object.fromEntries(entries) as ReturnType<typeof given<Fields>>;
+}
+
 /**
  * What is wrong with the names in options, or undefined if nothing is. Unknown options are
  * rejected, because a misspelt restriction would be ignored silently. So would an inherited one,

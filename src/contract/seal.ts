@@ -32,7 +32,7 @@ export interface Sealer {
   /**
    * A keyed digest of a text that is not a record, such as the place of a row in a journal, under
    * the named key generation. Throws `ERR_EM_KEY_UNKNOWN`. Compare it in constant time if an
-   * attacker can try values.
+   * attacker can try values. Several texts count as one.
    */
-  mac(key: string, domain: string, text: string): Digest;
+  mac(key: string, domain: string, ...texts: readonly string[]): Digest;
 }

@@ -4,7 +4,7 @@ import { type License, licenseRecord, type SignedLicense } from '../protocol/lic
 import { approvedRecord } from '../protocol/manifest.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { digestRecord, renderingDigest } from './digest.ts';
-import { readFields } from './handover.ts';
+import { readFields, readOutcome } from './handover.ts';
 
 /** A license that one person signed, and the text that the second person reads. */
 interface Countersignable {
@@ -26,7 +26,7 @@ export function parseCountersignable(input: unknown): Countersignable {
   const what = 'license without a second signature';
   const fields = readFields(what, input, ['license', 'approved', 'signature']);
   const license = licenseRecord.parse(fields.license);
-  const approved = approvedRecord.parse(fields.approved);
+  const approved = readOutcome(input, fields.approved);
   if (typeof fields.signature !== 'string')
     throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${what}: the signature is not text`);
   checkCells(approved.effects);

@@ -1,7 +1,8 @@
-import { createHash, hash } from 'node:crypto';
+import { createHash, type Hash, hash } from 'node:crypto';
 import type { RemoteRequest } from '../contract/adapter.ts';
 import { EffectMatchError, invariant } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
+import type { License } from '../protocol/license.ts';
 import type { Digest, OccurrenceId, RecordKind } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 
@@ -27,36 +28,32 @@ export function digestText(domain: string, text: string): Digest {
 
 /** The same digest for a text given in pieces, each of them well-formed. */
 export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
-  const digest = createHash('sha256');
   // Each update is a call into native code, so short pieces are joined.
+  let digest: Hash | undefined;
   let text = `${domain}\n`;
   for (const piece of pieces) {
     text += piece;
     if (text.length <= COPY_LIMIT) continue;
+    digest ??= createHash('sha256');
     digest.update(text);
     text = '';
   }
+  if (digest === undefined) return hash('sha256', text, 'hex') as Digest;
   return digest.update(text).digest('hex') as Digest;
 }
 
 /** The digest that other records and licenses use to refer to a record. Checks the record first. */
 export function digestRecord<T extends object>(kind: RecordKind<T>, record: T): Digest {
-  const text = kind.text(record);
-  if (text.length < COPY_LIMIT) return digestText(kind.domain, text);
   const known = digested.get(record);
-  if (known?.kind === kind && known.text === text) return known.digest;
-  const digest = digestText(kind.domain, text);
-  digested.set(record, { kind, text, digest });
+  if (known?.kind === kind) return known.digest;
+  const checked = kind.parse(record);
+  const digest = digestPieces(kind.domain, kind.pieces(checked));
+  // A record that was not parsed need not be frozen, so its digest may change.
+  if (checked === record) digested.set(record, { kind, digest });
   return digest;
 }
 
-/**
- * Cached digests of long records. The text is compared too, because a record need not be frozen.
- */
-const digested = new WeakMap<
-  object,
-  { readonly kind: unknown; readonly text: string; readonly digest: Digest }
->();
+const digested = new WeakMap<object, { readonly kind: unknown; readonly digest: Digest }>();
 
 /**
  * The digest of any plain value under the caller's label, for values that are bound by digest but
@@ -83,6 +80,15 @@ interface OccurrenceSource {
 export function occurrenceId({ issuer, nonce, license, index }: OccurrenceSource): OccurrenceId {
   const digest = digestValueOf('effectmatch/occurrence/v1', { issuer, nonce, license, index });
   return `occ_${digest.slice(0, 40)}` as OccurrenceId;
+}
+
+/** The occurrences of the license with this digest, in order. */
+export function occurrencesOf(
+  { issuer, nonce, occurrences }: License,
+  lineage: Digest,
+): readonly [OccurrenceId, ...OccurrenceId[]] {
+  const nth = (index: number) => occurrenceId({ issuer, nonce, license: lineage, index });
+  return [nth(0), ...Array.from({ length: occurrences - 1 }, (_, index) => nth(index + 1))];
 }
 
 /** Digest of the text that an approver reads. A's salt keeps it from revealing the values shown. */

@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical, MAX_DEPTH } from '../protocol/canon.ts';
-import { approvedRecord } from '../protocol/manifest.ts';
+import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { utf8Length } from '../protocol/utf8.ts';
 
 /** A document is an outcome with a few small fields; only the outcome can be large. */
@@ -35,6 +35,13 @@ export function readFields<F extends string>(
     found[field] = property.value;
   }
   return found;
+}
+
+/** Checks the outcome in a document. What we parsed from text is ours, so it needs no copy. */
+export function readOutcome(document: unknown, outcome: unknown): Approved {
+  return typeof document === 'string'
+    ? approvedRecord.adopt(outcome)
+    : approvedRecord.parse(outcome);
 }
 
 /**

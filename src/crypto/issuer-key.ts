@@ -4,7 +4,7 @@ import { type PasskeyKey, parsePasskey } from './passkey.ts';
 import { isPasskeyText } from './passkey-text.ts';
 
 /** A key that an issuer may sign licenses with: an Ed25519 key, or a passkey. */
-type IssuerKey = ReturnType<typeof parsePublicKey> | PasskeyKey;
+export type IssuerKey = ReturnType<typeof parsePublicKey> | PasskeyKey;
 
 /** Parses an issuer's public key in any form that a configuration may use. */
 export function parseIssuerKey(text: string): IssuerKey {

@@ -6,7 +6,7 @@ import { approvedRecord } from '../protocol/manifest.ts';
 import { type Note, parseNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { actionDigest, digestRecord, renderingDigest } from './digest.ts';
-import { readFields } from './handover.ts';
+import { readFields, readOutcome } from './handover.ts';
 
 /** Placeholders for what the approver decides, so that the license schema can check the rest. */
 const DECIDED_BY_APPROVER = {
@@ -30,7 +30,7 @@ export function parseProposal(input: unknown): Proposal {
     ['draft', 'approved', 'rendering'],
     'note',
   );
-  const approved = approvedRecord.parse(fields.approved);
+  const approved = readOutcome(input, fields.approved);
   checkCells(approved.effects);
   const draft = parseDraft(fields.draft);
   const rendering = renderLicense(draft, approved);

@@ -63,8 +63,15 @@ export function createSealer(keyring: Keyring): Sealer {
     },
     open,
     check: (kind, sealed) => open(kind, sealed.text, sealed.seal),
-    mac: (key, domain, text) =>
-      computeMac(knownKey(keyring, key, 'journal'), domain, text.toWellFormed()) as Digest,
+    mac(key, domain, ...texts) {
+      const secret = knownKey(keyring, key, 'journal');
+      const length = texts.reduce((sum, text) => sum + text.length, 0);
+      if (length <= PART)
+        return computeMac(secret, domain, texts.join('').toWellFormed()) as Digest;
+      const mac = createHmac('sha256', secret).update(`${domain}\n`);
+      for (const text of texts) for (const part of partsOf(text.toWellFormed())) mac.update(part);
+      return mac.digest('hex') as Digest;
+    },
   };
 }
 
@@ -108,6 +115,17 @@ export function keyedTextDigest(
 
 function computeMac(key: KeyObject, domain: string, text: string): string {
   return createHmac('sha256', key).update(`${domain}\n${text}`).digest('hex');
+}
+
+const PART = 1 << 20;
+
+/** Splits a long text, which is encoded as a whole otherwise, but never within a character. */
+function* partsOf(text: string): Generator<string> {
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    end = Math.min(at + PART, text.length);
+    if (/[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1;
+    yield text.slice(at, end);
+  }
 }
 
 /** Damaged storage may return any text and MAC. Anything but a well-formed pair is not valid. */

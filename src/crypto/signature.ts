@@ -1,4 +1,4 @@
-import type { KeyObject } from 'node:crypto';
+import { type KeyObject, sign, verify } from 'node:crypto';
 import { EffectMatchError } from '../errors.ts';
 import {
   type License,
@@ -6,16 +6,43 @@ import {
   type SecondSignature,
   type SignedLicense,
 } from '../protocol/license.ts';
-import { approvedRecord } from '../protocol/manifest.ts';
-import { digestSchema, nameSchema } from '../protocol/record.ts';
+import { type Digest, digestSchema, nameSchema } from '../protocol/record.ts';
 import { closed, readOnce, text } from '../protocol/schema.ts';
 import { decodeBase64url } from './base64url.ts';
-import { contentOfLicense } from './decision.ts';
-import { readFields } from './handover.ts';
-import { isAssertion } from './passkey.ts';
-import { isSignedBy, signContent } from './person-signature.ts';
+import { contentOfLicense, type SignedContent } from './decision.ts';
+import { digestText } from './digest.ts';
+import { readFields, readOutcome } from './handover.ts';
+import type { IssuerKey } from './issuer-key.ts';
+import { isAssertion, verifyAssertion } from './passkey.ts';
 
 const SIGNATURE_BYTES = 64;
+
+/** A person's signature: Ed25519 over the content, in base64url. */
+export function signContent(key: KeyObject, content: SignedContent): string {
+  return sign(null, bytesOf(content), key).toString('base64url');
+}
+
+/**
+ * Whether the key with this id is one of these public keys and signed the content: with Ed25519, or
+ * with a passkey whose challenge is the content's digest.
+ */
+export function isSignedBy(
+  publicKeys: readonly IssuerKey[],
+  id: Digest,
+  content: SignedContent,
+  signature: string,
+): boolean {
+  const key = publicKeys.find((candidate) => candidate.id === id);
+  if (key === undefined) return false;
+  if ('origin' in key)
+    return verifyAssertion(key, digestText(content.domain, content.text), signature);
+  const bytes = decodeBase64url(signature, SIGNATURE_BYTES);
+  return bytes !== undefined && verify(null, bytesOf(content), key.key, bytes);
+}
+
+function bytesOf({ domain, text }: SignedContent): Buffer {
+  return Buffer.from(`${domain}\n${text}`);
+}
 
 /** Ed25519 over the license's domain label, a newline and its canonical text, in base64url. */
 export function signLicense(key: KeyObject, license: License): string {
@@ -28,7 +55,7 @@ export function signLicense(key: KeyObject, license: License): string {
  * whether `approved` has the digest in the license is checked separately.
  */
 export function verifyLicense(
-  publicKeys: readonly string[],
+  publicKeys: readonly IssuerKey[],
   { license, signature }: SignedLicense,
 ): boolean {
   return isSignedBy(publicKeys, license.key, contentOfLicense(license), signature);
@@ -36,7 +63,7 @@ export function verifyLicense(
 
 /** Whether the key named in the second signature is one of these public keys and made it. */
 export function verifySecond(
-  publicKeys: readonly string[],
+  publicKeys: readonly IssuerKey[],
   license: License,
   { key, signature }: SecondSignature,
 ): boolean {
@@ -57,7 +84,7 @@ export function parseSignedLicense(input: unknown): SignedLicense {
     'second',
   );
   const signature = parseSignature(fields.signature);
-  const outcome = approvedRecord.parse(fields.approved);
+  const outcome = readOutcome(input, fields.approved);
   const license = licenseRecord.parse(fields.license);
   if (fields.second === undefined) return { license, approved: outcome, signature };
   return { license, approved: outcome, signature, second: parseSecond(fields.second) };

@@ -16,7 +16,8 @@ import {
   writeDecline,
   writeResolution,
 } from './decision.ts';
-import { isSignedBy, signContent } from './person-signature.ts';
+import { parseIssuerKey } from './issuer-key.ts';
+import { isSignedBy, signContent } from './signature.ts';
 
 /** The issuer who declines. */
 export interface DeclinerOptions {
@@ -119,5 +120,6 @@ function isSigned<Statement extends { readonly key: Digest }>(
   contentOf: (statement: Omit<Statement, 'signature'>) => SignedContent,
 ): boolean {
   const content = contentOf(statement as Omit<Statement, 'signature'>);
-  return isSignedBy(publicKeys, (statement as { readonly key: Digest }).key, content, signature);
+  const keys = publicKeys.map(parseIssuerKey);
+  return isSignedBy(keys, (statement as { readonly key: Digest }).key, content, signature);
 }

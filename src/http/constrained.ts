@@ -1,4 +1,5 @@
 import { copyAction, copyChecked } from '../backend/action.ts';
+import type { AdapterRefusal } from '../backend/setup.ts';
 import { refuseAction } from '../contract/action-input.ts';
 import type { RemoteAdapter } from '../contract/adapter.ts';
 import { isObject, type Value } from '../protocol/value.ts';
@@ -17,7 +18,12 @@ interface Constrained {
 /** Actions of the agent, limited to what the registered operations accept. */
 export function constrainedActions<Operation extends Constrained>(
   operations: Readonly<Record<string, Operation>>,
+  refused: AdapterRefusal,
 ) {
+  for (const [name, { input }] of Object.entries(operations)) {
+    if (typeof input !== 'function')
+      throw refused(`operation "${name}" needs input: what an agent may say`);
+  }
   const names = Object.keys(operations);
   const find = (name: string): Operation => {
     const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;

@@ -21,6 +21,7 @@ import type { Content } from './content.ts';
 import { invalid } from './errors.ts';
 import type { Exchanged } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
+import { normaliseRow } from './number.ts';
 
 /** The access to a service: its host, and fingerprints of its credential. */
 export type ServiceAccess = Pick<Gateway, 'host' | 'fingerprint' | 'keyedFingerprint'>;
@@ -213,16 +214,20 @@ function silence(channels: readonly string[], why: string) {
   };
 }
 
-/** Reads registered entries in the given order. `readRow` reads one of them. */
-export async function readRows(
+/** Reads registered entries in the given order. Each target says how to read one. */
+export async function readRows<How>(
   reads: readonly StateRead[],
-  readRow: (read: StateRead) => Promise<Row | null>,
+  targets: Readonly<Record<string, { readonly read?: How }>>,
+  readRow: (how: How, read: StateRead) => Promise<Row | null>,
 ): Promise<readonly StateReading[]> {
   const readings: StateReading[] = [];
   for (const read of reads) {
     const { target, key } = read;
-    const row = await readRow(read);
-    readings.push({ target, key, row: row && pick(row, read) });
+    const how = targets[target]?.read;
+    if (how === undefined)
+      throw invalid(`"${target}" cannot be read; register how, or do not require it`);
+    const row = await readRow(how, read);
+    readings.push({ target, key, row: row && pick(normaliseRow(row), read) });
   }
   return readings;
 }

@@ -5,6 +5,7 @@ import type { ApprovedEffect } from './effect.ts';
 import type { Approved, Manifest } from './manifest.ts';
 import { approvedRecord } from './manifest.ts';
 import type { Registration } from './registration.ts';
+import { utf8Length } from './utf8.ts';
 
 /**
  * A = canon_p(M) for a manifest that the backend has normalised. Merges equal effects, adds up
@@ -16,7 +17,7 @@ export function approvedOutcome(
   salt: string,
 ): Approved {
   const names = new Set(registration.targets.map((target) => target.name));
-  const merged = new Map<string, ApprovedEffect>();
+  const texts: string[] = [];
   for (const effect of manifest.effects) {
     if (!names.has(effect.target)) {
       throw new EffectMatchError(
@@ -26,21 +27,43 @@ export function approvedOutcome(
     }
     refuseUnchanged(registration, effect);
     const { count, ...shape } = effect;
-    const key = canonical(shape);
-    merged.set(key, { ...effect, count: count + (merged.get(key)?.count ?? 0) });
+    const text = canonical(shape);
+    utf8Length(text); // flattens it, so that it does not hold on to the parts it was joined from
+    texts.push(text);
   }
   checkCells(manifest.effects);
-  const effects = [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
-  return approvedRecord.parse({
+  const effects = mergeEqual(manifest.effects, texts);
+  const { adapter, requires, watch, settings } = manifest;
+  return approvedRecord.adopt({
     version: 1,
-    adapter: manifest.adapter,
-    registration,
+    adapter,
+    registration: structuredClone(registration),
     effects,
-    requires: manifest.requires,
-    watch: manifest.watch,
-    ...(manifest.settings && { settings: manifest.settings }),
+    requires,
+    watch,
+    ...(settings && { settings }),
     salt,
   });
+}
+
+/** The different effects, sorted by their texts, with their counts added up. */
+function mergeEqual(
+  effects: readonly ApprovedEffect[],
+  texts: readonly string[],
+): readonly ApprovedEffect[] {
+  const order = Array.from(texts.keys()).sort((a, b) => {
+    if (texts[a] === texts[b]) return 0;
+    return (texts[a] as string) < (texts[b] as string) ? -1 : 1;
+  });
+  const merged: ApprovedEffect[] = [];
+  let last: string | undefined;
+  for (const index of order) {
+    const effect = effects[index] as ApprovedEffect;
+    const same = texts[index] === last ? merged.pop() : undefined;
+    merged.push(same === undefined ? effect : { ...same, count: same.count + effect.count });
+    last = texts[index];
+  }
+  return merged;
 }
 
 /** Only `row-event` reports an update that changes no column. */

@@ -1,4 +1,4 @@
-import { rowText, sameValue } from './bag.ts';
+import { rowText, sameValue, scalarOf } from './bag.ts';
 import { Budget } from './budget.ts';
 import { satisfies } from './constraint.ts';
 import type { ApprovedEffect, Cell, CellRow, StateRead, StateReading } from './effect.ts';
@@ -18,16 +18,50 @@ export function foreseeable({ registration, effects }: Approved): readonly Appro
   if (profile !== 'net-state' && profile !== 'row-event') return [];
   const open = profile === 'net-state' ? new Set() : movedTargets(registration, effects);
   const keyed = new Set(targets.filter(({ key }) => key.length > 0).map(({ name }) => name));
-  // The effect on each row; null if more than one change of the row is approved.
-  const rows = new Map<string, ApprovedEffect | null>();
-  for (const effect of effects) {
-    const { target, count } = effect;
+  const candidates = effects.filter(
+    ({ target, key }) => keyed.has(target) && !open.has(target) && key !== undefined,
+  );
+  const rows = countRows(candidates);
+  return candidates.filter((effect) => {
     const key = exactKey(effect);
-    if (key === undefined || !keyed.has(target) || open.has(target)) continue;
-    const name = `${target.length}:${target}${rowText(key)}`;
-    rows.set(name, rows.has(name) || count !== 1 ? null : effect);
+    return key !== undefined && effect.count === 1 && rows.get(effect.target, key) === 1;
+  });
+}
+
+/** How many approved effects name each row exactly. */
+function countRows(effects: readonly ApprovedEffect[]): RowMap<number> {
+  const rows = new RowMap<number>();
+  for (const effect of effects) {
+    const key = exactKey(effect);
+    if (key !== undefined) rows.set(effect.target, key, (rows.get(effect.target, key) ?? 0) + 1);
   }
-  return [...rows.values()].filter((effect) => effect !== null);
+  return rows;
+}
+
+/**
+ * Something about rows, by target and key. A key of one number or text is used itself, because a
+ * million texts made from keys take more memory than the effects.
+ */
+class RowMap<T> {
+  readonly #maps = new Map<string, Map<string | number, T>>();
+
+  get(target: string, key: Row): T | undefined {
+    const { name, id } = placeOf(target, key);
+    return this.#maps.get(name)?.get(id);
+  }
+
+  set(target: string, key: Row, value: T): void {
+    const { name, id } = placeOf(target, key);
+    const rows = this.#maps.get(name) ?? new Map<string | number, T>();
+    this.#maps.set(name, rows.set(id, value));
+  }
+}
+
+function placeOf(target: string, key: Row) {
+  const scalar = scalarOf(key);
+  const name = `${target.length}:${target}`;
+  if (scalar === undefined) return { name, id: rowText(key) };
+  return { name: `${name}${Object.keys(key)[0]}`, id: scalar };
 }
 
 /** The read that shows whether an effect of {@link foreseeable} is possible. */
@@ -74,13 +108,12 @@ function readOf({ op, target, before = {} }: ApprovedEffect, key: Row): StateRea
  */
 export function findContradictions({ registration, effects }: Approved): readonly string[] {
   if (registration.profile !== 'net-state') return [];
-  const seen = new Map<string, ApprovedEffect>();
+  const seen = new RowMap<ApprovedEffect>();
   return effects.flatMap((effect) => {
     const key = exactKey(effect);
     if (key === undefined) return [];
-    const name = `${effect.target.length}:${effect.target}${rowText(key)}`;
-    const other = seen.get(name);
-    seen.set(name, effect);
+    const other = seen.get(effect.target, key);
+    seen.set(effect.target, key, effect);
     if (effect.count > 1)
       return [
         `${renderEffect(effect)}: only the net change of a row is compared, so it happens once`,

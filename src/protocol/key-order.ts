@@ -9,21 +9,26 @@ import type { Value } from './value.ts';
  */
 export function inKeyOrder(effects: readonly ApprovedEffect[]): readonly ApprovedEffect[] {
   const groups = new Map<string, number>();
-  const ranked = effects.map((effect) => {
+  const groupOf = new Uint32Array(effects.length);
+  // Most keys have one column. The other columns are looked at only if the first is the same.
+  const first = effects.map((effect, index) => {
     const name = `${effect.op} ${effect.target}`;
-    const known = groups.get(name);
-    const group = known ?? groups.size;
-    if (known === undefined) groups.set(name, group);
-    return { effect, group, key: keyParts(effect) };
+    const group = groups.get(name) ?? groups.size;
+    groups.set(name, group);
+    groupOf[index] = group;
+    return keyParts(effect)[0] ?? '';
   });
-  return ranked
-    .sort((a, b) => a.group - b.group || compareParts(a.key, b.key))
-    .map(({ effect }) => effect);
+  const compare = (a: number, b: number): number =>
+    (groupOf[a] ?? 0) - (groupOf[b] ?? 0) ||
+    comparePart(first[a] ?? '', first[b] ?? '') ||
+    compareParts(keyParts(effects[a]), keyParts(effects[b]));
+  const order = Array.from(effects.keys()).sort(compare);
+  return order.map((index) => effects[index] as ApprovedEffect);
 }
 
 type Part = number | string;
 
-function keyParts({ key = {} }: ApprovedEffect): readonly Part[] {
+function keyParts({ key = {} }: Pick<ApprovedEffect, 'key'> = {}): readonly Part[] {
   return sortedColumns(key).map((column) => partOf(key[column]));
 }
 

@@ -5,6 +5,7 @@ import type { Effect } from './effect.ts';
 import type { GeneratedValues } from './generated.ts';
 import { type MatchContext, matchBags, matchWrites, type Prepared } from './match.ts';
 import type { Observation } from './observation.ts';
+import { utf8Length } from './utf8.ts';
 
 /** Whether E matched A. The terminal says how the execution ended. */
 export type Outcome =
@@ -64,7 +65,7 @@ export function classify(
  * self-delimiting. Yields lines, because the whole text may exceed the maximum string length.
  */
 export function* observedLines(effects: Iterable<Effect>): Generator<string> {
-  const keys = Array.from(effects, effectKey).sort();
+  const keys = Array.from(effects, settledKey).sort();
   for (let start = 0, end = 0; start < keys.length; start = end) {
     while (keys[end] === keys[start]) end += 1;
     const line = `${end - start}x${keys[start]}\n`;
@@ -72,4 +73,11 @@ export function* observedLines(effects: Iterable<Effect>): Generator<string> {
     invariant(line.isWellFormed(), 'observed values are well-formed text');
     yield line;
   }
+}
+
+/** Measuring flattens the text, which would otherwise keep every part it was joined from. */
+function settledKey(effect: Effect): string {
+  const key = effectKey(effect);
+  utf8Length(key);
+  return key;
 }

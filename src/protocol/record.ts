@@ -2,13 +2,14 @@ import { EffectMatchError } from '../errors.ts';
 import { canonical, KEPT_AFTER } from './canon.ts';
 import {
   accepts,
+  type Copied,
   checked,
+  copyOnce,
   form,
-  type Read,
-  readOnce,
   type Schema,
   type SchemaRefusal,
   text,
+  writePieces,
 } from './schema.ts';
 import { utf8Length } from './utf8.ts';
 
@@ -82,16 +83,28 @@ export interface RecordKind<T> {
    * frozen copy.
    */
   parse(input: unknown): T;
+  /**
+   * Like `parse`, for plain data that nobody else holds or changes, such as parsed JSON. What is in
+   * canonical order is frozen instead of copied.
+   */
+  adopt(input: unknown): T;
   /** Like `parse`, but also returns the canonical text. */
   read(input: unknown): { readonly record: T; readonly text: string };
   /** Parses canonical text. Refuses text that is not in canonical form. */
   parseText(text: string): T;
   /** The canonical text, checked against the schema and the size limit. */
   text(record: T): string;
+  /** The same text in pieces, which takes less memory if it is long. */
+  pieces(record: T): Iterable<string>;
 }
 
 /** Longer texts are not cached with their record, to save memory. They are written again. */
 const KEPT_CHARACTERS_MAX = 1 << 25;
+
+/** A checked record; the text is absent if it is long. */
+interface Kept<T> extends Copied<T> {
+  readonly text?: string | undefined;
+}
 
 /** Defines a record kind. */
 export function defineRecord<T extends object>(
@@ -101,67 +114,100 @@ export function defineRecord<T extends object>(
   schema: Schema<T>,
 ): RecordKind<T> {
   // Records that were checked here, with their texts. They are deeply frozen and share nothing with
-  // their input, so they cannot have changed. A record is therefore checked once, however often it
-  // is digested.
-  const known = new WeakMap<object, string | undefined>();
-  const keep = ({ copy, text }: Read<T>): T => {
-    known.set(copy, text.length > KEPT_CHARACTERS_MAX ? undefined : text);
-    return copy;
+  // what others hold, so they cannot have changed. A record is therefore checked once, however often
+  // it is digested.
+  const known = new WeakMap<object, Kept<T>>();
+  const keep = (found: Kept<T>): T => {
+    known.set(found.copy, found);
+    return found.copy;
   };
-  const isKnown = (input: unknown): input is T =>
-    typeof input === 'object' && input !== null && known.has(input);
-  const read = (input: unknown): Read<T> => {
-    if (isKnown(input)) return { copy: input, text: known.get(input) ?? canonical(input) };
-    const found = readOnce(schema, input, KEPT_AFTER);
-    if ('text' in found && fits(found.text, maxBytes)) return found;
+  const size = { kind, maxBytes };
+  const knownOf = (input: unknown): Kept<T> | undefined =>
+    typeof input === 'object' && input !== null ? known.get(input) : undefined;
+  const check = (input: unknown, isOwned: boolean): Kept<T> => {
+    const found = measured(copyOnce(schema, input, KEPT_AFTER, isOwned), size);
+    if ('copy' in found) return found;
     // Building the text reports data that is not plain, and shows how large it is.
     const text = canonical(input);
-    demandFits(kind, text, maxBytes);
-    return accept(kind, readOnce(schema, JSON.parse(text), Number.POSITIVE_INFINITY));
+    demandFits(kind, utf8Length(text), maxBytes);
+    return accept(kind, own(parseJson(kind, text)));
   };
+  const own = (input: unknown) =>
+    measured(copyOnce(schema, input, Number.POSITIVE_INFINITY, true), size);
+  const read = (input: unknown): Kept<T> => knownOf(input) ?? check(input, false);
   return {
     kind,
     version,
     maxBytes,
     domain: `effectmatch/${kind}/v${version}`,
     schema,
-    parse: (input) => (isKnown(input) ? input : keep(read(input))),
+    parse: (input) => knownOf(input)?.copy ?? keep(check(input, false)),
+    adopt: (input) => knownOf(input)?.copy ?? keep(check(input, true)),
     read(input) {
-      const { copy, text } = read(input);
-      return { record: copy, text };
+      const found = read(input);
+      return { record: found.copy, text: textOf(found) };
     },
     parseText(text) {
-      demandFits(kind, text, maxBytes);
-      const input = parseJson(kind, text);
-      const found = readOnce(schema, input, Number.POSITIVE_INFINITY);
-      const isCanonical = 'text' in found ? found.text === text : canonical(input) === text;
+      demandFits(kind, utf8Length(text), maxBytes);
+      const found = own(parseJson(kind, text));
+      const isCanonical =
+        'copy' in found ? isText(found, text) : canonical(parseJson(kind, text)) === text;
       if (!isCanonical) throw invalid(kind, 'the text is not in canonical form');
       return keep(accept(kind, found));
     },
-    text: (record) => read(record).text,
+    text: (record) => textOf(read(record)),
+    pieces: (record) => piecesOf(read(record)),
   };
 }
 
-function accept<T>(kind: string, found: Read<T> | SchemaRefusal): Read<T> {
-  if ('text' in found) return found;
+/** Adds the text if it is short. Refuses a record with more bytes than its kind may have. */
+function measured<T extends object>(
+  found: Copied<T> | SchemaRefusal,
+  { kind, maxBytes }: { readonly kind: string; readonly maxBytes: number },
+): Kept<T> | SchemaRefusal {
+  if (!('copy' in found)) return found;
+  let bytes = 0;
+  let kept: string[] | undefined = [];
+  for (const piece of writePieces(found)) {
+    if (piece === undefined) return { path: [], why: 'is too long' };
+    // Measuring also flattens the text, which would otherwise keep every part it was joined from.
+    bytes += utf8Length(piece);
+    kept?.push(piece);
+    if (bytes > KEPT_CHARACTERS_MAX) kept = undefined;
+  }
+  demandFits(kind, bytes, maxBytes);
+  return { ...found, text: kept?.length === 1 ? kept[0] : kept?.join('') };
+}
+
+/** The pieces were measured before, so none of them is too long. */
+function piecesOf<T extends object>(kept: Kept<T>): Iterable<string> {
+  return kept.text === undefined ? (writePieces(kept) as Iterable<string>) : [kept.text];
+}
+
+function textOf<T extends object>(kept: Kept<T>): string {
+  return kept.text ?? [...piecesOf(kept)].join('');
+}
+
+/** Whether a record has this text. */
+function isText<T extends object>(kept: Kept<T>, text: string): boolean {
+  let at = 0;
+  for (const piece of piecesOf(kept)) {
+    if (!text.startsWith(piece, at)) return false;
+    at += piece.length;
+  }
+  return at === text.length;
+}
+
+function accept<T>(kind: string, found: Kept<T> | SchemaRefusal): Kept<T> {
+  if ('copy' in found) return found;
   const where = found.path.length > 0 ? ` at ${found.path.join('.')}` : '';
   throw invalid(`${kind}${where}`, found.why);
 }
 
-function demandFits(kind: string, text: string, maxBytes: number): void {
-  if (fits(text, maxBytes)) return;
-  throw new EffectMatchError(
-    'ERR_EM_RECORD_TOO_LARGE',
-    `${kind}: ${utf8Length(text)} bytes, at most ${maxBytes}`,
-  );
-}
-
-/**
- * Measuring also flattens the text. A cached text would otherwise keep every part it was joined
- * from.
- */
-function fits(text: string, maxBytes: number): boolean {
-  return utf8Length(text) <= maxBytes;
+function demandFits(kind: string, bytes: number, maxBytes: number): void {
+  if (bytes <= maxBytes) return;
+  const what = `${kind}: ${bytes} bytes, at most ${maxBytes}`;
+  throw new EffectMatchError('ERR_EM_RECORD_TOO_LARGE', what);
 }
 
 /** Freezes plain data deeply, in place. */

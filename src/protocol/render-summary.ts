@@ -16,29 +16,32 @@ export function summariseColumns(
   effects: readonly ApprovedEffect[],
   rendering: Rendering,
 ): readonly string[] {
-  const columns = new Map<string, ColumnChanges>();
-  const changesOf = (column: string): ColumnChanges => {
-    const known = columns.get(column) ?? new ColumnChanges();
-    columns.set(column, known);
-    return known;
-  };
+  const columns = new Set<string>();
+  for (const effect of effects)
+    for (const row of changedRows(effect)) for (const column in row) columns.add(column);
+  return [...columns]
+    .sort()
+    .flatMap((column) => new ColumnChanges(effects, column).render(column, rendering));
+}
+
+/** What the effects do to one column, in their order. */
+function* changesOf(effects: readonly ApprovedEffect[], column: string): Generator<Change> {
+  let index = 0;
   for (const effect of effects) {
-    const { op, key = {}, before = {}, after = {} } = effect;
-    if (op === 'update') {
-      for (const column of Object.keys(before))
-        changesOf(column).add({ from: before[column], to: ownCell(after, column), effect });
-      for (const column of Object.keys(after))
-        if (!Object.hasOwn(before, column))
-          changesOf(column).add({ from: undefined, to: after[column], effect });
+    const [first, second] = changedRows(effect).map((row) => ownCell(row, column));
+    if (effect.op === 'update') {
+      if (first !== undefined || second !== undefined)
+        yield { from: first, to: second, effect, index: index++ };
       continue;
     }
-    for (const row of [key, op === 'insert' ? after : before])
-      for (const column of Object.keys(row))
-        changesOf(column).add({ from: undefined, to: row[column], effect });
+    for (const to of [first, second])
+      if (to !== undefined) yield { from: undefined, to, effect, index: index++ };
   }
-  return [...columns.keys()]
-    .sort()
-    .flatMap((column) => changesOf(column).render(column, rendering));
+}
+
+/** Both sides of an update; the key and the only side of another effect. */
+function changedRows({ op, key = {}, before = {}, after = {} }: ApprovedEffect) {
+  return op === 'update' ? [before, after] : [key, op === 'insert' ? after : before];
 }
 
 function ownCell(cells: CellRow, column: string): Cell | undefined {
@@ -50,6 +53,8 @@ interface Change {
   readonly from: Cell | undefined;
   readonly to: Cell | undefined;
   readonly effect: ApprovedEffect;
+  /** The position among the changes of its column. */
+  readonly index: number;
 }
 
 /** A change and how often it occurs; `change` is its first occurrence. */
@@ -65,9 +70,13 @@ interface Labelled {
   readonly showsRow: boolean;
 }
 
-/** All changes of one column. */
+/**
+ * All changes of one column. There may be a million different ones, so only their counts are kept,
+ * and those to show are looked up again.
+ */
 class ColumnChanges {
-  readonly #different = new Map<string | number, Counted>();
+  readonly #changes: () => Iterable<Change>;
+  readonly #different = new Different();
   readonly #from = new Side();
   readonly #to = new Side();
   #isUpdate = false;
@@ -75,12 +84,14 @@ class ColumnChanges {
   #rise: { readonly by: number; readonly change: Change } | undefined;
   #fall: { readonly by: number; readonly change: Change } | undefined;
 
-  add(change: Change): void {
-    const { from, to, effect } = change;
-    const id = from === undefined ? cellId(to) : `${cellId(from)} ${cellId(to)}`;
-    const known = this.#different.get(id);
-    if (known === undefined) this.#different.set(id, { change, count: effect.count });
-    else known.count += effect.count;
+  constructor(effects: readonly ApprovedEffect[], column: string) {
+    this.#changes = () => changesOf(effects, column);
+    for (const change of this.#changes()) this.#add(change);
+  }
+
+  #add(change: Change): void {
+    const { from, to } = change;
+    this.#different.add(change);
     this.#effects += 1;
     const after = this.#to.add(to, change);
     if (from === undefined) return;
@@ -98,13 +109,14 @@ class ColumnChanges {
     const [from, to] = [this.#from, this.#to].map((side) => side.render(isListed, rendering));
     const ranges = this.#isUpdate ? [from && `before ${from}`, to && `after ${to}`] : [to];
     const range = ranges.filter(Boolean).join('; ');
-    const [only] = this.#different.values();
-    if (this.#different.size === 1 && only !== undefined) {
+    const listed = isListed ? this.#different.rarest(this.#changes()) : [];
+    const [only] = listed;
+    if (listed.length === 1 && only !== undefined) {
       const all = `${name}: ${renderChange(only.change, rendering)} in all`;
       return [range === '' ? all : `${all}; ${range}`];
     }
     const total = `${name}: ${this.#different.size} different`;
-    const shown = isListed ? this.#counted() : this.#outstanding(column, rendering);
+    const shown = isListed ? listByCount(listed) : this.#outstanding(column, rendering);
     const rows = shown.map(({ label, change, showsRow }) => {
       const row = showsRow ? renderRow(change, column, rendering) : '';
       return `  ${label}: ${renderChange(change, rendering)}${row}`;
@@ -115,16 +127,6 @@ class ColumnChanges {
     return range === '' ? lines : [...lines, `  ${range}`];
   }
 
-  /** Every change, the most frequent first. */
-  #counted(): readonly Labelled[] {
-    const counted = [...this.#different.values()].sort((a, b) => b.count - a.count);
-    return counted.map(({ change, count }) => ({
-      label: timesOf(count),
-      change,
-      showsRow: count === 1,
-    }));
-  }
-
   /** Each change that stands out, once, with every reason why. */
   #outstanding(column: string, rendering: Rendering): readonly Labelled[] {
     const found = [
@@ -133,10 +135,10 @@ class ColumnChanges {
       ...this.#from.exceptions('before '),
       ...this.#rarest(),
     ];
-    const groups = Map.groupBy(found, ({ change }) => change);
-    return [...groups].map(([change, group]) => ({
+    const groups = Map.groupBy(found, ({ change }) => change.index);
+    return [...groups.values()].map((group) => ({
       label: group.map(({ label }) => label).join(', '),
-      change,
+      change: (group[0] as Labelled).change,
       showsRow: group.some(({ showsRow }) => showsRow),
     }));
   }
@@ -159,12 +161,62 @@ class ColumnChanges {
   /** The rarest changes, in a column where changes occur at least twice on average. */
   #rarest(): readonly Labelled[] {
     if (this.#effects < 2 * this.#different.size) return [];
-    const counted = [...this.#different.values()].sort((a, b) => a.count - b.count);
-    return counted.slice(0, FEW).map(({ change, count }) => ({
+    return this.#different.rarest(this.#changes()).map(({ change, count }) => ({
       label: `rarest, ${timesOf(count)}`,
       change,
       showsRow: count === 1,
     }));
+  }
+}
+
+/** Every change, the most frequent first. */
+function listByCount(counted: readonly Counted[]): readonly Labelled[] {
+  const sorted = counted
+    .toSorted((a, b) => a.change.index - b.change.index)
+    .toSorted((a, b) => b.count - a.count);
+  return sorted.map(({ change, count }) => ({
+    label: timesOf(count),
+    change,
+    showsRow: count === 1,
+  }));
+}
+
+/** How often each different change of a column occurs. */
+class Different {
+  /** By value, for exact values of rows that are inserted or deleted: no text is made for each. */
+  readonly #values = new Map<string | number, number>();
+  readonly #others = new Map<string | number, number>();
+
+  get size(): number {
+    return this.#values.size + this.#others.size;
+  }
+
+  add(change: Change): void {
+    const [counts, id] = this.#find(change);
+    counts.set(id, (counts.get(id) ?? 0) + change.effect.count);
+  }
+
+  /** The rarest changes with their counts; of equally rare ones those that occur first. */
+  rarest(changes: Iterable<Change>): readonly Counted[] {
+    const wanted = [this.#values, this.#others].map((counts) => {
+      const sorted = [...counts].sort(([, a], [, b]) => a - b);
+      return new Set(sorted.slice(0, FEW).map(([id]) => id));
+    });
+    const found: Counted[] = [];
+    for (const change of changes) {
+      if (wanted.every(({ size }) => size === 0)) break;
+      const [counts, id] = this.#find(change);
+      const isWanted = wanted[counts === this.#values ? 0 : 1]?.delete(id);
+      if (isWanted) found.push({ change, count: counts.get(id) ?? 0 });
+    }
+    return found.sort((a, b) => a.count - b.count).slice(0, FEW);
+  }
+
+  #find({ from, to }: Change): readonly [Map<string | number, number>, id: string | number] {
+    if (from !== undefined) return [this.#others, `${cellId(from)} ${cellId(to)}`];
+    const value = to !== undefined && 'is' in to ? to.is : undefined;
+    if (typeof value === 'string' || typeof value === 'number') return [this.#values, value];
+    return [this.#others, cellId(to)];
   }
 }
 

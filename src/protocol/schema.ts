@@ -1,4 +1,5 @@
-import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys } from './canon.ts';
+import { canonical, MAX_DEPTH, MAX_LENGTH, sortKeys, writeKey } from './canon.ts';
+import { compactObject, type OpenObject } from './compact.ts';
 import type { Value } from './value.ts';
 
 /**
@@ -10,7 +11,9 @@ const {
   getOwnPropertyDescriptor,
   getOwnPropertySymbols,
   getPrototypeOf,
+  isFrozen,
   keys: keysOf,
+  values: valuesOf,
 } = Object;
 const { isArray } = Array;
 const { stringify } = JSON;
@@ -19,6 +22,10 @@ const { stringify } = JSON;
 interface Pass {
   objectsLeft: number;
   charactersLeft: number;
+  /** The value is ours alone, so parts of it that are in canonical order need no copy. */
+  readonly isOwned: boolean;
+  /** The part being read belongs to a long list, so copies have to be small. */
+  isLong: boolean;
   /** Whether all keys of the copy are in canonical order. */
   inOrder: boolean;
   refusal: string;
@@ -70,27 +77,87 @@ export interface SchemaRefusal {
   readonly why: string;
 }
 
+/** A checked value: a frozen copy, and whether all its keys are in canonical order. */
+export interface Copied<T> {
+  readonly copy: T;
+  readonly inOrder: boolean;
+}
+
 /**
- * Reads, copies and writes a value in one pass. Refuses more than `maxObjects` objects, because an
- * object that occurs in many places is copied for each of them.
+ * Reads and copies a value in one pass. Refuses more than `maxObjects` objects, because an object
+ * that occurs in many places is copied for each of them. A list that a field of the value holds may
+ * have a few objects more for each of its items. A value that is owned is frozen and not copied.
  */
-export function readOnce<T>(
+export function copyOnce<T>(
   schema: Schema<T>,
   input: unknown,
   maxObjects: number,
-): Read<T> | SchemaRefusal {
+  isOwned = false,
+): Copied<T> | SchemaRefusal {
   const pass: Pass = {
     objectsLeft: maxObjects,
     charactersLeft: MAX_LENGTH,
+    isOwned,
+    isLong: false,
     inOrder: true,
     refusal: '',
     path: [],
   };
   const copy = schema(input, pass, 0);
   if (copy === undefined) return { path: pass.path, why: pass.refusal };
-  const text = writeCopy(copy, pass);
-  return text === undefined ? { path: [], why: 'is too long' } : { copy, text };
+  return { copy, inOrder: pass.inOrder };
 }
+
+/** Like {@link copyOnce}, but also writes the canonical text. */
+export function readOnce<T>(
+  schema: Schema<T>,
+  input: unknown,
+  maxObjects: number,
+): Read<T> | SchemaRefusal {
+  const found = copyOnce(schema, input, maxObjects);
+  if (!('copy' in found)) return found;
+  const text = writeCopy(found.copy, found.inOrder);
+  return text === undefined ? { path: [], why: 'is too long' } : { copy: found.copy, text };
+}
+
+/** Lists with more items are written in pieces of this many, and their copies are kept small. */
+const PIECE = 1000;
+
+/**
+ * The canonical text of a copy in pieces, because that of a long list may need more memory than
+ * there is. A piece that is too long for a string is undefined.
+ */
+export function writePieces(copied: Copied<object>): Iterable<string | undefined> {
+  const { copy, inOrder } = copied;
+  return valuesOf(copy).some(isLongList) ? writeLong(copied) : [writeCopy(copy, inOrder)];
+}
+
+function* writeLong({ copy, inOrder }: Copied<object>): Generator<string | undefined> {
+  let text = '{';
+  for (const [index, key] of sortKeys(keysOf(copy)).entries()) {
+    const value = (copy as { readonly [key: string]: unknown })[key];
+    text += `${index === 0 ? '' : ','}${writeKey(key)}`;
+    const isLong = isLongList(value);
+    const items = isLong ? value : [value];
+    for (let at = 0; at < items.length; at += PIECE) {
+      const part = writeCopy(items.slice(at, at + PIECE), inOrder)?.slice(1, -1);
+      if (part === undefined) return yield undefined;
+      text += `${isLong ? (at === 0 ? '[' : ',') : ''}${part}`;
+      if (!isLong) continue;
+      yield text;
+      text = '';
+    }
+    if (isLong) text = ']';
+  }
+  yield `${text}}`;
+}
+
+function isLongList(value: unknown): value is readonly unknown[] {
+  return isArray(value) && value.length > PIECE;
+}
+
+/** More than an effect on a wide row has. */
+const OBJECTS_PER_ITEM = 256;
 
 const NOTHING = freeze([]);
 
@@ -99,7 +166,7 @@ const NOTHING = freeze([]);
  * no prototype has a `toJSON`, the engine's own writer gives the same text as `canonical` in a
  * fraction of the time.
  */
-function writeCopy(copy: unknown, { inOrder }: Pass): string | undefined {
+function writeCopy(copy: unknown, inOrder: boolean): string | undefined {
   if (!inOrder || 'toJSON' in NOTHING) return canonical(copy);
   try {
     const text = stringify(copy);
@@ -211,9 +278,12 @@ export function list<T>(item: Schema<T>, min = 0, max = Number.POSITIVE_INFINITY
     if (length < min || length > max) return refuse(pass, `must have ${range(min, max)} items`);
     // A hole or a named property changes the count. One of each leaves an index without a
     // descriptor.
-    if (!isWithin(value, pass, depth) || keysOf(value).length !== length)
-      return refuse(pass, NOT_PLAIN);
-    const copy: T[] = [];
+    const isWhole = pass.isOwned || keysOf(value).length === length;
+    if (!isWithin(value, pass, depth) || !isWhole) return refuse(pass, NOT_PLAIN);
+    const copy: unknown[] = pass.isOwned && !isFrozen(value) ? value : [];
+    const isField = depth === 1;
+    if (isField) pass.isLong = length > PIECE;
+    if (isField) pass.objectsLeft += length * OBJECTS_PER_ITEM;
     for (let index = 0; index < length; index += 1) {
       const property = getOwnPropertyDescriptor(value, index);
       if (!isData(property)) return refuse(pass, NOT_PLAIN);
@@ -221,6 +291,7 @@ export function list<T>(item: Schema<T>, min = 0, max = Number.POSITIVE_INFINITY
       if (inner === undefined) return refuseAt(pass, index);
       copy[index] = inner;
     }
+    if (isField) pass.isLong = false;
     return freeze(copy) as T[];
   };
   return describe(schema, (inner) => ({
@@ -235,8 +306,8 @@ const anyList: Schema<Value[]> = list(plain);
 export function dictionary<T>(key: Schema<string>, item: Schema<T>): Schema<{ [key: string]: T }> {
   const schema: Schema<{ [key: string]: T }> = (value, pass, depth) => {
     if (!isPlainObject(value, pass, depth)) return refuse(pass, NOT_OBJECT);
-    const copy: { [key: string]: T } = {};
     const keys = sortKeys(keysOf(value));
+    let copy = copyOf(value, pass);
     for (let index = 0; index < keys.length; index += 1) {
       const name = keys[index] as string;
       if (name === '__proto__' || key(name, pass, depth) === undefined) return refuseAt(pass, name);
@@ -245,9 +316,9 @@ export function dictionary<T>(key: Schema<string>, item: Schema<T>): Schema<{ [k
       if (!isData(property)) return refuse(pass, NOT_PLAIN);
       const inner = item(property.value, pass, depth + 1);
       if (inner === undefined) return refuseAt(pass, name);
-      copy[name] = inner;
+      copy = withValue(copy, value, name, inner);
     }
-    return freeze(copy);
+    return freeze(copy) as { [key: string]: T };
   };
   return describe(schema, (inner) => ({ type: 'object', additionalProperties: inner(item) }));
 }
@@ -287,7 +358,7 @@ export function closed<const F extends SchemaFields>(fields: F): Schema<Closed<F
     });
   const schema: Schema<Closed<F>> = (value, pass, depth) => {
     if (!isPlainObject(value, pass, depth)) return refuse(pass, NOT_OBJECT);
-    const copy: { [key: string]: unknown } = {};
+    let copy = copyOf(value, pass);
     let present = 0;
     for (let index = 0; index < entries.length; index += 1) {
       const { key, isOptional, read } = entries[index] as (typeof entries)[number];
@@ -296,7 +367,7 @@ export function closed<const F extends SchemaFields>(fields: F): Schema<Closed<F
       if (!isData(property)) return refuse(pass, `must have the field "${key}"`);
       const inner = read(property.value, pass, depth + 1);
       if (inner === undefined) return refuseAt(pass, key);
-      copy[key] = inner;
+      copy = withValue(copy, value, key, inner);
       present += 1;
     }
     const keys = keysOf(value);
@@ -352,11 +423,25 @@ export function oneField<const F extends { readonly [key: string]: Schema<unknow
     if (typeof value !== 'object' || value === null) return refuse(pass, NOT_OBJECT);
     const [key] = keysOf(value);
     const schema = key === undefined ? undefined : schemas.get(key);
-    if (schema === undefined) return refuse(pass, what);
-    return schema(value, pass, depth) as OneField;
+    if (key === undefined || schema === undefined) return refuse(pass, what);
+    const copy = schema(value, pass, depth) as OneField | undefined;
+    return copy && pass.isLong ? share(key, copy) : copy;
+  };
+  /** In a long list, the same value in the same field is one object where it recurs. */
+  const shared = new Map<unknown, OneField>();
+  const share = (key: string, copy: OneField): OneField => {
+    const content = (copy as OpenObject)[key];
+    if (typeof content === 'object') return copy;
+    const known = shared.get(content);
+    if (known !== undefined && key in known) return known;
+    if (shared.size >= SHARED_MAX) shared.clear();
+    shared.set(content, copy);
+    return copy;
   };
   return describe(union, (inner) => ({ oneOf: [...schemas.values()].map(inner) }));
 }
+
+const SHARED_MAX = 1000;
 
 /** What the first schema reads, or else the second. */
 export function either<A, B>(first: Schema<A>, second: Schema<B>): Schema<A | B> {
@@ -415,4 +500,26 @@ function isPlainObject(value: unknown, pass: Pass, depth: number): value is obje
 function isWithin(value: object, pass: Pass, depth: number): boolean {
   pass.objectsLeft -= 1;
   return depth < MAX_DEPTH && pass.objectsLeft >= 0 && getOwnPropertySymbols(value).length === 0;
+}
+
+/** The object to read a value into: itself if it is owned and in canonical order, else a new one. */
+function copyOf(value: object, { isOwned, isLong }: Pass): OpenObject {
+  if (!isOwned && !isLong) return {};
+  const keys = keysOf(value);
+  const isOrdinary = getPrototypeOf(value) === Object.prototype;
+  return isOwned && isOrdinary && isSorted(keys) ? (value as OpenObject) : compactObject(keys);
+}
+
+function isSorted(keys: readonly string[]): boolean {
+  for (let index = 1; index < keys.length; index += 1)
+    if ((keys[index - 1] as string) > (keys[index] as string)) return false;
+  return true;
+}
+
+/** What is owned may be frozen already, because it also belongs to another record. */
+function withValue(copy: OpenObject, source: object, key: string, value: unknown): OpenObject {
+  if (copy === source && copy[key] === value) return copy;
+  const open = copy === source && isFrozen(copy) ? { ...copy } : copy;
+  open[key] = value;
+  return open;
 }

@@ -14,6 +14,7 @@ import { requestDigest } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import type { ExecutionId, OccurrenceId } from '../protocol/record.ts';
+import { isTriedLater } from './deployment.ts';
 import { markerText } from './settle.ts';
 
 /** Every probe that can fail an admission. A declared capability counts only if its probes pass. */
@@ -69,16 +70,6 @@ export async function admit(context: AdmissionContext, adapter: Adapter): Promis
   if (adapter.capability === 'MEDIATED') admitMediated(context, adapter);
   else if (adapter.capability === 'PROMOTABLE' && !isTriedLater(adapter))
     await admitPromotable(context, adapter);
-}
-
-/**
- * Whether the adapter's probes reach a live service. Such probes run once per fingerprint, not
- * every time a runtime opens.
- */
-export function isTriedLater({ capability, probe }: Adapter): boolean {
-  return (
-    capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined)
-  );
 }
 
 /** Probes a live service to see whether it does what its adapter declares. */

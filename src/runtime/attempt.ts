@@ -3,7 +3,7 @@ import { isFault, messageOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { canonicalBytes } from '../protocol/canon-size.ts';
 import type { Diff } from '../protocol/diff.ts';
-import type { Effect } from '../protocol/effect.ts';
+import type { Effect, StateRead } from '../protocol/effect.ts';
 import type { License, SignedLicense } from '../protocol/license.ts';
 import { type Outcome, observedLines } from '../protocol/outcome.ts';
 import type { Digest, ExecutionId, OccurrenceId } from '../protocol/record.ts';
@@ -43,6 +43,8 @@ export interface AttemptFacts {
 export interface Attempt extends AttemptFacts {
   readonly license: License;
   readonly signed: SignedLicense;
+  /** The state that the approval depends on. */
+  readonly reads: readonly StateRead[];
 }
 
 /**

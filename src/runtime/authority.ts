@@ -7,6 +7,7 @@ import {
   digestRecord,
   digestText,
   occurrenceId,
+  occurrencesOf,
   renderingDigest,
 } from '../crypto/digest.ts';
 import { verifySecond } from '../crypto/signature.ts';
@@ -34,7 +35,6 @@ import {
   stateReads,
   taskStateText,
 } from '../protocol/state.ts';
-import { isTriedLater } from './admit.ts';
 import {
   type Attempt,
   type Refusal,
@@ -44,11 +44,12 @@ import {
   withTried,
 } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
-import { occurrencesOf } from './continuation.ts';
+import type { CheckedLicenses } from './checked-licenses.ts';
 import {
   type Admitted,
   type Deployment,
   isPromotable,
+  isTriedLater,
   nowInstant,
   provingContext,
 } from './deployment.ts';
@@ -69,7 +70,8 @@ export function openAttempt(
   const { issuer, nonce } = license;
   const occurrence = chosen ?? occurrenceId({ issuer, nonce, license: lineage, index: 0 });
   const execution = `exe_${deployment.ids.hex(16)}` as ExecutionId;
-  return { execution, occurrence, license, signed, lineage, admitted };
+  const reads = stateReads(signed.approved);
+  return { execution, occurrence, license, signed, lineage, admitted, reads };
 }
 
 /** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
@@ -200,8 +202,7 @@ async function checkLiveState(
   attempt: Attempt,
   revision: string | undefined,
 ): Promise<Refused | undefined> {
-  const reads = stateReads(attempt.signed.approved);
-  const reading = attempt.admitted.adapter.read(reads);
+  const reading = attempt.admitted.adapter.read(attempt.reads);
   return await reading.then((rows) => checkState(attempt, rows, revision), asOpenBoundary);
 }
 
@@ -362,7 +363,7 @@ function checkOutcome(
   if (!isSigned || approved.adapter !== license.adapter)
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
   const checked = licenses.find(lineage, signed);
-  const unsound = checked?.isSound === true ? undefined : findUnsound(admitted, signed);
+  const unsound = checked?.isSound === true ? undefined : findUnsound(licenses, admitted, signed);
   if (unsound !== undefined) return unsound;
   if (checked !== undefined) checked.isSound = true;
   const { settings } = approved;
@@ -372,21 +373,32 @@ function checkOutcome(
 
 /** What is wrong with a signed outcome, regardless of when it is used. */
 function findUnsound(
+  licenses: CheckedLicenses,
+  admitted: Admitted,
+  signed: SignedLicense,
+): Refused | undefined {
+  const misstated = licenses.isDrafted(signed.license)
+    ? undefined
+    : findMisstated(admitted, signed);
+  if (misstated !== undefined) return misstated;
+  if (!isRegistered(admitted, signed.approved)) {
+    const detail = 'the outcome was approved for other registered relations or columns';
+    return refuse('registration-mismatch', detail);
+  }
+  return undefined;
+}
+
+/** Checks an outcome's constraints and the text that the approver read. */
+function findMisstated(
   admitted: Admitted,
   { license, approved }: SignedLicense,
 ): Refused | undefined {
   const unusable = findUnusable(approved);
   if (unusable !== undefined) return refuse('constraint-invalid', storableText(admitted, unusable));
   const rendering = renderingDigest(approved.salt, renderLicense(license, approved));
-  if (rendering !== license.rendering) {
-    const detail = 'the approver signed another text than this license renders to';
-    return refuse('rendering-mismatch', detail);
-  }
-  if (!isRegistered(admitted, approved)) {
-    const detail = 'the outcome was approved for other registered relations or columns';
-    return refuse('registration-mismatch', detail);
-  }
-  return undefined;
+  if (rendering === license.rendering) return undefined;
+  const detail = 'the approver signed another text than this license renders to';
+  return refuse('rendering-mismatch', detail);
 }
 
 /** Checks that the outcome is small enough to be sent, and within the issuer's limits. */

@@ -1,4 +1,4 @@
-import type { SignedLicense } from '../protocol/license.ts';
+import type { License, Proposal, SignedLicense } from '../protocol/license.ts';
 import { RecentMap } from '../protocol/recent-map.ts';
 import type { Digest } from '../protocol/record.ts';
 
@@ -13,6 +13,8 @@ interface Checked {
 }
 
 const KEPT_MAX = 4096;
+/** Fewer, because the whole text of a draft is kept. */
+const DRAFTS_MAX = 1024;
 
 /**
  * Recently checked licenses, by digest. Verifying a signature and rendering an outcome are the
@@ -21,6 +23,8 @@ const KEPT_MAX = 4096;
  */
 export class CheckedLicenses {
   readonly #known = new RecentMap<Digest, Checked>(KEPT_MAX);
+  /** The drafts of proposals that this runtime made, by the digest of their outcome. */
+  readonly #drafts = new RecentMap<Digest, string>(DRAFTS_MAX);
 
   /** What is known about a license with these signatures. */
   find(lineage: Digest, signatures: Signatures): Checked | undefined {
@@ -31,6 +35,17 @@ export class CheckedLicenses {
   /** Remembers signatures that were verified. */
   add(lineage: Digest, signatures: Signatures): void {
     this.#known.set(lineage, { signatures: textOf(signatures), isSound: false });
+  }
+
+  /** Remembers a draft whose outcome can be evaluated and renders to the text that it names. */
+  addDraft(draft: Proposal['draft']): void {
+    this.#drafts.set(draft.approved, JSON.stringify(draft));
+  }
+
+  /** Whether a license adds to such a draft only what the approver decides. */
+  isDrafted(license: License): boolean {
+    const { issuer, key, nonce, notBefore, expiresAt, ...draft } = license;
+    return this.#drafts.get(draft.approved) === JSON.stringify(draft);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Ledgers, LedgerTransaction } from '../contract/ledgers.ts';
 import type { Sealed } from '../contract/seal.ts';
-import { digestRecord, occurrenceId } from '../crypto/digest.ts';
+import { digestRecord, occurrencesOf } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import {
   type Acknowledgement,
@@ -8,7 +8,7 @@ import {
   continuationOf,
   type Halt,
 } from '../protocol/continuation.ts';
-import { type License, licenseRecord, type SignedLicense } from '../protocol/license.ts';
+import { licenseRecord, type SignedLicense } from '../protocol/license.ts';
 import { permitRecord } from '../protocol/permit.ts';
 import type { Digest, OccurrenceId } from '../protocol/record.ts';
 import type { TerminalOf } from '../protocol/terminal.ts';
@@ -34,15 +34,6 @@ export function lineagesOf({ license }: SignedLicense): readonly [Lineage, ...Li
     { occurrence: first, lineage },
     ...further.map((occurrence) => ({ occurrence, lineage })),
   ];
-}
-
-/** The occurrences of the license with this digest, in order. */
-export function occurrencesOf(
-  { issuer, nonce, occurrences }: License,
-  lineage: Digest,
-): readonly [OccurrenceId, ...OccurrenceId[]] {
-  const nth = (index: number) => occurrenceId({ issuer, nonce, license: lineage, index });
-  return [nth(0), ...Array.from({ length: occurrences - 1 }, (_, index) => nth(index + 1))];
 }
 
 /** What became of dependent work: it ran, with this result, or it was halted, and why. */

@@ -3,6 +3,7 @@ import { type Clock, type IdSource, instant } from '../contract/clock.ts';
 import type { Ledgers } from '../contract/ledgers.ts';
 import type { Sealer } from '../contract/seal.ts';
 import type { Reached } from '../contract/steps.ts';
+import type { IssuerKey } from '../crypto/issuer-key.ts';
 import type { verifyLicense } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import type { Frame, Policy } from '../protocol/frame.ts';
@@ -58,7 +59,7 @@ export interface Deployment {
   readonly policy: Policy;
   readonly policyDigest: Digest;
   /** Public keys of each designated issuer. */
-  readonly issuerKeys: ReadonlyMap<string, readonly string[]>;
+  readonly issuerKeys: ReadonlyMap<string, readonly IssuerKey[]>;
   /** Digest of the protocol and runtime code. */
   readonly contract: Digest;
   readonly leaseMs: number;
@@ -102,4 +103,14 @@ export function nowInstant(deployment: Deployment): string {
 
 export function isPromotable(admitted: Admitted): admitted is AdmittedPromotable {
   return admitted.adapter.capability === 'PROMOTABLE';
+}
+
+/**
+ * Whether the adapter's probes reach a live service. Such probes run once per fingerprint, not
+ * every time a runtime opens.
+ */
+export function isTriedLater({ capability, probe }: Adapter): boolean {
+  return (
+    capability === 'MEDIATED' || (capability === 'PROMOTABLE' && probe.fingerprint !== undefined)
+  );
 }

@@ -4,7 +4,6 @@ import type { SignedLicense } from '../protocol/license.ts';
 import { describeDecided } from '../protocol/marker.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import type { Terminal } from '../protocol/terminal.ts';
-import { isTriedLater } from './admit.ts';
 import {
   type Attempt,
   faultOf,
@@ -21,10 +20,11 @@ import {
   adapterNamed,
   type Deployment,
   isPromotable,
+  isTriedLater,
   provingContext,
 } from './deployment.ts';
 import { finish, rejection } from './finish.ts';
-import { type Established, operationOf, type TaskHost } from './gate.ts';
+import type { Established, TaskHost } from './gate.ts';
 import { type Executed, executePromotable } from './promotable.ts';
 import { isProven } from './prove.ts';
 import { executeRemote } from './remote.ts';
@@ -217,9 +217,9 @@ async function closeBoundary(
   claimed: Omit<Established, 'certificate' | 'survey'>,
   surveying: Promise<Survey> | undefined,
 ): Promise<Certification> {
-  const { claim, attempt } = claimed;
-  const { admitted } = attempt;
-  const boundary = await certify(deployment, admitted, claim, operationOf(claimed), surveying);
+  const { claim, attempt, action } = claimed;
+  const { admitted, reads } = attempt;
+  const boundary = await certify(deployment, admitted, claim, { action, reads }, surveying);
   if (boundary.kind === 'refused' || !isTriedLater(admitted.adapter)) return boundary;
   if (await isProven(provingContext(deployment, admitted.name), admitted.adapter)) return boundary;
   const detail = 'the credential changed since the service was tried, and with this one it was not';

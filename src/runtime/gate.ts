@@ -7,10 +7,9 @@ import type { StoredGenerated } from '../protocol/generated.ts';
 import { markerRecord } from '../protocol/marker.ts';
 import { type PermitRecord, permitRecord } from '../protocol/permit.ts';
 import type { Digest } from '../protocol/record.ts';
-import { stateReads } from '../protocol/state.ts';
 import { type Attempt, type Refusal, type Refused, refuse } from './attempt.ts';
 import { checkPlan, checkPresupposed, checkState, checkTime } from './authority.ts';
-import { describeChange, isConfirmed, type PlannedRun } from './boundary.ts';
+import { describeChange, isConfirmed } from './boundary.ts';
 import { type Deployment, nowInstant } from './deployment.ts';
 import { markerText } from './settle.ts';
 
@@ -31,14 +30,6 @@ export interface Established {
   readonly revision: string | undefined;
   /** Runs the calls of a task on the candidate. */
   readonly host?: TaskHost | undefined;
-}
-
-/** The action of an attempt, and the state that its approval depends on. */
-export function operationOf({
-  action,
-  attempt,
-}: Pick<Established, 'action' | 'attempt'>): PlannedRun {
-  return { action, reads: stateReads(attempt.signed.approved) };
 }
 
 /** Runs the calls of a task on its candidate. */
@@ -90,7 +81,7 @@ export async function passStageGate(
     checkCandidate(unconsumed.bound, await stage.recheck()) ??
     checkState(
       established.attempt,
-      await stage.read(stateReads(established.attempt.signed.approved)),
+      await stage.read(established.attempt.reads),
       established.revision,
     ) ??
     checkTime(deployment, established.attempt);
@@ -128,11 +119,7 @@ export async function passRequestGate(
   const deadline = leaseDeadline(deployment, attempt);
   const stale =
     (await checkAuthority(deployment, established)) ??
-    checkState(
-      attempt,
-      await attempt.admitted.adapter.read(stateReads(attempt.signed.approved)),
-      revision,
-    ) ??
+    checkState(attempt, await attempt.admitted.adapter.read(attempt.reads), revision) ??
     checkTime(deployment, attempt);
   if (stale !== undefined) return stale;
   const record = {
@@ -171,16 +158,17 @@ async function checkAuthority(
   deployment: Deployment,
   established: Established,
 ): Promise<Refused | undefined> {
-  const { attempt, certificate, survey } = established;
+  const { attempt, certificate, survey, action } = established;
+  const { reads } = attempt;
   const { adapter } = attempt.admitted;
   // Ask the backend and the ledger at the same time.
   const asking = deployment.ledgers.standing(attempt.license.task, attempt);
   asking.catch(() => {});
   const fresh = await adapter.survey();
   const surveys = { before: survey, now: fresh };
-  if (!isConfirmed(attempt.admitted, certificate, operationOf(established), surveys))
+  if (!isConfirmed(attempt.admitted, certificate, { action, reads }, surveys))
     return refuse('boundary-changed', await describeChange(adapter, survey, fresh));
-  const stale = checkPresupposed(deployment, attempt, established.action);
+  const stale = checkPresupposed(deployment, attempt, action);
   if (stale !== undefined) return stale;
   const standing = await asking;
   if (standing.holds) return checkPlan(attempt, standing);

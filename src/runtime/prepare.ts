@@ -78,22 +78,40 @@ interface Origin {
 
 /**
  * Normalises the manifest to the backend's types, reads the declared state, refuses what cannot
- * succeed, and renders the text to sign.
+ * succeed, and renders the text to sign. An async function would hold on to its arguments, and to a
+ * million effects with them, so each form of the effects is handed on here and forgotten.
  */
-export async function prepare(
+export function prepare(
   deployment: Deployment,
   request: PrepareRequest,
   origin: Origin = { source: 'manifest' },
 ): Promise<Proposal> {
-  const { draft, ...asked } = checkRequest(request);
-  const { revision } = asked;
-  const { source, operation } = origin;
-  const stated = draftManifest(draft);
-  const { task, planRevision } = stated;
-  const admitted = adapterNamed(deployment, stated.adapter);
-  demandSettable(admitted, stated.settings);
-  const approved = await approve(deployment, admitted, stated);
-  const readings = await readState(admitted, approved, origin);
+  try {
+    const { draft, ...asked } = checkRequest(request);
+    const stated = draftManifest(draft);
+    const { task, planRevision } = stated;
+    const admitted = adapterNamed(deployment, stated.adapter);
+    demandSettable(admitted, stated.settings);
+    const approving = approve(deployment, admitted, stated);
+    return propose(deployment, admitted, { ...asked, ...origin, task, planRevision }, approving);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+type Asked = Origin &
+  Pick<PrepareRequest, 'task' | 'planRevision'> &
+  Omit<ReturnType<typeof checkRequest>, 'draft'>;
+
+async function propose(
+  deployment: Deployment,
+  admitted: Admitted,
+  asked: Asked,
+  approving: Promise<Approved>,
+): Promise<Proposal> {
+  const { task, planRevision, source, operation, revision } = asked;
+  const approved = await approving;
+  const readings = await readState(admitted, approved, asked);
   const action = describeBound(admitted, asked.action);
   const terms = {
     task,
@@ -115,7 +133,7 @@ export async function prepare(
       version: 1,
       ...terms,
       taskState: taskStateDigest(approved, readings, revision),
-      adapter: stated.adapter,
+      adapter: admitted.name,
       identity: admitted.identityDigest,
       approved: digestRecord(approvedRecord, approved),
       rendering: renderingDigest(approved.salt, rendering),
@@ -127,6 +145,7 @@ export async function prepare(
     ...(note !== undefined && { note }),
   });
   await announce(deployment, task, planRevision);
+  deployment.licenses.addDraft(proposal.draft);
   return proposal;
 }
 
@@ -219,18 +238,19 @@ function checkSaid(field: 'requestedBy' | 'reason', said: unknown): void {
 }
 
 /** Normalises the outcome for the backend. Refuses before signing what could not be requested. */
-async function approve(
+function approve(
   deployment: Deployment,
   { adapter }: Admitted,
   stated: Manifest,
 ): Promise<Approved> {
-  const manifest = await adapter.normalise(stated);
-  const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
-  if (adapter.capability === 'PROMOTABLE') return approved;
-  const oversized = findOversized(approved.effects);
-  if (oversized !== undefined) throw invalid(`${oversized}; approve fewer`);
-  if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
-  return approved;
+  return adapter.normalise(stated).then((manifest) => {
+    const approved = approvedOutcome(manifest, adapter.registration, deployment.ids.hex(16));
+    if (adapter.capability === 'PROMOTABLE') return approved;
+    const oversized = findOversized(approved.effects);
+    if (oversized !== undefined) throw invalid(`${oversized}; approve fewer`);
+    if (adapter.capability === 'MEDIATED') adapter.buildRequest(approved, {});
+    return approved;
+  });
 }
 
 async function announce(deployment: Deployment, task: string, planRevision: number): Promise<void> {

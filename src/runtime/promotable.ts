@@ -1,7 +1,6 @@
 import type { Stage, Staged, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
 import { invariant, isFault } from '../errors.ts';
-import type { StateRead } from '../protocol/effect.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
 import type { Approved } from '../protocol/manifest.ts';
 import { exactEffects, type Prepared, prepareApproved } from '../protocol/match.ts';
@@ -9,7 +8,6 @@ import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Residue } from '../protocol/residue.ts';
-import { stateReads } from '../protocol/state.ts';
 import type { Gate, Terminal } from '../protocol/terminal.ts';
 import {
   faultOf,
@@ -94,11 +92,10 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   const stale = tries.failed.length > 0 ? await tries.findStale(established) : undefined;
   if (stale !== undefined) return stale;
   const { settings } = approved;
-  const reads = stateReads(approved);
   const staged =
     established.host === undefined
-      ? await admitted.adapter.stage(claim, certificate, action, reads, settings)
-      : await serveTask(run, established.host, reads);
+      ? await admitted.adapter.stage(claim, certificate, action, attempt.reads, settings)
+      : await serveTask(run, established.host);
   if (staged.kind === 'refused') return staged;
   if (staged.kind === 'failed') {
     if (await tries.waitAfter(staged)) return { kind: 'prevented' };
@@ -135,14 +132,11 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
  * Opens a candidate and lets the host run the calls of a task on it. Stores the stage at once, so
  * that it is ended whatever happens.
  */
-async function serveTask(
-  run: Run,
-  host: TaskHost,
-  reads: readonly StateRead[],
-): Promise<Staged | Refused> {
+async function serveTask(run: Run, host: TaskHost): Promise<Staged | Refused> {
   const { admitted, established } = run;
   const { attempt, claim, certificate, survey } = established;
-  const { settings = {} } = attempt.signed.approved;
+  const { reads, signed } = attempt;
+  const { settings = {} } = signed.approved;
   const { deadlineMs } = host;
   const held = await admitted.adapter.hold?.(claim, certificate, { reads, settings, deadlineMs });
   invariant(held !== undefined, 'an adapter that a task was admitted for takes calls');

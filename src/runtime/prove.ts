@@ -4,7 +4,8 @@ import { digestText } from '../crypto/digest.ts';
 import { EffectMatchError } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import type { Digest } from '../protocol/record.ts';
-import { type AdmissionContext, isTriedLater, tryService } from './admit.ts';
+import { type AdmissionContext, tryService } from './admit.ts';
+import { isTriedLater } from './deployment.ts';
 
 /** Whether a live service has been shown to do what its adapter declares. */
 export type ServiceProof =

@@ -3,7 +3,6 @@ import type { Staged } from '../contract/adapter.ts';
 import { type Deadline, deadlineIn, isOver } from '../contract/clock.ts';
 import { isName } from '../protocol/record.ts';
 import { joinResidue, type Residue } from '../protocol/residue.ts';
-import { stateReads } from '../protocol/state.ts';
 import { type FailedTry, MAX_TRIES } from '../protocol/terminal.ts';
 import type { Refused } from './attempt.ts';
 import { checkState, checkTime } from './authority.ts';
@@ -64,7 +63,7 @@ export class Tries {
     claimed: Pick<Established, 'attempt' | 'revision'>,
   ): Promise<Refused | undefined> {
     const { attempt, revision } = claimed;
-    const readings = await attempt.admitted.adapter.read(stateReads(attempt.signed.approved));
+    const readings = await attempt.admitted.adapter.read(attempt.reads);
     return checkState(attempt, readings, revision) ?? checkTime(this.#deployment, attempt);
   }
 }

@@ -8,6 +8,7 @@ import { randomIds } from '../crypto/approver.ts';
 import { digestFolders } from '../crypto/code-identity.ts';
 import { digestRecord, digestText, digestValueOf } from '../crypto/digest.ts';
 import type { Envelope } from '../crypto/dsse.ts';
+import { parseIssuerKey } from '../crypto/issuer-key.ts';
 import { type Keyring, type KeyringSource, openKeyring } from '../crypto/keyring.ts';
 import { createSigner } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
@@ -324,7 +325,7 @@ async function openDeployment(
   const ledgers = await ledgersOf(config.store).open({ sealer, digest: digestText });
   const digestKeyed = keyedTextDigest(keyring);
   const issuerKeys = Object.entries(config.issuers).map(
-    ([name, issuer]) => [name, [issuer.key].flat()] as const,
+    ([name, issuer]) => [name, [issuer.key].flat().map(parseIssuerKey)] as const,
   );
   return {
     ledgers,

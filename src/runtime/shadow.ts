@@ -1,4 +1,4 @@
-import { digestRecord } from '../crypto/digest.ts';
+import { digestRecord, occurrencesOf } from '../crypto/digest.ts';
 import { parseProposal } from '../crypto/proposal.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
@@ -28,7 +28,6 @@ import {
   openAttempt,
 } from './authority.ts';
 import { asOpenBoundary } from './boundary.ts';
-import { occurrencesOf } from './continuation.ts';
 import {
   type Admitted,
   type AdmittedPromotable,

@@ -18,6 +18,7 @@ import {
 import { keyId } from '../../src/crypto/approver-key.ts';
 import { digestRecord, renderingDigest } from '../../src/crypto/digest.ts';
 import { parseDuration } from '../../src/crypto/duration.ts';
+import { parseIssuerKey } from '../../src/crypto/issuer-key.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { parseSignedLicense, verifyLicense } from '../../src/crypto/signature.ts';
 import type { Cell } from '../../src/protocol/effect.ts';
@@ -58,7 +59,7 @@ function propose(outcome = approved): Proposal {
 test('a signed proposal is a license by this issuer that its public key verifies', () => {
   const proposal = propose();
   const signed = apTeam.sign(proposal, { expiresIn: '10m' });
-  assert.ok(verifyLicense([key.publicKey], signed));
+  assert.ok(verifyLicense([parseIssuerKey(key.publicKey)], signed));
   assert.deepEqual(signed.approved, approved);
   const { issuer, key: id, nonce, notBefore, expiresAt, ...rest } = signed.license;
   assert.deepEqual(rest, proposal.draft);

@@ -24,21 +24,23 @@ for (const { name, publicKey, license: record, signature } of passkeys) {
     const license = licenseRecord.parse(record);
     assert.equal(issuerKeyId(publicKey), license.key);
     const signed = parseSignedLicense({ license, approved, signature });
-    assert.ok(verifyLicense([publicKey], signed));
+    assert.ok(verifyLicense([parseIssuerKey(publicKey)], signed));
     assert.ok(
       !verifyLicense(
-        passkeys.map((vector) => vector.publicKey.replace('@', 'x@')),
+        passkeys.map((vector) => parseIssuerKey(vector.publicKey.replace('@', 'x@'))),
         signed,
       ),
     );
     const other = { ...license, occurrences: license.occurrences + 1 };
-    assert.ok(!verifyLicense([publicKey], { ...signed, license: other }));
+    assert.ok(!verifyLicense([parseIssuerKey(publicKey)], { ...signed, license: other }));
     for (const part of [1, 2, 3]) {
       const parts = signature.split('.');
       const bytes = Buffer.from(parts[part] ?? '', 'base64url');
       bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
       parts[part] = bytes.toString('base64url');
-      assert.ok(!verifyLicense([publicKey], { ...signed, signature: parts.join('.') }));
+      assert.ok(
+        !verifyLicense([parseIssuerKey(publicKey)], { ...signed, signature: parts.join('.') }),
+      );
     }
   });
 }
@@ -83,14 +85,22 @@ for (const algorithm of ['es256', 'eddsa'] as const) {
     const license = licenseFor(publicKey);
     const digest = digestRecord(licenseRecord, license);
     const signed = { license, approved, signature: sign(digest) };
-    assert.ok(verifyLicense([publicKey], parseSignedLicense(signed)));
-    assert.ok(verifyLicense([publicKey], { ...signed, signature: sign(digest, { flags: 0x1d }) }));
+    assert.ok(verifyLicense([parseIssuerKey(publicKey)], parseSignedLicense(signed)));
+    assert.ok(
+      verifyLicense([parseIssuerKey(publicKey)], {
+        ...signed,
+        signature: sign(digest, { flags: 0x1d }),
+      }),
+    );
     for (const [what, said] of REFUSED) {
       const signature = sign(digest, said);
-      assert.ok(!verifyLicense([publicKey], parseSignedLicense({ ...signed, signature })), what);
+      assert.ok(
+        !verifyLicense([parseIssuerKey(publicKey)], parseSignedLicense({ ...signed, signature })),
+        what,
+      );
     }
     const replayed = { ...license, nonce: 'another-nonce-entirely' };
-    assert.ok(!verifyLicense([publicKey], { ...signed, license: replayed }));
+    assert.ok(!verifyLicense([parseIssuerKey(publicKey)], { ...signed, license: replayed }));
   });
 }
 
@@ -127,11 +137,13 @@ test('a key does not verify signatures of another algorithm, also under its own 
   ] as const) {
     const license = licenseFor(mine.publicKey);
     const signature = theirs.assert(digestRecord(licenseRecord, license));
-    assert.ok(!verifyLicense([mine.publicKey], { license, approved, signature }));
+    assert.ok(!verifyLicense([parseIssuerKey(mine.publicKey)], { license, approved, signature }));
   }
   const plain = 'A'.repeat(86);
   const license = licenseFor(es256.publicKey);
-  assert.ok(!verifyLicense([es256.publicKey], { license, approved, signature: plain }));
+  assert.ok(
+    !verifyLicense([parseIssuerKey(es256.publicKey)], { license, approved, signature: plain }),
+  );
 });
 
 test('signatures of other forms are refused before anything is verified', () => {

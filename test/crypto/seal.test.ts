@@ -319,3 +319,14 @@ test('a seal that was made lately holds for no other text, kind or key', () => {
   ];
   for (const refused of refusals) assertRefuses('ERR_EM_SEAL_INVALID', refused, String(refused));
 });
+
+test('a keyed digest of a long text, whole or in parts, is the one of the whole text', () => {
+  const key = ring.derive(ring.current, 'journal');
+  assert.ok(key);
+  const long = '\u{1f600}'.repeat(2 ** 20);
+  for (const texts of [[long], [`x${long}`], ['a\n', `x${long}`, 'end'], ['']]) {
+    const whole = `some/label\n${texts.join('')}`;
+    const expected: string = createHmac('sha256', key).update(whole).digest('hex');
+    assert.equal(sealer.mac(ring.current, 'some/label', ...texts), expected);
+  }
+});

@@ -10,6 +10,7 @@ import {
   parsePrivateKey,
   parsePublicKey,
 } from '../../src/crypto/approver-key.ts';
+import { parseIssuerKey } from '../../src/crypto/issuer-key.ts';
 import { parseSignedLicense, signLicense, verifyLicense } from '../../src/crypto/signature.ts';
 import { type License, licenseRecord, type SignedLicense } from '../../src/protocol/license.ts';
 import { approvedRecord } from '../../src/protocol/manifest.ts';
@@ -40,7 +41,7 @@ test('a public key is the same key as one line, without prefix and as PEM', () =
   const pem = key.export({ format: 'pem', type: 'spki' }) as string;
   for (const form of [publicKey, publicKey.slice('ed25519:'.length), pem, `\n${pem}\n`]) {
     assert.equal(keyId(form), derivations.approverKey.id);
-    assert.ok(verifyLicense([form], signed));
+    assert.ok(verifyLicense([parseIssuerKey(form)], signed));
   }
 });
 
@@ -151,13 +152,15 @@ test('the weak keys are all there are: exactly the eight points whose eightfold 
 
 test('a signature holds for the key that the license names, wherever it stands in the list', () => {
   const other = parsePrivateKey(formatPrivateKey(generateKeyPairSync('ed25519').privateKey));
-  assert.ok(verifyLicense([publicKey], signed));
-  assert.ok(verifyLicense([other.publicKey.text, publicKey], signed));
-  assert.equal(verifyLicense([other.publicKey.text], signed), false);
+  assert.ok(verifyLicense([parseIssuerKey(publicKey)], signed));
+  assert.ok(
+    verifyLicense([parseIssuerKey(other.publicKey.text), parseIssuerKey(publicKey)], signed),
+  );
+  assert.equal(verifyLicense([parseIssuerKey(other.publicKey.text)], signed), false);
   assert.equal(verifyLicense([], signed), false);
   const theirs = withSignature(signLicense(other.key, license));
   assert.equal(
-    verifyLicense([publicKey, other.publicKey.text], theirs),
+    verifyLicense([parseIssuerKey(publicKey), parseIssuerKey(other.publicKey.text)], theirs),
     false,
     'the license names another key',
   );
@@ -168,7 +171,7 @@ test('one flipped bit anywhere in a signature is refused', () => {
     const damaged = Buffer.from(signature);
     damaged.writeUInt8(signature.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
     assert.equal(
-      verifyLicense([publicKey], withSignature(damaged.toString('base64url'))),
+      verifyLicense([parseIssuerKey(publicKey)], withSignature(damaged.toString('base64url'))),
       false,
       `bit ${bit}`,
     );
@@ -183,7 +186,10 @@ test('the second signature that anyone can compute from a valid one is refused',
     const tail = Buffer.from(shifted.toString(16).padStart(64, '0'), 'hex').reverse();
     const twin = Buffer.concat([signature.subarray(0, 32), tail]);
     assert.equal(twin.length, 64);
-    assert.equal(verifyLicense([publicKey], withSignature(twin.toString('base64url'))), false);
+    assert.equal(
+      verifyLicense([parseIssuerKey(publicKey)], withSignature(twin.toString('base64url'))),
+      false,
+    );
   }
 });
 
@@ -216,7 +222,11 @@ test('a signature that is not 64 bytes in canonical base64url is no signature, a
     signature,
   ];
   for (const value of bad) {
-    assert.equal(verifyLicense([publicKey], withSignature(value as string)), false, String(value));
+    assert.equal(
+      verifyLicense([parseIssuerKey(publicKey)], withSignature(value as string)),
+      false,
+      String(value),
+    );
     assertRefusedUnlessZero(value);
   }
 });
@@ -245,7 +255,11 @@ test('a changed license, however little, has no valid signature', () => {
   ];
   for (const change of changes) {
     const changed = { ...signed, license: { ...license, ...change } };
-    assert.equal(verifyLicense([publicKey], changed), false, JSON.stringify(change));
+    assert.equal(
+      verifyLicense([parseIssuerKey(publicKey)], changed),
+      false,
+      JSON.stringify(change),
+    );
   }
 });
 

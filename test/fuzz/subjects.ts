@@ -7,6 +7,7 @@ import { decodeChangeset } from '../../src/adapters/sqlite/changeset.ts';
 import { formatCheckpoint, readCheckpoint } from '../../src/cli/checkpoint-file.ts';
 import { approver, generateApprover } from '../../src/crypto/approver.ts';
 import { digestRecord, digestText, renderingDigest } from '../../src/crypto/digest.ts';
+import { parseIssuerKey } from '../../src/crypto/issuer-key.ts';
 import { keyringFromEnv } from '../../src/crypto/keyring.ts';
 import { parseProposal } from '../../src/crypto/proposal.ts';
 import { createSealer } from '../../src/crypto/seal.ts';
@@ -159,7 +160,8 @@ function handoverSubjects(): Subject[] {
       attempt(dice) {
         const signed = parseSignedLicense(licenseInput(dice));
         const fits = digestRecord(approvedRecord, signed.approved) === signed.license.approved;
-        if (!fits || !verifyLicense([key.publicKey], signed)) return 'not what was signed';
+        if (!fits || !verifyLicense([parseIssuerKey(key.publicKey)], signed))
+          return 'not what was signed';
         assert.ok(known.has(plainText(signed)), 'only what was signed is accepted');
         return undefined;
       },

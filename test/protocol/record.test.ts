@@ -128,3 +128,41 @@ test('a small graph with a text that is too long is refused by the text, before 
   assert.throws(() => kind.parse({ name: 'x', list }), { code: 'ERR_EM_RECORD_TOO_LARGE' });
   assert.equal(parse.mock.callCount(), 0);
 });
+
+test('a long record is written in pieces that make the same text, whatever its keys are', () => {
+  const items = Array.from({ length: 2500 }, (_, index) => ({ b: index, a: `é ${index}` }));
+  for (const extra of [{}, { 7: 'first', a: [] }]) {
+    const input = { name: 'long', list: [...items, extra] };
+    const record = kind.parse(input);
+    const pieces = [...kind.pieces(record)];
+    assert.equal(pieces.join(''), canonical(input));
+    assert.equal(kind.text(record), canonical(input));
+    assert.deepEqual(kind.parseText(canonical(input)), input);
+    assert.ok(isFrozenDeep(record) && !Object.isFrozen(input.list[0]));
+  }
+});
+
+test('what is adopted is frozen in place if it is in canonical order, and copied if it is not', () => {
+  const inOrder = { list: [{ a: 1, b: [2] }], name: 'x' };
+  assert.equal(kind.adopt(inOrder), inOrder);
+  assert.ok(isFrozenDeep(inOrder));
+  const frozen = Object.freeze({ z: Object.freeze({ b: 1, a: 2 }) });
+  const outOfOrder = { name: 'y', list: [frozen] };
+  const record = kind.adopt(outOfOrder);
+  assert.equal(kind.text(record), '{"list":[{"z":{"a":2,"b":1}}],"name":"y"}');
+  assert.ok(isFrozenDeep(record) && Object.keys(frozen.z)[0] === 'b');
+  assert.throws(() => kind.adopt({ list: [], name: 'x', stray: 1 }), {
+    code: 'ERR_EM_RECORD_INVALID',
+  });
+});
+
+test('a long list of one shared object is read, and a graph with a text too long is not', () => {
+  const item = { deep: [{ deep: [] }] };
+  const record = kind.parse({ name: 'x', list: Array(3000).fill(item) });
+  assert.equal(kind.text(record), canonical({ name: 'x', list: Array(3000).fill(item) }));
+  let doubled: unknown = 'x'.repeat(1000);
+  for (let level = 0; level < 20; level += 1) doubled = [doubled, doubled];
+  assert.throws(() => kind.parse({ name: 'x', list: Array(2000).fill(doubled) }), {
+    code: /ERR_EM_(?:RECORD_TOO_LARGE|CANON_UNSUPPORTED)/,
+  });
+});

@@ -17,7 +17,8 @@ import { randomIds } from '../../src/crypto/approver.ts';
 import { createSealer } from '../../src/crypto/seal.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import { canonical } from '../../src/protocol/canon.ts';
-import { admit, isTriedLater, PROBES, type Probe, tryService } from '../../src/runtime/admit.ts';
+import { admit, PROBES, type Probe, tryService } from '../../src/runtime/admit.ts';
+import { isTriedLater } from '../../src/runtime/deployment.ts';
 import {
   alterEvidence,
   MEMORY_CHANNELS,

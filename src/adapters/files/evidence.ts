@@ -18,7 +18,7 @@ import { RESERVED_PREFIX } from './paths.ts';
 import { rowOf } from './reading.ts';
 import { describePlace, listTree, stampOf, systemCode, type TreeItem } from './tree.ts';
 
-/** The channels that must report and agree before an observation is complete. */
+/** What must be reported, and must agree, before an observation is complete. */
 export const CHANNELS = ['walk', 'operations', 'base', 'links'] as const;
 /**
  * The target for records of the admission probe. It is not registered, so it cannot be approved.

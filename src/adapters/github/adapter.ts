@@ -29,7 +29,7 @@ export interface GithubOptions {
   readonly ca?: string;
 }
 
-/** Always empty: the request is derived from the approval, and the agent cannot add to it. */
+/** Always empty: an agent cannot add anything to what was approved. */
 export type GithubAction = Readonly<Record<never, never>>;
 
 /** A page of a hundred issues with long bodies can exceed a megabyte, and recovery must read it. */
@@ -86,7 +86,7 @@ export async function openAdapter(
     normalise: (manifest) =>
       normaliseChange(registration, manifest, (number) => readFields(gateway, issues, number)),
     read: (reads) =>
-      readRows(reads, async (read) => {
+      readRows(reads, { [ISSUE.name]: { read: issues } }, async (_, read) => {
         const number = numberIn(read);
         const fields = await readFields(gateway, issues, number);
         return fields && { number, ...fields };

@@ -21,7 +21,7 @@ interface Requested {
 }
 
 /**
- * Reads the registered fields back. A match counts, whoever wrote them. A mismatch counts only if
+ * Reads the registered fields back. A match counts, no matter who wrote them. A mismatch counts only if
  * GitHub confirmed our write. Until then the request may still be on its way, and the fields may be
  * those before it.
  */

@@ -23,7 +23,7 @@ export function opaqueHttp(options: OpaqueOptions): AdapterFactory<OpaqueAction>
 /** Requests from the agent, limited to what the registered operations allow. */
 function constrained({ operations }: OpaqueOptions, gateway: Gateway): RequestSource<OpaqueAction> {
   for (const [name, operation] of Object.entries(operations)) checkOpaque(name, operation);
-  const { find, nameOf, ...actions } = constrainedActions(operations);
+  const { find, nameOf, ...actions } = constrainedActions(operations, refused);
   return {
     ...actions,
     nameOf,
@@ -41,9 +41,7 @@ function constrained({ operations }: OpaqueOptions, gateway: Gateway): RequestSo
   };
 }
 
-function checkOpaque(name: string, { input, request, idempotency }: OpaqueOperation): void {
-  if (typeof input !== 'function')
-    throw refused(`operation "${name}" needs input: what an agent may say`);
+function checkOpaque(name: string, { request, idempotency }: OpaqueOperation): void {
   if (typeof request !== 'function')
     throw refused(`operation "${name}" does not say how its request is made`);
   if (idempotency !== undefined && !isHeaderName(idempotency.header))

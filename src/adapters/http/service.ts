@@ -1,14 +1,12 @@
 import type { AdapterContext, RemoteAdapter } from '../../contract/adapter.ts';
 import { misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { fillPath } from '../../http/content.ts';
-import { invalid, refused } from '../../http/errors.ts';
+import { refused } from '../../http/errors.ts';
 import { Gateway } from '../../http/gateway.ts';
-import { normaliseRow } from '../../http/number.ts';
 import { identifyOptions, registerTargets } from '../../http/registered.ts';
 import { type DescribedService, readRows } from '../../http/remote.ts';
-import type { StateRead } from '../../protocol/effect.ts';
-import { isObject, type Row, type Value } from '../../protocol/value.ts';
-import type { HttpOptions, TargetOptions } from './options.ts';
+import { isObject, type Value } from '../../protocol/value.ts';
+import type { HttpOptions } from './options.ts';
 
 /** What all adapters in this folder have. */
 export type OpenedService = Pick<DescribedService, 'backend' | 'module' | 'configuration'> &
@@ -34,20 +32,12 @@ export function openService<Options extends HttpOptions>(
     module: import.meta.url,
     configuration: identifyOptions({ url: service.url, ...declared }),
     ...registerTargets(terms, declared.targets, refused),
-    read: (reads) => readRows(reads, (read) => readEntry(gateway, declared.targets, read)),
+    read: (reads) =>
+      readRows(reads, declared.targets, async ({ path, row }, { target, key }) => {
+        const found = await gateway.read(`"${target}"`, fillPath(path, key));
+        return found === undefined ? null : row(found.body, found.headers);
+      }),
   };
-}
-
-async function readEntry(
-  gateway: Gateway,
-  targets: Readonly<Record<string, TargetOptions>>,
-  { target, key }: StateRead,
-): Promise<Row | null> {
-  const how = targets[target]?.read;
-  if (how === undefined)
-    throw invalid(`"${target}" cannot be read; register how, or do not require it`);
-  const found = await gateway.read(`"${target}"`, fillPath(how.path, key));
-  return found === undefined ? null : normaliseRow(how.row(found.body, found.headers));
 }
 
 /** The value at a path of fields in a response. */

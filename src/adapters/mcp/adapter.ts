@@ -9,11 +9,9 @@ import { constrainedActions, type OpaqueAction } from '../../http/constrained.ts
 import { decodeData } from '../../http/content.ts';
 import { invalid } from '../../http/errors.ts';
 import { CHANNELS, checkDeclared } from '../../http/findings.ts';
-import { normaliseRow } from '../../http/number.ts';
 import { identifyOptions, registerTargets } from '../../http/registered.ts';
 import { readRows, remoteAdapter, type ServiceAccess } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
-import type { StateRead } from '../../protocol/effect.ts';
 import type { Target } from '../../protocol/registration.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
 import { serverRefusal, type UpstreamServer } from '../../upstream/server.ts';
@@ -69,7 +67,7 @@ function openAdapter(
   const limited = { timeoutMs: TIMEOUT_MS, ...server };
   // The server's own messages could quote values.
   const upstream = new Upstream(backend, limited, { quotes: values === 'plain' });
-  const { find, nameOf, ...actions } = constrainedActions(operations);
+  const { find, nameOf, ...actions } = constrainedActions(operations, refused);
   return remoteAdapter<OpaqueAction, CallContent>({
     kind: 'mcp',
     capability: 'OPAQUE',
@@ -84,7 +82,12 @@ function openAdapter(
     operations: calledTools(operations),
     configuration: identifyOptions({ url: server.url, targets, operations }),
     channels: CHANNELS,
-    read: (reads) => readRows(reads, (read) => readEntry(upstream, options, read)),
+    read: (reads) =>
+      readRows(reads, targets, async (how, { target, key }) => {
+        const reading = await callReading(upstream, how.tool, how.arguments(key));
+        if (reading.kind === 'read') return how.row(reading.value);
+        throw unavailable(`"${target}" could not be read: ${reading.why}`);
+      }),
     request: (_approved, { operation, input }) => contentOf(operation, find(operation), input),
     send: (content, permit) => callTool(upstream, content, permit, context),
     async lookUp(occurrence, requested, approved) {
@@ -115,9 +118,7 @@ function checkOptions(options: OpaqueMcpOptions, { leaseMs }: AdapterContext): v
 }
 
 function checkOperation(name: string, operation: McpOperation, targets: readonly Target[]): void {
-  const { tool, input, readBack: back, assigns = [] } = operation;
-  if (typeof input !== 'function')
-    throw refused(`operation "${name}" needs input: what an agent may say`);
+  const { tool, readBack: back, assigns = [] } = operation;
   if (typeof back?.found !== 'function' || Object.keys(back.reads ?? {}).length === 0)
     throw refused(`operation "${name}" does not say how to read back`);
   const reading = Object.values(back.reads).map((read) => read.tool);
@@ -185,18 +186,4 @@ async function callTool(
   });
   if (called.kind !== 'not-sent') reached('adapter:response-read');
   return called;
-}
-
-async function readEntry(
-  upstream: Upstream,
-  { targets }: OpaqueMcpOptions,
-  { target, key }: StateRead,
-): Promise<Row | null> {
-  const how = targets[target]?.read;
-  if (how === undefined)
-    throw invalid(`"${target}" cannot be read; register how, or do not require it`);
-  const reading = await callReading(upstream, how.tool, how.arguments(key));
-  if (reading.kind === 'silent') throw unavailable(`"${target}" could not be read: ${reading.why}`);
-  const row = how.row(reading.value);
-  return row === null ? null : normaliseRow(row);
 }

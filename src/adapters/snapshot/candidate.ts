@@ -15,7 +15,7 @@ import { readState } from './reading.ts';
 import type { CallReport, ToolRunner } from './tools.ts';
 import { type DocumentView, viewDocument } from './view.ts';
 
-/** The channels that must report and agree before an observation is complete. */
+/** What reports on a candidate. All must agree. */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
 
 /** What a candidate needs to be held and promoted. */

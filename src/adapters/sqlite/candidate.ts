@@ -14,6 +14,7 @@ import {
 import { CALL_SAVEPOINT } from '../../backend/failure.ts';
 import { FILE_REPLACED } from '../../backend/setup.ts';
 import type { AdapterContext, CallAnswer, Promotion } from '../../contract/adapter.ts';
+import { systemClock } from '../../contract/clock.ts';
 import type { MarkerText } from '../../contract/proof.ts';
 import { invariant } from '../../errors.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
@@ -30,7 +31,12 @@ import { FenceLog } from './fence.ts';
 import { type HoldingConnection, probeRules } from './holding-connection.ts';
 import { SqliteSchema } from './normalise.ts';
 import { readState } from './reading.ts';
-import { type CandidateState, readClock, readHighestRowid, takeSnapshot } from './snapshot.ts';
+import {
+  type CandidateState,
+  readBaseVersion,
+  readHighestRowid,
+  takeSnapshot,
+} from './snapshot.ts';
 import { runStatements } from './statements.ts';
 
 /** What a candidate knows about its database. */
@@ -86,6 +92,8 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   #window: { readonly fromMs: number; readonly toMs: number } | undefined;
   /** State that must not change after the last action. */
   #standing: string | undefined;
+  /** Whether an action ran, even if it failed. */
+  #isUsed = false;
   /** The last observation, and whether it found everything but the rows unchanged. */
   #seen: { readonly evidence: string; readonly isClean: boolean } | undefined;
 
@@ -120,6 +128,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   async apply(action: CheckedSqliteAction): Promise<Applied> {
     const { catalog, registration } = this.#tools;
     const { db, fence, compiled } = this.#connection;
+    this.#isUsed = true;
     const rules = isProbe(action)
       ? probeRules(catalog)
       : this.#connection.rulesFor(catalog, registration);
@@ -130,7 +139,8 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       );
     this.#relations = rules.writable;
     this.#session ??= db.createSession();
-    const fromMs = this.#window?.fromMs ?? readClock(db);
+    // CURRENT_TIMESTAMP uses the same clock.
+    const fromMs = this.#window?.fromMs ?? systemClock.now();
     fence.raise(rules, this.#log);
     const ran = runStatements(action, {
       db,
@@ -141,7 +151,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     });
     fence.hold();
     if (ran.kind === 'failed') return ran;
-    this.#window = { fromMs, toMs: readClock(db) };
+    this.#window = { fromMs, toMs: systemClock.now() };
     this.#standing = this.#readStanding();
     return ran;
   }
@@ -236,8 +246,11 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   async commit(marker: MarkerText): Promise<Promotion> {
     this.#assertHeld();
     // The observation read the settings. None can have been set since without changing the
-    // standing.
-    const isUntouched = this.#seen?.isClean === true && this.#readStanding() === this.#standing;
+    // standing. The lock keeps others from committing, and the base shows whether it did.
+    const isUntouched =
+      this.#seen?.isClean === true &&
+      this.#readStanding() === this.#standing &&
+      readBaseVersion(this.#tools.base) === this.#before?.baseVersion;
     // The marker is not observed, and recording it in the session would cost more than writing it.
     this.#closeSession();
     this.#connection.fence.lower();
@@ -257,11 +270,12 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
 
   /**
    * Gives the connection back. It can serve another candidate only after a commit or rollback, and
-   * only if an observation found its settings unchanged.
+   * only if no action ran or an observation found its settings unchanged.
    */
   async end(how: CandidateEnd): Promise<void> {
     if (this.#connection.db.isOpen) this.#closeSession();
-    this.#tools.release(this.#connection, this.#seen?.isClean === true && how !== 'unknown');
+    const isClean = !this.#isUsed || this.#seen?.isClean === true;
+    this.#tools.release(this.#connection, isClean && how !== 'unknown');
   }
 
   get #connections() {
@@ -274,7 +288,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   }
 
   #readStanding(): string {
-    return readStanding(this.#connections, this.#connection.fence);
+    return readStanding(this.#connection.db, this.#connection.fence);
   }
 
   #assertHeld(): void {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Session } from 'node:sqlite';
+import type { DatabaseSync, Session } from 'node:sqlite';
 import type { CandidateEvidence } from '../../backend/candidate.ts';
 import { declaredReferences } from '../../backend/foreign-keys.ts';
 import type { Assigned, ChannelReport, Evidence } from '../../contract/adapter.ts';
@@ -15,7 +15,6 @@ import {
   type Connections,
   countChanges,
   type RowidCounters,
-  readBaseVersion,
   takeSnapshot,
 } from './snapshot.ts';
 
@@ -43,11 +42,9 @@ function fingerprintEvidence(changeset: Uint8Array, now: CandidateState): string
  * compiled earlier count the rows they write. While none of these counts changes, a second
  * changeset would equal the first, and so would the settings.
  */
-export function readStanding(connections: Connections, fence: Fence): string {
-  const { candidate } = connections;
+export function readStanding(candidate: DatabaseSync, fence: Fence): string {
   const held = candidate.isTransaction ? 'held' : 'ended';
-  const version = String(readBaseVersion(connections));
-  return `${held}, ${fence.trespasses} trespasses, ${countChanges(candidate)} changes, on version ${version}`;
+  return `${held}, ${fence.trespasses} trespasses, ${countChanges(candidate)} changes`;
 }
 
 /** What an observation is made from. */

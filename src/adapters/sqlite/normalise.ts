@@ -35,6 +35,7 @@ export class SqliteSchema implements ManifestSchema<SqliteColumn> {
   }
 
   store(relation: SqliteRelation, column: SqliteColumn, value: Value, where: string): Value {
+    if (isStoredAsIs(column, value)) return value;
     const cast = this.#affinity.cast(relation, column, value);
     if (cast.kind === 'unstorable') throw invalid(where, cast.why);
     return cast.value;
@@ -54,6 +55,12 @@ export class SqliteSchema implements ManifestSchema<SqliteColumn> {
     if (value === null && column.notNull) throw mustBeStated(where);
     return { is: value };
   }
+}
+
+/** Integers and texts in columns for them, which most values are, need no cast. */
+function isStoredAsIs({ affinity }: SqliteColumn, value: Value): boolean {
+  if (affinity === 'INTEGER') return Number.isSafeInteger(value) && !Object.is(value, -0);
+  return affinity === 'TEXT' && typeof value === 'string';
 }
 
 /** A DEFAULT that is the same for every row: a number, string, blob, NULL, TRUE or FALSE. */

@@ -67,42 +67,34 @@ function changesKey(table: TableChanges, change: SessionChange): boolean {
   );
 }
 
+/** Key columns are in `key` only; the images have the other columns that were stated. */
 function nameRecord(
-  table: TableChanges,
-  relation: RelationShape,
-  change: SessionChange,
+  { keyPlaces }: TableChanges,
+  { target, columns }: RelationShape,
+  { op, before, after }: SessionChange,
 ): ChangeRecord {
-  const { op, before, after } = change;
-  const { keyPlaces } = table;
+  const key: Cells = {};
+  const was: Cells = {};
+  const is: Cells = {};
+  for (let index = 0; index < columns.length; index += 1) {
+    const name = columns[index]?.name as string;
+    const old = before[index];
+    const now = after[index];
+    const isKey = keyPlaces[index] !== 0;
+    if (isKey) key[name] = (op === 'insert' ? now : old) as Value;
+    if (!isKey && old !== undefined) was[name] = old;
+    if (!isKey && now !== undefined) is[name] = now;
+  }
   return {
     op,
-    target: relation.target,
-    key: pick(relation, op === 'insert' ? after : before, { keyPlaces, isKey: true }),
-    before: op === 'insert' ? null : pick(relation, before, { keyPlaces, isKey: false }),
-    after: op === 'delete' ? null : pick(relation, after, { keyPlaces, isKey: false }),
+    target,
+    key,
+    before: op === 'insert' ? null : was,
+    after: op === 'delete' ? null : is,
   };
 }
 
-/** The values of the key columns by name, or of all other columns. */
-function pick(
-  { columns }: RelationShape,
-  image: readonly (Value | undefined)[],
-  wanted: { readonly keyPlaces: readonly number[]; readonly isKey: boolean },
-): Row {
-  const row: { [column: string]: Value } = {};
-  for (let index = 0; index < columns.length; index += 1) {
-    const column = columns[index]?.name;
-    const value = image[index];
-    if (
-      column !== undefined &&
-      value !== undefined &&
-      (wanted.keyPlaces[index] !== 0) === wanted.isKey
-    ) {
-      row[column] = value;
-    }
-  }
-  return row;
-}
+type Cells = { [column: string]: Value };
 
 /**
  * Builds the changes of a relation from the rows themselves. The session only says which keys were

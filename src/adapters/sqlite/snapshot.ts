@@ -55,13 +55,13 @@ export function takeSnapshot(
   catalog: SqliteCatalog,
   settings?: string,
 ): CandidateState {
-  const { candidate } = connections;
+  const { candidate, base } = connections;
   return {
     versions: readVersions(candidate),
     settings: settings ?? readSettings(candidate),
     sequence: readSequence(candidate, catalog),
     totalChanges: countChanges(candidate),
-    baseVersion: readBaseVersion(connections),
+    baseVersion: readBaseVersion(base),
   };
 }
 
@@ -77,7 +77,7 @@ export function countChanges(db: DatabaseSync): bigint {
   return count;
 }
 
-export function readBaseVersion({ base }: Connections): unknown {
+export function readBaseVersion(base: DatabaseSync): unknown {
   return readPragma(base, 'data_version');
 }
 
@@ -94,13 +94,6 @@ export function readHighestRowid(
   top.setReadBigInts(true);
   const highest = top.get()?.highest;
   return typeof highest === 'bigint' ? highest : 0n;
-}
-
-/** Milliseconds since the epoch, by the clock that CURRENT_TIMESTAMP uses. */
-export function readClock(db: DatabaseSync): number {
-  const seconds = statement(db, "select unixepoch('now', 'subsec') as seconds").get()?.seconds;
-  invariant(typeof seconds === 'number', 'SQLite tells the time');
-  return Math.round(seconds * 1000);
 }
 
 /** The connection's settings as one text. */

@@ -80,6 +80,12 @@ test('a connection serves again after a commit and after a rollback, and after n
   assert.equal(await isNext(), false, 'after an action that failed');
   await (await held(adapter, INSERT)).discard();
   assert.equal(await isNext(), false, 'after a candidate that nobody observed');
+  const decided = freshOccurrence();
+  const once = await held(adapter, INSERT, decided);
+  await once.observe();
+  await promote(once, decided);
+  assert.equal((await stage(adapter, INSERT, decided)).kind, 'failed');
+  assert.equal(await isNext(), true, 'after a stage in which no action ran');
   change(file, 'create table other (a)');
   assert.equal(await isNext(), false, 'after a change of the schema');
   change(file, 'pragma journal_mode = wal');
