@@ -1,4 +1,5 @@
 import type { CallAnswer, QueryRows, ResultRow, StatementResult } from '../contract/adapter.ts';
+import { given } from '../contract/options.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import { renderDiff } from '../protocol/render.ts';
 import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
@@ -67,9 +68,8 @@ export function answerOf(request: ApprovalRequest): ToolAnswer {
   return {
     status,
     request: id,
-    ...(link !== undefined && { link }),
+    ...given({ link, occurrence }),
     ...(state === 'pending' && { rendering: cut(rendering) }),
-    ...(occurrence !== undefined && { occurrence }),
     ...(terminal?.kind === 'committed' && committedFields(request, terminal)),
     ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
     ...(detail !== undefined && { detail: cut(detail) }),

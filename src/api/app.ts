@@ -3,6 +3,7 @@ import { type Context, Hono } from 'hono';
 import { readAgents } from '../access/agents.ts';
 import { type Caller, Callers } from '../access/callers.ts';
 import { type Clock, instant, systemClock } from '../contract/clock.ts';
+import { given } from '../contract/options.ts';
 import { EffectMatchError } from '../errors.ts';
 import { readOnce, type Schema, type SchemaDocument } from '../protocol/schema.ts';
 import { EventStream } from '../requests/event-stream.ts';
@@ -10,7 +11,7 @@ import type { Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { quietly, type Telemetry, type Trace } from '../runtime/telemetry.ts';
 import { readJson, readText } from './body.ts';
-import type { Answer, ApiEndpoint, Call, Served } from './endpoint.ts';
+import { type ApiEndpoint, type Call, Created, type Served } from './endpoint.ts';
 import { openApiOf } from './openapi.ts';
 import { ApiRefusal, problemOf } from './problem.ts';
 import { RECORD_ENDPOINTS } from './record-endpoints.ts';
@@ -178,8 +179,7 @@ function report(c: Context<Env>, { log }: ApiOptions, clock: Clock): void {
       route,
       status,
       durationMs,
-      ...(caller !== undefined && { caller: `${caller.kind} ${caller.name}` }),
-      ...(code !== undefined && { code }),
+      ...given({ code, caller: caller && `${caller.kind} ${caller.name}` }),
     }),
   );
   quietly(() => c.get('trace')?.end({ kind: 'answered', status }));
@@ -224,12 +224,9 @@ async function serve(
     body: isParsed ? readJson(body.schema, text) : undefined,
   };
   const answer = await endpoint.run(call as unknown as Parameters<ApiEndpoint['run']>[0]);
-  return answer instanceof Response ? answer : toResponse(answer);
-}
-
-function toResponse({ status, content }: Answer): Response {
-  const headers = { 'content-type': 'application/json' };
-  return new Response(JSON.stringify(content), { status, headers });
+  if (answer instanceof Response) return answer;
+  const isNew = answer instanceof Created;
+  return Response.json(isNew ? answer.content : answer, { status: isNew ? 201 : 200 });
 }
 
 /** Identifies the caller before anything else in the call is read. */

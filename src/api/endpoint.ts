@@ -37,10 +37,13 @@ export interface Call<P extends Parameters, Q extends Parameters, B> {
   readonly signal: AbortSignal;
 }
 
-/** An endpoint's answer, with one of its documented statuses. */
-export interface Answer {
-  readonly status: number;
+/** An answer with status 201. */
+export class Created {
   readonly content: unknown;
+
+  constructor(content: unknown) {
+    this.content = content;
+  }
 }
 
 /** The body that an endpoint takes. */
@@ -69,12 +72,16 @@ export interface ApiEndpoint {
   readonly parameters: Parameters;
   readonly query: Parameters;
   readonly body?: BodyOf<unknown>;
-  readonly answers: { readonly [status: number]: { about: string; schema: Schema<unknown> } };
+  /** What it answers with status 200. */
+  readonly answer: Schema<unknown>;
+  /** The meaning of status 201, if it may answer with that too. */
+  readonly created?: string;
   /** `text/event-stream` for events; JSON otherwise. */
   readonly type?: string;
   /** Refusals besides the ones every endpoint has. */
   readonly refusals: readonly RefusalStatus[];
-  run(call: Call<Parameters, Parameters, unknown>): Promise<Answer | Response>;
+  /** Returns the content of the answer, {@link Created}, or a whole response. */
+  run(call: Call<Parameters, Parameters, unknown>): Promise<unknown>;
 }
 
 /** Defines an endpoint, and infers the types of its parts. */
@@ -83,19 +90,20 @@ export function endpoint<
   const P extends Parameters = Record<never, never>,
   const Q extends Parameters = Record<never, never>,
 >(
-  parts: Omit<ApiEndpoint, 'run' | 'body' | 'parameters' | 'query' | 'refusals'> & {
+  parts: Omit<
+    ApiEndpoint,
+    'method' | 'path' | 'run' | 'body' | 'parameters' | 'query' | 'refusals'
+  > & {
+    /** The method and the path. */
+    readonly route: `${ApiEndpoint['method']} ${string}`;
     readonly parameters?: P;
     readonly query?: Q;
     readonly body?: BodyOf<B>;
     readonly refusals?: readonly RefusalStatus[];
-    run(call: Call<P, Q, B>): Promise<Answer | Response>;
+    run(call: Call<P, Q, B>): Promise<unknown>;
   },
 ): ApiEndpoint {
-  const { parameters = {}, query = {}, refusals = [] } = parts;
-  return { ...parts, parameters, query, refusals } as unknown as ApiEndpoint;
-}
-
-/** An answer with this content. */
-export function ok(content: unknown, status = 200): Answer {
-  return { status, content };
+  const { route, parameters = {}, query = {}, refusals = [], ...rest } = parts;
+  const [method, path] = route.split(' ');
+  return { ...rest, method, path, parameters, query, refusals } as unknown as ApiEndpoint;
 }

@@ -84,10 +84,12 @@ function parameterOf(name: string, place: 'path' | 'query', { about, schema }: P
 }
 
 function responsesOf(endpoint: ApiEndpoint): SchemaDocument {
-  const { answers, type = 'application/json' } = endpoint;
-  const answered = Object.entries(answers).map(([status, { about, schema }]) => {
-    return [status, { description: about, content: { [type]: { schema: describe(schema) } } }];
-  });
+  const { answer, summary, created, type = 'application/json' } = endpoint;
+  const content = { [type]: { schema: describe(answer) } };
+  const answered = [
+    ['200', { description: `${summary}.`, content }],
+    ...(created === undefined ? [] : [['201', { description: created, content }]]),
+  ];
   const problem = { 'application/problem+json': { schema: describe(problemSchema) } };
   const refused = refusalsOf(endpoint).map((status) => {
     return [status, { description: titleOf(status), content: problem }];

@@ -5,7 +5,7 @@ import { nameSchema } from '../protocol/record.ts';
 import { closed, type Infer, integer, list, text } from '../protocol/schema.ts';
 import type { ApprovalRequest, Ask } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
-import { endpoint, ok } from './endpoint.ts';
+import { Created, endpoint } from './endpoint.ts';
 import { ApiRefusal } from './problem.ts';
 import {
   askSchema,
@@ -19,7 +19,6 @@ import {
 
 const group = 'requests';
 const id = { about: 'The request.', schema: requestIdSchema };
-const one = { 200: { about: 'Where the request stands.', schema: requestSchema } };
 const PAGE = 50;
 const MAX_RENDERING = 4000;
 const MAX_MESSAGE = 4000;
@@ -33,8 +32,7 @@ const assignment = closed({ to: nameSchema });
 export const REQUEST_ENDPOINTS = [
   endpoint({
     id: 'ask',
-    method: 'POST',
-    path: '/v1/requests',
+    route: 'POST /v1/requests',
     group,
     scopes: ['ask'],
     summary: 'Ask for a change',
@@ -42,22 +40,20 @@ export const REQUEST_ENDPOINTS = [
 rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same question in one
 \`run\` is one request, however often it is asked.`,
     body: { schema: askSchema, about: 'What is asked for.' },
-    answers: {
-      200: { about: 'It was asked before; this is where it stands.', schema: requestSchema },
-      201: { about: 'The request waits for a person.', schema: requestSchema },
-    },
+    answer: requestSchema,
+    created: 'The request waits for a person. If it was asked before, the status is 200.',
     refusals: [422],
     async run({ served: { requests }, caller, body }) {
       const asked = { ...body, by: caller.name } as unknown as Ask;
       demandAllowed(caller, body);
       const isKnown = await requests.isKnown(asked);
-      return ok(show(await requests.ask(asked)), isKnown ? 200 : 201);
+      const request = show(await requests.ask(asked));
+      return isKnown ? request : new Created(request);
     },
   }),
   endpoint({
     id: 'listRequests',
-    method: 'GET',
-    path: '/v1/requests',
+    route: 'GET /v1/requests',
     group,
     scopes: ['read'],
     summary: 'List requests, newest first',
@@ -68,18 +64,17 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
       limit: { about: 'At most so many; 50 unless said.', schema: integer(1, 500) },
       after: { about: 'The `next` of the page before.', schema: requestIdSchema },
     },
-    answers: { 200: { about: 'A page.', schema: pageOf(requestSchema, requestIdSchema) } },
+    answer: pageOf(requestSchema, requestIdSchema),
     async run({ served: { requests }, caller, query }) {
       const { limit = PAGE, by, ...rest } = query;
       const asker = caller.kind === 'agent' ? caller.name : by;
       const found = await requests.page({ ...rest, limit, ...(asker && { by: asker }) });
-      return ok({ items: found.requests.map(show), ...(found.next && { next: found.next }) });
+      return { items: found.requests.map(show), ...(found.next && { next: found.next }) };
     },
   }),
   endpoint({
     id: 'getRequest',
-    method: 'GET',
-    path: '/v1/requests/{id}',
+    route: 'GET /v1/requests/{id}',
     group,
     scopes: ['read'],
     summary: 'See where a request stands, or wait for it',
@@ -90,50 +85,47 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
         schema: integer(0, 50),
       },
     },
-    answers: one,
+    answer: requestSchema,
     refusals: [404],
     async run({ served: { requests }, caller, path, query, signal }) {
       await demandOwn(requests, caller, path.id);
       const waitMs = (query.waitSeconds ?? 0) * 1000;
-      return ok(show(await requests.wait(path.id, { waitMs, signal })));
+      return show(await requests.wait(path.id, { waitMs, signal }));
     },
   }),
   endpoint({
     id: 'getProposal',
-    method: 'GET',
-    path: '/v1/requests/{id}/proposal',
+    route: 'GET /v1/requests/{id}/proposal',
     group,
     scopes: ['answer'],
     summary: 'Get what an approver signs',
     about: 'It is the file that `effectmatch approve` and `effectmatch decline` take.',
     parameters: { id },
-    answers: { 200: { about: 'The proposal.', schema: proposalSchema } },
+    answer: proposalSchema,
     refusals: [404],
     async run({ served: { requests }, path }) {
-      return ok((await requests.recheck(path.id)).proposal);
+      return (await requests.recheck(path.id)).proposal;
     },
   }),
   endpoint({
     id: 'getRequestReceipt',
-    method: 'GET',
-    path: '/v1/requests/{id}/receipt',
+    route: 'GET /v1/requests/{id}/receipt',
     group,
     scopes: ['read'],
     summary: 'Get the receipt of what became of a request',
     parameters: { id },
-    answers: { 200: { about: 'A DSSE envelope.', schema: envelopeSchema } },
+    answer: envelopeSchema,
     refusals: [404],
     async run({ served: { requests, runtime }, caller, path }) {
       const { occurrence } = await demandOwn(requests, caller, path.id);
       const receipt = occurrence && (await runtime.receipt(occurrence));
       if (receipt === undefined) throw notFound(`${path.id} has no verdict yet`);
-      return ok(receipt);
+      return receipt;
     },
   }),
   endpoint({
     id: 'answer',
-    method: 'POST',
-    path: '/v1/requests/{id}/license',
+    route: 'POST /v1/requests/{id}/license',
     group,
     scopes: ['answer'],
     summary: 'Approve a request with a signed license',
@@ -146,127 +138,115 @@ the request open. The token only lets you send it: the signature approves.`,
       maxBytes: MAX_LICENSE,
       about: 'What `effectmatch approve` writes.',
     },
-    answers: one,
+    answer: requestSchema,
     refusals: [404, 409, 422],
     async run({ served: { requests }, path, text: license }) {
-      return ok(show(await requests.answer(path.id, license)));
+      return show(await requests.answer(path.id, license));
     },
   }),
   endpoint({
     id: 'getLicense',
-    method: 'GET',
-    path: '/v1/requests/{id}/license',
+    route: 'GET /v1/requests/{id}/license',
     group,
     scopes: ['answer'],
     summary: 'Get the license that waits for a second signature',
     about: 'Sign it with `effectmatch approve` and send it back.',
     parameters: { id },
-    answers: { 200: { about: 'What the first person signed.', schema: signedLicenseSchema } },
+    answer: signedLicenseSchema,
     refusals: [404],
     async run({ served: { requests }, path }) {
       const { first } = await requests.get(path.id);
       if (first === undefined) throw notFound(`${path.id} does not wait for a second signature`);
-      return ok(first);
+      return first;
     },
   }),
   endpoint({
     id: 'decline',
-    method: 'POST',
-    path: '/v1/requests/{id}/decline',
+    route: 'POST /v1/requests/{id}/decline',
     group,
     scopes: ['answer'],
     summary: 'Decline a request with a signed decline',
     parameters: { id },
     body: { schema: declineRecord.schema, about: 'What `effectmatch decline --out` writes.' },
-    answers: one,
+    answer: requestSchema,
     refusals: [404, 409, 422],
     async run({ served: { requests }, path, body }) {
-      return ok(show(await requests.declineSigned(path.id, body)));
+      return show(await requests.declineSigned(path.id, body));
     },
   }),
   endpoint({
     id: 'askBack',
-    method: 'POST',
-    path: '/v1/requests/{id}/questions',
+    route: 'POST /v1/requests/{id}/questions',
     group,
     scopes: ['answer'],
     summary: 'Ask the agent something before answering',
     about: 'The request stays open. The question is in its `messages`.',
     parameters: { id },
     body: { schema: message, about: 'The question.' },
-    answers: one,
+    answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller: { name: by }, path, body }) {
-      return ok(show(await requests.askBack(path.id, { by, ...body })));
+      return show(await requests.askBack(path.id, { by, ...body }));
     },
   }),
   endpoint({
     id: 'reply',
-    method: 'POST',
-    path: '/v1/requests/{id}/replies',
+    route: 'POST /v1/requests/{id}/replies',
     group,
     scopes: ['ask'],
     summary: 'Reply to what an approver asked',
     about: 'The approver sees it marked as unverified. The request stays open.',
     parameters: { id },
     body: { schema: message, about: 'The reply.' },
-    answers: one,
+    answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller, path, body }) {
-      return ok(show(await requests.forAgent(caller.name).reply(path.id, body.text)));
+      return show(await requests.forAgent(caller.name).reply(path.id, body.text));
     },
   }),
   endpoint({
     id: 'assign',
-    method: 'POST',
-    path: '/v1/requests/{id}/assignment',
+    route: 'POST /v1/requests/{id}/assignment',
     group,
     scopes: ['answer'],
     summary: 'Hand a request to another approver',
     about: 'It only says whom the request is for: others who may approve it still can.',
     parameters: { id },
     body: { schema: assignment, about: 'Whom it is for.' },
-    answers: one,
+    answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, path, body }) {
-      return ok(show(await requests.assign(path.id, body.to)));
+      return show(await requests.assign(path.id, body.to));
     },
   }),
   endpoint({
     id: 'withdraw',
-    method: 'POST',
-    path: '/v1/requests/{id}/withdraw',
+    route: 'POST /v1/requests/{id}/withdraw',
     group,
     scopes: ['ask'],
     summary: 'Take a question back',
     parameters: { id },
-    answers: one,
+    answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller, path }) {
       await demandOwn(requests, caller, path.id);
-      return ok(show(await requests.withdraw(path.id)));
+      return show(await requests.withdraw(path.id));
     },
   }),
   endpoint({
     id: 'renew',
-    method: 'POST',
-    path: '/v1/requests/{id}/renew',
+    route: 'POST /v1/requests/{id}/renew',
     group,
     scopes: ['ask', 'answer'],
     summary: 'Propose a request again, from the state as it is now',
     about: 'A license for the earlier proposal can no longer be used.',
     parameters: { id },
-    answers: {
-      200: {
-        about: 'The request, and the lines of the proposal that are different.',
-        schema: closed({ request: requestSchema, difference: list(text()) }),
-      },
-    },
+    answer: closed({ request: requestSchema, difference: list(text()) }),
     refusals: [404, 409, 422],
     async run({ served: { requests }, caller, path }) {
       await demandOwn(requests, caller, path.id);
       const { request, difference } = await requests.renew(path.id);
-      return ok({ request: show(request), difference });
+      return { request: show(request), difference };
     },
   }),
 ];

@@ -1,5 +1,5 @@
 import { choice, closed, dictionary, integer, plain, text } from '../protocol/schema.ts';
-import { endpoint, ok } from './endpoint.ts';
+import { endpoint } from './endpoint.ts';
 import { ApiRefusal } from './problem.ts';
 
 const MAX_STREAMS = 20;
@@ -10,8 +10,7 @@ const alive = closed({ status: choice('alive') });
 export const SERVER_ENDPOINTS = [
   endpoint({
     id: 'getEvents',
-    method: 'GET',
-    path: '/v1/events',
+    route: 'GET /v1/events',
     group: 'events',
     scopes: ['read'],
     summary: 'Follow what happens to requests',
@@ -21,7 +20,7 @@ its own requests. Send the last id that you have seen as the header \`last-event
 cut off, and may go on from its last id. The stream ends within 15 seconds after its token has.`,
     query: { after: { about: 'Begin after this event.', schema: integer(0) } },
     type: 'text/event-stream',
-    answers: { 200: { about: 'The stream.', schema: text() } },
+    answer: text(),
     refusals: [503],
     async run({ served: { events }, caller, query, headers, signal, isAdmitted }) {
       const { name, kind } = caller;
@@ -43,33 +42,30 @@ cut off, and may go on from its last id. The stream ends within 15 seconds after
   }),
   endpoint({
     id: 'getDocument',
-    method: 'GET',
-    path: '/openapi.json',
+    route: 'GET /openapi.json',
     group,
     summary: 'Get this document',
-    answers: { 200: { about: 'OpenAPI 3.1.', schema: dictionary(text(), plain) } },
+    answer: dictionary(text(), plain),
     async run({ served: { document } }) {
-      return ok(document);
+      return document;
     },
   }),
   endpoint({
     id: 'getHealth',
-    method: 'GET',
-    path: '/health',
+    route: 'GET /health',
     group,
     summary: 'Whether the process answers',
-    answers: { 200: { about: 'It does.', schema: alive } },
+    answer: alive,
     async run() {
-      return ok({ status: 'alive' });
+      return { status: 'alive' };
     },
   }),
   endpoint({
     id: 'getReadiness',
-    method: 'GET',
-    path: '/ready',
+    route: 'GET /ready',
     group,
     summary: 'Whether the ledger and the requests can be read',
-    answers: { 200: { about: 'They can.', schema: closed({ status: choice('ready') }) } },
+    answer: closed({ status: choice('ready') }),
     refusals: [503],
     async run({ served: { runtime, requests } }) {
       await Promise.all([
@@ -78,7 +74,7 @@ cut off, and may go on from its last id. The stream ends within 15 seconds after
       ]).catch((cause) => {
         throw new ApiRefusal(503, 'ERR_EM_STORE_UNAVAILABLE', 'a store cannot be read', { cause });
       });
-      return ok({ status: 'ready' });
+      return { status: 'ready' };
     },
   }),
 ];

@@ -1,16 +1,7 @@
 import type { ErrorCode } from '../errors.ts';
-import type { Terminal } from '../protocol/terminal.ts';
+import type { Terminal, TerminalOf } from '../protocol/terminal.ts';
 import { shortId } from './output.ts';
 
-const AGAIN = 'nothing was changed; plan it again and have it approved again';
-const SPENT_AGAIN =
-  'no data was changed, and the license is spent; plan it again and have it approved again';
-const IN_THE_WAY =
-  'no data was changed, and the license is spent; find the session that is in the way, then plan and approve again (`restageMs` says how long to try)';
-const BEYOND_LIMIT =
-  'nothing was changed; have it signed by an approver with higher limits, or plan less';
-const DEPLOYMENT_SIGNED =
-  'nothing was changed; have the very file that `effectmatch plan --out` wrote signed, and run what was signed';
 const SEVERAL =
   'repeat --sql for each statement, or put them into a file and use --file; leave out BEGIN and COMMIT';
 const ROOM = 'make room on the disk';
@@ -23,11 +14,7 @@ const MARIADB_ADMIN =
   'use an administrator with SUPER or SET USER, best one with ALL PRIVILEGES on *.* WITH GRANT OPTION; a managed service that gives nobody such a right is not supported';
 const HOST = 'correct the host in the address, or check the network';
 
-/**
- * What to do next, by error code, by the system or database code of the cause, or by the reason of
- * a rejection. If the action may have run, the advice says only that no data was changed: sequences
- * do not roll back, and the verdict lists those that moved.
- */
+/** What to do about a fault, by its error code or by the system or database code of its cause. */
 const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
   ERR_EM_ACCESS_REFUSED: 'send a token whose digest is in the configuration; nothing was done',
   ERR_EM_ACTION_INVALID: 'correct the action; nothing was run',
@@ -128,95 +115,112 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   SQLITE_13: ROOM,
   SQLITE_14: 'check that the folder exists and that this user may write there',
   SQLITE_26: 'name a database file: this file is not a database',
-
-  // Reasons of a rejection. For the others, the detail of the verdict is enough.
-  'action-failed':
-    'no data was changed, and the license is spent; correct the action, then plan and approve it again',
-  'action-invalid':
-    'nothing was changed, and this attempt did not use the license; correct the action and run it again',
-  'action-unbound': AGAIN,
-  'adapter-changed': AGAIN,
-  'boundary-changed':
-    'no data was changed, and the license is spent; see who changed what is named above, run `effectmatch doctor`, then plan and approve again',
-  'already-committed': 'it committed earlier; do not repeat it',
-  'already-void': SPENT_AGAIN,
-  'approved-mismatch': DEPLOYMENT_SIGNED,
-  busy: IN_THE_WAY,
-  constraint:
-    'no data was changed, and the license is spent; correct the action or the data it meets, then plan and approve again',
-  deadlock: IN_THE_WAY,
-  'decided-elsewhere': 'another machine executed it; do not repeat it, and look at its journal',
-  diverged:
-    'no data was changed, and the license is spent; find out what made the differences above, or plan again to see and approve them',
-  expired:
-    'nothing was changed; have the same proposal signed again with `effectmatch approve`, once: each signature buys one more execution',
-  fault:
-    'no data was changed, and the license is spent; see what failed above, then plan and approve again',
-  'frame-changed': AGAIN,
-  interrupted: SPENT_AGAIN,
-  'issuer-not-designated':
-    'nothing was changed; add the adapter to `may` of this issuer, then plan and approve again, or ask another approver',
-  'issuer-unknown':
-    'nothing was changed; add the approver to `issuers` in the configuration, then plan and approve again',
-  'other-action':
-    'nothing was changed, and this attempt did not use the license; run the very text that was planned: spaces, capitals and comments count; the proposal file has it under `note`',
-  'limit-amount': BEYOND_LIMIT,
-  'limit-effects': BEYOND_LIMIT,
-  'limit-hours': 'nothing was changed; run it within the hours that are named above',
-  'limit-lifetime':
-    'nothing was changed; have the same proposal signed again with a shorter `--expires`',
-  'limit-operation': BEYOND_LIMIT,
-  'limit-relations': BEYOND_LIMIT,
-  'limit-rows': BEYOND_LIMIT,
-  'nonce-reused': DEPLOYMENT_SIGNED,
-  'not-yet-valid': 'nothing was changed; run it again once the license is valid',
-  'out-of-turn': 'nothing was changed; run the license with a lower `--use` first',
-  'outlet-denied':
-    'no data was changed, and the license is spent; keep what is named above out of the action, or register the table in `relations`',
-  'outlet-unclassified':
-    'nothing was changed; run `effectmatch doctor`, close what it names, then plan and approve again',
-  'plan-superseded': AGAIN,
-  'policy-changed': AGAIN,
-  'precondition-broken': AGAIN,
-  'registration-mismatch': AGAIN,
-  'rendering-mismatch': DEPLOYMENT_SIGNED,
-  'second-invalid':
-    'nothing was changed; get the license again from the second approver, and compare their public key with the one in `issuers`',
-  'second-missing':
-    'nothing was changed; have a second person sign it with `effectmatch approve LICENSE --key THEIRS.key.json --out …`',
-  'second-not-designated':
-    'nothing was changed; have it signed by an issuer that `second` names and that may approve for this adapter',
-  serialization: IN_THE_WAY,
-  'service-unproven':
-    'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',
-  'signature-invalid':
-    'nothing was changed; the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`, correct that, then plan and approve again',
-  'source-not-allowed':
-    "nothing was changed; add 'rehearsed' to `sources` of this issuer, then plan and approve again",
-  'not-admitted':
-    'no data was changed, and the license is spent; `effectmatch doctor` shows what changed in the database since the action was submitted',
-  'setting-changed':
-    'no data was changed, and the license is spent; find the function or trigger that changes the setting named above',
-  'setting-refused':
-    'nothing was changed; plan again with other settings, or without, and have it approved again',
-  spent:
-    'nothing was changed by this attempt; `effectmatch journal` has the verdict of the execution that the license was used for',
-  'stale-state': AGAIN,
-  'task-budget': 'nothing was changed; open a task with a larger maxCalls, under a new license',
-  'task-discarded': 'nothing was changed; the license is spent, so sign a new one to try again',
-  'task-interrupted': 'nothing was changed; the license is spent, so sign a new one to try again',
-  'task-timeout':
-    'nothing was changed; finish sooner, or open a task with a longer deadlineMs, under a new license',
-  'task-unsupported':
-    'nothing was changed and the license is not spent; run one action with execute',
-  'too-many-effects': 'nothing was changed; plan fewer changes at a time',
 };
 
-/** The advice for an error code, a cause or a reason. */
+/** The advice for an error code or a cause. */
 export function adviceFor(code: ErrorCode): string;
 export function adviceFor(code: string): string | undefined;
 export function adviceFor(code: string): string | undefined {
   return Object.hasOwn(ADVICE, code) ? ADVICE[code] : undefined;
+}
+
+const AGAIN = 'plan it again and have it approved again';
+const NOT_USED = 'nothing was changed, and this attempt did not use the license';
+const IN_THE_WAY =
+  'find the session that is in the way, then plan and approve again (`restageMs` says how long to try)';
+const BEYOND_LIMIT = 'have it signed by an approver with higher limits, or plan less';
+const NOT_WHAT_WAS_SIGNED =
+  'have the very file that `effectmatch plan --out` wrote signed, and run what was signed';
+const NEW_LICENSE = 'sign a new license to try again';
+
+/** What to do after a rejection. For other reasons, the detail of the verdict is enough. */
+const AFTER_REJECTION: Readonly<Partial<Record<string, string>>> = {
+  'action-failed': 'correct the action, then plan and approve it again',
+  'action-unbound': AGAIN,
+  'adapter-changed': AGAIN,
+  'already-void': AGAIN,
+  'approved-mismatch': NOT_WHAT_WAS_SIGNED,
+  'boundary-changed':
+    'see who changed what is named above, run `effectmatch doctor`, then plan and approve again',
+  busy: IN_THE_WAY,
+  constraint: 'correct the action or the data it meets, then plan and approve again',
+  deadlock: IN_THE_WAY,
+  diverged: 'find out what made the differences above, or plan again to see and approve them',
+  expired:
+    'have the same proposal signed again with `effectmatch approve`, once: each signature buys one more execution',
+  fault: 'see what failed above, then plan and approve again',
+  'frame-changed': AGAIN,
+  interrupted: AGAIN,
+  'issuer-not-designated':
+    'add the adapter to `may` of this issuer, then plan and approve again, or ask another approver',
+  'issuer-unknown':
+    'add the approver to `issuers` in the configuration, then plan and approve again',
+  'limit-amount': BEYOND_LIMIT,
+  'limit-effects': BEYOND_LIMIT,
+  'limit-hours': 'run it within the hours that are named above',
+  'limit-lifetime': 'have the same proposal signed again with a shorter `--expires`',
+  'limit-operation': BEYOND_LIMIT,
+  'limit-relations': BEYOND_LIMIT,
+  'limit-rows': BEYOND_LIMIT,
+  'nonce-reused': NOT_WHAT_WAS_SIGNED,
+  'not-admitted':
+    '`effectmatch doctor` shows what changed in the database since the action was submitted',
+  'not-yet-valid': 'run it again once the license is valid',
+  'out-of-turn': 'run the license with a lower `--use` first',
+  'outlet-denied':
+    'keep what is named above out of the action, or register the table in `relations`',
+  'outlet-unclassified':
+    'run `effectmatch doctor`, close what it names, then plan and approve again',
+  'plan-superseded': AGAIN,
+  'policy-changed': AGAIN,
+  'precondition-broken': AGAIN,
+  'registration-mismatch': AGAIN,
+  'rendering-mismatch': NOT_WHAT_WAS_SIGNED,
+  'second-invalid':
+    'get the license again from the second approver, and compare their public key with the one in `issuers`',
+  'second-missing':
+    'have a second person sign it with `effectmatch approve LICENSE --key THEIRS.key.json --out …`',
+  'second-not-designated':
+    'have it signed by an issuer that `second` names and that may approve for this adapter',
+  serialization: IN_THE_WAY,
+  'setting-changed': 'find the function or trigger that changes the setting named above',
+  'setting-refused': 'plan again with other settings, or without, and have it approved again',
+  'signature-invalid':
+    'the license was altered after it was signed, or signed with another key: get the file again from the approver; if it is the same, compare the approver’s public key with the one in `issuers`, correct that, then plan and approve again',
+  'source-not-allowed': "add 'rehearsed' to `sources` of this issuer, then plan and approve again",
+  'stale-state': AGAIN,
+  'task-budget': 'open a task with a larger maxCalls, under a new license',
+  'task-discarded': NEW_LICENSE,
+  'task-interrupted': NEW_LICENSE,
+  'task-timeout': 'finish sooner, or open a task with a longer deadlineMs, under a new license',
+  'task-unsupported': 'run one action with execute',
+  'too-many-effects': 'plan fewer changes at a time',
+};
+
+/** The same for rejections after which more must be said about the data or the license. */
+const AFTER_SPECIAL_REJECTION: typeof AFTER_REJECTION = {
+  'action-invalid': `${NOT_USED}; correct the action and run it again`,
+  'already-committed': 'it committed earlier; do not repeat it',
+  'decided-elsewhere': 'another machine executed it; do not repeat it, and look at its journal',
+  'other-action': `${NOT_USED}; run the very text that was planned: spaces, capitals and comments count; the proposal file has it under \`note\``,
+  'service-unproven':
+    'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',
+  spent:
+    'nothing was changed by this attempt; `effectmatch journal` has the verdict of the execution that the license was used for',
+};
+
+/**
+ * What to do after a rejection. If the action may have run, it says only that no data was changed:
+ * sequences do not roll back, and the verdict lists those that moved.
+ */
+function adviseRejection({ reason, claim }: TerminalOf<'rejected'>, look: string): string {
+  const special = AFTER_SPECIAL_REJECTION[reason];
+  if (special !== undefined) return special;
+  const known = AFTER_REJECTION[reason];
+  if (claim === undefined)
+    return `nothing was changed; ${known ?? `correct what is named above; ${look}`}`;
+  const again = `correct what is named above, then plan and approve again; ${look}`;
+  return `no data was changed, and the license is spent; ${known ?? again}`;
 }
 
 /** What to do after a verdict; `earlier` if it was recorded before this command ran. */
@@ -227,13 +231,8 @@ export function adviseTerminal(terminal: Terminal, earlier = false): string {
     case 'committed':
       if (earlier) return `it committed; do not repeat it; ${look}`;
       return `${look}\n      a receipt: effectmatch export --occurrence ${id} --out receipt.jsonl`;
-    case 'rejected': {
-      const general =
-        terminal.claim === undefined
-          ? `nothing was changed by this attempt; correct what is named above; ${look}`
-          : `no data was changed, and the license is spent; correct what is named above, then plan and approve again; ${look}`;
-      return adviceFor(terminal.reason) ?? general;
-    }
+    case 'rejected':
+      return adviseRejection(terminal, look);
     case 'diverged':
       return `do not run it again; ${look}; undoing or completing it needs a new plan and a new license`;
     case 'indeterminate':

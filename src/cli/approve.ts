@@ -1,15 +1,13 @@
-import { resolve } from 'node:path';
 import { type ApproverKey, approver, loadApproverKey, MAX_VALID_MS } from '../crypto/approver.ts';
 import { parseCountersignable } from '../crypto/countersign.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseProposal } from '../crypto/proposal.ts';
-import { hasCode } from '../errors.ts';
+import { hasCode, messageOf } from '../errors.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { isNoteShortened, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { ApprovalRequest } from '../requests/request.ts';
-import type { Requests } from '../requests/requests.ts';
 import { isRequestId } from '../requests/wanted.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { GuidedError, withNext } from './fault.ts';
@@ -22,17 +20,17 @@ const EXPIRES = '10m';
 const PAGE_LINES = 200;
 
 /** Shows a proposal and signs it. For a file it needs only the key. */
-export const approve: Verb = {
-  name: 'approve',
+export const verb: Verb = {
   summary: 'read a proposal, and sign it with your key',
   about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is
 not compared, how often it may run and what it releases. Below it is what the agent says, not
 verified and not signed: who asks, why, and the action. After you confirm, it writes the license,
 which allows one execution with exactly this outcome until it expires. Large outcomes are
-summarised; --full or the answer "all" shows every line (on a terminal in the program that PAGER
-names), --page N one page. You sign all of it either way. A proposal file needs your key and nothing
-else, so sign it on your own machine; --request also needs the configuration. Where two people have to sign, the second one names the license of the
-first in place of the proposal, or the same request.`,
+summarised; --full or the answer "all" shows every line, on a terminal in the program that PAGER
+names, and --page N one page. You sign all of it either way. A proposal file needs your key and
+nothing else, so sign it on your own machine; --request also needs the configuration. If two people
+have to sign, the second one names the license of the first in place of the proposal, or the same
+request.`,
   optional: ['proposal'],
   flags: {
     expires: {
@@ -52,36 +50,69 @@ first in place of the proposal, or the same request.`,
     yes: { about: 'sign without asking; for scripts that run after the decision was made' },
   },
   examples: [
-    'effectmatch approve proposal.json --key ap-team.key.json --out license.json',
-    'effectmatch approve --request req_1f3a --key ap-team.key.json',
-    'effectmatch approve proposal.json --key ap-team.key.json --expires 1h --yes --out license.json',
-    'effectmatch approve license.json --key cfo.key.json --out signed-twice.json',
+    'proposal.json --key ap-team.key.json --out license.json',
+    '--request req_1f3a --key ap-team.key.json',
+    'license.json --key cfo.key.json --out signed-twice.json',
   ],
   async run(args, output) {
     if (args.has('request') === (args.first !== ''))
       throw args.wrong('name a proposal file, or a request with --request ID');
-    const page = args.count('page', 1);
-    if (!args.has('request')) {
-      if (page === undefined) assertGiven(args, ['out', 'key']);
-      const proposal = readSignable(args.first);
-      if (page !== undefined) return printPage(args, proposal, page, output);
-      const signed = await signShown(args, proposal, output);
-      return signed === undefined
-        ? EXIT.rejected
-        : await saveLicense(args, { proposal, signed }, output);
-    }
-    if (page === undefined) assertGiven(args, ['key']);
-    await using opened = await openConfigured(args);
-    const { requests } = opened;
-    const request = await requests.recheck(await requests.findId(args.needed('request')));
-    const { id } = request;
-    const proposal = request.first === undefined ? request.proposal : signableOf(request.first);
-    if (page !== undefined) return printPage(args, proposal, page, output);
-    assertWaiting(request);
-    const signed = await signShown(args, proposal, output);
-    return signed === undefined ? EXIT.rejected : await answerRequest(requests, id, signed, output);
+    return await (args.has('request') ? approveRequest : approveFile)(args, output);
   },
 };
+
+/** Signs a proposal or a license in a file. */
+async function approveFile(args: Arguments, output: Output): Promise<ExitCode> {
+  const page = args.count('page', 1);
+  if (page !== undefined) return printPage(args, readSignable(args.first), page, output);
+  const [out, file] = [args.needed('out'), args.neededPath('out')];
+  const force = args.has('force');
+  args.needed('key');
+  const proposal = readSignable(args.first);
+  assertFree(file, { force });
+  const signed = await signShown(args, proposal, output);
+  if (signed === undefined) return EXIT.rejected;
+  await writePrivateFile(file, [JSON.stringify(signed)], { force });
+  const { expiresAt } = signed.license;
+  const issuer = signed.second?.issuer ?? signed.license.issuer;
+  const rendering = args.has('full') ? renderWhole(proposal) : proposal.rendering;
+  output.document({ issuer, expiresAt, rendering, note: proposal.note ?? null, file });
+  output.item('good', 'signed', `${out}, by ${issuer}, valid until ${expiresAt}`);
+  output.line(`next: ${nextOf(out, signed)}`);
+  return EXIT.done;
+}
+
+/** Answers a request. It is executed at once unless the agent has to call. */
+async function approveRequest(args: Arguments, output: Output): Promise<ExitCode> {
+  const page = args.count('page', 1);
+  if (page === undefined) args.needed('key');
+  await using opened = await openConfigured(args);
+  const { requests } = opened;
+  const request = await requests.recheck(await requests.findId(args.needed('request')));
+  const { id, first, proposal } = request;
+  const shown = first === undefined ? proposal : signableOf(first);
+  if (page !== undefined) return printPage(args, shown, page, output);
+  assertWaiting(request);
+  const signed = await signShown(args, shown, output);
+  if (signed === undefined) return EXIT.rejected;
+  const answered = await requests.answer(id, signed);
+  const needsSecond = answered.first !== undefined;
+  const isDue = !needsSecond && answered.mode === 'on-approval';
+  const ended = isDue ? await requests.execute(id) : answered;
+  output.document(ended);
+  const by = answered.answeredBy ?? signed.license.issuer;
+  output.item('good', 'signed', `${id}, by ${by}`);
+  if (needsSecond) {
+    output.line('a second person has to sign it too; until then nothing is executed');
+    output.line(`next: effectmatch approve --request ${id} --key THEIRS.key.json`);
+  } else if (ended.terminal === undefined) {
+    output.line(`${ended.state}: it runs when the agent calls again`);
+  } else {
+    output.line(printable(renderTerminal(ended.terminal)));
+    return exitCodeOfRequest(ended);
+  }
+  return EXIT.done;
+}
 
 /** What is shown and signed: a proposal, or a license that needs a second signature. */
 type Signable = Proposal & { readonly first?: SignedLicense };
@@ -97,12 +128,8 @@ async function signShown(
   proposal: Signable,
   output: Output,
 ): Promise<SignedLicense | undefined> {
-  const key = loadKey(args.needed('key'));
-  const expiresIn = args.value('expires') ?? EXPIRES;
-  // Check first whatever would fail after the confirmation.
-  const help = 'run `effectmatch approve --help`; nothing was signed';
-  withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
-  if (!args.has('request')) assertFree(resolve(args.needed('out')), { force: args.has('force') });
+  const key = loadKey(args.neededPath('key'));
+  const expiresIn = readExpiry(args, EXPIRES);
   const signer = approver(key);
   const { first } = proposal;
   const next = 'name the file that `effectmatch plan --out` wrote, or sign with the key of another';
@@ -118,13 +145,8 @@ async function signShown(
   const question = questionFor(proposal, key.issuer, expiresIn);
   const showAll = () => pageThrough(renderEverything(proposal), output);
   const isShortened = !full && (/^Shortened:/m.test(rendering) || isNoteShortened(proposal.note));
-  if (!args.has('yes')) {
-    assertCanAsk(output);
-    if (!(await confirm(question, isShortened ? showAll : undefined))) {
-      output.line('not signed: nothing was written');
-      return undefined;
-    }
-  }
+  if (!(await isConfirmed(args, question, output, isShortened ? showAll : undefined)))
+    return undefined;
   return countersigned ?? signer.sign(proposal, { expiresIn });
 }
 
@@ -132,49 +154,6 @@ function questionFor({ first }: Signable, issuer: string, expiresIn: string): st
   if (first === undefined) return `Sign all of this as ${issuer}, valid for ${expiresIn}?`;
   const { license } = first;
   return `${license.issuer} signed this, valid until ${license.expiresAt}. Sign it too, as ${issuer}?`;
-}
-
-async function saveLicense(
-  args: Arguments,
-  { proposal, signed }: { proposal: Signable; signed: SignedLicense },
-  output: Output,
-): Promise<ExitCode> {
-  const out = args.needed('out');
-  const file = resolve(out);
-  await writePrivateFile(file, [JSON.stringify(signed)], { force: args.has('force') });
-  const { expiresAt } = signed.license;
-  const issuer = signed.second?.issuer ?? signed.license.issuer;
-  const rendering = args.has('full') ? renderWhole(proposal) : proposal.rendering;
-  output.document({ issuer, expiresAt, rendering, note: proposal.note ?? null, file });
-  output.line(`${output.paint('good', 'signed')}  ${out}, by ${issuer}, valid until ${expiresAt}`);
-  output.line(`next: ${nextOf(out, signed)}`);
-  return EXIT.done;
-}
-
-/** Answers the request with the license. It is executed at once unless the agent has to call. */
-async function answerRequest(
-  requests: Requests,
-  id: string,
-  signed: SignedLicense,
-  output: Output,
-): Promise<ExitCode> {
-  const answered = await requests.answer(id, signed);
-  if (answered.first !== undefined) {
-    output.document(answered);
-    output.line(`${output.paint('good', 'signed')}  ${id}, by ${signed.license.issuer}`);
-    output.line('a second person has to sign it too; until then nothing is executed');
-    output.line(`next: effectmatch approve --request ${id} --key THEIRS.key.json`);
-    return EXIT.done;
-  }
-  const ended = answered.mode === 'on-approval' ? await requests.execute(id) : answered;
-  output.document(ended);
-  output.line(`${output.paint('good', 'signed')}  ${id}, by ${answered.answeredBy}`);
-  if (ended.terminal === undefined) {
-    output.line(`${ended.state}: it runs when the agent calls again`);
-    return EXIT.done;
-  }
-  output.line(printable(renderTerminal(ended.terminal)));
-  return exitCodeOfRequest(ended);
 }
 
 /** Rejects a request that cannot be answered, before anything is shown. */
@@ -187,10 +166,6 @@ function assertWaiting({ id, state, detail, answeredBy }: ApprovalRequest): void
       ? `propose it again with \`effectmatch renew ${id}\`; nothing was signed`
       : 'look at it with `effectmatch requests`; nothing was signed';
   throw new GuidedError('ERR_EM_REQUEST_CLOSED', `${id} is ${state}${who}${why}`, next);
-}
-
-function assertGiven(args: Arguments, flags: readonly string[]): void {
-  for (const flag of flags) args.needed(flag);
 }
 
 function readSignable(file: string): Signable {
@@ -210,12 +185,34 @@ function isSigned(text: string): boolean {
   }
 }
 
-/** Throws if it cannot ask for confirmation. */
-export function assertCanAsk(output: Output): void {
-  if (canAsk(output)) return;
-  const message = 'it cannot ask for confirmation here: this is not a terminal';
-  const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
-  throw new GuidedError('ERR_EM_USAGE', message, next);
+/** How long a license is valid. It is read before anything is shown, so that it cannot fail later. */
+export function readExpiry(args: Arguments, usual: string): string {
+  const expiresIn = args.value('expires') ?? usual;
+  try {
+    parseDuration(expiresIn, MAX_VALID_MS);
+    return expiresIn;
+  } catch (cause) {
+    if (hasCode(cause, 'ERR_EM_USAGE')) throw args.wrong(messageOf(cause));
+    throw cause;
+  }
+}
+
+/** Asks for confirmation unless `--yes` was given. Throws if it cannot ask. */
+export async function isConfirmed(
+  args: Arguments,
+  question: string,
+  output: Output,
+  showAll?: () => Promise<void>,
+): Promise<boolean> {
+  if (args.has('yes')) return true;
+  if (!canAsk(output)) {
+    const message = 'it cannot ask for confirmation here: this is not a terminal';
+    const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
+    throw new GuidedError('ERR_EM_USAGE', message, next);
+  }
+  if (await confirm(question, showAll)) return true;
+  output.line('not signed: nothing was written');
+  return false;
 }
 
 /** A license for a request goes back to the request. Any other license is run directly. */
@@ -229,8 +226,7 @@ function nextOf(out: string, signed: SignedLicense): string {
 function actionFlags({ license, approved }: SignedLicense): string {
   const { operation, action } = license;
   if (operation !== undefined) return `--operation ${operation} --input '…'`;
-  const isRemote = approved.registration.capability !== undefined;
-  if (isRemote) return '--action action.json';
+  if (approved.registration.capability !== undefined) return '--action action.json';
   const flags = 'with --sql, --file or --action';
   return action === undefined ? flags : `${flags} as for \`plan\``;
 }
@@ -265,7 +261,7 @@ export function loadKey(file: string): ApproverKey {
     return withNext('ERR_EM_KEYRING_INVALID', next, () => loadApproverKey(file));
   } catch (cause) {
     if (!hasCode(cause, 'ERR_EM_NOT_FOUND')) throw cause;
-    const message = `no key at ${resolve(file)}; nothing was signed`;
+    const message = `no key at ${file}; nothing was signed`;
     const next =
       'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
     throw new GuidedError('ERR_EM_NOT_FOUND', message, next, cause);

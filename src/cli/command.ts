@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { suggest } from '../protocol/nearest.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -23,7 +24,6 @@ export function exitCodeOf(terminal: Terminal | undefined): ExitCode {
 
 /** A command of the CLI. Parsing, help and completion all use this description. */
 export interface Verb {
-  readonly name: string;
   /** One line for the list of verbs. */
   readonly summary: string;
   /** The text of the verb's help, in whole sentences. */
@@ -33,11 +33,16 @@ export interface Verb {
   /** The optional arguments after them. */
   readonly optional?: readonly string[];
   readonly flags?: Flags;
+  /** The arguments of example commands. */
   readonly examples: readonly string[];
   /** Text to copy, printed verbatim after the examples. */
   readonly blocks?: readonly { readonly title: string; readonly text: string }[];
-  run(args: Arguments, output: Output): Promise<ExitCode>;
+  // biome-ignore lint/suspicious/noConfusingVoidType: a verb that returns no exit code is done.
+  run(args: Arguments, output: Output): Promise<ExitCode | void>;
 }
+
+/** A verb with the name of its file. */
+export type NamedVerb = Verb & { readonly name: string };
 
 /** One flag of a verb. */
 interface Flag {
@@ -76,6 +81,8 @@ export const flagsOf = ({ flags }: Pick<Verb, 'flags'>): Flags => ({ ...flags, .
 export class Arguments {
   readonly positionals: readonly string[];
   readonly #verb: string;
+  /** Verbs may change to the folder of the configuration later. */
+  readonly #folder = process.cwd();
   readonly #values: ReadonlyMap<string, readonly string[]>;
 
   constructor(
@@ -111,6 +118,15 @@ export class Arguments {
     const value = this.value(flag);
     if (value === undefined) throw this.wrong(`--${flag} is needed`);
     return value;
+  }
+
+  /** The absolute path of the file that a flag names. */
+  path(flag: string): string | undefined {
+    return this.has(flag) ? this.neededPath(flag) : undefined;
+  }
+
+  neededPath(flag: string): string {
+    return resolve(this.#folder, this.needed(flag));
   }
 
   /** A whole number of at least `least`. */

@@ -1,18 +1,13 @@
-import { resolve as resolvePath } from 'node:path';
-import { loadApproverKey } from '../crypto/approver.ts';
 import { signReopening } from '../crypto/signed-decision.ts';
 import { openContinuations, stateOf } from '../runtime/continuation.ts';
 import { reopenContinuation } from '../runtime/reopen.ts';
-import { operatorKeys } from '../runtime/runtime.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
-import { findOccurrence, openRecords, readPrefix } from './deployment.ts';
-import { GuidedError } from './fault.ts';
-import { readTextFile } from './files.ts';
+import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
+import { openRecords } from './deployment.ts';
 import { type Output, printableLine } from './output.ts';
+import { decide } from './resolve.ts';
 
 /** Lists work that was released but never completed. It never opens a backend. */
-export const continuations: Verb = {
-  name: 'continuations',
+export const verb: Verb = {
   summary: 'list released work that has not completed, or release it again',
   about: `Dependent work is released once, before it runs, so that it never runs twice. If its
 process dies or the work throws, the release has no completion. This lists those releases, oldest
@@ -26,10 +21,7 @@ your evidence with --evidence, and sign with --key. It runs when a worker next a
     key: { value: 'FILE', about: 'key file of an operator', needs: 'reopen' },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch continuations',
-    'effectmatch continuations occ_1f3a --reopen reconcile --evidence why.txt --key operator.key.json',
-  ],
+  examples: ['', 'occ_1f3a --reopen reconcile --evidence why.txt --key operator.key.json'],
   async run(args, output) {
     if (args.has('reopen') !== (args.first !== ''))
       throw args.wrong('name an occurrence together with --reopen');
@@ -44,34 +36,21 @@ your evidence with --evidence, and sign with --key. It runs when a worker next a
       const about = printableLine(`${continuation}  ${task}`);
       output.line(`${since}  ${occurrence}  ${about}${again}`);
     }
-    return EXIT.done;
   },
 };
 
-async function reopen(args: Arguments, output: Output): Promise<ExitCode> {
-  const prefix = readPrefix(args.first);
+async function reopen(args: Arguments, output: Output): Promise<void> {
   const continuation = args.needed('reopen');
-  const evidence = readTextFile(args.needed('evidence'), 'give --evidence a text file');
-  const keyFile = resolvePath(args.needed('key'));
-  await using records = await openRecords(args);
-  const { config, ledgers, sealer } = records;
-  const { issuer: operator, privateKey } = loadApproverKey(keyFile);
-  const occurrence = await findOccurrence(ledgers, prefix);
-  const lineage = (await ledgers.holder(occurrence))?.claim.record.license;
-  if (lineage === undefined)
-    throw new GuidedError(
-      'ERR_EM_NOT_FOUND',
-      `${occurrence} was never claimed`,
-      'list what is open with `effectmatch continuations`',
-    );
-  const { turn = 1 } = stateOf(await ledgers.acknowledgements(occurrence), continuation);
-  const decision = { occurrence, continuation, lineage, turn: turn + 1, evidence };
-  const signed = signReopening({ operator, privateKey }, decision);
-  const parts = { ledgers, sealer, operators: operatorKeys(config) };
-  const reopened = await reopenContinuation(parts, signed, evidence);
-  output.document({ reopened });
+  const { occurrence, operator, made } = await decide(args, async (decision) => {
+    const { signer, claim, evidence, parts } = decision;
+    const { occurrence, license: lineage } = claim;
+    const acknowledged = await parts.ledgers.acknowledgements(occurrence);
+    const { turn = 1 } = stateOf(acknowledged, continuation);
+    const about = { occurrence, continuation, lineage, turn: turn + 1, evidence };
+    return await reopenContinuation(parts, signReopening(signer, about), evidence);
+  });
+  output.document({ reopened: made });
   const name = printableLine(continuation);
-  output.line(`${output.paint('good', 'reopened')}  ${occurrence}  ${name}, says ${operator}`);
+  output.item('good', 'reopened', `${occurrence}  ${name}, says ${operator}`);
   output.line('Nothing was run: the next worker that asks for it gets the release.');
-  return EXIT.done;
 }

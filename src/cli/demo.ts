@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EXIT, type Verb } from './command.ts';
+import type { Verb } from './command.ts';
 import { payInvoice } from './demo/invoice.ts';
 import { Scene } from './demo/scene.ts';
 import { GuidedError } from './fault.ts';
@@ -12,14 +12,13 @@ and an agent runs SQL. EffectMatch holds the change, compares what it really did
 and commits it only if the two are equal. Shipping the goods waits for that verdict.`;
 
 /** Demonstrates the verdicts with real executions. */
-export const demo: Verb = {
-  name: 'demo',
+export const verb: Verb = {
   summary: 'run five real executions in seconds; needs no set-up',
   about: `Pays invoice 4711 on a real SQLite database in a temporary folder, five times: as
 approved, with a trigger that writes more than was approved, with a stale approval, with an
 approval used twice, and with a process that is killed right after the commit. The demo fails if
 anything ends differently than it says, and it leaves nothing behind.`,
-  examples: ['effectmatch demo', 'effectmatch demo --json'],
+  examples: [''],
   async run(_args, output) {
     const startedAt = performance.now();
     using folder = openTemporaryFolder();
@@ -32,7 +31,6 @@ anything ends differently than it says, and it leaves nothing behind.`,
       `\nAll ${scene.acts.length} ended as they should, in ${seconds} s. The temporary folder is removed.`,
     );
     output.line('Next: README.md shows the code, and `effectmatch help` lists the other commands.');
-    return EXIT.done;
   },
 };
 

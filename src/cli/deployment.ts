@@ -92,9 +92,8 @@ export function hasConfig(args: Arguments): boolean {
 
 function lookForConfig(named: string | undefined): string | undefined {
   const names = named === undefined ? CONFIG_NAMES : [named];
-  return names
-    .map((name) => resolve(name))
-    .find((file) => existsSync(file) && statSync(file).isFile());
+  const found = names.find((file) => existsSync(file) && statSync(file).isFile());
+  return found && resolve(found);
 }
 
 function findConfig(named: string | undefined): string {
@@ -172,16 +171,19 @@ function missing(what: string, path: string, maker: string): GuidedError<'ERR_EM
 
 /** The adapter named with --adapter, or the only one. */
 export function chooseAdapterName(adapters: RuntimeConfig['adapters'], args: Arguments): string {
-  const wanted = args.value('adapter');
-  const names = Object.keys(adapters);
-  const fitting = wanted === undefined ? names : names.filter((name) => name === wanted);
-  const [only, second] = fitting;
+  return chooseName(args, 'adapter', Object.keys(adapters));
+}
+
+/** The name that the flag gives, which must be one of these, or the only one. */
+export function chooseName(args: Arguments, flag: string, names: readonly string[]): string {
+  const wanted = args.value(flag);
+  const [only, second] = wanted === undefined ? names : names.filter((name) => name === wanted);
   if (only !== undefined && second === undefined) return only;
   const known = names.join(', ');
   throw args.wrong(
     wanted === undefined
-      ? `name the adapter with --adapter: ${known}`
-      : `unknown adapter "${wanted}"; there are ${known}`,
+      ? `name the ${flag} with --${flag}: ${known}`
+      : `unknown ${flag} "${wanted}"; there are ${known}`,
   );
 }
 

@@ -6,8 +6,9 @@ import { randomIds } from '../crypto/approver.ts';
 import { keyedTextDigest } from '../crypto/seal.ts';
 import { type Outlet, type Survey, unclassified } from '../protocol/boundary.ts';
 import type { Registration } from '../protocol/registration.ts';
-import { admit, isTriedLater } from '../runtime/admit.ts';
+import { admit } from '../runtime/admit.ts';
 import { LEASE_MS } from '../runtime/configuration.ts';
+import { isTriedLater } from '../runtime/deployment.ts';
 import { proveService, type ServiceProof } from '../runtime/prove.ts';
 import { type RuntimeConfig, SECRET_DOMAIN } from '../runtime/runtime.ts';
 import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
@@ -17,8 +18,7 @@ import { type Output, printableLine } from './output.ts';
 import { showProgress } from './progress.ts';
 
 /** Shows the outlets through which an operation could leave something behind, and what is open. */
-export const doctor: Verb = {
-  name: 'doctor',
+export const verb: Verb = {
   summary: 'list every outlet, which ones are open, and what closes them',
   about: `Lists every route by which an agent's operation could persist or send something, and
 whether it is observed, denied or open. An open outlet refuses every operation that can reach it.
@@ -33,11 +33,7 @@ would be refused.`,
     sql: { about: 'print only the statements that would close what is open' },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch doctor',
-    'effectmatch doctor --adapter books --all',
-    'effectmatch doctor --sql > close.sql',
-  ],
+  examples: ['', '--adapter books --all', '--sql > close.sql'],
   async run(args, output) {
     const config = await loadConfig(args);
     const wanted = args.has('adapter') ? chooseAdapterName(config.adapters, args) : undefined;
@@ -111,18 +107,18 @@ function describe({ name, boundary, survey, proof }: Examination) {
   return { adapter: name, ...tier, closed, ...survey, remedies, service: proof };
 }
 
-function reportProof({ name, proof }: Examination, { line, paint }: Output): void {
+function reportProof({ name, proof }: Examination, output: Output): void {
   if (proof.kind === 'not-needed') return;
   if (proof.kind === 'unproven') {
     const why = printableLine(proof.why);
-    line(`${paint('bad', 'unproven')}  ${name}: every operation is refused; ${why}`);
+    output.item('bad', 'unproven', `${name}: every operation is refused; ${why}`);
     return;
   }
   const when =
     proof.tried === 'now'
-      ? 'the service was tried now, with its samples'
-      : 'the service was tried earlier, with this configuration and credential; nothing was sent';
-  line(`${paint('good', 'proven')}  ${name}: ${when}`);
+      ? 'tried now, with its samples'
+      : 'tried earlier, with this configuration and credential; nothing was sent';
+  output.item('good', 'proven', `${name}: the service was ${when}`);
 }
 
 function fixes({ remedies = [] }: Survey): readonly string[] {
@@ -132,23 +128,23 @@ function fixes({ remedies = [] }: Survey): readonly string[] {
 function report(examined: Examination, all: boolean, output: Output): void {
   const { survey, boundary } = examined;
   const name = boundary === undefined ? examined.name : `${examined.name} (${boundary} boundary)`;
-  const { line, paint } = output;
   const open = unclassified(survey);
-  const refused = open.every(({ behind }) => behind !== undefined)
-    ? 'operations that reach them are refused'
-    : 'every operation is refused';
   const counts = `${survey.outlets.length - open.length} outlets observed or denied`;
-  line(
-    open.length === 0
-      ? `${paint('good', 'closed')}  ${name}: ${counts}`
-      : `${paint('bad', 'open')}    ${name}: ${open.length} ${open.length === 1 ? 'outlet is' : 'outlets are'} open, ${counts}; ${refused}`,
-  );
+  if (open.length === 0) output.item('good', 'closed', `${name}: ${counts}`);
+  else {
+    const refused = open.every(({ behind }) => behind !== undefined)
+      ? 'operations that reach them are refused'
+      : 'every operation is refused';
+    const are = open.length === 1 ? 'outlet is' : 'outlets are';
+    output.item('bad', 'open', `  ${name}: ${open.length} ${are} open, ${counts}; ${refused}`);
+  }
   for (const outlet of open) reportOpen(outlet, survey, output);
   for (const { outlet, disposition, by } of all ? survey.outlets : []) {
     if (disposition !== 'unclassified')
-      line(`  ${disposition.padEnd(8)}  ${printableLine(`${outlet}: ${by}`)}`);
+      output.line(`  ${disposition.padEnd(8)}  ${printableLine(`${outlet}: ${by}`)}`);
   }
-  for (const declared of survey.declared ?? []) line(`  declared  ${printableLine(declared)}`);
+  for (const declared of survey.declared ?? [])
+    output.line(`  declared  ${printableLine(declared)}`);
 }
 
 function reportOpen(

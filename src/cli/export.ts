@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { Envelope } from '../crypto/dsse.ts';
 import { createSigner } from '../crypto/receipt.ts';
 import { receiptKeys } from '../crypto/receipt-key.ts';
@@ -8,7 +7,7 @@ import {
   type TerminalEntry,
   terminalEntries,
 } from '../runtime/receipt.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { type DeploymentRecords, findOccurrence, openRecords, readPrefix } from './deployment.ts';
 import { writePrivateFile } from './files.ts';
 import { countOf, type Output } from './output.ts';
@@ -17,8 +16,7 @@ import { showProgress } from './progress.ts';
 const FORMATS = ['jsonl', 'cloudevents'] as const;
 
 /** Exports signed receipts, or the public keys that verify them. It never opens a backend. */
-export const exportReceipts: Verb = {
-  name: 'export',
+export const verb: Verb = {
   summary: 'write signed receipts that others can verify offline',
   about: `Prints one signed receipt for every verdict in the journal, one per line: a DSSE
 envelope around an in-toto statement. \`effectmatch verify\` checks it with the public key alone.
@@ -45,28 +43,23 @@ verdict with its differences, so keep it as confidential as the journal. A shado
     force: { about: 'with --out: replace the file if it exists', needs: 'out' },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch export --occurrence occ_1f3a --out receipt.jsonl',
-    'effectmatch export --after 120 --format cloudevents',
-    'effectmatch export --public-key --out receipts.pub',
-  ],
+  examples: ['--occurrence occ_1f3a --out receipt.jsonl', '--public-key --out receipts.pub'],
   async run(args, output) {
     const request = readRequest(args);
     await using records = await openRecords(args);
     if (args.has('public-key')) await exportKeys(records, request, output);
     else await exportEntries(records, request, output);
-    return EXIT.done;
   },
 };
 
 function readRequest(args: Arguments) {
-  const [occurrence, file] = [args.value('occurrence'), args.value('out')];
+  const occurrence = args.value('occurrence');
   return {
     shadow: args.has('shadow'),
     prefix: occurrence === undefined ? undefined : readPrefix(occurrence),
     after: args.count('after', 0) ?? 0,
     format: args.choice('format', FORMATS) ?? 'jsonl',
-    file: file === undefined ? undefined : resolve(file),
+    file: args.path('out'),
     force: args.has('force'),
   };
 }
@@ -81,7 +74,8 @@ async function exportEntries(
   const what = request.shadow ? 'shadow' : 'receipt';
   const items = makeItems(records, request);
   if (file !== undefined) {
-    const count = await writeCounted(file, items, what, request);
+    using progress = showProgress('exporting');
+    const count = await writePrivateFile(file, linesOf(items, progress), request);
     output.document({ [`${what}s`]: count, file });
     output.line(`${countOf(count, what)} written to ${file}`);
   } else if (output.json) {
@@ -91,22 +85,16 @@ async function exportEntries(
   }
 }
 
-async function writeCounted(
-  file: string,
+async function* linesOf(
   items: AsyncIterable<unknown>,
-  what: string,
-  { force }: Request,
-): Promise<number> {
-  using progress = showProgress('exporting');
+  progress: ReturnType<typeof showProgress>,
+): AsyncGenerator<string> {
   let count = 0;
-  const lines = async function* () {
-    for await (const item of items) {
-      yield JSON.stringify(item);
-      count += 1;
-      progress.at(`${count} ${what}s`);
-    }
-  };
-  return await writePrivateFile(file, lines(), { force });
+  for await (const item of items) {
+    yield JSON.stringify(item);
+    count += 1;
+    progress.at(String(count));
+  }
 }
 
 async function exportKeys(
@@ -127,7 +115,7 @@ async function exportKeys(
 async function* makeItems(
   { ledgers, keyring }: DeploymentRecords,
   { prefix, after, format, shadow }: Request,
-): AsyncGenerator<Envelope | CloudEvent> {
+): AsyncGenerator<Envelope | ReturnType<typeof wrapEvent>> {
   const signer = createSigner(keyring);
   const which =
     prefix === undefined
@@ -143,19 +131,8 @@ async function* makeItems(
   }
 }
 
-/** CloudEvents 1.0. Only `data` is signed; the other fields are for routing. */
-interface CloudEvent {
-  readonly specversion: '1.0';
-  readonly id: string;
-  readonly source: string;
-  readonly type: string;
-  readonly subject: string;
-  readonly time: string;
-  readonly datacontenttype: 'application/json';
-  readonly data: Envelope;
-}
-
-function wrapEvent(entry: TerminalEntry | ShadowEntry, data: Envelope): CloudEvent {
+/** A CloudEvent 1.0. Only `data` is signed; the other fields are for routing. */
+function wrapEvent(entry: TerminalEntry | ShadowEntry, data: Envelope) {
   const { seq, record } = entry;
   const { id, type } =
     entry.kind === 'shadow'

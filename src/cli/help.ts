@@ -1,5 +1,4 @@
-import { EXIT, type Flags, flagsOf, type Verb } from './command.ts';
-import { CONFIG_EXAMPLE } from './config.ts';
+import { EXIT, type Flags, flagsOf, type NamedVerb, type Verb } from './command.ts';
 import { fold, type Output } from './output.ts';
 
 const EXIT_CODES =
@@ -7,7 +6,7 @@ const EXIT_CODES =
   `${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate, ${EXIT.halted} halted.`;
 
 /** Prints the overview: what EffectMatch is, its verbs, and where to start. */
-export function printOverview(verbs: readonly Verb[], output: Output): void {
+export function printOverview(verbs: readonly NamedVerb[], output: Output): void {
   output.document({ verbs: verbs.map(describeVerb), exitCodes: EXIT });
   const { line, paint } = output;
   printParagraph(
@@ -31,7 +30,7 @@ export function printOverview(verbs: readonly Verb[], output: Output): void {
 }
 
 /** Prints the help of one verb. */
-export function printVerbHelp(verb: Verb, output: Output): void {
+export function printVerbHelp(verb: NamedVerb, output: Output): void {
   output.document(describeVerb(verb));
   const { line, paint } = output;
   line(`${paint('strong', 'Usage:')} effectmatch ${usageOf(verb)} [flags]`);
@@ -42,17 +41,13 @@ export function printVerbHelp(verb: Verb, output: Output): void {
   printFlags(flags, output);
   line();
   line(paint('strong', 'Examples:'));
-  for (const example of verb.examples) line(breakCommand(example));
+  for (const example of examplesOf(verb)) line(breakCommand(example));
   for (const { title, text } of verb.blocks ?? []) {
     line();
     line(paint('strong', title));
     for (const part of text.split('\n')) line(`  ${part}`.trimEnd());
   }
-  if (verb.name === 'init') {
-    line();
-    line(`${paint('strong', 'Configuration')}, with paths relative to the folder of the file:`);
-    for (const example of CONFIG_EXAMPLE.split('\n')) line(`  ${example}`.trimEnd());
-  } else if (Object.hasOwn(flags, 'config')) {
+  if (Object.hasOwn(flags, 'config')) {
     line();
     line('`effectmatch init` writes a configuration; its help shows an example.');
   }
@@ -101,8 +96,8 @@ function breakCommand(command: string): string {
   return [...lines, line].join('\n');
 }
 
-function describeVerb(verb: Verb) {
-  const { name, summary, about, examples, blocks } = verb;
+function describeVerb(verb: NamedVerb) {
+  const { name, summary, about, blocks } = verb;
   const flags = Object.entries(flagsOf(verb)).map(([flag, { value, about }]) => {
     return { flag: `--${flag}`, ...(value !== undefined && { value }), about };
   });
@@ -112,28 +107,28 @@ function describeVerb(verb: Verb) {
     summary,
     about,
     flags,
-    examples,
+    examples: examplesOf(verb),
     ...(blocks && { blocks }),
   };
 }
 
-function usageOf({ name, positionals = [], optional = [] }: Verb): string {
+function examplesOf({ name, examples }: NamedVerb): readonly string[] {
+  return examples.map((words) => `effectmatch ${name} ${words}`.trimEnd());
+}
+
+function usageOf({ name, positionals = [], optional = [] }: NamedVerb): string {
   const words = [...positionals.map((word) => `<${word}>`), ...optional.map((word) => `[${word}]`)];
   return [name, ...words].join(' ');
 }
 
 /** Creates the verb that prints a completion script, from the same descriptions as the help. */
-export function completionOf(verbs: () => Promise<readonly Verb[]>): Verb {
+export function completionOf(verbs: () => Promise<readonly NamedVerb[]>): Verb {
   const shells = ['bash', 'fish', 'zsh'] as const;
   return {
-    name: 'completion',
     summary: 'print a script that completes verbs and flags in your shell',
     about: `Prints a completion script for ${shells.join(', ')}. Load it where your shell starts; the examples show how.`,
     positionals: ['shell'],
-    examples: [
-      'source <(effectmatch completion bash)',
-      'effectmatch completion fish > ~/.config/fish/completions/effectmatch.fish',
-    ],
+    examples: ['bash', 'fish > ~/.config/fish/completions/effectmatch.fish'],
     async run(args, output) {
       const shell = shells.find((known) => known === args.first);
       if (shell === undefined)
@@ -142,13 +137,12 @@ export function completionOf(verbs: () => Promise<readonly Verb[]>): Verb {
       const setUp = shell === 'zsh' ? 'autoload -U +X bashcompinit && bashcompinit\n' : '';
       output.document({ shell, script: setUp + script });
       output.line((setUp + script).trimEnd());
-      return EXIT.done;
     },
   };
 }
 
 /** The script makes Bash complete file names if no word matches. */
-function bashScript(verbs: readonly Verb[]): string {
+function bashScript(verbs: readonly NamedVerb[]): string {
   const cases = verbs.map((verb) => {
     const words = Object.keys(flagsOf(verb)).map((name) => `--${name}`);
     return `    ${verb.name}) words="${words.join(' ')}" ;;`;
@@ -165,7 +159,7 @@ complete -o default -F _effectmatch effectmatch
 `;
 }
 
-function fishScript(verbs: readonly Verb[]): string {
+function fishScript(verbs: readonly NamedVerb[]): string {
   const quote = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
   const lines = verbs.flatMap((verb) => {
     const seen = `complete -c effectmatch -n '__fish_seen_subcommand_from ${verb.name}'`;

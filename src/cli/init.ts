@@ -5,7 +5,8 @@ import { type ApproverKey, loadApproverKey, saveApproverKey } from '../crypto/ap
 import { createKeyring, loadKeyring } from '../crypto/keyring.ts';
 import { createSecretFile } from '../crypto/secret-file.ts';
 import { isName } from '../protocol/record.ts';
-import { type Arguments, EXIT, type Verb } from './command.ts';
+import type { Arguments, Verb } from './command.ts';
+import { CONFIG_EXAMPLE } from './config.ts';
 import { configNameIn, readConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { writePrivateFile } from './files.ts';
@@ -29,8 +30,7 @@ const BOUNDARIES = ['server', 'managed'] as const;
 const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 
 /** Writes a configuration for a database. Asks for the choices if there is a terminal. */
-export const init: Verb = {
-  name: 'init',
+export const verb: Verb = {
   summary: 'look at a database and write a configuration for it',
   about: `Reads the schema of an SQLite file, a PostgreSQL or a MariaDB database and writes ${CONFIG}: the
 tables that operations may write, columns that a trigger sets to the time as volatile, what is
@@ -66,17 +66,22 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     yes: { about: 'ask nothing' },
   },
   examples: [
-    'effectmatch init books.db --approver alice',
-    'effectmatch init postgres://postgres@localhost/books --approver alice',
-    'effectmatch init mysql://root@localhost/books --approver alice',
-    'effectmatch init books.db --relations invoice,notification --yes',
+    'books.db --approver alice',
+    'postgres://postgres@localhost/books --approver alice',
+    'mysql://root@localhost/books --approver alice',
+    'books.db --relations invoice,notification --yes',
+  ],
+  blocks: [
+    {
+      title: 'Configuration, with paths relative to the folder of the file:',
+      text: CONFIG_EXAMPLE,
+    },
   ],
   async run(args, output) {
     const file = resolve(args.value('out') ?? configNameIn(process.cwd()));
     const folder = dirname(file);
     const asks = canAsk(output) && !args.has('yes');
-    if (existsSync(file) && !args.has('force') && (await completeKeys(file, output)))
-      return EXIT.done;
+    if (existsSync(file) && !args.has('force') && (await completeKeys(file, output))) return;
     await assertReplaceable(file, args, asks);
     assertWritable(folder);
     const source = readAddress(args);
@@ -117,7 +122,6 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     const lines = configText(plan, schema).trimEnd().split('\n');
     await writePrivateFile(file, lines, { force: existsSync(file) });
     report({ schema, plan, file, written, keyFile: approver?.file }, output);
-    return EXIT.done;
   },
 };
 

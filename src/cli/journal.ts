@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
 import { EffectMatchError, hasCode } from '../errors.ts';
 import { formatCheckpoint, formatSignedCheckpoint, readCheckpoint } from './checkpoint-file.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type Flags, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, type Flags, type Verb } from './command.ts';
 import { type DeploymentRecords, openRecords } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import {
@@ -30,8 +30,7 @@ const LIST_FLAGS: Flags = {
 };
 
 /** Lists, verifies or seals the journal. It never opens a backend. */
-export const journal: Verb = {
-  name: 'journal',
+export const verb: Verb = {
   summary: 'list what happened, or check that it was not altered',
   about: `Prints the newest rows of the journal, newest last. With --verify it recomputes every
 row and checkpoint and says whether the journal is intact. With --checkpoint it seals the rows
@@ -65,13 +64,13 @@ also detects a journal that was cut off or restored from an older copy.`,
     ...CONFIG_FLAG,
   },
   examples: [
-    'effectmatch journal --limit 10',
-    'effectmatch journal --kind terminal --json',
-    'effectmatch journal --follow --kind terminal',
-    'effectmatch journal --disposition rejected --adapter books --since 1d',
-    'effectmatch journal --checkpoint --export checkpoint-42.json',
-    'effectmatch journal --checkpoint --signed --export checkpoint-42.json',
-    'effectmatch journal --verify --against checkpoint-42.json',
+    '--limit 10',
+    '--kind terminal --json',
+    '--follow --kind terminal',
+    '--disposition rejected --adapter books --since 1d',
+    '--checkpoint --export checkpoint-42.json',
+    '--checkpoint --signed --export checkpoint-42.json',
+    '--verify --against checkpoint-42.json',
   ],
   async run(args, output) {
     const listing = readListing(args);
@@ -81,7 +80,6 @@ also detects a journal that was cut off or restored from an older copy.`,
     else if (args.has('checkpoint'))
       await seal(records, { file, signed: args.has('signed') }, output);
     else await list(records.ledgers, listing, output);
-    return EXIT.done;
   },
 };
 

@@ -2,12 +2,11 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type ApproverKey, generateApprover, saveApproverKey } from '../crypto/approver.ts';
 import { EffectMatchError } from '../errors.ts';
-import { type Arguments, EXIT, type Verb } from './command.ts';
+import type { Arguments, Verb } from './command.ts';
 import { GuidedError } from './fault.ts';
 
 /** Creates a key for an approver. Runs on the approver's machine, without a configuration. */
-export const keygen: Verb = {
-  name: 'keygen',
+export const verb: Verb = {
   summary: 'make a key for an approver',
   about: `Makes an Ed25519 key pair for an approver or an operator, writes it to a new file that
 only its owner can read, and prints the public key with the line for the configuration. The
@@ -15,7 +14,7 @@ private key stays in that file: run this where the approver works, and send only
 An existing file is never overwritten.`,
   positionals: ['name'],
   flags: { out: { value: 'FILE', about: 'where to write the key (default: NAME.key.json)' } },
-  examples: ['effectmatch keygen ap-team', 'effectmatch keygen ap-team --out ~/.ap-team.key.json'],
+  examples: ['ap-team', 'ap-team --out ~/.ap-team.key.json'],
   async run(args, output) {
     const issuer = args.first;
     const file = resolve(args.value('out') ?? keyFileOf(issuer));
@@ -28,15 +27,12 @@ An existing file is never overwritten.`,
     saveApproverKey(file, key);
     const { publicKey } = key;
     output.document({ issuer, publicKey, file });
-    output.line(
-      `${output.paint('good', 'written')}  ${file}: the private key of ${issuer}, for ${issuer} alone`,
-    );
+    output.item('good', 'written', `${file}: the private key of ${issuer}, for ${issuer} alone`);
     output.line();
     output.line('Into `issuers` of effectmatch.config.ts, with the name of your adapter:');
     output.line(
       `  '${issuer}': { key: '${publicKey}', may: ['…'], sources: ['manifest', 'contract', 'rehearsed'] },`,
     );
-    return EXIT.done;
   },
 };
 

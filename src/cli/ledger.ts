@@ -1,14 +1,13 @@
 import { parseDuration } from '../crypto/duration.ts';
 import { ledgersOf } from '../ledger/configured.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { loadConfig, openKeys } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import type { Output } from './output.ts';
 import { readAdmin } from './provision.ts';
 
 /** Moves a ledger into PostgreSQL, or its old rows into the archive. */
-export const ledger: Verb = {
-  name: 'ledger',
+export const verb: Verb = {
   summary: 'move a ledger into PostgreSQL, or its old rows into the archive',
   about: `\`copy FILE\` moves a SQLite ledger into the PostgreSQL ledger that \`store\` names, which
 must be empty. Both are verified against one checkpoint. It refuses while attempts are open; stop
@@ -22,7 +21,7 @@ They are still read and verified, and what they spent stays spent.`,
     admin: { value: 'URL', about: "archive: the administrator's connection" },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch ledger copy effectmatch.db', 'effectmatch ledger archive --before 90d'],
+  examples: ['copy effectmatch.db', 'archive --before 90d'],
   async run(args, output) {
     const [action, file] = args.positionals;
     if (action === 'copy' && file !== undefined) return await copy(args, file, output);
@@ -31,7 +30,7 @@ They are still read and verified, and what they spent stays spent.`,
   },
 };
 
-async function copy(args: Arguments, file: string, output: Output): Promise<ExitCode> {
+async function copy(args: Arguments, file: string, output: Output): Promise<void> {
   const config = await loadConfig(args);
   const { copyFrom } = ledgersOf(config.store);
   if (copyFrom === undefined) throw notInPostgres();
@@ -39,12 +38,11 @@ async function copy(args: Arguments, file: string, output: Output): Promise<Exit
   output.document({ copied: rows, from: file });
   output.line(`moved ${rows} rows from ${file}; both ledgers were verified`);
   output.line('keep the file with your backups: no program can use it from now on');
-  return EXIT.done;
 }
 
 const LONGEST_MS = 3650 * 86_400_000;
 
-async function archive(args: Arguments, output: Output): Promise<ExitCode> {
+async function archive(args: Arguments, output: Output): Promise<void> {
   const age = parseDuration(args.needed('before'), LONGEST_MS);
   const { store } = await loadConfig(args);
   const { archive: move } = ledgersOf(store);
@@ -56,7 +54,6 @@ async function archive(args: Arguments, output: Output): Promise<ExitCode> {
       ? 'nothing to archive: no checkpoint is that old, or what it covers was archived before'
       : `moved ${rows} rows into the archive`,
   );
-  return EXIT.done;
 }
 
 function notInPostgres(): GuidedError<'ERR_EM_USAGE'> {

@@ -3,8 +3,8 @@ import type { Gateways } from '../mcp/gateway.ts';
 import type { AgentServers } from '../mcp/server.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
-import { loadConfig } from './deployment.ts';
+import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
+import { chooseName, loadConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
 import { openConfigured } from './requests.ts';
@@ -22,16 +22,8 @@ agents: {
     read: ['books'],             // read_books
   },
 },`;
-/** Clients start the server in their own folder, so the example uses an absolute path. */
-const PROGRAM = '/srv/books/node_modules/.bin/effectmatch';
-const COMMAND = `"command": "${PROGRAM}"`;
-const ARGUMENTS =
-  '"args": ["mcp", "--agent", "billing-agent",\n' +
-  '               "--config", "/srv/books/effectmatch.config.ts"]';
-
 /** Serves agents over MCP. */
-export const mcp: Verb = {
-  name: 'mcp',
+export const verb: Verb = {
   summary: 'serve operations, guarded SQL and queries to agents over MCP',
   about: `Serves one agent over stdin and stdout, or with --http every agent that has a token. A tool
 that would change something answers "approval-required" until a person has approved the exact
@@ -53,32 +45,15 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
     },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch mcp --agent billing-agent',
-    'effectmatch mcp --http 8765',
-    'effectmatch mcp --classify docs',
-  ],
+  examples: ['--agent billing-agent', '--http 8765', '--classify docs'],
   blocks: [
     { title: 'Agents, in the configuration:', text: AGENT_EXAMPLE },
     {
-      title: 'Claude Desktop, Cursor, Windsurf and others (mcp.json):',
-      text: `{ "mcpServers": { "effectmatch": {\n    ${COMMAND},\n    ${ARGUMENTS} } } }`,
-    },
-    {
-      title: 'VS Code (.vscode/mcp.json):',
-      text: `{ "servers": { "effectmatch": { "type": "stdio",\n    ${COMMAND},\n    ${ARGUMENTS} } } }`,
-    },
-    {
-      title: 'Claude Code:',
-      text: `claude mcp add effectmatch -- ${PROGRAM} mcp \\
-  --agent billing-agent --config /srv/books/effectmatch.config.ts`,
-    },
-    {
-      title: 'Codex (~/.codex/config.toml):',
-      text: `[mcp_servers.effectmatch]
-command = "${PROGRAM}"
-args = ["mcp", "--agent", "billing-agent",
-        "--config", "/srv/books/effectmatch.config.ts"]`,
+      title: 'Most clients (mcp.json); docs/mcp.md has others:',
+      text: `{ "mcpServers": { "effectmatch": {
+    "command": "/srv/books/node_modules/.bin/effectmatch",
+    "args": ["mcp", "--agent", "billing-agent",
+             "--config", "/srv/books/effectmatch.config.ts"] } } }`,
     },
     {
       title: 'Over HTTP:',
@@ -115,7 +90,7 @@ args = ["mcp", "--agent", "billing-agent",
       const agent = chooseAgent(args, servers);
       report(`serving ${agent} on stdio`);
       await served.serveAgentOnStdio(servers, agent, { signal: ending, onError });
-      return EXIT.done;
+      return;
     }
     await demandToken(servers, opened.requests);
     const listening = await served.listenHttp(servers, { port, onError });
@@ -123,28 +98,20 @@ args = ["mcp", "--agent", "billing-agent",
     output.line(`listening on ${listening.url}`);
     await aborted(ending);
     await listening.close();
-    return EXIT.done;
   },
 };
 
-/** The SDK is an optional peer dependency. */
-async function importServer(): Promise<typeof import('../mcp/index.ts')> {
-  return await import('../mcp/index.ts').catch((cause) => {
-    throw missing('@modelcontextprotocol/server', cause);
-  });
-}
+/** The SDK is an optional peer dependency, and so is its client, which only upstream servers need. */
+const importServer = () => import('../mcp/index.ts').catch(explainMissing('server'));
+const importGateway = () => import('../mcp/gateway.ts').catch(explainMissing('client'));
 
-/** Its client is optional too. Only upstream servers need it. */
-async function importGateway(): Promise<typeof import('../mcp/gateway.ts')> {
-  return await import('../mcp/gateway.ts').catch((cause) => {
-    throw missing('@modelcontextprotocol/client', cause);
-  });
-}
-
-function missing(name: string, cause: unknown): unknown {
-  if (!hasCode(cause, 'ERR_MODULE_NOT_FOUND')) return cause;
-  const message = `the package ${name} is not installed; nothing was done`;
-  return new GuidedError('ERR_EM_CONFIG_INVALID', message, `run \`npm install ${name}\``, cause);
+function explainMissing(part: string) {
+  return (cause: unknown): never => {
+    if (!hasCode(cause, 'ERR_MODULE_NOT_FOUND')) throw cause;
+    const name = `@modelcontextprotocol/${part}`;
+    const message = `the package ${name} is not installed; nothing was done`;
+    throw new GuidedError('ERR_EM_CONFIG_INVALID', message, `run \`npm install ${name}\``, cause);
+  };
 }
 
 async function openGateways(config: RuntimeConfig): Promise<Gateways | undefined> {
@@ -153,12 +120,12 @@ async function openGateways(config: RuntimeConfig): Promise<Gateways | undefined
 }
 
 /** Lists the tools that a person has to classify, in the form that the configuration uses. */
-async function listTools(args: Arguments, name: string, output: Output): Promise<ExitCode> {
+async function listTools(args: Arguments, name: string, output: Output): Promise<void> {
   const { upstreams = {} } = await loadConfig(args);
   const upstream = upstreams[name];
   if (upstream === undefined) {
     const known = Object.keys(upstreams).join(', ') || 'none';
-    throw args.wrong(`unknown upstream "${name}"; the configuration has ${known}`);
+    throw args.wrong(`unknown upstream "${name}"; there are ${known}`);
   }
   const tools = await (await importGateway()).describeTools(name, upstream);
   output.document({ tools });
@@ -167,7 +134,6 @@ async function listTools(args: Arguments, name: string, output: Output): Promise
   output.line(
     'Judge each yourself: read, write or refused. What a server says about itself is no proof.',
   );
-  return EXIT.done;
 }
 
 /** Prints a line for the operator. Escapes control characters in text from agents and drivers. */
@@ -183,18 +149,8 @@ function reportFault(what: string, error: unknown): void {
 }
 
 function chooseAgent(args: Arguments, { agents }: AgentServers): string {
-  const wanted = args.value('agent');
-  const names = [...agents.keys()];
-  if (wanted !== undefined && agents.has(wanted)) return wanted;
-  const [only, second] = names;
-  if (wanted === undefined && only !== undefined && second === undefined) return only;
-  if (only === undefined) throw withoutAgents('the configuration has no `agents`');
-  const known = names.join(', ');
-  throw args.wrong(
-    wanted === undefined
-      ? `name the agent with --agent: ${known}`
-      : `unknown agent "${wanted}"; there are ${known}`,
-  );
+  if (agents.size === 0) throw withoutAgents('the configuration has no `agents`');
+  return chooseName(args, 'agent', [...agents.keys()]);
 }
 
 async function demandToken({ agents }: AgentServers, { tokens }: Requests): Promise<void> {
@@ -212,8 +168,7 @@ function withoutAgents(what: string): GuidedError<'ERR_EM_CONFIG_INVALID'> {
 /** Aborts on the first signal. A second signal ends the process at once. */
 function endOnSignal(): AbortSignal {
   const ending = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(name, () => ending.abort());
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(name, () => ending.abort());
   return ending.signal;
 }
 

@@ -20,6 +20,8 @@ export interface Output {
   readonly width: number;
   /** Prints one or more lines for people. Prints nothing in JSON mode. */
   line(text?: string): void;
+  /** Prints a line that begins with a coloured word. */
+  item(tone: Tone, word: string, text: string): void;
   /** Prints the document in JSON mode. Prints nothing otherwise. */
   document(value: unknown): void;
   /** Prints one of many documents in JSON mode, one per line, for an endless stream. */
@@ -37,23 +39,25 @@ export function createOutput(
   const { NO_COLOR, TERM } = process.env;
   const coloured = stream.isTTY && !noColor && (NO_COLOR ?? '') === '' && TERM !== 'dumb';
   const { columns = Number(process.env.COLUMNS) || Number.POSITIVE_INFINITY } = stream;
+  const line = (text = '') => {
+    if (!json) stream.write(`${text}\n`);
+  };
+  const paint = (tone: Tone, text: string) => {
+    const codes = CODES[tone];
+    if (codes === undefined || !coloured) return text;
+    return `\u001b[${codes[0]}m${text}\u001b[${codes[1]}m`;
+  };
   return {
     json,
     width: columns,
-    line(text = '') {
-      if (!json) stream.write(`${text}\n`);
-    },
+    line,
+    paint,
+    item: (tone, word, text) => line(`${paint(tone, word)}  ${text}`),
     document(value) {
       if (json) stream.write(`${escapeHidden(JSON.stringify(value, null, 2))}\n`);
     },
     row(value) {
       if (json) stream.write(`${escapeHidden(JSON.stringify(value))}\n`);
-    },
-    paint(tone, text) {
-      const codes = CODES[tone];
-      return codes === undefined || !coloured
-        ? text
-        : `\u001b[${codes[0]}m${text}\u001b[${codes[1]}m`;
     },
   };
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { resolve } from 'node:path';
+import { given } from '../contract/options.ts';
 import type { Proposal } from '../protocol/license.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { type Residue, renderResidue } from '../protocol/residue.ts';
@@ -8,7 +8,7 @@ import { type SessionSettings, settingsSchema } from '../protocol/settings.ts';
 import type { PlanRequest } from '../runtime/rehearse.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
 import { ACTION_FLAGS, type ActionArgument, operationNamed, readActionArgument } from './action.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { assertKeyring, chooseAdapterName, loadConfig, openRuntime } from './deployment.ts';
 import { sayUnchanged } from './fault.ts';
 import { writePrivateFile } from './files.ts';
@@ -17,8 +17,7 @@ import { showProgress } from './progress.ts';
 import { pageThrough, printNote, printRendering } from './prompt.ts';
 
 /** Rehearses an action and writes a proposal for an approver to sign. */
-export const plan: Verb = {
-  name: 'plan',
+export const verb: Verb = {
   summary: 'rehearse a statement, roll it back, and show what it would do',
   about: `Runs the action twice in a held transaction, rolls it back both times, and shows every
 change that it would leave behind, including those of triggers and cascades: + added, ~ changed, -
@@ -53,23 +52,19 @@ contract computes the outcome from the input and the state it reads.`,
     ...CONFIG_FLAG,
   },
   examples: [
-    `effectmatch plan --sql "update invoice set status = 'paid' where id = 4711"`,
-    `effectmatch plan --sql "update invoice set status = ? where id = ?" --values '["paid", 4711]' --out proposal.json`,
-    'effectmatch plan --file pay-4711.sql --set app.actor=alice --out proposal.json',
-    'effectmatch plan --action action.json --task invoice-4711 --full',
-    `effectmatch plan --operation payInvoice --input '{"invoice": 4711}' --out proposal.json`,
+    `--sql "update invoice set status = 'paid' where id = 4711"`,
+    `--sql "update invoice set status = ? where id = ?" --values '["paid", 4711]' --out proposal.json`,
+    '--file pay-4711.sql --set app.actor=alice --out proposal.json',
+    `--operation payInvoice --input '{"invoice": 4711}' --out proposal.json`,
   ],
   async run(args, output) {
     const argument = readActionArgument(args);
-    const named = args.value('out');
-    const file = named === undefined ? undefined : resolve(named);
+    const [named, file] = [args.value('out'), args.path('out')];
     const config = await loadConfig(args);
-    const [requestedBy, reason] = [args.value('by'), args.value('reason')];
     const request = {
       task: args.value('task') ?? `plan-${randomBytes(6).toString('hex')}`,
       planRevision: args.count('revision', 0) ?? 1,
-      ...(requestedBy !== undefined && { requestedBy }),
-      ...(reason !== undefined && { reason }),
+      ...given({ requestedBy: args.value('by'), reason: args.value('reason') }),
       set: readSettings(args),
     };
     const { proposal, residue } =
@@ -97,7 +92,6 @@ contract computes the outcome from the input and the state it reads.`,
         ? 'next: write it to a file for the approver with --out proposal.json'
         : `next: effectmatch approve ${named} --key NAME.key.json --out license.json`,
     );
-    return EXIT.done;
   },
 };
 

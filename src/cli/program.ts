@@ -1,42 +1,50 @@
-import { EXIT, type ExitCode, readArguments, unknownWord, type Verb } from './command.ts';
+import {
+  EXIT,
+  type ExitCode,
+  type NamedVerb,
+  readArguments,
+  unknownWord,
+  type Verb,
+} from './command.ts';
 import { describeFault, usageError } from './fault.ts';
 import { completionOf, printOverview, printVerbHelp } from './help.ts';
 import { createOutput, type Output, printable, type Tone, wrap } from './output.ts';
 import { silenceProgress } from './progress.ts';
 import { packageVersion } from './version.ts';
 
-/** Verbs are loaded when named: a command needs only one, and loading all takes twice as long. */
-const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
-  demo: async () => (await import('./demo.ts')).demo,
-  init: async () => (await import('./init.ts')).init,
-  keygen: async () => (await import('./keygen.ts')).keygen,
-  types: async () => (await import('./types.ts')).types,
-  provision: async () => (await import('./provision.ts')).provision,
-  doctor: async () => (await import('./doctor.ts')).doctor,
-  plan: async () => (await import('./plan.ts')).plan,
-  approve: async () => (await import('./approve.ts')).approve,
-  run: async () => (await import('./run.ts')).run,
-  shadow: async () => (await import('./shadow.ts')).shadow,
-  requests: async () => (await import('./requests.ts')).requests,
-  decline: async () => (await import('./requests.ts')).decline,
-  renew: async () => (await import('./requests.ts')).renew,
-  wait: async () => (await import('./wait.ts')).wait,
-  workflow: async () => (await import('./workflow.ts')).workflow,
-  serve: async () => (await import('./serve.ts')).serve,
-  token: async () => (await import('./token.ts')).token,
-  mcp: async () => (await import('./mcp.ts')).mcp,
-  journal: async () => (await import('./journal.ts')).journal,
-  show: async () => (await import('./show.ts')).show,
-  continuations: async () => (await import('./continuations.ts')).continuations,
-  recover: async () => (await import('./recover.ts')).recover,
-  resolve: async () => (await import('./resolve.ts')).resolve,
-  export: async () => (await import('./export.ts')).exportReceipts,
-  verify: async () => (await import('./verify.ts')).verify,
-  ledger: async () => (await import('./ledger.ts')).ledger,
-  completion: async () => completionOf(loadVerbs),
+/**
+ * The files of the verbs, which are loaded when named: a command needs only one, and loading all of
+ * them takes twice as long.
+ */
+const VERBS: Readonly<Record<string, () => Promise<{ readonly verb: Verb }>>> = {
+  demo: () => import('./demo.ts'),
+  init: () => import('./init.ts'),
+  keygen: () => import('./keygen.ts'),
+  types: () => import('./types.ts'),
+  provision: () => import('./provision.ts'),
+  doctor: () => import('./doctor.ts'),
+  plan: () => import('./plan.ts'),
+  approve: () => import('./approve.ts'),
+  run: () => import('./run.ts'),
+  shadow: () => import('./shadow.ts'),
+  requests: () => import('./requests.ts'),
+  decline: () => import('./decline.ts'),
+  renew: () => import('./renew.ts'),
+  wait: () => import('./wait.ts'),
+  workflow: () => import('./workflow.ts'),
+  serve: () => import('./serve.ts'),
+  token: () => import('./token.ts'),
+  mcp: () => import('./mcp.ts'),
+  journal: () => import('./journal.ts'),
+  show: () => import('./show.ts'),
+  continuations: () => import('./continuations.ts'),
+  recover: () => import('./recover.ts'),
+  resolve: () => import('./resolve.ts'),
+  export: () => import('./export.ts'),
+  verify: () => import('./verify.ts'),
+  ledger: () => import('./ledger.ts'),
+  completion: async () => ({ verb: completionOf(loadVerbs) }),
 };
-
-const loadVerbs = () => Promise.all(Object.values(VERBS).map((load) => load()));
 
 /** Flags that may precede the verb. They affect only what is printed. */
 const LEADING = ['--json', '--no-color'];
@@ -64,8 +72,7 @@ function ignoreAbsentReader(error: NodeJS.ErrnoException): void {
 
 async function runCommand(argv: readonly string[], output: Output): Promise<ExitCode> {
   const start = argv.findIndex((word) => !LEADING.includes(word));
-  const words = start === -1 ? [] : argv.slice(start);
-  const [name, ...rest] = words;
+  const [name, ...rest] = start === -1 ? [] : argv.slice(start);
   if (name === undefined) {
     if (output.json) throw usageError('name a verb');
     printOverview(await loadVerbs(), output);
@@ -76,17 +83,17 @@ async function runCommand(argv: readonly string[], output: Output): Promise<Exit
   if (name.startsWith('-'))
     throw usageError(`the verb comes first, and "${name}" stands before it`);
   const verb = await findVerb(name);
-  const args = readArguments(verb.name, rest, verb);
-  if (args.has('help')) {
-    printVerbHelp(verb, output);
-    return EXIT.done;
-  }
-  return await verb.run(args, output);
+  const args = readArguments(name, rest, verb);
+  if (!args.has('help')) return (await verb.run(args, output)) ?? EXIT.done;
+  printVerbHelp(verb, output);
+  return EXIT.done;
 }
 
-async function findVerb(name: string): Promise<Verb> {
+const loadVerbs = () => Promise.all(Object.keys(VERBS).map(findVerb));
+
+async function findVerb(name: string): Promise<NamedVerb> {
   const load = Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
-  if (load !== undefined) return await load();
+  if (load !== undefined) return { name, ...(await load()).verb };
   throw usageError(unknownWord('verb', name, [...Object.keys(VERBS), 'help', '--version']));
 }
 

@@ -2,7 +2,7 @@ import type { LeftOut, LoginChange, Provisioning } from '../contract/adapter.ts'
 import { invariant } from '../errors.ts';
 import { ledgersOf } from '../ledger/configured.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
+import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { chooseAdapterName, loadConfig } from './deployment.ts';
 import { GuidedError, sayUnchanged } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
@@ -13,8 +13,7 @@ import { canAsk, confirm } from './prompt.ts';
 export const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 
 /** Prepares a backend for protected operations: roles, recorders and the marker table. */
-export const provision: Verb = {
-  name: 'provision',
+export const verb: Verb = {
   summary: 'prepare a database: roles, recorders, marker table',
   about: `Makes or renews what an adapter needs inside its database: a restricted login for agent
 SQL, a trusted login, recorders on the registered tables, the marker table. It is one transaction
@@ -36,15 +35,13 @@ each statement by itself; all of them can be repeated; the login needs SUPER or 
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
     yes: { about: 'do not ask, even if logins of other applications lose something' },
     remove: { about: 'take everything away again, except markers' },
-    markers: { about: 'with --remove: the markers as well, which say what was committed' },
+    markers: {
+      about: 'with --remove: the markers as well, which say what was committed',
+      needs: 'remove',
+    },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch provision --print',
-    'effectmatch provision --adapter books',
-    'effectmatch provision --ledger',
-    'effectmatch provision --remove',
-  ],
+  examples: ['--print', '--ledger', '--remove'],
   async run(args, output) {
     const config = await loadConfig(args);
     const { open, what } = args.has('ledger')
@@ -53,14 +50,13 @@ each statement by itself; all of them can be repeated; the login needs SUPER or 
     const admin = readAdmin(args);
     const removed = args.has('remove');
     const forgets = args.has('markers');
-    if (forgets && !removed) throw args.wrong('--markers goes with --remove');
-    const kind = removed ? (forgets ? 'remove-markers' : 'remove') : 'provision';
+    const kind = forgets ? 'remove-markers' : removed ? 'remove' : 'provision';
     const provisioning = await sayUnchanged(() => open(admin, kind));
     if (args.has('print')) {
       const sql = provisioning.print();
       output.document({ ...what, sql });
       output.line(sql);
-      return EXIT.done;
+      return;
     }
     if (args.has('dry-run')) return await compareRights(provisioning, what, output);
     const { changes = [] } = provisioning;
@@ -77,7 +73,6 @@ each statement by itself; all of them can be repeated; the login needs SUPER or 
         : `${place} is prepared (${steps} statements)${except}`,
     );
     if (leftOut.length > 0) printLeftOut(leftOut, output);
-    return EXIT.done;
   },
 };
 
@@ -86,7 +81,7 @@ async function compareRights(
   { rehearse }: Provisioning,
   what: object,
   output: Output,
-): Promise<ExitCode> {
+): Promise<void> {
   if (rehearse === undefined) {
     const message = 'this server commits each statement by itself, so there is no dry run';
     throw new GuidedError('ERR_EM_USAGE', message, 'read the statements with --print');
@@ -94,18 +89,16 @@ async function compareRights(
   const compared = await sayUnchanged(rehearse);
   const changed = compared.filter(({ loses, gains }) => loses.length + gains.length > 0);
   output.document({ ...what, dryRun: true, changed });
-  const { line, paint } = output;
   for (const { login, loses, gains } of changed) {
     for (const right of loses)
-      line(`${paint('caution', 'loses')}  ${printableLine(login)}  ${printableLine(right)}`);
+      output.item('caution', 'loses', `${printableLine(login)}  ${printableLine(right)}`);
     for (const right of gains)
-      line(`${paint('good', 'gains')}  ${printableLine(login)}  ${printableLine(right)}`);
+      output.item('good', 'gains', `${printableLine(login)}  ${printableLine(right)}`);
   }
   const same = compared.length - changed.length;
-  line(
+  output.line(
     `${same} of ${compared.length} roles would have the same rights; everything was rolled back`,
   );
-  return EXIT.done;
 }
 
 /** Lists what changes for other applications' logins. Asks first if one loses something. */
@@ -115,8 +108,9 @@ async function agreeToChanges(
   output: Output,
 ): Promise<void> {
   for (const { login, keeps, how } of changes) {
-    const word = output.paint(keeps ? 'good' : 'caution', keeps ? 'keeps' : 'loses');
-    output.line(`${word}  ${printableLine(`${login} ${how}`)}`);
+    const text = printableLine(`${login} ${how}`);
+    if (keeps) output.item('good', 'keeps', text);
+    else output.item('caution', 'loses', text);
   }
   if (args.has('yes') || changes.every(({ keeps }) => keeps)) return;
   const next = 'pass --yes to go on, or --print to read the statements; nothing was changed';
@@ -134,19 +128,19 @@ export function readAdmin(args: Arguments): string {
 }
 
 /** Prints equal lines once, with their number. */
-function printLeftOut(leftOut: readonly LeftOut[], { line, paint }: Output): void {
+function printLeftOut(leftOut: readonly LeftOut[], output: Output): void {
   const lines = leftOut.map(({ statement, needs }) => {
     const sql = printableLine(statement.replace(/\s+/g, ' ')).slice(0, 100);
     return `needs ${needs}: ${sql}`;
   });
   for (const [text, { length }] of Map.groupBy(lines, (text) => text)) {
     const more = length > 1 ? `… (${length} such statements)` : '';
-    line(`${paint('caution', 'left out')}  ${text}${more}`);
+    output.item('caution', 'left out', `${text}${more}`);
   }
-  line(
+  output.line(
     'Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;',
   );
-  line('then `effectmatch doctor` shows whether anything is open.');
+  output.line('then `effectmatch doctor` shows whether anything is open.');
 }
 
 async function apply(provisioning: Provisioning, what: string) {

@@ -1,3 +1,4 @@
+import { given } from '../contract/options.ts';
 import { messageOf } from '../errors.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import { openRequests } from '../requests/requests.ts';
@@ -14,8 +15,7 @@ import { workflowsOptions } from './workflow.ts';
 const NODES_SHOWN = 10;
 
 /** Settles the attempts of interrupted processes. */
-export const recover: Verb = {
-  name: 'recover',
+export const verb: Verb = {
   summary: 'settle attempts that ended without a verdict',
   about: `Finds every claimed occurrence without a conclusive verdict and asks the backend, which
 keeps a marker of every commit. It never runs or sends anything again. Attempts that may still be
@@ -35,11 +35,7 @@ requests expire, and prints what needs a person.`,
     },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch recover',
-    'effectmatch recover --now --json',
-    'effectmatch recover --watch',
-  ],
+  examples: ['', '--watch'],
   async run(args, output) {
     const every = args.count('every', 1) ?? 5;
     const config = await loadConfig(args);
@@ -59,7 +55,7 @@ requests expire, and prints what needs a person.`,
 };
 
 /** Checks repeatedly, and prints once each what it did and what needs a person. */
-async function watch(config: RuntimeConfig, seconds: number, output: Output): Promise<ExitCode> {
+async function watch(config: RuntimeConfig, seconds: number, output: Output): Promise<void> {
   using interrupt = catchInterrupt();
   await using runtime = await createRuntime({ ...config, recoverAtStart: false });
   const { requests: asked, operations } = config;
@@ -82,9 +78,7 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
   await using _watcher = startWatcher({
     runtime,
     everyMs: seconds * 1000,
-    ...(requests && { requests }),
-    ...(workflows && { workflows }),
-    ...(config.telemetry && { telemetry: config.telemetry }),
+    ...given({ requests, workflows, telemetry: config.telemetry }),
     onLook: (found) => {
       for (const result of found.recovered)
         if (result.kind !== 'running') say(describe(result, output));
@@ -100,7 +94,6 @@ async function watch(config: RuntimeConfig, seconds: number, output: Output): Pr
     onFault: sayFault,
   });
   await interrupt.interrupted;
-  return EXIT.done;
 }
 
 function listed(nodes: readonly string[]): string {

@@ -11,12 +11,11 @@ import { type Arguments, CONFIG_FLAG, EXIT, exitCodeOf, type Verb } from './comm
 import { assertKeyring, loadConfig, openRuntime } from './deployment.ts';
 import { GuidedError, withNext } from './fault.ts';
 import { readTextFile } from './files.ts';
-import { printable, toneOf } from './output.ts';
+import { countOf, printable, toneOf } from './output.ts';
 import { catchInterrupt, showProgress } from './progress.ts';
 
 /** Executes an action under a license, and prints the recorded verdict. */
-export const run: Verb = {
-  name: 'run',
+export const verb: Verb = {
   summary: 'execute an action; it commits only if the outcome is as approved',
   about: `Uses the license once: the action runs in a held transaction, its actual changes are
 compared with the approved ones, and it commits only if they are the same. The verdict is
@@ -36,9 +35,8 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     ...CONFIG_FLAG,
   },
   examples: [
-    `effectmatch run license.json --sql "update invoice set status = ? where id = ?" --values '["paid", 4711]'`,
-    'effectmatch run license.json --file pay-4711.sql',
-    'effectmatch run license.json --action action.json --json',
+    `license.json --sql "update invoice set status = ? where id = ?" --values '["paid", 4711]'`,
+    'license.json --file pay-4711.sql',
   ],
   async run(args, output) {
     const argument = readActionArgument(args);
@@ -94,7 +92,7 @@ function renderResults(results: readonly StatementResult[]): string[] {
     if (total > shown.length)
       lines.push(`  … ${total - shown.length} more; --json shows up to 1000`);
     const which = results.length === 1 ? '' : `statement ${index + 1} `;
-    return [`${which}returned ${total} ${total === 1 ? 'row' : 'rows'}:`, ...lines];
+    return [`${which}returned ${countOf(total, 'row')}:`, ...lines];
   });
 }
 

@@ -12,7 +12,7 @@ import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import { policyOf } from '../runtime/policy.ts';
 import type { RuntimeConfig } from '../runtime/runtime.ts';
-import { CONFIG_FLAG, EXIT, type Verb } from './command.ts';
+import { CONFIG_FLAG, type Verb } from './command.ts';
 import { hasConfig, loadConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import type { Output } from './output.ts';
@@ -26,8 +26,7 @@ const HEADERS_MS = 15_000;
 const DEMO_KEY = 'ap-team.key.json';
 
 /** Serves the console to browsers, and the API to programs. */
-export const serve: Verb = {
-  name: 'serve',
+export const verb: Verb = {
   summary: 'show the inbox of requests in your browser, and serve the HTTP API',
   about: `Serves the console on this machine: what agents ask for as a row diff, what became of it, and
 what an operator has to look after. It executes what is approved while it runs. It has no key:
@@ -46,7 +45,7 @@ with --demo.`,
     demo: { about: 'a small shop with agents that ask, in a temporary folder' },
     ...CONFIG_FLAG,
   },
-  examples: ['effectmatch serve', 'effectmatch serve --port 8080', 'effectmatch serve --demo'],
+  examples: ['', '--port 8080', '--demo'],
   async run(args, output) {
     const port = args.count('port', 0) ?? (args.has('demo') ? 0 : PORT);
     const isLogged = args.has('log');
@@ -61,7 +60,6 @@ with --demo.`,
       const config = createUnconfigured(folder.path);
       await serveAll(config, { port, isLogged, unconfigured: process.cwd() }, output);
     }
-    return EXIT.done;
   },
 };
 

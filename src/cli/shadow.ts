@@ -12,8 +12,7 @@ import { printRendering } from './prompt.ts';
  * Shows what `run` would decide, without deciding anything. It is a separate verb because a
  * forgotten or misspelt flag must not turn a trial into an execution.
  */
-export const shadow: Verb = {
-  name: 'shadow',
+export const verb: Verb = {
   summary: 'say what `run` would decide, without changing anything',
   about: `Runs the action once in a held transaction, rolls it back, compares what it would leave
 behind with a license or an unsigned proposal, and records what \`run\` would have decided.
@@ -31,9 +30,8 @@ not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
     ...CONFIG_FLAG,
   },
   examples: [
-    `effectmatch shadow --sql "update invoice set status = 'paid' where id = 4711" --task invoice-4711`,
-    'effectmatch shadow proposal.json --action action.json',
-    'effectmatch shadow license.json --action action.json --json',
+    `--sql "update invoice set status = 'paid' where id = 4711" --task invoice-4711`,
+    'proposal.json --action action.json',
   ],
   async run(args, output) {
     const argument = readActionArgument(args);
@@ -49,7 +47,6 @@ not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
     using _progress = showProgress('shadowing');
     await using runtime = await openRuntime({ ...config, recoverAtStart: false });
     print(await runtime.shadow(approval, action), { full: args.has('full') }, output);
-    return EXIT.done;
   },
 };
 

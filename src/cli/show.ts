@@ -13,8 +13,7 @@ import { indent, type Output, toneOf, wrap } from './output.ts';
 import { shadowTone } from './shadow.ts';
 
 /** Shows all records of one occurrence. It never opens a backend. */
-export const show: Verb = {
-  name: 'show',
+export const verb: Verb = {
   summary: 'show one occurrence: what was approved and what happened',
   about: `An occurrence is the right to make one approved change once. This prints who used it,
 what was approved, how every attempt at it ended with its differences, and which dependent work
@@ -22,7 +21,7 @@ was released. The exit code is that of the verdict, and ${EXIT.halted} if it was
 none. Any unique beginning of the id will do.`,
   positionals: ['occurrence'],
   flags: CONFIG_FLAG,
-  examples: ['effectmatch show occ_1f3a', 'effectmatch show 1f3a --json'],
+  examples: ['occ_1f3a'],
   async run(args, output) {
     const prefix = readPrefix(args.first);
     await using records = await openRecords(args);
@@ -69,23 +68,15 @@ function verdictCode({ holder, terminal, attempts }: History): ExitCode {
   return exitCodeOf(terminal);
 }
 
-function documentOf(history: History) {
-  const { occurrence, holder, terminal, attempts, acknowledgements, resolution, shadow } = history;
+function documentOf({ holder, terminal, resolution, shadow, ...records }: History) {
   const claimed = holder && {
     claim: holder.claim.record,
     license: holder.license,
     approved: approvedRecord.parseText(holder.approvedText),
     leaseExpired: holder.leaseExpired,
   };
-  return {
-    occurrence,
-    verdict: terminal ?? null,
-    claimed: claimed ?? null,
-    attempts,
-    acknowledgements,
-    ...(resolution && { resolution }),
-    ...(shadow && { shadow }),
-  };
+  const found = { ...(resolution && { resolution }), ...(shadow && { shadow }) };
+  return { verdict: terminal ?? null, claimed: claimed ?? null, ...records, ...found };
 }
 
 function printHistory(history: History, output: Output): void {

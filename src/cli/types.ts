@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { EXIT, type Verb } from './command.ts';
+import type { Verb } from './command.ts';
 import { writePrivateFile } from './files.ts';
 import { literal } from './init/config-text.ts';
 import { inspect, readAddress } from './init/inspect.ts';
@@ -9,8 +9,7 @@ import { countOf } from './output.ts';
 const OUT = 'effectmatch.types.ts';
 
 /** Writes types for the tables, so that a manifest with a wrong column does not compile. */
-export const types: Verb = {
-  name: 'types',
+export const verb: Verb = {
   summary: 'write TypeScript types for your tables',
   about: `Reads the tables of an SQLite file, a PostgreSQL or a MariaDB database and writes a module with
 their types and with insert, update, remove, row, absent and read for them, so that the compiler
@@ -26,7 +25,7 @@ schema has changed.`,
       about: 'tables, separated by commas (default: all that can be registered)',
     },
   },
-  examples: ['effectmatch types books.db --force', `effectmatch types --out src/books.types.ts`],
+  examples: ['books.db --force', `--out src/books.types.ts`],
   async run(args, output) {
     const file = resolve(args.value('out') ?? OUT);
     const schema = await inspect(readAddress(args));
@@ -35,9 +34,7 @@ schema has changed.`,
     const text = typesText(args.value('name') ?? schema.suggestedName, tables);
     await writePrivateFile(file, text.trimEnd().split('\n'), { force: args.has('force') });
     output.document({ file, tables: chosen });
-    const written = output.paint('good', 'written');
-    output.line(`${written}  ${file}: the types of ${countOf(chosen.length, 'table')}`);
-    return EXIT.done;
+    output.item('good', 'written', `${file}: the types of ${countOf(chosen.length, 'table')}`);
   },
 };
 

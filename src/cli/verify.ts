@@ -41,8 +41,7 @@ const KEY_HELP =
   'give --key what `effectmatch export --public-key` printed, or a file with it; an approver key is something else';
 
 /** Verifies receipts and signed checkpoints with a public key alone. */
-export const verify: Verb = {
-  name: 'verify',
+export const verb: Verb = {
   summary: 'verify receipts or a signed checkpoint with a public key alone',
   about: `Checks every receipt and signed checkpoint in a file with the public key of the
 deployment, and nothing else. The exit code is ${EXIT.done} if everything in the file is verified,
@@ -56,8 +55,8 @@ verified receipt of a rejection is still a rejection.`,
     },
   },
   examples: [
-    'effectmatch verify receipt.jsonl --key receipts.pub',
-    'effectmatch verify checkpoint-42.json --key ed25519:JUO5L_EJVRFHatyDadtt3JM2ZaEZeN2hQE7hBmypVZ0 --json',
+    'receipt.jsonl --key receipts.pub',
+    'checkpoint-42.json --key ed25519:JUO5L_EJVRFHatyDadtt3JM2ZaEZeN2hQE7hBmypVZ0 --json',
   ],
   async run(args, output) {
     const file = args.first;
@@ -84,7 +83,6 @@ verified receipt of a rejection is still a rejection.`,
       throw new EffectMatchError('ERR_EM_RECORD_INVALID', `${file} holds nothing to verify`);
     output.document({ verified: true, documents });
     printMeaning(kinds, count, output);
-    return EXIT.done;
   },
 };
 

@@ -17,8 +17,7 @@ import { type Output, printable, toneOf } from './output.ts';
 import { exitCodeOfRequest, openConfigured, printLine } from './requests.ts';
 
 /** Waits for a verdict. */
-export const wait: Verb = {
-  name: 'wait',
+export const verb: Verb = {
   summary: 'wait until an occurrence, a license or a request is decided',
   about: `Waits for the verdict about an occurrence, about the execution of a license (name its
 file), or until nothing more happens to a request, and prints it. It executes nothing; an attempt
@@ -31,11 +30,7 @@ ${EXIT.halted} if it timed out.`,
     use: { value: 'N', about: 'which execution of a license for several, from 1' },
     ...CONFIG_FLAG,
   },
-  examples: [
-    'effectmatch wait req_1f3a --for 600',
-    'effectmatch wait license.json',
-    'effectmatch wait occ_1f3a',
-  ],
+  examples: ['req_1f3a --for 600', 'license.json', 'occ_1f3a'],
   async run(args, output) {
     const waitMs = (args.count('for', 0) ?? 60) * 1000;
     return args.first.startsWith('req_')
@@ -58,16 +53,19 @@ async function waitForOccurrence(
   output: Output,
   waitMs: number,
 ): Promise<ExitCode> {
-  const named = existsSync(args.first) ? readLicensed(args) : undefined;
-  const prefix = named === undefined ? readPrefix(args.first) : named;
-  const config = await loadConfig(args);
-  await using runtime = await openRuntime(config);
-  const occurrence = named ?? (await findOccurrence(runtime.ledgers, prefix));
+  const licensed = existsSync(args.first) ? readLicensed(args) : undefined;
+  const prefix = licensed ?? readPrefix(args.first);
+  await using runtime = await openRuntime(await loadConfig(args));
+  const occurrence = licensed ?? (await findOccurrence(runtime.ledgers, prefix));
   const terminal = await runtime.wait(occurrence, { waitMs });
-  const text = terminal && renderTerminal(terminal);
-  output.document({ occurrence, terminal: terminal ?? null, ...(text && { text }) });
-  if (terminal === undefined) output.line(`${occurrence} has no verdict yet`);
-  else output.line(output.paint(toneOf(terminal.kind), printable(text ?? '')));
+  if (terminal === undefined) {
+    output.document({ occurrence, terminal: null });
+    output.line(`${occurrence} has no verdict yet`);
+  } else {
+    const text = renderTerminal(terminal);
+    output.document({ occurrence, terminal, text });
+    output.line(output.paint(toneOf(terminal.kind), printable(text)));
+  }
   output.line(`next: effectmatch show ${occurrence}`);
   return exitCodeOf(terminal);
 }

@@ -1,5 +1,4 @@
-import { approver, MAX_VALID_MS } from '../crypto/approver.ts';
-import { parseDuration } from '../crypto/duration.ts';
+import { approver } from '../crypto/approver.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { drawRun } from '../workflow/draw.ts';
 import { IDLE } from '../workflow/engine.ts';
@@ -14,21 +13,18 @@ import {
 import { findRun, type RunStatus } from '../workflow/run.ts';
 import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
 import { openWorkflows, type Workflows } from '../workflow/workflows.ts';
-import { assertCanAsk, loadKey } from './approve.ts';
+import { isConfirmed, loadKey, readExpiry } from './approve.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { loadConfig, openRecords, openRuntime } from './deployment.ts';
-import { GuidedError, withNext } from './fault.ts';
+import { GuidedError } from './fault.ts';
 import { type Output, printableLine, type Tone } from './output.ts';
 import { catchInterrupt, showProgress } from './progress.ts';
-import { confirm, printRendering } from './prompt.ts';
+import { printRendering } from './prompt.ts';
 
-const ACTIONS = ['start', 'approve', 'resume', 'revise', 'show', 'report', 'cancel'] as const;
-type Action = (typeof ACTIONS)[number];
 const EXPIRES = '1h';
 
 /** Starts, shows and ends workflow runs. */
-export const workflow: Verb = {
-  name: 'workflow',
+export const verb: Verb = {
   summary: 'start, approve, show, report or cancel a run of a workflow',
   about: `The actions: \`start NAME --id ID\` checks every node before anything happens, and records what has to be
 signed. \`approve ID\` shows all of it and signs it after one answer. \`resume ID\` executes what is
@@ -52,21 +48,22 @@ ${EXIT.indeterminate} if something has to be resolved, and ${EXIT.halted} while 
     ...CONFIG_FLAG,
   },
   examples: [
-    `effectmatch workflow start month-end --id 2026-10 --input '{"month":"2026-10"}'`,
-    'effectmatch workflow approve 2026-10 --key ap-team.key.json',
-    'effectmatch workflow resume 2026-10',
-    'effectmatch workflow report 2026-10 --json',
+    `start month-end --id 2026-10 --input '{"month":"2026-10"}'`,
+    'approve 2026-10 --key ap-team.key.json',
+    'resume 2026-10',
   ],
   async run(args, output) {
-    const [word, name = ''] = args.positionals;
-    const action = ACTIONS.find((known) => known === word);
-    if (action === undefined) throw args.wrong(`write one of ${ACTIONS.join(', ')}`);
+    const [action = '', name = ''] = args.positionals;
+    const reads = action === 'show' || action === 'report';
+    const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
+    if (!reads && act === undefined)
+      throw args.wrong(`write one of show, report, ${Object.keys(ACTIONS).join(', ')}`);
     if (action === 'show' && name === '') return await list(args, output);
     if (name === '') throw args.wrong(`name the ${action === 'start' ? 'workflow' : 'run'}`);
-    if (action === 'show' || action === 'report') return await look(action, name, args, output);
+    if (act === undefined) return await look(action, name, args, output);
     await using opened = await openConfiguredWorkflows(args);
-    const { workflows } = opened;
-    return await act(action, { workflows, name, args, output });
+    const report = await act({ workflows: opened.workflows, name, args, output });
+    return report === undefined ? EXIT.rejected : printReport(report, output);
   },
 };
 
@@ -77,32 +74,21 @@ interface Acting {
   readonly output: Output;
 }
 
-async function act(action: Exclude<Action, 'show' | 'report'>, acting: Acting): Promise<ExitCode> {
-  const { workflows, name, args, output } = acting;
-  switch (action) {
-    case 'start': {
-      const id = args.needed('id');
-      const report = await workflows.start(name, { id, input: readInput(args) ?? null });
-      return printReport(report, output);
-    }
-    case 'revise': {
-      const input = readInput(args);
-      const report = await workflows.revise(name, input === undefined ? {} : { input });
-      return printReport(report, output);
-    }
-    case 'resume':
-      return printReport(await driveInterruptibly(workflows, name), output);
-    case 'cancel': {
-      const by = args.value('by') ?? process.env.USER ?? 'operator';
-      return printReport(
-        await workflows.cancel(name, { by, reason: args.needed('reason') }),
-        output,
-      );
-    }
-    case 'approve':
-      return await approveAll(acting);
-  }
-}
+/** The actions that change a run. The result is undefined if a person said no. */
+const ACTIONS: Readonly<Record<string, (acting: Acting) => Promise<HandoffReport | undefined>>> = {
+  start: ({ workflows, name, args }) =>
+    workflows.start(name, { id: args.needed('id'), input: readInput(args) ?? null }),
+  approve: approveAll,
+  resume: ({ workflows, name }) => driveInterruptibly(workflows, name),
+  revise({ workflows, name, args }) {
+    const input = readInput(args);
+    return workflows.revise(name, input === undefined ? {} : { input });
+  },
+  cancel({ workflows, name, args }) {
+    const by = args.value('by') ?? process.env.USER ?? 'operator';
+    return workflows.cancel(name, { by, reason: args.needed('reason') });
+  },
+};
 
 /** On Ctrl-C, starts no more nodes and waits for those in progress, so no license is wasted. */
 async function driveInterruptibly(workflows: Workflows, run: string): Promise<HandoffReport> {
@@ -116,20 +102,13 @@ async function driveInterruptibly(workflows: Workflows, run: string): Promise<Ha
   return await workflows.drive(run, closing.signal);
 }
 
-/** A deployment with its workflows. */
-interface OpenedWorkflows extends AsyncDisposable {
-  readonly runtime: Runtime;
-  readonly workflows: Workflows;
-}
-
 /** Opens the workflows of the configuration without starting anything. */
-async function openConfiguredWorkflows(args: Arguments): Promise<OpenedWorkflows> {
+async function openConfiguredWorkflows(args: Arguments) {
   const config = await loadConfig(args);
   const runtime = await openRuntime(config);
   const options = workflowsOptions(config, runtime);
   const workflows = await openWorkflows({ ...options, engine: IDLE, schedules: [] });
   return {
-    runtime,
     workflows,
     async [Symbol.asyncDispose]() {
       await workflows.close();
@@ -162,12 +141,10 @@ function readInput(args: Arguments): unknown {
 }
 
 /** Shows everything that waits for a signature, and signs it with one answer. */
-async function approveAll({ workflows, name, args, output }: Acting): Promise<ExitCode> {
+async function approveAll({ workflows, name, args, output }: Acting) {
   const waiting = await workflows.unapproved(name);
-  const key = loadKey(args.needed('key'));
-  const expiresIn = args.value('expires') ?? EXPIRES;
-  const help = 'run `effectmatch help workflow`; nothing was signed';
-  withNext('ERR_EM_USAGE', help, () => parseDuration(expiresIn, MAX_VALID_MS));
+  const key = loadKey(args.neededPath('key'));
+  const expiresIn = readExpiry(args, EXPIRES);
   const own = waiting.filter(({ issuers }) => issuers.includes(key.issuer));
   if (own.length === 0)
     throw new GuidedError(
@@ -180,23 +157,14 @@ async function approveAll({ workflows, name, args, output }: Acting): Promise<Ex
     printRendering(proposal.rendering, output);
     output.line();
   }
-  if (!args.has('yes')) {
-    assertCanAsk(output);
-    const question = `Sign all ${own.length} of these as ${key.issuer}, valid for ${expiresIn}?`;
-    if (!(await confirm(question))) {
-      output.line('not signed: nothing was written');
-      return EXIT.rejected;
-    }
-  }
+  const question = `Sign all ${own.length} of these as ${key.issuer}, valid for ${expiresIn}?`;
+  if (!(await isConfirmed(args, question, output))) return undefined;
   const signer = approver(key);
-  const licenses = await Promise.all(
-    own.map(({ proposal }) => signer.sign(proposal, { expiresIn })),
-  );
-  const report = await workflows.approve(name, licenses);
-  return printReport(report, output);
+  const licenses = own.map(({ proposal }) => signer.sign(proposal, { expiresIn }));
+  return await workflows.approve(name, licenses);
 }
 
-async function list(args: Arguments, output: Output): Promise<ExitCode> {
+async function list(args: Arguments, output: Output): Promise<void> {
   await using records = await openRecords(args);
   const found = await new RunRecords(records.ledgers).list();
   const views = await Promise.all(found.map((run) => findRun(records.ledgers, run)));
@@ -205,15 +173,9 @@ async function list(args: Arguments, output: Output): Promise<ExitCode> {
   if (reports.length === 0) output.line('no run was started');
   for (const { run, workflow: name, status } of reports)
     output.line(`${output.paint(toneOfStatus(status), status.padEnd(9))}  ${run}  ${name}`);
-  return EXIT.done;
 }
 
-async function look(
-  what: 'show' | 'report',
-  run: string,
-  args: Arguments,
-  output: Output,
-): Promise<ExitCode> {
+async function look(what: string, run: string, args: Arguments, output: Output): Promise<ExitCode> {
   await using records = await openRecords(args);
   const view = await findRun(records.ledgers, run);
   const report = reportOf(view);

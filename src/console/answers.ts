@@ -42,8 +42,8 @@ export function addAnswers(app: Hono<Env>, site: Console): void {
   );
   app.post('/requests/:id/renew', (c) =>
     answer(c, async (id) => {
-      const { earlier } = await site.requests.renew(id);
-      return { notice: good('Proposed again from the state as it is now.'), earlier };
+      const { difference } = await site.requests.renew(id);
+      return { notice: good('Proposed again from the state as it is now.'), difference };
     }),
   );
   app.post('/bulk/:operation/decline', (c) => declineChosen(c, site));

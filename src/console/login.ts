@@ -5,7 +5,7 @@ import { misnamedOption, type OptionNames } from '../contract/options.ts';
 import { digestText } from '../crypto/digest.ts';
 import { parsePasskey, verifyAssertion } from '../crypto/passkey.ts';
 import { readPasskeyText } from '../crypto/passkey-text.ts';
-import { EffectMatchError } from '../errors.ts';
+import { errorsOf } from '../errors.ts';
 import { isSameWord, type Person, randomWord } from './access.ts';
 import type { Env } from './app.ts';
 import type { ConsoleConfig, PersonConfig } from './configuration.ts';
@@ -184,10 +184,5 @@ function checkPeople(
   if (Object.keys(people).length === 0) throw invalid('`people` is empty: no one could sign in');
 }
 
-function invalid(why: string): EffectMatchError<'ERR_EM_CONFIG_INVALID'> {
-  return new EffectMatchError('ERR_EM_CONFIG_INVALID', `the console's people: ${why}`);
-}
-
-function refused(why: string): EffectMatchError<'ERR_EM_ACCESS_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ACCESS_REFUSED', `not signed in: ${why}`);
-}
+const invalid = errorsOf('ERR_EM_CONFIG_INVALID', "the console's people: ");
+const refused = errorsOf('ERR_EM_ACCESS_REFUSED', 'not signed in: ');

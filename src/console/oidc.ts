@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type JsonWebKey, randomBytes, verify } from 'node:crypto';
 import type { WallClock } from '../contract/clock.ts';
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import { isSameWord } from './access.ts';
 import type { OidcConfig } from './configuration.ts';
 
@@ -221,6 +221,4 @@ function readPart(part: string): Record<string, unknown> {
   }
 }
 
-function refused(why: string): EffectMatchError<'ERR_EM_ACCESS_REFUSED'> {
-  return new EffectMatchError('ERR_EM_ACCESS_REFUSED', `not signed in: ${why}`);
-}
+const refused = errorsOf('ERR_EM_ACCESS_REFUSED', 'not signed in: ');

@@ -115,7 +115,7 @@ async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
     formToken,
     person,
     view: { part, find, order },
-    replaced: said?.earlier,
+    difference: said?.difference,
     policy: site.policy,
     nowMs: site.clock.now(),
     issuers: keysOf(person, site.issuers),

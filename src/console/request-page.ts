@@ -1,5 +1,5 @@
 import type { Policy } from '../protocol/frame.ts';
-import type { Proposal, SignedLicense } from '../protocol/license.ts';
+import type { SignedLicense } from '../protocol/license.ts';
 import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { showText } from '../protocol/render-text.ts';
@@ -7,7 +7,6 @@ import { diffOfTerminal } from '../protocol/terminal.ts';
 import type { ApprovalRequest } from '../requests/request.ts';
 import type { Person } from './access.ts';
 import { headline } from './changes.ts';
-import { differenceSection } from './difference.ts';
 import { type Html, html, preformatted } from './html.ts';
 import { stateBadge } from './inbox.ts';
 import { badge, moment } from './layout.ts';
@@ -33,15 +32,15 @@ export interface RequestPageOptions {
   readonly earlier: readonly ApprovalRequest[];
   /** Issuer names by public key. */
   readonly issuers: Readonly<Record<string, string>>;
-  /** The earlier proposal, if the request was just proposed again. */
-  readonly replaced?: Proposal | undefined;
+  /** What changed in the proposal, if the request was just proposed again. */
+  readonly difference?: readonly string[] | undefined;
   /** Whether the server accepts a key that is created on this page. */
   readonly acceptsKeys: boolean;
 }
 
 /** Shows everything a person needs to decide about a request, and its verdict. */
 export function requestPage(options: RequestPageOptions): Html {
-  const { request, nowMs, replaced } = options;
+  const { request, nowMs, difference } = options;
   const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
   const { assignedTo, terminal, proposal } = request;
   const diff = terminal && diffOfTerminal(terminal);
@@ -54,7 +53,7 @@ export function requestPage(options: RequestPageOptions): Html {
 <div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
 ${detail !== undefined && terminal === undefined && html`<p class="detail">${detailWords(state, detail)}</p>`}
-${replaced !== undefined && differenceSection(replaced, proposal)}
+${difference !== undefined && differenceCard(difference)}
 <div class="columns">
 <div class="wide">
 ${terminal && verdictSection(terminal, verdictLinks(request))}
@@ -72,6 +71,14 @@ ${talkCard(request, { token, nowMs, canAsk: isOpen && canAnswer })}
 ${terms(request)}
 </aside>
 </div>`;
+}
+
+/** How a proposal differs from the one it replaced. */
+function differenceCard(lines: readonly string[]): Html {
+  const isSame = !lines.some((line) => /^[-+]/.test(line));
+  return html`<section class="card difference"><h2>Difference from the earlier proposal</h2>
+${isSame && html`<p>The changes are the same.</p>`}${lines.length > 0 && preformatted(lines.join('\n'))}
+<p class="aside">What you sign is bound to the state and the rules as they are now.</p></section>`;
 }
 
 /** Why a request is closed or stale. The detail of a stale one begins with the reason's code. */

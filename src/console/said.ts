@@ -1,11 +1,11 @@
 import type { Context } from 'hono';
-import type { Proposal } from '../protocol/license.ts';
 import type { Env } from './app.ts';
 
-/** What was done or refused, and the earlier proposal if a request was proposed again. */
+/** What was done or refused, and what changed if a request was proposed again. */
 export interface Said {
   readonly notice: { readonly tone: 'good' | 'bad'; readonly text: string };
-  readonly earlier?: Proposal;
+  /** Lines of the proposal: `-` of the earlier one, `+` of the new one. */
+  readonly difference?: readonly string[];
 }
 
 /** Takes the notice for a newly opened page. A page that refreshes itself keeps the one it has. */

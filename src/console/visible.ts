@@ -1,4 +1,4 @@
-import { EffectMatchError } from '../errors.ts';
+import { EffectMatchError, errorsOf } from '../errors.ts';
 import type { ApprovalRequest, RequestQuery } from '../requests/request.ts';
 import type { RequestPage, Requests } from '../requests/requests.ts';
 import type { Person } from './access.ts';
@@ -48,6 +48,4 @@ export async function countVisible(requests: Requests, person: Person): Promise<
 }
 
 /** The error for something that does not exist or is hidden. */
-export function missing(what: string): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError('ERR_EM_NOT_FOUND', `there is no such ${what}`);
-}
+export const missing = errorsOf('ERR_EM_NOT_FOUND', 'there is no such ');

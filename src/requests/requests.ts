@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, systemClock } from '../contract/clock.ts';
+import { given } from '../contract/options.ts';
 import { demandPlace, isPostgresAddress } from '../contract/store-place.ts';
 import type { Approver, SignOptions } from '../crypto/approver.ts';
 import { digestRecord, occurrenceId } from '../crypto/digest.ts';
 import { parseDuration } from '../crypto/duration.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { verifyDecline } from '../crypto/signed-decision.ts';
-import { EffectMatchError, isFault } from '../errors.ts';
+import { EffectMatchError, errorsOf, isFault } from '../errors.ts';
 import { declineRecord, type SignedDecline } from '../protocol/decline.ts';
 import { licenseRecord, type Proposal, type SignedLicense } from '../protocol/license.ts';
 import { isName, type OccurrenceId } from '../protocol/record.ts';
@@ -105,8 +106,6 @@ export interface RequestPage {
 /** A request that was proposed again, and what changed. */
 export interface Renewed {
   readonly request: ApprovalRequest;
-  /** The earlier proposal. */
-  readonly earlier: Proposal;
   /**
    * Lines of the two renderings: `-` only in the earlier one, `+` only in the new one. `~` reports
    * changes that the renderings do not show.
@@ -270,7 +269,7 @@ export class Requests implements AsyncDisposable {
     if (id === undefined) throw notFound(beginning);
     if (another === undefined) return id;
     const message = `several requests begin with ${beginning}`;
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', message);
+    throw invalid(message);
   }
 
   /**
@@ -312,7 +311,7 @@ export class Requests implements AsyncDisposable {
     const requests = found.filter(({ state }) => wanted === undefined || state === wanted);
     const isLast = stored.length < Math.min(limit, MAX_PAGE);
     const next = isLast ? undefined : stored.at(-1)?.id;
-    return { requests, ...(next !== undefined && { next }) };
+    return { requests, ...given({ next }) };
   }
 
   /**
@@ -334,7 +333,7 @@ export class Requests implements AsyncDisposable {
         ? 'it is stale: propose it again and sign that'
         : 'the request is still open';
       const message = `the license cannot be used (${refusal.reason}): ${refusal.detail}; ${now}`;
-      throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
+      throw refused(message);
     }
     const answered = await this.#change(stored, OPEN, {
       state: 'approved',
@@ -358,13 +357,12 @@ export class Requests implements AsyncDisposable {
     if (isKept) return request;
     if (request.first === undefined) throw closed(request);
     const message = `${signersOf(request.first)} signed this already; countersign that license`;
-    throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
+    throw refused(message);
   }
 
   /** Declines a request. The agent sees the reason. */
   async decline(id: string, { by, reason }: { by: string; reason: string }) {
-    if (typeof reason !== 'string' || reason.trim() === '')
-      throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say why it is declined');
+    if (typeof reason !== 'string' || reason.trim() === '') throw invalid('say why it is declined');
     const stored = await this.#demandOpen(id);
     const detail = reason.slice(0, 4000).toWellFormed();
     const change = { state: 'declined', answeredBy: by, detail } as const;
@@ -379,7 +377,7 @@ export class Requests implements AsyncDisposable {
 
   /** Assigns a request to another approver. Others who may approve it still can. */
   async assign(id: string, to: string): Promise<ApprovalRequest> {
-    if (!isName(to)) throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'say whom it is for');
+    if (!isName(to)) throw invalid('say whom it is for');
     return await this.#amend(id, (asked) => ({ ...asked, assignedTo: to }));
   }
 
@@ -388,12 +386,11 @@ export class Requests implements AsyncDisposable {
     said: Pick<RequestMessage, 'from' | 'by' | 'text'>,
   ): Promise<ApprovalRequest> {
     const text = String(said.text).trim().slice(0, MAX_MESSAGE).toWellFormed();
-    if (text === '') throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'the message is empty');
+    if (text === '') throw invalid('the message is empty');
     const at = new Date(this.#clock.now()).toISOString();
     return await this.#amend(id, (asked) => {
       const { messages = [] } = asked;
-      if (messages.length >= MAX_MESSAGES)
-        throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there are too many messages already');
+      if (messages.length >= MAX_MESSAGES) throw invalid('there are too many messages already');
       return { ...asked, messages: [...messages, { ...said, text, at }] };
     });
   }
@@ -464,8 +461,7 @@ export class Requests implements AsyncDisposable {
     const renewed = { asked: JSON.stringify(asked), expiresMs: now + this.#lifetimeMs };
     if (!(await this.#store.renew(id, only, renewed, now))) throw closed(await this.get(id));
     const request = await this.get(id);
-    const difference = differenceOf(earlier, proposal);
-    return { request, earlier, difference };
+    return { request, difference: differenceOf(earlier, proposal) };
   }
 
   /** Executes an approved request, or returns its verdict. Never executes it twice. */
@@ -570,12 +566,11 @@ export class Requests implements AsyncDisposable {
   async #workOnce(): Promise<void> {
     // Read every page: requests that wait for their agent's call must not hide those that are due.
     for (let after: string | undefined, isLast = false; !isLast; ) {
-      const page = {
+      const approved = await this.#store.list({
         state: 'approved',
         limit: PAGE,
-        ...(after !== undefined && { after }),
-      } as const;
-      const approved = await this.#store.list(page);
+        ...given({ after }),
+      });
       const due = approved.filter(({ mode }) => mode === 'on-approval');
       await Promise.all(due.map(({ id }) => this.#executeQuietly(id)));
       after = approved.at(-1)?.id;
@@ -642,9 +637,9 @@ export class Requests implements AsyncDisposable {
   async #view(stored: StoredRequest): Promise<ApprovalRequest> {
     const { proposal, reason, messages, assignedTo } = readAsked(stored);
     const { state, terminal } = await this.#truth(stored);
-    const { id, by, run, adapter, operation, mode, generation, answeredBy, occurrence } = stored;
+    const { id, by, run, adapter, operation, mode, generation, answeredBy } = stored;
+    const { license, occurrence } = stored;
     const detail = terminal === undefined ? stored.detail : detailOf(terminal);
-    const link = this.#linkTo(id);
     return {
       id,
       state,
@@ -654,21 +649,17 @@ export class Requests implements AsyncDisposable {
       mode,
       generation,
       proposal,
-      ...(operation !== null && { operation }),
-      ...(reason !== undefined && { reason }),
       askedAt: new Date(stored.askedMs).toISOString(),
       expiresAt: new Date(stored.expiresMs).toISOString(),
       rendering: proposal.rendering,
-      ...(link !== undefined && { link }),
-      ...(answeredBy !== null && { answeredBy }),
-      ...(messages !== undefined && { messages }),
-      ...(assignedTo !== undefined && { assignedTo }),
-      ...(stored.decline !== null && { decline: JSON.parse(stored.decline) as SignedDecline }),
-      ...(state === 'pending' && stored.license !== null && { first: readSigned(stored.license) }),
-      ...(detail !== null && { detail }),
-      ...(occurrence !== null && { occurrence: occurrence as OccurrenceId }),
-      ...(terminal && { terminal }),
-      ...(stored.results !== null && { results: JSON.parse(stored.results) }),
+      ...given({ operation, reason, messages, assignedTo, answeredBy, detail, terminal }),
+      ...given({
+        link: this.#linkTo(id),
+        first: state === 'pending' && license !== null ? readSigned(license) : undefined,
+        occurrence: occurrence as OccurrenceId | null,
+        decline: JSON.parse(stored.decline ?? 'null') as SignedDecline | null,
+        results: JSON.parse(stored.results ?? 'null'),
+      }),
     };
   }
 
@@ -758,7 +749,7 @@ function announced(store: RequestStore, tell: () => void): RequestStore {
 function demandChange({ approved }: Proposal): void {
   if (approved.effects.length > 0) return;
   const message = 'it would change nothing, so there is nothing to approve';
-  throw new EffectMatchError('ERR_EM_INPUT_INVALID', message);
+  throw invalid(message);
 }
 
 function readAsked({ asked }: StoredRequest): AskedRecord {
@@ -783,23 +774,24 @@ function signersOf({ license, second }: SignedLicense): string {
 function demandOthers({ by }: StoredRequest, { license, second }: SignedLicense): void {
   if (license.issuer !== by && second?.issuer !== by) return;
   const message = `${by} asked for this and cannot approve it; another approver has to sign`;
-  throw new EffectMatchError('ERR_EM_LICENSE_REFUSED', message);
+  throw refused(message);
 }
 
 /** A license for something else must not take the place of one that fits. */
 function demandFit(proposal: Proposal, signed: SignedLicense): void {
   const wrong = findUnfit(proposal, signed);
   if (wrong === undefined) return;
-  throw new EffectMatchError(
-    'ERR_EM_LICENSE_REFUSED',
+  throw refused(
     `the license was not signed for this request: its ${wrong} differs; the request is still open`,
   );
 }
 
-function refusedDecline(why: string): EffectMatchError<'ERR_EM_SIGNATURE_INVALID'> {
-  const message = `the decline cannot be used: ${why}; the request is still open`;
-  return new EffectMatchError('ERR_EM_SIGNATURE_INVALID', message);
-}
+const invalid = errorsOf('ERR_EM_INPUT_INVALID');
+const refused = errorsOf('ERR_EM_LICENSE_REFUSED');
+const refusedDecline = errorsOf(
+  'ERR_EM_SIGNATURE_INVALID',
+  'the request is still open, because the decline cannot be used: ',
+);
 
 /** A rejection before the claim spends nothing. If the state has changed, proposing again helps. */
 function stateAfter(executed: Executed): RequestState {
@@ -832,11 +824,9 @@ function asRefused(error: unknown): undefined {
   if (!isFault(error, 'ERR_EM_LICENSE_REFUSED')) throw error;
 }
 
-function notFound(id: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  return new EffectMatchError(
-    'ERR_EM_NOT_FOUND',
-    `request ${String(id).slice(0, 80)} does not exist`,
-  );
+function notFound(id: unknown): EffectMatchError {
+  const message = `request ${String(id).slice(0, 80)} does not exist`;
+  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
 }
 
 function closed(request: ApprovalRequest): EffectMatchError<'ERR_EM_REQUEST_CLOSED'> {

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { EffectMatchError } from '../errors.ts';
 import {
   createPrivateFile,
@@ -9,21 +9,11 @@ import {
   retryWhileBusy,
   statement,
 } from '../sqlite/connection.ts';
-import type { RequestEvent, RequestState } from './request.ts';
-import type {
-  Delivery,
-  LoggedDelivery,
-  RequestChange,
-  RequestStore,
-  StoredQuery,
-  StoredRequest,
-  StoredToken,
-} from './store.ts';
+import { type RequestDatabase, SqlRequests, type SqlStatement } from './sql-store.ts';
+import type { RequestStore } from './store.ts';
 
 const APPLICATION_ID = 0x454d5251;
 const VERSION = 2;
-const MAX_COUNT = 1000;
-const LOG_KEPT_MS = 30 * 86_400_000;
 const BUSY = { deadlineMs: 10_000 };
 
 const SCHEMA = `
@@ -64,7 +54,7 @@ export async function openSqliteRequests(file: string): Promise<RequestStore> {
     await immediate(db, () => prepareFile(db, file), BUSY);
     await retryWhileBusy(() => db.exec('pragma journal_mode = wal'), BUSY);
     pinDurability(db);
-    return new SqliteRequests(db);
+    return new SqlRequests(new SqliteDatabase(db));
   } catch (error) {
     db.close();
     throw error;
@@ -88,220 +78,29 @@ function prepareFile(db: DatabaseSync, file: string): void {
   throw new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', `the request file ${file}: ${why}`);
 }
 
-const COLUMNS = [
-  ...['id', 'generation', 'by', 'run', 'adapter', 'operation', 'mode', 'askedMs', 'expiresMs'],
-  ...['asked', 'state', 'license', 'occurrence', 'answeredBy', 'decline', 'detail', 'results'],
-] as const;
-
-class SqliteRequests implements RequestStore {
+/** SQLite writes one transaction at a time, and names tables and columns as the statements do. */
+class SqliteDatabase implements RequestDatabase {
   readonly #db: DatabaseSync;
 
   constructor(db: DatabaseSync) {
     this.#db = db;
   }
 
-  async insert(request: StoredRequest): Promise<StoredRequest> {
-    const places = COLUMNS.map(() => '?').join(', ');
-    return await immediate(
-      this.#db,
-      () => {
-        const sql = `insert into request (${COLUMNS.join(', ')}) values (${places}) on conflict do nothing`;
-        const values = COLUMNS.map((column) => request[column] as SQLInputValue);
-        const { changes } = statement(this.#db, sql).run(...values);
-        if (changes === 1) this.#addEvent(request.id, request.askedMs, request.state);
-        return this.#find(request.id) as StoredRequest;
-      },
-      BUSY,
-    );
+  async read(_fields: readonly string[], statement: SqlStatement) {
+    return await retryWhileBusy(() => this.#run(statement), BUSY);
   }
 
-  async find(id: string): Promise<StoredRequest | undefined> {
-    return await retryWhileBusy(() => this.#find(id), BUSY);
-  }
-
-  async count(state: RequestState): Promise<number> {
-    const sql = `select count(*) as n from (select 1 from request where state = ? limit ${MAX_COUNT})`;
-    const [row] = await retryWhileBusy(() => statement(this.#db, sql).all(state), BUSY);
-    return Number(row?.n);
-  }
-
-  async search(beginning: string): Promise<readonly string[]> {
-    const sql = 'select id from request where id >= ? and id < ? order by id limit 2';
-    const read = () => statement(this.#db, sql).all(beginning, `${beginning}~`);
-    return (await retryWhileBusy(read, BUSY)).map(({ id }) => String(id));
-  }
-
-  async change(
-    id: string,
-    only: Parameters<RequestStore['change']>[1],
-    change: RequestChange,
-    atMs: number,
-  ): Promise<boolean> {
-    return await immediate(
-      this.#db,
-      () => {
-        const found = this.#find(id);
-        if (found === undefined || !isAllowed(found, only)) return false;
-        const { state, license, asked } = change;
-        this.#set(id, change);
-        const isNews = state !== found.state || license !== undefined || asked !== undefined;
-        if (isNews) this.#addEvent(id, atMs, state);
-        return true;
-      },
-      BUSY,
-    );
-  }
-
-  async renew(
-    id: string,
-    only: Parameters<RequestStore['renew']>[1],
-    { asked, expiresMs }: Pick<StoredRequest, 'asked' | 'expiresMs'>,
-    atMs: number,
-  ): Promise<boolean> {
-    const cleared = {
-      license: null,
-      occurrence: null,
-      answeredBy: null,
-      decline: null,
-      detail: null,
-    };
-    return await immediate(
-      this.#db,
-      () => {
-        const found = this.#find(id);
-        if (found === undefined || !isAllowed(found, only)) return false;
-        const generation = found.generation + 1;
-        this.#set(id, { state: 'pending', generation, asked, expiresMs, ...cleared });
-        this.#addEvent(id, atMs, 'pending');
-        return true;
-      },
-      BUSY,
-    );
-  }
-
-  async list(query: StoredQuery): Promise<readonly StoredRequest[]> {
-    const { state, by, adapter, askedBeforeMs, limit, after } = query;
-    const terms: [string, SQLInputValue | undefined][] = [
-      ['state = ?', state],
-      ['by = ?', by],
-      ['adapter = ?', adapter],
-      ['askedMs < ?', askedBeforeMs],
-      ['(askedMs, id) < (select askedMs, id from request where id = ?)', after],
-    ];
-    const given = terms.filter(([, value]) => value !== undefined);
-    const where = given.length === 0 ? '' : `where ${given.map(([term]) => term).join(' and ')}`;
-    const sql = `select * from request ${where} order by askedMs desc, id desc limit ?`;
-    const values = [...given.map(([, value]) => value as SQLInputValue), limit];
-    const rows = await retryWhileBusy(() => statement(this.#db, sql).all(...values), BUSY);
-    return rows as unknown as StoredRequest[];
-  }
-
-  async events(afterSeq: number, limit: number): Promise<readonly RequestEvent[]> {
-    const sql = `select e.seq, e.id, e.atMs, e.state, r.by, r.adapter, r.operation
-      from event as e join request as r on r.id = e.id where e.seq > ? order by e.seq limit ?`;
-    const rows = await retryWhileBusy(() => statement(this.#db, sql).all(afterSeq, limit), BUSY);
-    return rows.map(({ atMs, operation, ...row }) => {
-      const event = { ...row, at: new Date(Number(atMs)).toISOString() };
-      return (operation === null ? event : { ...event, operation }) as unknown as RequestEvent;
-    });
-  }
-
-  async delivered(receiver: string): Promise<number> {
-    const sql = 'select seq from delivery where receiver = ?';
-    const row = await retryWhileBusy(() => statement(this.#db, sql).get(receiver), BUSY);
-    return Number(row?.seq ?? 0);
-  }
-
-  async logDelivery(delivery: Delivery): Promise<void> {
-    const { receiver, seq, attempt, atMs, delivered, result } = delivery;
-    const values = [receiver, seq, attempt, atMs, Number(delivered), result];
-    const log = `insert into delivery_log (receiver, seq, attempt, atMs, delivered, result)
-      values (?, ?, ?, ?, ?, ?)`;
-    const confirm = `insert into delivery (receiver, seq) values (?, ?)
-      on conflict (receiver) do update set seq = max(seq, excluded.seq)`;
-    await immediate(
-      this.#db,
-      () => {
-        statement(this.#db, log).run(...values);
-        if (delivered) statement(this.#db, confirm).run(receiver, seq);
-        statement(this.#db, 'delete from delivery_log where atMs < ?').run(atMs - LOG_KEPT_MS);
-      },
-      BUSY,
-    );
-  }
-
-  async deliveries(after: number, limit: number): Promise<readonly LoggedDelivery[]> {
-    const sql = 'select * from delivery_log where number > ? order by number limit ?';
-    const rows = await retryWhileBusy(() => statement(this.#db, sql).all(after, limit), BUSY);
-    return rows.map(readDelivery);
-  }
-
-  async lastDelivery(receiver: string): Promise<LoggedDelivery | undefined> {
-    const sql = 'select * from delivery_log where receiver = ? order by number desc limit 1';
-    const row = await retryWhileBusy(() => statement(this.#db, sql).get(receiver), BUSY);
-    return row && readDelivery(row);
-  }
-
-  async addToken(token: StoredToken): Promise<void> {
-    const { id, digest, kind, holder, scopes, createdMs, expiresMs } = token;
-    const values = [id, digest, kind, holder, scopes.join(' '), createdMs, expiresMs];
-    const sql = `insert into token (id, digest, kind, holder, scopes, createdMs, expiresMs)
-      values (?, ?, ?, ?, ?, ?, ?)`;
-    await immediate(this.#db, () => void statement(this.#db, sql).run(...values), BUSY);
-  }
-
-  async findToken(digest: string): Promise<StoredToken | undefined> {
-    const sql = 'select * from token where digest = ?';
-    const row = await retryWhileBusy(() => statement(this.#db, sql).get(digest), BUSY);
-    return row && readToken(row);
-  }
-
-  async tokens(): Promise<readonly StoredToken[]> {
-    const sql = `select * from token order by createdMs desc, id limit ${MAX_COUNT}`;
-    const rows = await retryWhileBusy(() => statement(this.#db, sql).all(), BUSY);
-    return rows.map(readToken);
-  }
-
-  async endToken(id: string, atMs: number): Promise<boolean> {
-    const sql = 'update token set expiresMs = min(expiresMs, ?) where id = ?';
-    const end = () => statement(this.#db, sql).run(atMs, id).changes;
-    return (await immediate(this.#db, end, BUSY)) === 1;
+  async write(statements: readonly SqlStatement[]): Promise<number> {
+    const run = () => statements.map((one) => this.#run(one).length);
+    return (await immediate(this.#db, run, BUSY)).at(-1) ?? 0;
   }
 
   async close(): Promise<void> {
     if (this.#db.isOpen) this.#db.close();
   }
 
-  #find(id: string): StoredRequest | undefined {
-    const row = statement(this.#db, 'select * from request where id = ?').get(id);
-    return row as unknown as StoredRequest | undefined;
+  #run({ sql, values }: SqlStatement) {
+    const bound = values.map((value) => (typeof value === 'boolean' ? Number(value) : value));
+    return statement(this.#db, sql.replace(/[{}]/g, '')).all(...bound);
   }
-
-  #set(id: string, fields: Partial<StoredRequest>): void {
-    const names = Object.keys(fields) as (keyof StoredRequest)[];
-    const sql = `update request set ${names.map((name) => `${name} = ?`).join(', ')} where id = ?`;
-    statement(this.#db, sql).run(...names.map((name) => fields[name] as SQLInputValue), id);
-  }
-
-  #addEvent(id: string, atMs: number, state: string): void {
-    const sql = 'insert into event (id, atMs, state) values (?, ?, ?)';
-    statement(this.#db, sql).run(id, atMs, state);
-  }
-}
-
-function readDelivery(row: Record<string, unknown>): LoggedDelivery {
-  return { ...row, delivered: row.delivered === 1 } as unknown as LoggedDelivery;
-}
-
-function readToken(row: Record<string, unknown>): StoredToken {
-  return { ...row, scopes: String(row.scopes).split(' ') } as unknown as StoredToken;
-}
-
-function isAllowed(
-  { state, generation, license, asked }: StoredRequest,
-  only: Parameters<RequestStore['change']>[1],
-): boolean {
-  if (only.asked !== undefined && only.asked !== asked) return false;
-  if (only.unsigned === true && license !== null) return false;
-  return only.from.includes(state) && only.generation === generation;
 }

@@ -235,7 +235,7 @@ test('on a terminal init shows the tables, asks, and replaces nothing without a 
   writeFileSync(desk.path('effectmatch.config.ts'), config);
   const second = await converse(desk, [[/exists\. Replace it\? \[y\/N\] $/, '']]);
   assert.equal(second.code, 1, second.printed);
-  assert.match(second.printed, /exists, and nothing was written/);
+  assert.match(second.printed, /exists, and nothing was\s+written/);
   assert.equal(desk.read('effectmatch.config.ts'), config);
 });
 

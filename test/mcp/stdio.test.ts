@@ -119,7 +119,7 @@ describe('the command', { concurrency: 2 }, () => {
     const { stdout } = await runCommand(['mcp', '--help', '--json']);
     const blocks = JSON.parse(stdout).blocks as { title: string; text: string }[];
     const json = blocks.filter(({ text }) => text.startsWith('{'));
-    assert.equal(json.length, 3);
+    assert.equal(json.length, 2);
     for (const block of json) assert.ok(JSON.parse(block.text), block.title);
   });
 });
