@@ -41,6 +41,20 @@ export function keepVerdict<T extends Ended>(terminal: T): T {
   return terminal;
 }
 
+/** The parts of a runtime that prove to others how an attempt ended. */
+interface Proving<Occurrence> {
+  readonly receiptKeys: readonly string[];
+  receipt(occurrence: Occurrence): Promise<unknown>;
+}
+
+/** Keeps the signed receipt of an occurrence, and the keys that verify it. */
+export async function keepReceipt<Occurrence>(
+  runtime: Proving<Occurrence>,
+  occurrence: Occurrence,
+): Promise<void> {
+  keepFact({ receipt: await runtime.receipt(occurrence), receiptKeys: runtime.receiptKeys });
+}
+
 /** Keeps the digest of a state and returns the state. */
 export function keepState<T>(name: string, state: T): T {
   keepFact({ state: name, digest: digestOf(state) });

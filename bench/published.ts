@@ -12,7 +12,14 @@ const study = z.strictObject({
   study: z.string(),
   /** When and where the study ran; null if the figures were copied from the docs by hand. */
   run: z
-    .strictObject({ at: z.string(), node: z.string(), cpu: z.string(), cores: z.int() })
+    .strictObject({
+      at: z.string(),
+      node: z.string(),
+      cpu: z.string(),
+      cores: z.int(),
+      /** How long it took; absent for figures that were published before this was kept. */
+      seconds: z.number().optional(),
+    })
     .nullable(),
   cells: z.array(cell),
 });
@@ -34,8 +41,9 @@ export function mergePublished(
     const { result } = entry;
     const older = known.filter((one) => one.study === entry.name);
     if (result === undefined || result.context.quick || !('cells' in result)) return older;
-    const { at, node, cpu, cores } = result.context;
-    return [{ study: entry.name, run: { at, node, cpu, cores }, cells: [...cellsOf(entry)] }];
+    const { at, node, cpu, cores, seconds } = result.context;
+    const run = { at, node, cpu, cores, seconds };
+    return [{ study: entry.name, run, cells: [...cellsOf(entry)] }];
   });
 }
 

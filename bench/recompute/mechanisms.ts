@@ -221,6 +221,11 @@ const TIERS: { readonly [tier: string]: string } = {
   gate: 'statement gate of the managed boundary',
   managed: 'the same catalogue behind the managed boundary',
 };
+/** Before the class of an attempt; the classes of the server boundary have nothing before them. */
+const PREFIXES: { readonly [tier: string]: string } = {
+  gate: 'statement gate, ',
+  managed: 'managed boundary, ',
+};
 const ENDINGS = ['observed', 'denied', 'refused', 'committed'];
 /** Smaller classes are combined into one figure. */
 const LEAST = 6;
@@ -232,9 +237,10 @@ export function recomputeEscapes(records: readonly ReadRecord[]): Figures {
     listIn<KeptAttempt>(record, 'ended').map((one) => ({ ...one, tier: partsOf(record)[0] ?? '' })),
   );
   const classOf = ({ name }: KeptAttempt) => name.split(':')[0] ?? '';
-  const server = attempts.filter(({ tier }) => tier === 'server');
-  const sizes = Map.groupBy(server, classOf);
-  for (const { tier, found, ok, violation, ...attempt } of attempts) {
+  const placeOf = (one: KeptAttempt & { readonly tier: string }) => `${one.tier}|${classOf(one)}`;
+  const sizes = Map.groupBy(attempts, placeOf);
+  for (const attempt of attempts) {
+    const { tier, found, ok, violation } = attempt;
     const words = TIERS[tier] ?? tier;
     tally.count(`${words}, cases`, true);
     tally.count(`${words}, ended as they must`, ok);
@@ -242,10 +248,9 @@ export function recomputeEscapes(records: readonly ReadRecord[]): Figures {
       `${words}, unapproved changes that became durable or were sent`,
       violation !== null,
     );
-    if (tier !== 'server') continue;
-    const own = classOf({ ...attempt, found, ok, violation });
-    const shown = (sizes.get(own)?.length ?? 0) >= LEAST ? own : 'others';
-    tally.count(`${shown}: ${ENDINGS.find((one) => found.startsWith(one)) ?? found}`, true);
+    const isLarge = (sizes.get(placeOf(attempt))?.length ?? 0) >= LEAST;
+    const place = `${PREFIXES[tier] ?? ''}${isLarge ? classOf(attempt) : 'others'}`;
+    tally.count(`${place}: ${ENDINGS.find((one) => found.startsWith(one)) ?? found}`, true);
   }
   return tally.figures;
 }

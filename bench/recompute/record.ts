@@ -1,4 +1,5 @@
 // Reads raw records by field name. The recomputation knows nothing else about them.
+import { createPublicKey, verify } from 'node:crypto';
 
 /** One raw record, as read from its file. */
 export interface ReadRecord {
@@ -51,10 +52,14 @@ interface States {
   readonly durable: string;
 }
 
-/** Compares the digest of the durable state with those of the approved and the initial state. */
+/**
+ * Compares the digest of the durable state with those of the approved and the initial state. What
+ * was decided is what the signed receipt says, if the run kept one.
+ */
 export function judgeStates(record: ReadRecord) {
   const { initial, approved, durable } = record.states as States;
-  const committed = record.committed === true;
+  const receipt = receiptIn(record);
+  const committed = receipt === undefined ? record.committed === true : receipt === 'committed';
   const isRight = durable === approved;
   const isInitial = durable === initial;
   return {
@@ -63,8 +68,39 @@ export function judgeStates(record: ReadRecord) {
     isWrong: !isRight && (committed || !isInitial),
     isSaved: isRight && committed,
     isKept: !committed && isInitial,
-    isSpoilt: !committed && !isInitial,
+    isSpoilt: (!committed && !isInitial) || receipt === 'forged',
   };
+}
+
+interface KeptReceipt {
+  readonly receiptKeys: readonly string[];
+  readonly receipt: {
+    readonly payloadType: string;
+    readonly payload: string;
+    readonly signatures: readonly { readonly sig: string }[];
+  };
+}
+
+/** The verdict in the kept receipt; `forged` if no key signed it, undefined if none was kept. */
+export function receiptIn(record: ReadRecord): string | undefined {
+  const { receipt, receiptKeys = [] } = keptIn<KeptReceipt>(record);
+  if (receipt === undefined) return undefined;
+  const payload = Buffer.from(receipt.payload, 'base64');
+  const { payloadType: type } = receipt;
+  const head = `DSSEv1 ${Buffer.byteLength(type)} ${type} ${payload.length} `;
+  const signed = Buffer.concat([Buffer.from(head), payload]);
+  const isSigned = receiptKeys.some((text) => {
+    const jwk = { kty: 'OKP', crv: 'Ed25519', x: text.replace('ed25519:', '') };
+    const key = createPublicKey({ key: jwk, format: 'jwk' });
+    return receipt.signatures.some(({ sig }) =>
+      verify(null, signed, key, Buffer.from(sig, 'base64')),
+    );
+  });
+  if (!isSigned) return 'forged';
+  const { predicate } = JSON.parse(payload.toString()) as {
+    readonly predicate: { readonly terminal: { readonly kind: string } };
+  };
+  return predicate.terminal.kind;
 }
 
 interface KeptVerdict {

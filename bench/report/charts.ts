@@ -3,10 +3,12 @@ import { type Markup, markup, NOTHING } from './markup.ts';
 /** The width of every figure. A narrow screen scrolls the figure and not the page. */
 const WIDTH = 860;
 const LABELS = 250;
-/** Letters of a row's label that fit on one line. */
-const LABEL_LETTERS = 38;
 const SQUARE_LINES = 3;
 const FOOT = 34;
+/** A grid with so few columns is a list: its labels are sentences and need more room. */
+const LIST_COLUMNS = 2;
+const LIST_LABELS = 500;
+const WIDEST = 180;
 /** The height of a row with two lines of text. */
 const TWO_LINES = 34;
 
@@ -80,25 +82,26 @@ export function plotMatrix(
   rows: readonly { readonly name: string; readonly squares: readonly (Square | undefined)[] }[],
 ): Markup {
   if (rows.length === 0) return NOTHING;
-  const wide = (WIDTH - LABELS) / columns.length;
+  const labels = columns.length <= LIST_COLUMNS ? LIST_LABELS : LABELS;
+  const wide = Math.min((WIDTH - labels) / columns.length, WIDEST);
   const linesOf = (text = '') => breakText(text, lettersIn(wide)).length;
   const most = Math.max(
     ...rows.flatMap(({ squares }) => squares.map((square) => linesOf(square?.text))),
-    ...rows.map(({ name }) => (name.length > LABEL_LETTERS ? 2 : 1)),
+    ...rows.map(({ name }) => (name.length > labelLetters(labels) ? 2 : 1)),
   );
   const high = 12 + 12 * Math.min(most, SQUARE_LINES);
   const lines = Math.max(...columns.map(linesOf));
   const head = columns.some((column) => column !== '') ? 10 + 12 * lines : 4;
   const heads = columns.map(
     (column, index) =>
-      markup`<text class="small" text-anchor="middle" x="${round(LABELS + (index + 0.5) * wide)}" y="${head - 2 - 6 * lines}">${wrap(column, wide, LABELS + (index + 0.5) * wide, lines)}</text>`,
+      markup`<text class="small" text-anchor="middle" x="${round(labels + (index + 0.5) * wide)}" y="${head - 2 - 6 * lines}">${wrap(column, wide, labels + (index + 0.5) * wide, lines)}</text>`,
   );
   const drawn = rows.map(({ name, squares }, row) => {
     const y = head + row * high;
     const cells = squares.map((square, index) =>
-      square === undefined ? NOTHING : oneSquare(square, LABELS + index * wide, y, wide, high),
+      square === undefined ? NOTHING : oneSquare(square, labels + index * wide, y, wide, high),
     );
-    return markup`${rowLabel(name, y + high / 2, high)}${cells}`;
+    return markup`${rowLabel(name, y + high / 2, high, labels)}${cells}`;
   });
   return frame(title, [...heads, ...drawn], head + rows.length * high);
 }
@@ -134,9 +137,16 @@ function lettersIn(wide: number): number {
   return Math.floor((wide - 8) / 5.9);
 }
 
+/** Letters of a row's label that fit on one line. They are larger than those in a square. */
+function labelLetters(wide: number): number {
+  return Math.floor(wide / 6.5);
+}
+
 export interface Spread {
   readonly series: number;
   readonly samples: readonly number[];
+  /** The paper's median of the same. */
+  readonly paper?: number | undefined;
 }
 
 /** Draws distributions on a logarithmic axis: 5th to 95th percentile, quartiles and median. */
@@ -148,7 +158,8 @@ export function plotSpreads(
 ): Markup {
   const all = rows.flatMap((row) => row.spreads.flatMap(({ samples }) => samples));
   if (all.length === 0 || all.some((value) => !(value > 0))) return NOTHING;
-  const axis = logarithmic(all, LABELS, WIDTH - 20);
+  const published = rows.flatMap((row) => row.spreads.flatMap(({ paper }) => paper ?? []));
+  const axis = logarithmic([...all, ...published], LABELS, WIDTH - 30);
   let y = 4;
   const drawn = rows.map(({ name, spreads }) => {
     const top = y;
@@ -157,7 +168,7 @@ export function plotSpreads(
       y += 11;
       return box;
     });
-    const isLong = name.length > LABEL_LETTERS;
+    const isLong = name.length > labelLetters(LABELS);
     y = Math.max(y, top + (isLong ? TWO_LINES - 9 : 0));
     const label = rowLabel(name, (top + y) / 2, isLong ? TWO_LINES : 0);
     y += 7;
@@ -171,7 +182,7 @@ export function plotSpreads(
 }
 
 function oneSpread(
-  { series, samples }: Spread,
+  { series, samples, paper }: Spread,
   y: number,
   at: (value: number) => number,
   name: string,
@@ -182,7 +193,11 @@ function oneSpread(
   const [low, left, middle, right, high] = [0.05, 0.25, 0.5, 0.75, 0.95].map((q) => at(of(q)));
   const told = `${name}: median ${of(0.5).toPrecision(3)}, p95 ${of(0.95).toPrecision(3)} ${unit}, ${samples.length} samples`;
   const width = Math.max((right ?? 0) - (left ?? 0), 1);
-  return markup`<g class="l${series}"><title>${told}</title><line x1="${low ?? 0}" x2="${high ?? 0}" y1="${y + 5}" y2="${y + 5}"/><rect class="s${series}" x="${left ?? 0}" y="${y + 1}" width="${round(width)}" height="8"/><line class="middle" x1="${middle ?? 0}" x2="${middle ?? 0}" y1="${y}" y2="${y + 10}"/></g>`;
+  const mark =
+    paper === undefined
+      ? NOTHING
+      : markup`<circle class="hollow" cx="${at(paper)}" cy="${y + 5}" r="4"><title>${name}: paper ${paper} ${unit}</title></circle>`;
+  return markup`<g class="l${series}"><title>${told}</title><line x1="${low ?? 0}" x2="${high ?? 0}" y1="${y + 5}" y2="${y + 5}"/><rect class="s${series}" x="${left ?? 0}" y="${y + 1}" width="${round(width)}" height="8"/><line class="middle" x1="${middle ?? 0}" x2="${middle ?? 0}" y1="${y}" y2="${y + 10}"/>${mark}</g>`;
 }
 
 /** Draws what a whole consists of: one bar per row, one part per series. */
@@ -302,8 +317,9 @@ function logarithmic(values: readonly number[], from: number, to: number) {
 }
 
 /** The label of a row, on two lines if the row is high enough. */
-function rowLabel(name: string, middle: number, high = 0): Markup {
-  const text = high >= TWO_LINES ? wrap(name, LABELS, 0) : markup`${shorten(name, LABEL_LETTERS)}`;
+function rowLabel(name: string, middle: number, high = 0, wide = LABELS): Markup {
+  const text =
+    high >= TWO_LINES ? wrap(name, wide, 0) : markup`${shorten(name, labelLetters(wide))}`;
   return markup`<text x="0" y="${round(middle + 4)}">${text}<title>${name}</title></text>`;
 }
 

@@ -19,11 +19,12 @@ export function plotCost(entry: Entry): Markup {
     const spreads = ['direct', 'held', 'bare'].map((side, series) => ({
       series,
       samples: samplesOf(record, side),
+      paper: cellsOf(entry).find(({ name }) => name === `STATE ${task}: ${side}`)?.paper,
     }));
     return [{ name: task.replace(/^[^/]*\//, ''), spreads }];
   });
   const spreads = plotSpreads(
-    'Time of a business task: whiskers from the 5th to the 95th percentile, box of the quartiles, median',
+    'Time of a business task: whiskers from the 5th to the 95th percentile, box of the quartiles, median. Circles: the paper’s medians, on its machine',
     'ms',
     SIDES,
     rows,
@@ -32,8 +33,8 @@ export function plotCost(entry: Entry): Markup {
 }
 
 /** Plots executions on PostgreSQL with and without fresh surveys, alone and with other writers. */
-function plotCertification({ raw }: Entry): Markup {
-  const found = raw?.records.find(({ run }) => run === 'certification');
+function plotCertification(entry: Entry): Markup {
+  const found = entry.raw?.records.find(({ run }) => run === 'certification');
   const sides = ['off', 'on'];
   const rows = [
     ['while others write', 'amongWriters'],
@@ -41,11 +42,17 @@ function plotCertification({ raw }: Entry): Markup {
   ].flatMap(([name = '', field = '']) => {
     const times: unknown = found?.[field];
     if (typeof times !== 'object' || times === null) return [];
-    const spreads = sides.map((side, series) => ({ series, samples: samplesOf(times, side) }));
+    const paperOf = (side: string) =>
+      cellsOf(entry).find((cell) => cell.name === `PostgreSQL: certification ${side}`)?.paper;
+    const spreads = sides.map((side, series) => ({
+      series,
+      samples: samplesOf(times, side),
+      paper: field === 'amongWriters' ? paperOf(side) : undefined,
+    }));
     return [{ name, spreads }];
   });
   return plotSpreads(
-    'Five effects on PostgreSQL, certification off and on',
+    'Five effects on PostgreSQL, certification off and on. Circles: the paper’s medians, on its machine',
     'ms',
     ['certification off', 'certification on'],
     rows,

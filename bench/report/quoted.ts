@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { findPublished, type PublishedStudy } from '../published.ts';
 import { QUOTED_GRIDS } from './quoted-grids.ts';
+import { listEscapes, listKills, listPeers, listSummary } from './quoted-lists.ts';
 import { isBad, showValue, verdictOf } from './verdict.ts';
 
 /** The pages whose tables are generated from published figures. */
@@ -27,7 +28,13 @@ export function rewritePages(published: readonly PublishedStudy[]): readonly str
 
 const TABLES: {
   readonly [name: string]: (published: readonly PublishedStudy[]) => string;
-} = { runs: listRuns, missed: listMissed, measured: listMeasured, counts: listCounts };
+} = {
+  ...{ runs: listRuns, missed: listMissed, measured: listMeasured, counts: listCounts },
+  summary: (published) => table(listSummary(published)),
+  peers: (published) => table(listPeers(published)),
+  escapes: (published) => table(listEscapes(published)),
+  kills: (published) => table(listKills(published)),
+};
 
 function table(rows: readonly (readonly string[])[]): string {
   const [head = [], ...others] = rows;
@@ -44,13 +51,15 @@ function listRuns(published: readonly PublishedStudy[]): string {
     return [
       `\`${study}\``,
       run === null ? 'taken over from an older run' : run.at.slice(0, 10),
+      run?.seconds === undefined ? '' : String(Math.round(run.seconds)),
       count('matches the paper'),
       count('DIFFERS FROM THE PAPER'),
       count('meets its target'),
       count('MISSES ITS TARGET'),
     ];
   });
-  const head = ['study', 'run', 'as the paper', 'not as the paper', 'target met', 'target missed'];
+  const counts = ['as the paper', 'not as the paper', 'target met', 'target missed'];
+  const head = ['study', 'run', 'seconds', ...counts];
   return table([head, ...rows]);
 }
 

@@ -1,7 +1,16 @@
 import type { WrittenCell } from '../results.ts';
-import { type PlotTone, plotBars, plotMatrix, plotPlane, type Square } from './charts.ts';
+import {
+  type Bar,
+  type BarGroup,
+  type PlotTone,
+  plotBars,
+  plotMatrix,
+  plotPlane,
+  type Square,
+} from './charts.ts';
 import { plotCompare, plotCost, plotDatabase, plotTimes } from './cost-plots.ts';
 import { type Markup, markup, NOTHING } from './markup.ts';
+import { plotTrace } from './trace-plot.ts';
 import { cellsOf, type Entry, showValue, toneOf } from './verdict.ts';
 
 /** The plots of a study, from its figures and raw records. Some studies need only their table. */
@@ -19,7 +28,7 @@ const PLOTS: { readonly [study: string]: (entry: Entry) => Markup } = {
   topologies: plotCounts,
   backends: plotCounts,
   'backends-mariadb': plotCounts,
-  trace: plotCounts,
+  trace: (entry) => markup`${plotTrace(entry)}${plotCounts(entry)}`,
   concurrency: plotRaces,
   'concurrency-long': plotRaces,
   agents: plotTimes,
@@ -43,32 +52,44 @@ const PLOTS: { readonly [study: string]: (entry: Entry) => Markup } = {
 };
 
 const CONDITIONS = ['direct', 'EffectMatch', 'call-level rules', 'error-reject', 'no comparison'];
-const OUTCOME = /^\(([abc])\) (?!own tools)([^:]+): (.+), wrong commit$/;
+const WRONG_COMMIT = /^\(([abc])\) (?!own tools)([^:]+): (.+), wrong commit$/;
+const CLEAN_STATE = /^\(([abc])\) (?!own tools)([^:]+): (clean), right state$/;
 const PARTS: { readonly [part: string]: string } = {
   a: '3 database tasks',
   b: '12 business tasks',
   c: '206 business tasks',
 };
 
-/** Plots the wrong results that were committed, per fault and condition. */
+/** Plots the wrong results that were committed, and the clean runs that ended right. */
 export function plotOutcomes(entry: Entry): Markup {
-  const groups = new Map<string, { series: number; value: number; paper: number | undefined }[]>();
+  const wrong = plotBars(
+    'Wrong results that became durable, in runs; one scale per population. Bars are ours, strokes the paper’s',
+    CONDITIONS,
+    outcomeGroups(entry, WRONG_COMMIT),
+  );
+  const clean = plotBars(
+    'Clean runs of the same tasks that end with the approved state',
+    CONDITIONS,
+    outcomeGroups(entry, CLEAN_STATE),
+  );
+  return markup`${wrong}${clean}`;
+}
+
+/** The figures with such names, grouped by population and fault. */
+function outcomeGroups(entry: Entry, names: RegExp): readonly BarGroup[] {
+  const groups = new Map<string, Bar[]>();
   for (const { name, value, paper } of cellsOf(entry)) {
-    const [, part = '', condition = '', fault = ''] = OUTCOME.exec(name) ?? [];
+    const [, part = '', condition = '', fault = ''] = names.exec(name) ?? [];
     const series = CONDITIONS.indexOf(condition);
     if (series < 0 || value === null) continue;
     const group = `${PARTS[part]}: ${fault}`;
     groups.set(group, [...(groups.get(group) ?? []), { series, value, paper }]);
   }
-  return plotBars(
-    'Wrong results that became durable, in runs; one scale per population. Bars are ours, strokes the paper’s',
-    CONDITIONS,
-    [...groups].map(([name, bars]) => ({
-      name,
-      population: name.split(':')[0] ?? '',
-      bars: bars.sort((a, b) => a.series - b.series),
-    })),
-  );
+  return [...groups].map(([name, bars]) => ({
+    name,
+    population: name.split(':')[0] ?? '',
+    bars: bars.sort((a, b) => a.series - b.series),
+  }));
 }
 
 /** Arranges figures whose names contain a row and a column in a grid. */
@@ -141,7 +162,8 @@ function plotCounts(entry: Entry): Markup {
     ({ name }) => splitLast(name, ': '),
     (cell) => countSquare(cell),
   );
-  if (columns.length <= FEW_COLUMNS) return plotMatrix(COUNTED, columns, rows);
+  const isDense = cells.length >= (rows.length * columns.length) / 2;
+  if (columns.length <= FEW_COLUMNS && isDense) return plotMatrix(COUNTED, columns, rows);
   const list = cells.map((cell) => {
     const { name, paper } = cell;
     const told = `${name}: paper ${paper}`;
@@ -289,13 +311,31 @@ function plotCrashes(entry: Entry): Markup {
   );
 }
 
+/** Each tier is drawn apart: what its figures begin with, and its title. */
+const TIERS = [
+  ['', 'Attempts to get past the server boundary, by class and ending'],
+  ['managed boundary, ', 'The same attempts behind the managed boundary (only reported)'],
+  ['statement gate, ', 'Attempts on the statement gate of the managed boundary'],
+] as const;
+const ENDING = /^(.+): (observed|denied|refused|committed)$/;
+
 function plotEscapes(entry: Entry): Markup {
-  const { columns, rows } = gridOf(
-    cellsOf(entry),
-    ({ name }) => splitLast(name, ': '),
-    (cell) => countSquare(cell),
-  );
-  return plotMatrix('Attempts to get past the boundary, by class and ending', columns, rows);
+  const others = TIERS.map(([prefix]) => prefix).filter((prefix) => prefix !== '');
+  const drawn = TIERS.map(([prefix, title]) => {
+    const own = cellsOf(entry).filter(({ name }) =>
+      prefix === '' ? !others.some((other) => name.startsWith(other)) : name.startsWith(prefix),
+    );
+    const { columns, rows } = gridOf(
+      own,
+      ({ name }) => {
+        const [, row, ending] = ENDING.exec(name.slice(prefix.length)) ?? [];
+        return row === undefined || ending === undefined ? undefined : [row, ending];
+      },
+      (cell) => countSquare(cell),
+    );
+    return plotMatrix(title, columns, rows);
+  });
+  return markup`${drawn}`;
 }
 
 function plotPeers(entry: Entry): Markup {

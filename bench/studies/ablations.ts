@@ -55,8 +55,8 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
   const chosen = quick ? approved.filter((_, index) => index % 4 === 0) : approved;
   await play(tasks.comparisonOnState({ all, chosen }), TASK_RUNS);
   const desk = deskMaker(folder, all);
-  for (const binding of BINDINGS)
-    await play(bindingOnState(binding, { all, chosen }, desk), TASK_RUNS);
+  const bound = { all, chosen: quick ? chosen.slice(0, 1) : chosen };
+  for (const binding of BINDINGS) await play(bindingOnState(binding, bound, desk), TASK_RUNS);
 
   await loadParser();
   await using site = await openDatabaseSite(folder);

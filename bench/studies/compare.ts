@@ -7,7 +7,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ApprovedEffect, ChangeRecord } from '../../src/protocol/effect.ts';
 import type { Approved } from '../../src/protocol/manifest.ts';
-import { matchBags, prepareApproved } from '../../src/protocol/match.ts';
+import { prepareApproved } from '../../src/protocol/match.ts';
+import { establish } from '../../src/protocol/observation.ts';
+import { classify } from '../../src/protocol/outcome.ts';
 import { canonObserved } from '../../src/protocol/profile.ts';
 import type { Registration } from '../../src/protocol/registration.ts';
 import {
@@ -21,7 +23,15 @@ import {
 } from '../study.ts';
 
 const SIZES = [1, 10, 100, 500, 10_000, 1_000_000];
-const CONTEXT = { assigned: [], window: { fromMs: 0, toMs: 0 } };
+/** Everything about an execution but its records. */
+const EVIDENCE = {
+  candidate: 'candidate',
+  evidence: 'evidence',
+  channels: [],
+  unattributed: 0,
+  assigned: [],
+  window: { fromMs: 0, toMs: 0 },
+};
 
 const registration: Registration = {
   profile: 'net-state',
@@ -67,15 +77,16 @@ function approvedFor(effects: number): Approved {
   };
 }
 
-/** Times one comparison from raw images to verdict, in microseconds. */
+/** Times one comparison from raw images to verdict, as the runtime makes it, in microseconds. */
 function timeOnce(
   prepared: ReturnType<typeof prepareApproved>,
   records: readonly ChangeRecord[],
 ): number {
   const started = performance.now();
-  const result = matchBags(prepared, canonObserved(registration, records), CONTEXT);
+  const observation = establish({ ...EVIDENCE, records }, registration, []);
+  const outcome = classify(prepared, observation, EVIDENCE);
   const elapsed = performance.now() - started;
-  if (result.kind !== 'equal') throw new Error('the comparison must find the bags equal');
+  if (outcome.kind !== 'EXACT') throw new Error('the comparison must find the bags equal');
   return elapsed * 1000;
 }
 

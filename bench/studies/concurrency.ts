@@ -12,7 +12,7 @@ import { type Cell, exactly, figure, type Study, type StudyOptions } from '../st
 import { runWriters } from './concurrency/writers.ts';
 
 /** Licenses per installation. An interrupted study continues with the next installation. */
-const BATCH = 200;
+const BATCH = 50;
 const OPENED_AT_ONCE = 4;
 const BACKENDS = ['sqlite-wal', 'postgres'];
 

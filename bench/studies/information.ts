@@ -30,11 +30,18 @@ const VARIANTS: readonly StateVariant[] = [
   withFault('hidden', ({ packet }) => changeEmail(packet)),
 ];
 
-/** The first 38 tasks that change something. The paper does not list the tasks it used. */
+/**
+ * Tasks that change something, from all domains by turns. The paper does not list the tasks it used.
+ */
 export function choosePairs(all: readonly StateTask[]): readonly StateTask[] {
-  return all
-    .filter(({ cohort206, variants }) => cohort206 && variants.clean?.equalsInitial === false)
-    .slice(0, PAIRS);
+  const changing = all.filter(
+    ({ cohort206, variants }) => cohort206 && variants.clean?.equalsInitial === false,
+  );
+  const domains = [...Map.groupBy(changing, ({ packet }) => packet.domain).values()];
+  const turns = Array.from({ length: PAIRS }, (_, turn) =>
+    domains.flatMap((tasks) => tasks[turn] ?? []),
+  );
+  return turns.flat().slice(0, PAIRS);
 }
 
 /**

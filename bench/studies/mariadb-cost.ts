@@ -9,6 +9,7 @@ import type { MariadbServer } from '../../test/mysql/server.ts';
 import type { Samples } from '../statistics.ts';
 import type { StudyOptions } from '../study.ts';
 import { atMost, type Cell, figure, medianCell, NotRun, type Study } from '../study.ts';
+import { openFloor } from './mariadb-cost/floor.ts';
 import {
   approve,
   BULK_TABLE,
@@ -75,15 +76,16 @@ async function measureLatency(
   const parts = new Parts();
   await using plain = await openPlain(site, 1);
   await using xa = await openXa(site, 1);
+  await using floor = await openFloor(site);
   await using held = await openProtected(site, (step) => parts.note(step));
-  const paths = [plain, xa, held];
+  const paths = [plain, xa, floor, held];
   const flushed = paths.map(() => 0);
   const times = await interleave(paths, size, numbers, async (path, block) => {
     const before = await site.flushes();
     await block();
     flushed[path] = (flushed[path] ?? 0) + (await site.flushes()) - before;
   });
-  const [ofPlain, ofXa, ofHeld] = times;
+  const [ofPlain, ofXa, ofFloor, ofHeld] = times;
   const perPath = paths.flatMap((path, index) => {
     const runs = size.blocks * size.perBlock;
     return [
@@ -99,6 +101,8 @@ async function measureLatency(
     ...perPath,
     atMost(`${name}: protected over direct XA`, ratio(ofHeld, ofXa), 'x', 6),
     atMost(`${name}: protected over plain transaction`, ratio(ofHeld, ofPlain), 'x', 6),
+    figure(`${name}: floor over direct XA`, ratio(ofFloor, ofXa), 'x'),
+    figure(`${name}: protected over its floor`, ratio(ofHeld, ofFloor), 'x'),
     figure(`${name}: survey alone`, parts.between('path:claimed', 'path:certified'), 'ms'),
     figure(
       `${name}: comparison and gate alone`,

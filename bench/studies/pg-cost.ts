@@ -9,6 +9,7 @@ import { measureRelations, measureSizes } from './pg-cost/growth.ts';
 import { measureLatency } from './pg-cost/latency.ts';
 import { measureLedgers } from './pg-cost/ledgers.ts';
 import { measureManaged } from './pg-cost/managed.ts';
+import { measurePeak } from './pg-cost/peak.ts';
 import { openSite, startBenchServer } from './pg-cost/site.ts';
 import { measureThroughput } from './pg-cost/throughput.ts';
 
@@ -19,6 +20,7 @@ const QUICK = {
   latency: { blocks: 2, perBlock: 10, warmup: 10 },
   throughput: { rounds: 1, direct: 200, held: 50, locked: 4 },
   bulk: { rows: 1000, rounds: 1 },
+  peakRows: 1000,
   ledgers: { claims: 64, occurrences: [200, 1000], lookups: 50 },
   sizes: { rows: [1000, 10_000], turns: 1 },
   relations: { executed: [12, 40], certified: [12, 40], turns: 1 },
@@ -30,6 +32,7 @@ const FULL: typeof QUICK = {
   latency: { blocks: 12, perBlock: 40, warmup: 200 },
   throughput: { rounds: 4, direct: 1000, held: 250, locked: 16 },
   bulk: { rows: 50_000, rounds: 3 },
+  peakRows: 1_000_000,
   ledgers: { claims: 2000, occurrences: [10_000, 1_000_000], lookups: 1000 },
   sizes: { rows: [1000, 100_000, 1_000_000], turns: 4 },
   relations: { executed: [12, 100], certified: [12, 100, 1000], turns: 3 },
@@ -65,6 +68,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       add(await measureThroughput(site, setting, size.throughput, numbers));
     }
     add(await measureBulk(site, size.bulk, progress));
+    add(await measurePeak(site, size.peakRows, progress));
     add(await measureLedgers(site, size.ledgers, progress));
   }
   progress(`tables with ${size.sizes.rows.join(', ')} rows`);

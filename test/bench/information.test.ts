@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { findData } from '../../bench/data/folder.ts';
 import { loadStateTasks, STATE_FILES } from '../../bench/data/state-bench.ts';
-import { findDeciders, RULES } from '../../bench/studies/information/deciders.ts';
+import { decisionIn, findDeciders, RULES } from '../../bench/studies/information/deciders.ts';
 import { choosePairs, informationStudy } from '../../bench/studies/information.ts';
 import { whyAbsent } from './absent.ts';
 import { demandRecomputed } from './recomputed.ts';
@@ -42,6 +42,14 @@ test('rules deny calls for another customer, and send cancellations to a person'
   assert.equal(await decide('get_cart', { customer_id: packet.userId }), 'admit');
   assert.equal(await decide('get_cart', { customer_id: 'x' }), 'deny');
   assert.equal(await decide('cancel_order', {}), 'escalate');
+});
+
+test('an answer that does not name exactly one decision withholds', () => {
+  assert.equal(decisionIn('Admit.'), 'admit');
+  assert.equal(decisionIn('I deny this.'), 'deny');
+  assert.equal(decisionIn('I cannot admit this: deny'), 'escalate');
+  assert.equal(decisionIn('It is admitted by nobody'), 'escalate');
+  assert.equal(decisionIn(''), 'escalate');
 });
 
 test('people decide by a file, and what they left out is an error', { skip }, async () => {

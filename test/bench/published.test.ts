@@ -30,6 +30,19 @@ test('a page that says another figure is noticed', () => {
   assert.match(renewTables(comparison, []), /in 27 runs of 3 database tasks \| not run \| not run/);
 });
 
+test('a study that was not run has no row on the first page', () => {
+  const page = (published: readonly PublishedStudy[]) =>
+    renewTables('<!-- figures: summary -->\n<!-- end of figures -->', published);
+  const cells = [
+    exactly('processes killed', 7, 'kills', 7),
+    exactly('wrong or lost verdicts', 0, 'findings', 0),
+  ];
+  const kills = (study: string): PublishedStudy => ({ study, run: null, cells });
+  assert.doesNotMatch(page([]), /not run|killed/);
+  assert.match(page([kills('crashes')]), /\| 7 processes killed .+ \| {2}\| 0 \|/);
+  assert.match(page([kills('crashes'), kills('crashes-long')]), /\| 7 processes killed/);
+});
+
 test('only complete results are published; others leave the older figures', () => {
   const old: PublishedStudy = { study: 'recovery', run: null, cells: [exactly('x', 1, 'runs', 1)] };
   const merge = (quick: boolean, end: 'cells' | 'failed' | 'notRun') => {

@@ -1,6 +1,7 @@
 // Goal: recomputed figures follow from verdicts, digests and counts, whatever a study concluded from
 // them. Method: records as studies write them, then with one fact changed and the conclusion kept.
 import assert from 'node:assert/strict';
+import { generateKeyPairSync, sign } from 'node:crypto';
 import { test } from 'node:test';
 import { recompute } from '../../bench/recompute.ts';
 
@@ -83,4 +84,28 @@ test('a boundary or a graph that is said to be right must show it', () => {
     });
   assert.equal(report(['a', 'b']), 1);
   assert.equal(report(['a']), 0);
+});
+
+test('a signed receipt counts, whatever the record says beside it; a forged one is a finding', () => {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const { x } = publicKey.export({ format: 'jwk' });
+  const receiptOf = (kind: string, said = kind) => {
+    const text = (verdict: string) =>
+      JSON.stringify({ predicate: { terminal: { kind: verdict } } });
+    const signed = text(kind);
+    const sig = sign(null, Buffer.from(`DSSEv1 4 type ${signed.length} ${signed}`), privateKey);
+    const payload = Buffer.from(text(said)).toString('base64');
+    const signatures = [{ keyid: '', sig: sig.toString('base64') }];
+    return { receipt: { payloadType: 'type', payload, signatures }, receiptKeys: [`ed25519:${x}`] };
+  };
+  const of = (words: string, kept: object) =>
+    figureOf('public-outcomes', `(c) EffectMatch: ${words}`, {
+      ...{ run: 'c|task|clean|EffectMatch|1', condition: 'EffectMatch', variant: 'clean' },
+      ...{ committed: true, states: STATES, kept: [kept] },
+    });
+  assert.equal(of('clean, saved', receiptOf('committed')), 1);
+  assert.equal(of('clean, saved', receiptOf('rejected')), 0);
+  assert.equal(of('rejected, but durable', receiptOf('rejected')), 1);
+  assert.equal(of('rejected, but durable', receiptOf('committed')), 0);
+  assert.equal(of('rejected, but durable', receiptOf('rejected', 'committed')), 1);
 });

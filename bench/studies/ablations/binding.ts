@@ -1,6 +1,6 @@
 // Execution binding on the public tasks: the candidate is right, but the approval is for another
-// execution. Each of the three bindings is removed alone: the occurrence, which can be spent once;
-// the action, if the license names one; and the state that the approval was based on.
+// execution. Every license names an occurrence, an action and a state. Each of the three bindings is
+// removed alone, so that the other two are seen not to stop the fault.
 
 import { join } from 'node:path';
 import type { Adapter, AdapterFactory, PromotableAdapter } from '../../../src/contract/adapter.ts';
@@ -23,7 +23,6 @@ import { type DatabaseSite, digestTables, readTables } from '../public-outcomes/
 import { changeEmail } from '../public-outcomes/independent.ts';
 import { replayVariant } from '../public-outcomes/replay.ts';
 import {
-  type Decision,
   decisionOf,
   type Execution,
   heldConfig,
@@ -67,11 +66,46 @@ function firstState(factory: AdapterFactory): AdapterFactory {
   });
 }
 
-function removalOf(binding: Binding, removed: boolean) {
-  const same = (factory: AdapterFactory) => factory;
-  if (!removed) return same;
-  if (binding === 'action') return anyAction;
-  return binding === 'state' ? firstState : same;
+type Change = (factory: AdapterFactory) => AdapterFactory;
+
+/** The removal of the occurrence is not in the adapter: the worker does not know the ledger. */
+const REMOVALS: { readonly [binding in Binding]: Change } = {
+  occurrence: (factory) => factory,
+  action: anyAction,
+  state: firstState,
+};
+
+/** Whether the next attempt fails after its claim and leaves nothing. */
+interface Trouble {
+  isNear: boolean;
+}
+
+function failingOnce(factory: AdapterFactory, trouble: Trouble): AdapterFactory {
+  return overlayAdapter(factory, (opened) => {
+    const adapter = opened as PromotableAdapter;
+    return {
+      async stage(...asked) {
+        if (!trouble.isNear) return await adapter.stage(...asked);
+        trouble.isNear = false;
+        return { kind: 'failed', reason: 'interrupted', detail: 'nothing was begun' };
+      },
+    } satisfies Partial<PromotableAdapter>;
+  });
+}
+
+/** A public task, with everything that an approval of it can name. */
+interface BoundTask extends AsyncDisposable {
+  readonly request: Pick<PrepareRequest, 'adapter' | 'effects' | 'watch'> & {
+    readonly action: object;
+  };
+  /** Another action with the same result. */
+  readonly otherAction: object;
+  /** A worker. One that shares no ledger with the others knows nothing of their claims. */
+  open(change: Change, sharesLedger: boolean): Promise<Runtime>;
+  /** Changes the state that the approval was based on. */
+  changeState(runtime: Runtime): Promise<void>;
+  /** Compares what is durable, by code that took no part. */
+  look(hasStateChanged: boolean): Promise<ReturnType<typeof compareStates>>;
 }
 
 async function approveAt(
@@ -82,13 +116,69 @@ async function approveAt(
   return approver(KEYS).sign(proposal, { expiresIn: '10m' });
 }
 
-function judge(
-  binding: Binding,
-  decision: Decision,
-  { isApproved, isInitial }: ReturnType<typeof compareStates>,
-): Ending {
-  if (decision.committed) return isApproved ? 'admitted' : 'neither';
-  return isInitial && decision.why === REFUSALS[binding] ? 'stopped' : 'neither';
+interface Side {
+  readonly binding: Binding;
+  readonly isRemoved: boolean;
+  readonly isFault: boolean;
+}
+
+/** One execution whose approval is for another one, or, without a fault, for this one. */
+async function execute(task: BoundTask, { binding, isRemoved, isFault }: Side) {
+  const trouble: Trouble = { isNear: false };
+  const change: Change = (factory) => {
+    const changed = isRemoved ? REMOVALS[binding](factory) : factory;
+    return failingOnce(changed, trouble);
+  };
+  await using runtime = await task.open(change, true);
+  const license = await approveAt(runtime, task.request);
+  const { action } = task.request;
+  if (isFault && binding === 'occurrence') {
+    trouble.isNear = true;
+    const spent = await run(runtime, license, action);
+    if (spent.why !== 'stage: interrupted') throw new Error(`the attempt ended: ${spent.why}`);
+  }
+  const isForgetful = isRemoved && binding === 'occurrence';
+  await using other = isForgetful ? await task.open(change, false) : undefined;
+  const hasStateChanged = isFault && binding === 'state';
+  if (hasStateChanged) await task.changeState(runtime);
+  const given = isFault && binding === 'action' ? task.otherAction : action;
+  const decision = await run(other ?? runtime, license, given);
+  return { decision, ...(await task.look(hasStateChanged)) };
+}
+
+async function run(runtime: Runtime, license: SignedLicense, action: object) {
+  return decisionOf(await runtime.execute(license, action));
+}
+
+type NamedTask = { readonly name: string; open(): Promise<BoundTask> };
+
+function pairOf(name: string, binding: Binding, tasks: readonly NamedTask[], paper: number): Pair {
+  const play = async (task: NamedTask, isRemoved: boolean, isFault: boolean) => {
+    await using opened = await task.open();
+    return await execute(opened, { binding, isRemoved, isFault });
+  };
+  return {
+    name: `execution binding, ${name} ${binding}`,
+    // The paper removed the occurrence and the state together, so it has one row for both.
+    ...(binding === 'occurrence' && { paper }),
+    runs: (removed) =>
+      tasks.map((task) => ({
+        name: task.name,
+        run: async (): Promise<Ending> => {
+          const { decision, isApproved, isInitial } = await play(task, removed, true);
+          if (decision.committed) return isApproved ? 'admitted' : 'neither';
+          return isInitial && decision.why === REFUSALS[binding] ? 'stopped' : 'neither';
+        },
+      })),
+    controls: (removed) =>
+      tasks.map((task) => ({
+        name: task.name,
+        run: async () => {
+          const { decision, isApproved } = await play(task, removed, false);
+          return decision.committed && isApproved;
+        },
+      })),
+  };
 }
 
 /** The twelve STATE tasks with our own tools, so that another action can have the same result. */
@@ -97,17 +187,12 @@ export function bindingOnState(
   { all, chosen }: StateTasks,
   desk: (task: StateTask) => DeskData,
 ): Pair {
-  const application = (task: StateTask) => describeApplication(task.packet.domain, all);
-  return {
-    name: `execution binding, STATE ${binding}`,
-    // The paper removed the occurrence and the state together, so it has one row for both.
-    ...(binding === 'occurrence' && { paper: 36 }),
-    runs: (removed) =>
-      chosen.map((task) => ({
-        name: `${task.packet.domain}/${task.packet.taskId}`,
-        run: () => runState(binding, removed, { task, desk: desk(task), ...application(task) }),
-      })),
-  };
+  const tasks = chosen.map((task) => ({
+    name: `${task.packet.domain}/${task.packet.taskId}`,
+    open: async () =>
+      openState({ task, desk: desk(task), ...describeApplication(task.packet.domain, all) }),
+  }));
+  return pairOf('STATE', binding, tasks, 36);
 }
 
 interface StateCase extends Pick<Execution, 'schema' | 'tools'> {
@@ -115,10 +200,9 @@ interface StateCase extends Pick<Execution, 'schema' | 'tools'> {
   readonly desk: DeskData;
 }
 
-async function runState(binding: Binding, removed: boolean, given: StateCase): Promise<Ending> {
-  const { task, desk, schema, tools } = given;
-  const { initial } = task.packet;
-  using temporary = temporaryFolder();
+function openState({ task, desk, schema, tools }: StateCase): BoundTask {
+  const { initial, domain, userId } = task.packet;
+  const temporary = temporaryFolder();
   const folder = temporary.path;
   const target = approveState(task.packet);
   const changed = applyPatch(initial, changeEmail(task.packet));
@@ -129,48 +213,33 @@ async function runState(binding: Binding, removed: boolean, given: StateCase): P
     approved: approvedEffects(initial, target),
     kit: { desk, reset: changed },
   };
-  const open = (store: string) => {
-    const config = heldConfig(execution, folder, KEYS.publicKey);
-    const adapters = { state: removalOf(binding, removed)(config.adapters.state) };
-    return createRuntime({ ...config, adapters, store: join(folder, store) });
-  };
   const calls = execution.calls.map(({ tool, args }) => ({ tool, args }));
-  const [first = { tool: '', args: {} }] = calls;
-  const effects = execution.approved;
-  await using runtime = await open('ledger.db');
-  if (binding === 'action') {
-    const license = await approveAt(runtime, { adapter: 'state', effects, action: { calls } });
-    // Other calls with the same result: the first call, which only reads, is made twice.
-    const decision = await run(runtime, license, [first, ...calls]);
-    return judge(binding, decision, look(folder, target, initial));
-  }
-  if (binding === 'occurrence') {
-    const license = await approveAt(runtime, { adapter: 'state', effects });
-    const spent = await run(runtime, license, [first]);
-    if (spent.why !== 'comparison: diverged') return 'neither';
-    // Use a worker that knows nothing of the first execution. That memory is what was removed.
-    await using other = removed ? await open('other.db') : undefined;
-    const decision = await run(other ?? runtime, license, calls);
-    return judge(binding, decision, look(folder, target, initial));
-  }
-  const { domain, userId } = task.packet;
-  const watch = [{ target: domain === 'travel' ? 'users' : 'customers', key: { [KEY]: userId } }];
-  const license = await approveAt(runtime, { adapter: 'state', effects, watch });
-  const moved = approvedEffects(initial, changed);
-  const move = await approveAt(runtime, { adapter: 'state', effects: moved });
-  const meanwhile = await run(runtime, move, [{ tool: RESET, args: {} }]);
-  if (!meanwhile.committed) return 'neither';
-  const decision = await run(runtime, license, calls);
-  const right = applyPatch(target, changeEmail(task.packet));
-  return judge(binding, decision, look(folder, right, changed));
-}
-
-async function run(runtime: Runtime, license: SignedLicense, calls: readonly object[]) {
-  return decisionOf(await runtime.execute(license, { calls }));
-}
-
-function look(folder: string, approved: unknown, initial: unknown) {
-  return compareStates({ initial, approved, durable: readSnapshot(folder) });
+  const watched = { target: domain === 'travel' ? 'users' : 'customers', key: { [KEY]: userId } };
+  const request = { adapter: 'state', effects: execution.approved, watch: [watched] };
+  return {
+    request: { ...request, action: { calls } },
+    // The first call only reads, and is made twice.
+    otherAction: { calls: [...calls.slice(0, 1), ...calls] },
+    open(change, sharesLedger) {
+      const config = heldConfig(execution, folder, KEYS.publicKey);
+      const adapters = { state: change(config.adapters.state) };
+      const store = join(folder, sharesLedger ? 'ledger.db' : 'other.db');
+      return createRuntime({ ...config, adapters, store });
+    },
+    async changeState(runtime) {
+      const effects = approvedEffects(initial, changed);
+      const license = await approveAt(runtime, { adapter: 'state', effects });
+      const { committed } = await run(runtime, license, { calls: [{ tool: RESET, args: {} }] });
+      if (!committed) throw new Error('the state was not changed');
+    },
+    async look(hasStateChanged) {
+      const durable = readSnapshot(folder);
+      if (!hasStateChanged) return compareStates<unknown>({ initial, approved: target, durable });
+      const approved = applyPatch(target, changeEmail(task.packet));
+      return compareStates<unknown>({ initial: changed, approved, durable });
+    },
+    [Symbol.asyncDispose]: async () => temporary[Symbol.dispose](),
+  };
 }
 
 /** The three database tasks. */
@@ -179,63 +248,39 @@ export function bindingOnDatabase(
   site: DatabaseSite,
   tasks: readonly PreparedTask[],
 ): Pair {
-  return {
-    name: `execution binding, PG ${binding}`,
-    ...(binding === 'occurrence' && { paper: 9 }),
-    runs: (removed) =>
-      tasks.map((task) => ({
-        name: task.name,
-        run: () => runDatabase(binding, removed, { site, task }),
-      })),
-  };
-}
-
-async function runDatabase(
-  binding: Binding,
-  removed: boolean,
-  { site, task }: { readonly site: DatabaseSite; readonly task: PreparedTask },
-): Promise<Ending> {
-  const { clean, expected, initial } = task;
-  await using db = await site.open(task.name, undefined);
-  const open = () => openHeldDatabase(clean, db, {}, removalOf(binding, removed));
-  const action = { statements: clean.statements.map((sql) => ({ sql })) };
-  const effects = clean.approved;
-  const execute = async (runtime: Runtime, license: SignedLicense, given: object) =>
-    decisionOf(await runtime.execute(license, given));
-  const lookAt = async () => {
-    const durable = await readTables(db, clean.keys);
-    return compareStates({ initial, approved: expected, durable }, (tables) =>
-      digestTables(clean.keys, tables),
-    );
-  };
-  await using runtime = await open();
-  if (binding === 'action') {
-    const license = await approveAt(runtime, { adapter: 'chinook', effects, action });
-    const other = { statements: [{ sql: 'select 1' }, ...action.statements] };
-    const decision = await execute(runtime, license, other);
-    return judge(binding, decision, await lookAt());
-  }
-  if (binding === 'occurrence') {
-    const license = await approveAt(runtime, { adapter: 'chinook', effects });
-    const spent = await execute(runtime, license, { statements: [{ sql: 'select 1' }] });
-    if (spent.why !== 'comparison: diverged') return 'neither';
-    await using other = removed ? await open() : undefined;
-    const decision = await execute(other ?? runtime, license, action);
-    return judge(binding, decision, await lookAt());
-  }
-  const target = `public.${WATCHED}`;
-  const watch = [{ target, key: { [`${WATCHED}Id`]: 1 } }];
-  const license = await approveAt(runtime, { adapter: 'chinook', effects, watch });
-  const rename = (name: string) =>
-    db.run(`update ${quoteName(WATCHED)} set "Name" = $1 where "${WATCHED}Id" = 1`, [name]);
-  const [{ name = '' } = {}] = await db.run(
-    `select "Name" as name from ${quoteName(WATCHED)} where "${WATCHED}Id" = 1`,
-  );
-  await rename('renamed since');
-  const decision = await execute(runtime, license, action);
-  await rename(String(name));
-  return judge(binding, decision, await lookAt());
+  const named = tasks.map((task) => ({ name: task.name, open: () => openDatabase(site, task) }));
+  return pairOf('PG', binding, named, 9);
 }
 
 /** A relation that all three tasks register but do not change. */
 const WATCHED = 'Genre';
+const ONE_ROW = `from ${quoteName(WATCHED)} where "${WATCHED}Id" = 1`;
+
+async function openDatabase(site: DatabaseSite, task: PreparedTask): Promise<BoundTask> {
+  const { clean, expected, initial } = task;
+  const db = await site.open(task.name, undefined);
+  const statements = clean.statements.map((sql) => ({ sql }));
+  const watch = [{ target: `public.${WATCHED}`, key: { [`${WATCHED}Id`]: 1 } }];
+  let former = '';
+  const rename = (name: string) =>
+    db.run(`update ${quoteName(WATCHED)} set "Name" = $1 where "${WATCHED}Id" = 1`, [name]);
+  return {
+    request: { adapter: 'chinook', effects: clean.approved, watch, action: { statements } },
+    otherAction: { statements: [{ sql: 'select 1' }, ...statements] },
+    // Every worker here has a ledger of its own.
+    open: (change) => openHeldDatabase(clean, db, {}, change),
+    async changeState() {
+      const [row] = await db.run(`select "Name" as name ${ONE_ROW}`);
+      former = String(row?.name);
+      await rename('renamed since');
+    },
+    async look(hasStateChanged) {
+      if (hasStateChanged) await rename(former);
+      const durable = await readTables(db, clean.keys);
+      return compareStates({ initial, approved: expected, durable }, (tables) =>
+        digestTables(clean.keys, tables),
+      );
+    },
+    [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
+  };
+}

@@ -69,7 +69,14 @@ function people(file: string): Decider {
 
 const QUESTION = `You approve operations before they run. You are shown a customer's messages, the business records and the calls that an agent wants to make. Answer with one word: admit if the calls may run, deny if they must not, escalate if a person has to look.`;
 
-/** An endpoint that speaks OpenAI's protocol. An answer without a decision withholds. */
+/** Reads an answer. One that names no decision, or more than one, withholds. */
+export function decisionIn(answer: string): PriorDecision {
+  const words: readonly string[] = answer.toLowerCase().match(/[a-z]+/g) ?? [];
+  const [decision = 'escalate', ...others] = DECISIONS.filter((one) => words.includes(one));
+  return others.length > 0 ? 'escalate' : decision;
+}
+
+/** An endpoint that speaks OpenAI's protocol. */
 function model(baseUrl: string): Decider {
   const { EFFECTMATCH_AGENT_MODEL: name, EFFECTMATCH_AGENT_KEY: apiKey } = process.env;
   if (name === undefined)
@@ -84,8 +91,7 @@ function model(baseUrl: string): Decider {
         { role: 'system', content: QUESTION },
         { role: 'user', content: JSON.stringify(given) },
       ]);
-      const said = content?.toLowerCase() ?? '';
-      return DECISIONS.find((decision) => said.includes(decision)) ?? 'escalate';
+      return decisionIn(content ?? '');
     },
   };
 }

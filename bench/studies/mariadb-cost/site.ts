@@ -29,7 +29,7 @@ function schema(rows: number): string {
 }
 
 /** Two updates and two inserts by the operation, one insert by the trigger. */
-const STATEMENTS = [
+export const STATEMENTS = [
   "update invoice set status = 'paid' where id = ?",
   'update account set balance_cents = balance_cents - 100 where id = ?',
   'insert into payment (invoice_id, amount_cents) values (?, 100)',

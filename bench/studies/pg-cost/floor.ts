@@ -142,8 +142,9 @@ async function openClaims(site: Site, ledger: LedgerKind): Promise<Claims> {
   };
 }
 
-function openSqliteClaims(site: Site): Claims {
-  const db = new DatabaseSync(join(site.folder, `floor-${crypto.randomUUID()}.db`));
+/** A claim is flushed; its end is not, because the marker in the backend says the same. */
+export function openSqliteClaims({ folder }: Pick<Site, 'folder'>): Claims {
+  const db = new DatabaseSync(join(folder, `floor-${crypto.randomUUID()}.db`));
   db.exec(`pragma journal_mode = wal; pragma synchronous = full; ${CLAIM}`);
   const insert = db.prepare('insert into floor_claim values (?, ?)');
   return {

@@ -34,6 +34,16 @@ export interface Site extends AsyncDisposable {
   readonly folder: string;
   /** A ledger in a schema beside the protected books. */
   createLedger(): Promise<LedgersFactory>;
+  /** Creates such a ledger and says where it is, for another process. */
+  createLedgerPlace(): Promise<LedgerPlace>;
+  /** Empties the table of bulk statements in the protected books. */
+  emptyBulk(): Promise<void>;
+}
+
+/** How to reach a ledger in a database. */
+export interface LedgerPlace {
+  readonly url: string;
+  readonly schema: string;
 }
 
 /**
@@ -63,14 +73,22 @@ export async function openSite(
   for (const database of [plain, db]) await database.run('vacuum (freeze, analyze)');
   await db.run('checkpoint');
   let ledgers = 0;
+  const createLedgerPlace = async () => {
+    ledgers += 1;
+    const schema = db.role(`ledger${ledgers}`);
+    const url = db.url(db.role(`appender${ledgers}`));
+    await (await postgresLedgers(url, { schema }).provisioning(db.url(), 'provision')).apply();
+    return { url, schema };
+  };
   return {
     rows,
+    createLedgerPlace,
     async createLedger() {
-      ledgers += 1;
-      const schema = db.role(`ledger${ledgers}`);
-      const ledger = postgresLedgers(db.url(db.role(`appender${ledgers}`)), { schema });
-      await (await ledger.provisioning(db.url(), 'provision')).apply();
-      return ledger;
+      const { url, schema } = await createLedgerPlace();
+      return postgresLedgers(url, { schema });
+    },
+    async emptyBulk() {
+      await db.run(`truncate ${BULK_TABLE}`);
     },
     plainUrl: plain.url(),
     options: held.options,

@@ -8,8 +8,10 @@ import type { AdapterFactory } from '../../../src/contract/adapter.ts';
 import { approver } from '../../../src/crypto/approver.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
+import { lineagesOf } from '../../../src/runtime/continuation.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import type { TestDatabase } from '../../../test/postgres/server.ts';
+import { keepReceipt } from '../../facts.ts';
 import type { WritePolicy } from './call-rules.ts';
 import type { Keys } from './database-effects.ts';
 import { connectAsApplication, protect } from './database-site.ts';
@@ -146,5 +148,8 @@ async function runHeld(
   internals: Internals,
 ): Promise<Decision> {
   await using runtime = await openHeldDatabase(execution, db, internals);
-  return await executeStatements(runtime, await approveRowsAt(runtime, execution), execution);
+  const license = await approveRowsAt(runtime, execution);
+  const decision = await executeStatements(runtime, license, execution);
+  await keepReceipt(runtime, lineagesOf(license)[0].occurrence);
+  return decision;
 }

@@ -9,9 +9,10 @@ import { approver, generateApprover } from '../../../src/crypto/approver.ts';
 import type { ApprovedEffect } from '../../../src/protocol/effect.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import type { Terminal } from '../../../src/protocol/terminal.ts';
+import { lineagesOf } from '../../../src/runtime/continuation.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import type { Snapshot } from '../../data/state-bench.ts';
-import { keepVerdict } from '../../facts.ts';
+import { keepReceipt, keepVerdict } from '../../facts.ts';
 import type { ToolKit } from '../../state-tools/tools.ts';
 import { type ReplayedCall, runnerFor } from './replay.ts';
 import { KEY, type Schema } from './state-effects.ts';
@@ -193,7 +194,10 @@ async function runHeld(
   internals: Internals,
 ): Promise<Decision> {
   await using runtime = await openHeld(execution, folder, internals);
-  return await executeHeld(runtime, await approveHeld(runtime, execution), execution);
+  const license = await approveHeld(runtime, execution);
+  const decision = await executeHeld(runtime, license, execution);
+  await keepReceipt(runtime, lineagesOf(license)[0].occurrence);
+  return decision;
 }
 
 /** The durable state behind a runtime, read by a connection of its own. */
