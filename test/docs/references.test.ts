@@ -51,12 +51,15 @@ test('files and folders that pages name exist', () => {
   assert.deepEqual([wrong, globSync(wrong)], ['src/no-such-file.ts', []]);
 });
 
-/** Flags by verb, as the command itself completes them. */
+/** Flags by verb, as the command's own help lists them. */
 function readVerbs(): ReadonlyMap<string, readonly string[]> {
-  const script = call('src/cli/main.ts', 'completion', 'bash');
-  const verbs = [...script.matchAll(/^ +(\w+)\) words="([^"]*)"/gm)].map(
-    ([, verb = '', words = '']) => [verb, words.split(' ')] as const,
-  );
+  const help = JSON.parse(call('src/cli/main.ts', 'help', '--json')) as {
+    readonly verbs: readonly {
+      readonly verb: string;
+      readonly flags: { readonly flag: string }[];
+    }[];
+  };
+  const verbs = help.verbs.map(({ verb, flags }) => [verb, flags.map(({ flag }) => flag)] as const);
   return new Map([...verbs, ['help', []], ['--help', []], ['--version', []]]);
 }
 
