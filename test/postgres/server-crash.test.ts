@@ -24,8 +24,8 @@ import { startServer } from './server.ts';
  * test/postgres/server-crash.test.ts
  */
 const KILLS = Number(process.env.EFFECTMATCH_SERVER_KILLS ?? 8);
-/** So many more are tried when chance has not lost a COMMIT in the intended way yet. */
-const MORE_KILLS = 12;
+/** At most so many more, each at COMMIT, until one was lost after it had become durable. */
+const MORE_KILLS = 40;
 const AT_ONCE = 5;
 const KINDS: readonly OperationKind[] = ['append', 'derive', 'bulk'];
 const LEDGER_KINDS: readonly OperationKind[] = [...KINDS, 'surprise'];
@@ -80,9 +80,11 @@ async function endServers(ledger: 'ledger beside' | undefined): Promise<void> {
     reached = (step) => times.set(step, performance.now());
     // After it every session knows the server that was started.
     await runtime.execute(alone.license, alone.action);
-    const { end, step } = planEnd(ledger === undefined ? undefined : seen.kills);
+    const atStep = ledger !== undefined && seen.kills < KILLS;
+    const { end, step } = planEnd(atStep ? seen.kills : undefined);
     const freezer = new Freezer(server, end);
-    reached = freezeAround(freezer, randomOf(label), step, times);
+    const isMore = seen.kills >= KILLS;
+    reached = freezeAround(freezer, randomOf(label), { step, times, isMore });
     const running = Promise.all(batch.map((operation) => execute(runtime, operation, freezer)));
     // Nobody hears anything from a stopped server; the kill closes its connections.
     await Promise.race([running, freezer.stopped]);
@@ -133,16 +135,23 @@ function planEnd(turn: number | undefined) {
   return { end, step: STEPS_TAKEN[at % STEPS_TAKEN.length] };
 }
 
+/** When to stop the server. */
+interface Moment {
+  readonly step: Step | undefined;
+  readonly times: ReadonlyMap<Step, number>;
+  readonly isMore: boolean;
+}
+
 /**
  * Stops the server soon after one of the operations has come to a step, or has sent its COMMIT if
  * none is named; which one, and how soon, is chance. An undisturbed operation, whose steps have
- * these times, shows how long a COMMIT takes on a machine as busy as this one is now.
+ * these times, shows how long a COMMIT takes on a machine as busy as this one is now. The kills
+ * that are tried in addition come when a COMMIT is likely to be durable and not yet answered.
  */
 function freezeAround(
   freezer: Freezer,
   chance: Random,
-  step: Step | undefined,
-  times: ReadonlyMap<Step, number>,
+  { step, times, isMore }: Moment,
 ): (step: Step) => void {
   const around = [
     ['path:gate-passed', 8000],
@@ -152,7 +161,7 @@ function freezeAround(
   const [begun, ended] = [times.get(trigger), times.get('adapter:commit-returned')];
   const took = begun === undefined || ended === undefined ? 0 : (ended - begun) * 1000;
   const longest = step === undefined ? Math.max(usual, 2 * took) : usual;
-  const delay = chance.spread(1, longest);
+  const delay = isMore ? took * (0.3 + 1.2 * chance.fraction()) : chance.spread(1, longest);
   let left = chance.below(AT_ONCE);
   return (step) => {
     if (step === 'path:validated' || step === 'path:observed') freezer.look();
