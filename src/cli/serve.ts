@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { KEEP_ALIVE_MS } from '../access/keep-alive.ts';
 import type { CallLog } from '../api/app.ts';
 import type { ConsoleOptions } from '../console/app.ts';
 import { signerDigest } from '../console/saved-pages.ts';
@@ -238,7 +239,11 @@ async function listenLocally(
 ): Promise<Disposable & { readonly port: number }> {
   const [first, second] = [create(), create()];
   for (const server of [first, second])
-    Object.assign(server, { maxConnections: MAX_CONNECTIONS, headersTimeout: HEADERS_MS });
+    Object.assign(server, {
+      maxConnections: MAX_CONNECTIONS,
+      headersTimeout: HEADERS_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    });
   first.listen(wished, '127.0.0.1');
   await listening(first, wished);
   const { port } = first.address() as AddressInfo;

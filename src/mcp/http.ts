@@ -11,6 +11,7 @@ import {
   validateOriginHeader,
 } from '@modelcontextprotocol/server';
 import type { Callers } from '../access/callers.ts';
+import { KEEP_ALIVE_MS } from '../access/keep-alive.ts';
 import { EffectMatchError, type ErrorCode } from '../errors.ts';
 import type { AgentServers } from './server.ts';
 
@@ -57,6 +58,7 @@ export async function listenHttp(
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.requestTimeout = RECEIVE_MS;
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => reject(cannotListen(port, cause)));
     server.listen(port, '127.0.0.1', resolve);

@@ -19,7 +19,9 @@ async function startServing(cwd: string, temporary: string) {
     if (printed.includes('Ctrl-C')) break;
   }
   const link = /http:\S+\/enter\/\S+/.exec(printed)?.[0] ?? '';
-  const entered = await fetch(link);
+  const entered = await fetch(link, { redirect: 'manual' });
+  // Longer than clients and proxies use an idle connection.
+  assert.equal(entered.headers.get('keep-alive'), 'timeout=75');
   const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
   return {
     printed,

@@ -195,6 +195,14 @@ test('without a known token, or from a web page, nothing is served', async () =>
   assert.equal((await sendRaw(host.url, { headers: good, body })).status, 200);
 });
 
+test('an idle connection stays open longer than clients and proxies use one', async () => {
+  const body = callMessage('request_status', { request: 'x' });
+  const headers = callHeaders(clerk.token, 'request_status');
+  const answer = await fetch(host.url, { method: 'POST', headers, body });
+  assert.equal(answer.headers.get('keep-alive'), 'timeout=75');
+  await answer.text();
+});
+
 test('bad input gets a stable code, and nothing is asked for or changed', async () => {
   const before = await host.requests.list({ limit: 500 });
   let deep: unknown = 1;

@@ -30,9 +30,10 @@ export async function measureCrowd(
   );
   const seconds = (performance.now() - begun) / 1000;
   await Promise.all(clients.map((client) => client.close()));
-  const failed = ended.filter(({ status }) => status === 'rejected').length;
+  const failed = ended.filter((end) => end.status === 'rejected');
+  for (const { reason } of failed) progress(`an agent failed: ${reason}: ${reason.cause}`);
   return [
-    exactly(`errors of ${AGENTS} agents on one server`, failed, 'agents', 0),
+    exactly(`errors of ${AGENTS} agents on one server`, failed.length, 'agents', 0),
     exactly(
       `payments missing or doubled by ${AGENTS} agents`,
       Math.abs(site.payments - before - AGENTS * each),
