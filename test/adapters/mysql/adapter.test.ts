@@ -55,6 +55,17 @@ describe('MariaDB: adapter', { skip: skipWithoutMariadb() }, () => {
     await adapter.close();
   });
 
+  test('a volatile column must exist, and must not be in the key', async () => {
+    await using place = await protectedMariadb('create table t (id int primary key, n int)', {
+      relations: ['t'],
+    });
+    const wrong = { id: /the key column "id" cannot be volatile/, m: /has no column "m"/ };
+    for (const [column, message] of Object.entries(wrong)) {
+      const relations = [{ name: 't', volatile: [column] }];
+      await assert.rejects(place.factory({ relations }).open(CONTEXT), message);
+    }
+  });
+
   test('the probe finds its token once it is durable', async () => {
     await using place = await protectedMariadb('create table t (id int primary key)', {
       relations: ['t'],
