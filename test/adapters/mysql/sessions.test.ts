@@ -43,6 +43,19 @@ const OTHER = {
 };
 
 describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
+  test('a session is closed after more rows than asked for, and only then', async () => {
+    await using db = await freshDatabase();
+    await using session = await MysqlConnection.open(db.url(), 10_000);
+    const select = (rows: number) => session.select(`select seq from seq_1_to_${rows}`, [], 10);
+    assert.equal((await session.select('do 1', [], 10)).kind, 'ran');
+    const [few, many] = [await select(10), await select(11)];
+    assert.deepEqual(
+      [few, many].map((ran) => ran.kind === 'ran' && ran.rows?.length),
+      [10, 11],
+    );
+    assert.equal(session.isAlive, false);
+  });
+
   test('every change of a watched variable is seen, and ends with the next login', async () => {
     await using db = await freshDatabase();
     await using sessions = new AsyncDisposableStack();
