@@ -2,14 +2,18 @@
 // broken runtime changes it. Method: one run of each cell; our column again with one mechanism
 // switched off; labels from facts that were made up.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { type Facts, labelOf } from '../../bench/studies/mechanism-matrix/label.ts';
 import { EFFECTMATCH, runOnce } from '../../bench/studies/mechanism-matrix/run.ts';
+import { readLedgerFile } from '../../bench/studies/mechanism-matrix/saved.ts';
 import { SCENARIOS, type Scenario } from '../../bench/studies/mechanism-matrix/scenarios.ts';
 import { openSite } from '../../bench/studies/mechanism-matrix/site.ts';
-import type { Change } from '../../bench/studies/mechanism-matrix/task.ts';
+import type { Change, Place } from '../../bench/studies/mechanism-matrix/task.ts';
 import { mechanismMatrixStudy } from '../../bench/studies/mechanism-matrix.ts';
 import { withoutComparison } from '../../bench/studies/public-outcomes/state-conditions.ts';
+import { temporaryFolder } from '../../bench/temporary.ts';
 import { demandRecomputed } from './recomputed.ts';
 
 function scenarioNamed(name: string): Scenario {
@@ -97,4 +101,31 @@ test('a label follows from what is there and what ran, whatever a condition says
   ];
   for (const [label, changed] of cases)
     assert.equal(labelOf({ ...facts, ...changed }), label, JSON.stringify(changed));
+});
+
+test('our own column is read from the journal: a verdict without its evidence is not believed', () => {
+  using folder = temporaryFolder();
+  const place = { folder: folder.path } as Place;
+  using db = new DatabaseSync(join(folder.path, 'ledger.db'));
+  db.exec('create table journal (seq integer primary key, kind text, occurrence text, text text)');
+  const add = (kind: string, occurrence: string, record: object) =>
+    db
+      .prepare('insert into journal (kind, occurrence, text) values (?, ?, ?)')
+      .run(kind, occurrence, JSON.stringify(record));
+  const saved = () => readLedgerFile(place, ['first', 'second']);
+  assert.equal(saved(), 'none');
+  add('terminal', 'first', { execution: 'refused', kind: 'rejected' });
+  assert.equal(saved(), 'none', 'nothing was claimed');
+  add('claim', 'first', { execution: 'one' });
+  assert.equal(saved(), 'incomplete', 'a claim without a terminal');
+  add('terminal', 'first', { execution: 'one', kind: 'committed' });
+  add('terminal', 'first', { execution: 'again', kind: 'rejected' });
+  assert.equal(saved(), 'complete', 'a replay does not shadow the execution');
+  add('claim', 'second', { execution: 'two' });
+  const none = { extra: [], missing: [], altered: [], omitted: 0 };
+  add('terminal', 'second', { execution: 'two', kind: 'diverged', outcome: { diff: none } });
+  assert.equal(saved(), 'complete', 'a divergence without a difference');
+  const diff = { ...none, extra: [{}] };
+  add('terminal', 'second', { execution: 'two', kind: 'diverged', outcome: { diff } });
+  assert.equal(saved(), 'different');
 });

@@ -14,7 +14,7 @@ import type { IssuerConfig } from '../../../src/runtime/policy.ts';
 import type { PrepareRequest } from '../../../src/runtime/prepare.ts';
 import { createRuntime, type Internals, type Runtime } from '../../../src/runtime/runtime.ts';
 import { TOKEN } from './service.ts';
-import { type Place, type Saved, SQLITE_FILE, type Step, TABLES, type Workflow } from './task.ts';
+import { LEDGER_FILE, type Place, SQLITE_FILE, type Step, TABLES, type Workflow } from './task.ts';
 import { statementOf } from './tools.ts';
 import { runDependent } from './workflow.ts';
 
@@ -52,7 +52,7 @@ export async function openRuntime(
   const { key = '', isDesignated = false, sources = [] } = clerk ?? {};
   const runtime = await createRuntime(
     {
-      store: join(place.folder, 'ledger.db'),
+      store: join(place.folder, LEDGER_FILE),
       keyring: join(place.folder, 'keys.json'),
       issuers: {
         [ISSUER]: { key: owner, may: all },
@@ -144,47 +144,26 @@ function statementAction(step: Extract<Step, { kind: 'row' }>) {
     : { sql: sql.replace(/\$(\d)/g, '?$1'), values };
 }
 
-/**
- * Executes every step; each releases the next one, and the last one the dependent work. Returns
- * what the ledger has of the last step, whatever the execution said.
- */
+/** Executes every step; each releases the next one, and the last one the dependent work. */
 export async function runLicensed(
   runtime: Runtime,
   place: Place,
   workflow: Workflow,
   licenses: readonly SignedLicense[],
-): Promise<Saved> {
+): Promise<void> {
   const { steps, hasDependent, settles } = workflow;
-  const from = async (index: number): Promise<Saved> => {
+  const from = async (index: number): Promise<void> => {
     const step = steps[index];
     if (step === undefined) {
       if (hasDependent) runDependent(place);
-      return 'complete';
+      return;
     }
     const license = licenses[index];
     if (license === undefined) throw new Error('a step has no license');
     const action = actionOf(place, step);
     await (settles ? runtime.ensure(license, action) : runtime.execute(license, action));
     const [origin] = lineagesOf(license);
-    const release = await runtime.continuation(origin, NEXT).release(() => from(index + 1));
-    return release.kind === 'released' ? release.value : await readLedger(runtime, license);
+    await runtime.continuation(origin, NEXT).release(() => from(index + 1));
   };
-  return await from(0);
-}
-
-/** A claim without a terminal may have happened, so the evidence is incomplete. */
-async function readLedger(runtime: Runtime, license: SignedLicense): Promise<Saved> {
-  const [{ occurrence }] = lineagesOf(license);
-  if ((await runtime.ledgers.holder(occurrence)) === undefined) return 'none';
-  const terminal = await runtime.terminal(occurrence);
-  switch (terminal?.kind) {
-    case 'committed':
-      return 'complete';
-    case 'rejected':
-      return 'none';
-    case 'diverged':
-      return 'different';
-    default:
-      return 'incomplete';
-  }
+  await from(0);
 }

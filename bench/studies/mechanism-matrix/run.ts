@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { generateApprover } from '../../../src/crypto/approver.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
+import { lineagesOf } from '../../../src/runtime/continuation.ts';
 import type { Internals } from '../../../src/runtime/runtime.ts';
 import { PERFORMERS } from './conditions.ts';
 import {
@@ -16,6 +17,7 @@ import {
   runLicensed,
 } from './effectmatch.ts';
 import { type Facts, labelOf } from './label.ts';
+import { readLedgerFile, readProgress } from './saved.ts';
 import type { Foreign, Scenario } from './scenarios.ts';
 import type { Site, World } from './site.ts';
 import {
@@ -28,7 +30,7 @@ import {
   SQLITE_FILE,
   type Workflow,
 } from './task.ts';
-import { readProgress, runWorkflow } from './workflow.ts';
+import { runWorkflow } from './workflow.ts';
 
 export const EFFECTMATCH = 'EffectMatch';
 export const CONDITION_NAMES: readonly string[] = [
@@ -79,18 +81,22 @@ export interface Case {
 }
 export const CASE_FILE = 'case.json';
 
-/** Runs the workflow under its condition and returns what is saved of it. */
+/** Runs the workflow under its condition. */
 export async function play(
   { condition, place, workflow, licenses, approvers }: Case,
   internals: Internals = {},
-): Promise<Saved> {
+): Promise<void> {
   const performer = PERFORMERS.find(({ name }) => name === condition);
-  if (performer !== undefined) {
-    await runWorkflow(performer, place, workflow);
-    return readProgress(place, workflow);
-  }
+  if (performer !== undefined) return await runWorkflow(performer, place, workflow);
   await using runtime = await openRuntime(place, workflow, approvers, internals);
-  return await runLicensed(runtime, place, workflow, licenses);
+  await runLicensed(runtime, place, workflow, licenses);
+}
+
+/** Reads the condition's records when all its processes are gone. */
+function readSaved({ condition, place, workflow, licenses }: Case): Saved {
+  if (condition !== EFFECTMATCH) return readProgress(place, workflow);
+  const occurrences = licenses.map((license) => lineagesOf(license)[0].occurrence);
+  return readLedgerFile(place, occurrences);
 }
 
 /** How a run ended. */
@@ -124,11 +130,9 @@ export async function runOnce(
   scenario.arrange?.(customer);
   const before = await world.read();
   const given: Case = { condition, place, workflow, licenses, approvers };
-  const saved =
-    interrupted === undefined
-      ? await play(given, internals)
-      : await playInterrupted(site, world, given, interrupted);
-  const facts = await readFacts(world, scenario, before, saved);
+  if (interrupted === undefined) await play(given, internals);
+  else await playInterrupted(site, world, given, interrupted);
+  const facts = await readFacts(world, scenario, before, readSaved(given));
   return { label: labelOf(facts), facts };
 }
 
@@ -171,7 +175,7 @@ async function playInterrupted(
   { place, customer }: World,
   given: Case,
   interrupted: 'before' | 'after',
-): Promise<Saved> {
+): Promise<void> {
   writeFileSync(join(place.folder, CASE_FILE), JSON.stringify(given));
   const first = startWorker(place.folder, compiled);
   const kill = () => void first.child.kill('SIGKILL');
@@ -179,29 +183,24 @@ async function playInterrupted(
   else customer.swallows = kill;
   const ended = await first.ended;
   if (ended.signal !== 'SIGKILL') throw new Error('the first process did not end where it should');
-  const { out } = await startWorker(place.folder, compiled).ended;
-  return JSON.parse(out) as Saved;
+  await startWorker(place.folder, compiled).ended;
 }
 
 interface Worker {
   readonly child: ChildProcess;
-  readonly ended: Promise<{ readonly out: string; readonly signal: NodeJS.Signals | null }>;
+  readonly ended: Promise<{ readonly signal: NodeJS.Signals | null }>;
 }
 
 function startWorker(folder: string, compiled: string): Worker {
   const script = fileURLToPath(new URL('./worker.ts', import.meta.url));
   const child = spawn(process.execPath, ['--no-warnings', script, folder], {
     env: { ...process.env, NODE_COMPILE_CACHE: compiled },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = new Promise<Awaited<Worker['ended']>>((resolve, reject) => {
-    let out = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      out += text;
-    });
     child.on('error', reject);
     child.on('close', (code, signal) => {
-      if (code === 0 || signal === 'SIGKILL') resolve({ out, signal });
+      if (code === 0 || signal === 'SIGKILL') resolve({ signal });
       else reject(new Error(`a process of the study failed with ${code ?? signal}`));
     });
   });

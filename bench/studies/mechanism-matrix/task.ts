@@ -88,6 +88,8 @@ export const TABLES = {
 export const SQLITE_FILE = 'desk.db';
 /** What a workflow without EffectMatch remembers. */
 export const PROGRESS_FILE = 'progress.db';
+/** EffectMatch's ledger. */
+export const LEDGER_FILE = 'ledger.db';
 /** Settings of the connector that the agent's tools go through. */
 export const CONNECTOR_FILE = 'connector.json';
 /** Where the dependent work leaves a line every time it runs. */

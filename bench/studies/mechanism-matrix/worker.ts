@@ -1,9 +1,8 @@
-// node worker.ts <folder>: runs the workflow of a case file in a process of its own and prints how
-// it ended.
+// node worker.ts <folder>: runs the workflow of a case file in a process of its own.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CASE_FILE, type Case, play } from './run.ts';
 
 const [folder = ''] = process.argv.slice(2);
 const given = JSON.parse(readFileSync(join(folder, CASE_FILE), 'utf8')) as Case;
-console.log(JSON.stringify(await play(given)));
+await play(given);

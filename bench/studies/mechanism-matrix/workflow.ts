@@ -1,18 +1,8 @@
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { newKey, type Performer } from './conditions.ts';
-import {
-  type Change,
-  DEPENDENT_FILE,
-  expectedOf,
-  type Place,
-  PROGRESS_FILE,
-  type Saved,
-  type Step,
-  textOf,
-  type Workflow,
-} from './task.ts';
+import { DEPENDENT_FILE, type Place, PROGRESS_FILE, type Step, type Workflow } from './task.ts';
 
 /** The work that depends on the steps. */
 export function runDependent(place: Place): void {
@@ -69,22 +59,4 @@ async function performStep(performer: Performer, place: Place, step: Step, key: 
 async function verifyStep(performer: Performer, place: Place, step: Step, key: string) {
   if (step.kind === 'row') return 'unknown';
   return (await performer.verify?.(place, step, key)) ?? 'unknown';
-}
-
-/** What a workflow remembers of its last step, read from its file by code that took no part. */
-export function readProgress(place: Place, { steps }: Workflow): Saved {
-  const file = join(place.folder, PROGRESS_FILE);
-  if (!existsSync(file)) return 'none';
-  using progress = new DatabaseSync(file, { readOnly: true });
-  const last = progress.prepare('select * from step order by n desc limit 1').get();
-  const step = steps[Number(last?.n)];
-  if (last === undefined || step === undefined) return 'none';
-  if (last.state === 'begun') return 'open';
-  if (last.state === 'done') return 'complete';
-  const evidence = JSON.parse(String(last.evidence)) as readonly Change[] | 'incomplete';
-  if (evidence === 'incomplete') return 'incomplete';
-  if (evidence.length === 0) return 'none';
-  const wanted = textOf(expectedOf(step));
-  const isWanted = evidence.length === 1 && evidence.every((one) => textOf(one) === wanted);
-  return isWanted ? 'complete' : 'different';
 }
