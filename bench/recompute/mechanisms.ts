@@ -65,8 +65,7 @@ export function recomputeTrials(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   for (const record of records) {
     if (record.construction === undefined) {
-      for (const [name, value] of Object.entries((record.found as object | undefined) ?? {}))
-        tally.count(name, value === true);
+      countServers(tally, record);
       continue;
     }
     const [group, name] = [textIn(record, 'group'), textIn(record, 'construction')];
@@ -79,12 +78,33 @@ export function recomputeTrials(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
+/** Certificates of one configuration on two servers, and with one privilege more on one of them. */
+function countServers(tally: FigureTally, { digests }: ReadRecord): void {
+  const { first, other, again, granted } = digests as { readonly [place: string]: string };
+  const isSame = first !== undefined && other === first && again === first;
+  tally.count('two servers of one version, one configuration: same digests', isSame);
+  tally.count('one privilege more on one of them: other digests', granted !== first);
+}
+
+/** One request for the release of dependent work, and how often the work then ran. */
+interface KeptRelease {
+  readonly answer?: string;
+  readonly ran?: number;
+}
+
+/** The last request is granted or refused as it must be, and the work never runs twice. */
+function isReleasedAs(asked: readonly KeptRelease[], passes: boolean): boolean {
+  const ran = asked.reduce((sum, one) => sum + (one.ran ?? Number.NaN), 0);
+  const last = asked.at(-1);
+  return passes
+    ? last?.answer === 'released' && ran === 1
+    : last?.answer !== 'released' && last?.ran === 0 && ran <= 1;
+}
+
 /** Whether the kept facts are those of a payment, or a release, that passes or is refused. */
 function isAsSaid(record: ReadRecord, passes: boolean): boolean {
-  const asked = listIn<{ readonly answer?: string }>(record, 'kept').flatMap(
-    ({ answer }) => answer ?? [],
-  );
-  if (asked.length > 0) return asked.some((answer) => (answer === 'released') === passes);
+  const asked = listIn<KeptRelease>(record, 'kept').filter(({ answer }) => answer !== undefined);
+  if (asked.length > 0) return isReleasedAs(asked, passes);
   const [first] = verdictsIn(record);
   const { isApproved, isInitial } = statesIn(record);
   return passes
@@ -135,7 +155,8 @@ export function recomputeRaces(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();
   const figures = new Map<string, number>();
   for (const record of records) {
-    const findings = listIn(record, 'violations').length;
+    const contradictions = listIn<KeptOperation>(record, 'kept').filter(isContradicted).length;
+    const findings = listIn(record, 'violations').length + contradictions;
     if (record.writers !== undefined) {
       countWriters(tally, record);
       continue;
@@ -173,8 +194,10 @@ export function recomputeCrashes(records: readonly ReadRecord[]): Figures {
     const died = listIn<string>(record, 'died');
     const contradictions = listIn<KeptOperation>(record, 'kept').filter(isContradicted).length;
     const violations = listIn(record, 'violations').length + contradictions;
-    for (const step of died)
-      tally.count(`${step} | ${textIn(record, 'backend')}`, violations === 0);
+    for (const step of listIn<string>(record, 'planned')) {
+      const isSound = died.includes(step) && violations === 0;
+      tally.count(`${step} | ${textIn(record, 'backend')}`, isSound);
+    }
     const left = listIn<{ readonly step: string }>(record, 'left');
     const sent = left.filter(({ step }) => SENT.includes(step)).length;
     tally.add('processes killed', died.length);

@@ -71,11 +71,12 @@ const RULES: { readonly [pair: string]: readonly ['wrong' | 'right', reason: str
 };
 
 function endingOf(record: ReadRecord): Ending {
-  const [pair = ''] = partsOf(record);
+  const [pair = '', side = ''] = partsOf(record);
   const kept = keptIn<KeptCounts>(record);
   if (kept.release !== undefined) {
     if (kept.notices !== 1) return undefined;
-    return kept.booked === 1 ? 'admitted' : 'stopped';
+    if (kept.booked === 1) return 'admitted';
+    return kept.release === (side === 'full' ? 'diverged' : 'no-terminal') ? 'stopped' : undefined;
   }
   const verdict = verdictsIn(record).at(-1);
   if (kept.before !== undefined) {

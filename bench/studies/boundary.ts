@@ -8,7 +8,7 @@ import { CONTINUATIONS, runContinuation } from './boundary/continuations.ts';
 import { listen } from './boundary/ear.ts';
 import { openSite, type Site } from './boundary/site.ts';
 import { runTrial } from './boundary/trial.ts';
-import { compareServers } from './boundary/two-servers.ts';
+import { compareServers, judgeServers } from './boundary/two-servers.ts';
 
 const REPETITIONS = 5;
 
@@ -70,7 +70,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
   cells.push(total('all', undefined, true), total('all', undefined, false));
   progress('the same configuration on two servers');
   const servers = await raw.run('two servers', () => compareServers(site));
-  for (const [name, holds] of Object.entries(servers.found))
+  for (const [name, holds] of Object.entries(judgeServers(servers)))
     cells.push(exactly(name, Number(holds), 'of 1', 1));
   raw.finish();
   return cells;

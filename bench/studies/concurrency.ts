@@ -10,6 +10,7 @@ import { Scene } from '../../test/crash/scene.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, type Study, type StudyOptions } from '../study.ts';
 import { runWriters } from './concurrency/writers.ts';
+import { keepInstallation } from './crashes/kept.ts';
 
 /** Licenses per installation. An interrupted study continues with the next installation. */
 const BATCH = 50;
@@ -103,6 +104,7 @@ async function runBatch(
     races.push(await race(backend.name, children, operation, releases));
   const released = operations.map(({ n }) => n);
   await scene.compare({ stage: 'settled', released });
+  await keepInstallation(installation);
   return { races, violations: scene.result().violations };
 }
 

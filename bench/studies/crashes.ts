@@ -7,7 +7,7 @@ import { SOAKED } from '../../test/crash/backends/index.ts';
 import { runLanes } from '../../test/crash/lanes.ts';
 import { Pool } from '../../test/crash/pool.ts';
 import { RawRecords } from '../raw.ts';
-import { type Cell, exactly, figure, type Study, type StudyOptions } from '../study.ts';
+import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
 import { openLocal } from './crashes/local.ts';
 import { openRemote } from './crashes/remote.ts';
 
@@ -24,6 +24,8 @@ interface LeftOpen {
 /** One installation in which a process was killed at every step of its backend's path. */
 export interface CrashRound {
   readonly backend: string;
+  /** The steps at which a process had to be killed. */
+  readonly planned: readonly string[];
   /** The steps at which a process was actually killed. */
   readonly died: readonly string[];
   /** Wrong verdicts, rows, payments or releases. */
@@ -73,16 +75,17 @@ async function runCrashes(
 }
 
 /**
- * Counts for each step and backend the kills after which everything was right. A violation counts
- * against every kill of its installation, because all of them are recovered together.
+ * Counts for each step and backend the kills after which everything was right. A kill that was
+ * planned and did not happen is missed. A violation counts against every kill of its installation,
+ * because all of them are recovered together.
  */
 export function crashCells(rounds: readonly CrashRound[]): readonly Cell[] {
   const places = new Map<string, { kills: number; sound: number }>();
-  for (const { backend, died, violations } of rounds)
-    for (const step of died) {
+  for (const { backend, planned, died, violations } of rounds)
+    for (const step of planned) {
       const place = `${step} | ${backend}`;
       const { kills, sound } = places.get(place) ?? { kills: 0, sound: 0 };
-      const isSound = violations.length === 0;
+      const isSound = died.includes(step) && violations.length === 0;
       places.set(place, { kills: kills + 1, sound: sound + Number(isSound) });
     }
   const sum = (of: (round: CrashRound) => number) =>
@@ -90,10 +93,11 @@ export function crashCells(rounds: readonly CrashRound[]): readonly Cell[] {
   const lost = sum(({ died }) => died.filter((step) => LOST.includes(step)).length);
   return [
     ...[...places].map(([place, { kills, sound }]) => exactly(place, sound, 'kills', kills)),
-    figure(
+    exactly(
       'processes killed',
       sum(({ died }) => died.length),
       'kills',
+      sum(({ planned }) => planned.length),
     ),
     exactly(
       'wrong or lost verdicts',

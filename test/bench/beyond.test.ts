@@ -118,13 +118,16 @@ test('concurrency: two commits, a lost one, two releases or a wrong row are noti
 });
 
 test('crashes: a finding counts against every kill of its installation', () => {
-  const round = { backend: 'b', died: ['path:staged'], violations: [] as string[], left: [] };
+  const planned = ['path:staged'];
+  const round = { backend: 'b', planned, died: planned, violations: [] as string[], left: [] };
   assert.deepEqual(missed(crashCells([round])), []);
   const spoiled = missed(crashCells([round, { ...round, violations: ['a row is there twice'] }]));
   assert.deepEqual(spoiled, ['path:staged | b', 'wrong or lost verdicts']);
   const left = [{ step: 'path:staged', why: 'no marker' }];
   assert.deepEqual(missed(crashCells([{ ...round, left }])), ['left to a person: anything else']);
-  const sent = { ...round, died: ['adapter:connected'] };
+  const survived = missed(crashCells([round, { ...round, died: [] }]));
+  assert.deepEqual(survived, ['path:staged | b', 'processes killed'], 'one was not killed');
+  const sent = { ...round, planned: ['adapter:connected'], died: ['adapter:connected'] };
   const lost = 'left to a person: requests that may be on their way';
   assert.deepEqual(missed(crashCells([sent])), [lost], 'it was settled, and nothing can tell');
 });

@@ -58,7 +58,8 @@ test('recovery counts what readers answered and what was read back', () => {
 test('a kill after which marker, releases or payments contradict the verdict is a finding', () => {
   const findings = (kept: object) =>
     figureOf('crashes', 'wrong or lost verdicts', {
-      ...{ backend: 'files', died: ['path:staged'], violations: [], left: [], kept: [kept] },
+      ...{ backend: 'files', planned: ['path:staged'], died: ['path:staged'] },
+      ...{ violations: [], left: [], kept: [kept] },
     });
   const local = { claims: 1, verdicts: ['committed'], marker: 'committed', released: 1 };
   assert.equal(findings(local), 0);
@@ -70,6 +71,33 @@ test('a kill after which marker, releases or payments contradict the verdict is 
   assert.equal(findings(remote), 0);
   assert.equal(findings({ ...remote, payments: 0 }), 1);
   assert.equal(findings({ ...remote, verdict: 'rejected' }), 1);
+  const survivor = { planned: ['path:staged'], died: [], violations: [], left: [] };
+  const sound = figureOf('crashes', 'path:staged | files', { backend: 'files', ...survivor });
+  assert.equal(sound, 0, 'a process that was not killed shows nothing');
+});
+
+test('a race whose journal or rows contradict its verdicts is a finding', () => {
+  const findings = (kept: object) =>
+    figureOf('concurrency', 'durable state or journal not as the verdicts say', {
+      ...{ run: 'sqlite-wal|2|0', races: [], violations: [], kept: [kept] },
+    });
+  const once = { claims: 1, verdicts: ['committed', 'rejected'], marker: 'committed', released: 1 };
+  assert.equal(findings(once), 0);
+  assert.equal(findings({ ...once, claims: 2 }), 1);
+  assert.equal(findings({ ...once, verdicts: ['committed', 'committed'] }), 1);
+  assert.equal(findings({ ...once, released: 2 }), 1);
+});
+
+test('a lost hazard counts as stopped only for the reason that its side has', () => {
+  const stopped = (side: string, release: string) =>
+    figureOf('ablations', `durable hazard, record lost: ${side}, stopped`, {
+      run: `durable hazard, record lost|${side}|payment|1`,
+      kept: [{ release, booked: 0, notices: 1 }],
+    });
+  assert.equal(stopped('full', 'diverged'), 1);
+  assert.equal(stopped('full', 'no-terminal'), 0);
+  assert.equal(stopped('removed', 'no-terminal'), 1);
+  assert.equal(stopped('removed', 'diverged'), 0);
 });
 
 test('a boundary or a graph that is said to be right must show it', () => {
@@ -78,6 +106,16 @@ test('a boundary or a graph that is said to be right must show it', () => {
     figureOf('boundary', 'g: c: passes', { ...said, kept });
   assert.equal(passes(COMMITTED, { states: STATES }), 1);
   assert.equal(passes(rejected('x'), { states: STATES }), 0);
+  const refused = (...kept: readonly object[]) =>
+    figureOf('boundary', 'g: c: is refused', { ...said, passes: false, kept });
+  const [once, halted] = [
+    { answer: 'released', ran: 1 },
+    { answer: 'already-released', ran: 0 },
+  ];
+  assert.equal(passes(once), 1);
+  assert.equal(refused(once, halted), 1, 'a replay');
+  assert.equal(refused(once, halted, once), 0, 'released twice');
+  assert.equal(refused({ ...halted, ran: 1 }), 0, 'refused, and it ran');
   const report = (reported: readonly string[]) =>
     figureOf('topologies', 'handoff reports that equal durable state', {
       ...{ disruption: 'failure', isTrue: true, kept: [{ tags: ['a', 'b'] }, { reported }] },

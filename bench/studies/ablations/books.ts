@@ -97,8 +97,8 @@ async function payWithTrigger(internals: Internals): Promise<Ending> {
   return isWrong && ended.why === 'committed' ? 'admitted' : 'neither';
 }
 
-async function payCleanly(internals: Internals): Promise<boolean> {
-  const { isApproved } = await pay({ hasTrigger: false, signer: OWNER, internals });
+async function payCleanly(how: Pick<Case, 'internals' | 'clerk'>): Promise<boolean> {
+  const { isApproved } = await pay({ hasTrigger: false, signer: OWNER, ...how });
   return isApproved;
 }
 
@@ -109,7 +109,10 @@ export const COMPLETE_OBSERVATION: Pair = {
     { name: 'invoice', run: () => payWithTrigger(removed ? partialObservation : {}) },
   ],
   controls: (removed) => [
-    { name: 'invoice', run: () => payCleanly(removed ? partialObservation : {}) },
+    {
+      name: 'invoice',
+      run: () => payCleanly({ internals: removed ? partialObservation : {} }),
+    },
   ],
 };
 
@@ -185,7 +188,7 @@ export const APPROVAL_SOURCES: readonly Pair[] = SOURCES.map((source) => ({
   controls: (removed) => [
     {
       name: 'invoice',
-      run: () => payCleanly((removed ? source.removed : source.full).internals),
+      run: () => payCleanly(removed ? source.removed : source.full),
     },
   ],
 }));

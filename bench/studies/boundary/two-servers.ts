@@ -2,6 +2,7 @@ import { postgres } from '../../../src/adapters/postgres/index.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { canonical } from '../../../src/protocol/canon.ts';
+import { digestOf } from '../../facts.ts';
 import { EXEC, openSite, type Site } from './site.ts';
 import { contentOf } from './trial.ts';
 
@@ -12,14 +13,19 @@ import { contentOf } from './trial.ts';
 export async function compareServers(one: Site) {
   await using two = await openSite();
   const first = await certified(one);
-  const alike = (await certified(two)) === first && (await certified(one)) === first;
+  const other = await certified(two);
+  const again = await certified(one);
   await two.db.run(`grant select on app.invoice to ${EXEC} with grant option`);
-  const differs = (await certified(two)) !== first;
+  return { digests: { first, other, again, granted: await certified(two) } };
+}
+
+/** What the digests have to show. */
+export function judgeServers({ digests }: Awaited<ReturnType<typeof compareServers>>) {
+  const { first, other, again, granted } = digests;
   return {
-    found: {
-      'two servers of one version, one configuration: same digests': alike,
-      'one privilege more on one of them: other digests': differs,
-    },
+    'two servers of one version, one configuration: same digests':
+      other === first && again === first,
+    'one privilege more on one of them: other digests': granted !== first,
   };
 }
 
@@ -32,13 +38,8 @@ async function certified({ options }: Site): Promise<string> {
   try {
     const survey = await adapter.survey();
     const { outlets, executor, credentials, enforcement } = survey;
-    return canonical({
-      outlets,
-      executor,
-      credentials,
-      enforcement,
-      configuration: contentOf(survey) ?? '',
-    });
+    const configuration = contentOf(survey) ?? '';
+    return digestOf(canonical({ outlets, executor, credentials, enforcement, configuration }));
   } finally {
     await adapter.close();
   }

@@ -35,6 +35,9 @@ export async function openLocal(backend: Backend, steps?: readonly string[]): Pr
     backend,
     plans.map(({ kind }) => kind),
   );
+  const planned = plans.flatMap(({ execute = [], recover, release }) =>
+    [execute, recover, release].flat(),
+  );
   return {
     name: backend.name,
     async round(pool) {
@@ -43,6 +46,7 @@ export async function openLocal(backend: Backend, steps?: readonly string[]): Pr
       await keepInstallation(installation);
       return {
         backend: backend.name,
+        planned,
         died,
         violations: violations.filter((text) => !LEFT.test(text)),
         left: violations.filter((text) => LEFT.test(text)).map((why) => ({ step: '', why })),

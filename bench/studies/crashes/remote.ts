@@ -71,7 +71,7 @@ async function killAtEveryStep(
     keepFact({ step, verdict, presentedAgain: again.kind, arrivals, payments });
   }
   const { died, violations } = scene.result();
-  return { backend: installation.backend.name, died, violations, left };
+  return { backend: installation.backend.name, planned: steps, died, violations, left };
 }
 
 /** The verdict that recovery left. The service and the released work must agree with it. */
