@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import type { Step } from '../../src/contract/steps.ts';
+import { runLanes } from '../../test/crash/lanes.ts';
 import { findData } from '../data/folder.ts';
 import { MCPMARK_FILES } from '../data/mcpmark.ts';
 import { loadStateTasks, type Snapshot, STATE_FILES, type StateTask } from '../data/state-bench.ts';
@@ -27,6 +28,8 @@ import { type CaseRun, runCase, type Start, starter } from './recovery/case-run.
 import { runDatabaseCases } from './recovery/database.ts';
 
 const REPETITIONS = 5;
+/** Cases that run at the same time. Each has its own folder and processes. */
+const LANES = 2;
 /** The number of runs per scenario in the paper. */
 const PAPER_RUNS = 90;
 
@@ -137,14 +140,15 @@ async function runScenarios(
       if (quick && tools === 'own' && scenario.quickly !== true) continue;
       progress([scenario.name, ...(tools === 'own' ? ['own tools'] : [])].join(', '));
       const runs: CaseRun[] = [];
-      for (const task of tasks) {
+      const cases = tasks.flatMap((task) =>
+        Array.from({ length: repetitions }, (_, index) => ({ task, repetition: index + 1 })),
+      );
+      await runLanes(cases, LANES, async ({ task, repetition }) => {
         const kit = tools === 'own' ? { desk: desk(task) } : undefined;
         const prepared = prepareCase(task, all, scenario.variant, kit);
-        for (let repetition = 1; repetition <= repetitions; repetition += 1) {
-          const name = nameRun(scenario, tools, task, repetition);
-          runs.push(await raw.run(name, () => runTask(start, prepared, scenario.exitAt)));
-        }
-      }
+        const name = nameRun(scenario, tools, task, repetition);
+        runs.push(await raw.run(name, () => runTask(start, prepared, scenario.exitAt)));
+      });
       cells.push(...countCases(scenario, runs, { tasks, tools }));
     }
   }

@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { fileURLToPath } from 'node:url';
 import { generateApprover } from '../../../src/crypto/approver.ts';
 import type { SignedLicense } from '../../../src/protocol/license.ts';
 import { lineagesOf } from '../../../src/runtime/continuation.ts';
@@ -171,19 +170,19 @@ async function readFacts(
  * takes over.
  */
 async function playInterrupted(
-  { compiled }: Site,
+  site: Site,
   { place, customer }: World,
   given: Case,
   interrupted: 'before' | 'after',
 ): Promise<void> {
   writeFileSync(join(place.folder, CASE_FILE), JSON.stringify(given));
-  const first = startWorker(place.folder, compiled);
+  const first = startWorker(place.folder, site);
   const kill = () => void first.child.kill('SIGKILL');
   if (interrupted === 'before') customer.loses = kill;
   else customer.swallows = kill;
   const ended = await first.ended;
   if (ended.signal !== 'SIGKILL') throw new Error('the first process did not end where it should');
-  await startWorker(place.folder, compiled).ended;
+  await startWorker(place.folder, site).ended;
 }
 
 interface Worker {
@@ -191,9 +190,8 @@ interface Worker {
   readonly ended: Promise<{ readonly signal: NodeJS.Signals | null }>;
 }
 
-function startWorker(folder: string, compiled: string): Worker {
-  const script = fileURLToPath(new URL('./worker.ts', import.meta.url));
-  const child = spawn(process.execPath, ['--no-warnings', script, folder], {
+function startWorker(folder: string, { compiled, program }: Site): Worker {
+  const child = spawn(process.execPath, ['--no-warnings', program, folder], {
     env: { ...process.env, NODE_COMPILE_CACHE: compiled },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

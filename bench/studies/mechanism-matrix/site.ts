@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { bundleProgram } from '../../../test/bundle.ts';
 import { protectedDatabase } from '../../../test/postgres/protected.ts';
 import { startServer, type TestDatabase } from '../../../test/postgres/server.ts';
 import { POSTGRES_SCHEMA, POSTGRES_TRIGGER, type Scenario, SQLITE_SCHEMA } from './scenarios.ts';
@@ -21,6 +22,8 @@ const APPLICATION = 'clerk';
 export interface Site extends AsyncDisposable {
   /** Where processes keep what Node compiled; they share nothing else. */
   readonly compiled: string;
+  /** The program of such a process, bundled: loading its modules takes longer than what it does. */
+  readonly program: string;
   open(scenario: Scenario, isProtected: boolean): Promise<World>;
 }
 
@@ -45,12 +48,15 @@ export async function openSite(): Promise<Site> {
   const compiled = started.adopt(mkdtempSync(join(tmpdir(), 'effectmatch-compiled-')), (folder) =>
     rmSync(folder, { recursive: true, force: true }),
   );
+  const program = await bundleProgram(new URL('./worker.ts', import.meta.url));
   const owned = started.move();
   let runs = 0;
   return {
     compiled,
+    program,
     async open(scenario, isProtected) {
       runs += 1;
+      const name = `run-${runs}`;
       const hasPostgres = scenario.steps.some(
         (step) => step.kind === 'row' && step.where === 'postgres',
       );
@@ -69,7 +75,6 @@ export async function openSite(): Promise<Site> {
         using desk = new DatabaseSync(join(folder, SQLITE_FILE));
         desk.exec(SQLITE_SCHEMA);
       }
-      const name = `run-${runs}`;
       const customer = service.customer(name);
       const place: Place = {
         folder,

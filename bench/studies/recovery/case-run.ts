@@ -4,8 +4,8 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Step } from '../../../src/contract/steps.ts';
+import { bundleProgram } from '../../../test/bundle.ts';
 import { keepFact } from '../../facts.ts';
 import { RELEASES } from './case-file.ts';
 
@@ -19,25 +19,30 @@ export interface CaseRun {
   readonly releasesAfterRecovery: number;
 }
 
-const script = (name: string) => fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
+const PROGRAMS = { producer: './producer.ts', reader: './reader.ts' } as const;
+type Program = keyof typeof PROGRAMS;
 
 interface Ended {
   readonly out: string;
   readonly isKilled: boolean;
 }
-export type Start = (name: 'producer' | 'reader', ...given: readonly string[]) => Promise<Ended>;
+export type Start = (name: Program, ...given: readonly string[]) => Promise<Ended>;
 
 /**
- * Starts scripts in processes of their own, which share what Node compiled, in this folder, and
- * nothing else.
+ * Starts programs in processes of their own, which share what Node compiled, in this folder, and
+ * nothing else. Each program is bundled once: loading its modules takes longer than what it does.
  */
 export function starter(compiled: string): Start {
   const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
-  return (name, ...given) =>
-    new Promise((resolve, reject) => {
+  const bundled = new Map<Program, Promise<string>>();
+  return async (name, ...given) => {
+    const made = bundled.get(name) ?? bundleProgram(new URL(PROGRAMS[name], import.meta.url));
+    bundled.set(name, made);
+    const program = await made;
+    return await new Promise((resolve, reject) => {
       execFile(
         process.execPath,
-        ['--no-warnings', script(name), ...given],
+        ['--no-warnings', program, ...given],
         { env },
         (error, out, complaint) => {
           if (error === null || error.signal === 'SIGKILL')
@@ -46,6 +51,7 @@ export function starter(compiled: string): Start {
         },
       );
     });
+  };
 }
 
 /**
