@@ -12,8 +12,6 @@ import { type Cell, exactly, figure, type Study, type StudyOptions } from '../st
 import { runWriters } from './concurrency/writers.ts';
 import { keepInstallation } from './crashes/kept.ts';
 
-/** Licenses per installation. An interrupted study continues with the next installation. */
-const BATCH = 50;
 const OPENED_AT_ONCE = 4;
 const BACKENDS = ['sqlite-wal', 'postgres'];
 
@@ -21,20 +19,22 @@ const BACKENDS = ['sqlite-wal', 'postgres'];
 interface Races {
   readonly contenders: number;
   readonly rounds: number;
+  /** Licenses per installation. An interrupted study continues with the next installation. */
+  readonly batch: number;
   readonly backends: readonly string[];
   readonly writing: { readonly writers: number; readonly rounds: number };
 }
 
 const FULL: Races = {
-  ...{ contenders: 16, rounds: 100, backends: BACKENDS },
+  ...{ contenders: 16, rounds: 100, batch: 50, backends: BACKENDS },
   writing: { writers: 32, rounds: 20 },
 };
 const LONG: Races = {
-  ...{ contenders: 64, rounds: 1000, backends: BACKENDS },
+  ...{ contenders: 64, rounds: 1000, batch: 200, backends: BACKENDS },
   writing: { writers: 32, rounds: 200 },
 };
 const QUICK: Races = {
-  ...{ contenders: 4, rounds: 3, backends: ['sqlite-wal'] },
+  ...{ contenders: 4, rounds: 3, batch: 50, backends: ['sqlite-wal'] },
   writing: { writers: 6, rounds: 1 },
 };
 
@@ -59,15 +59,15 @@ async function runConcurrency(
   complete: Races,
   { quick, progress }: StudyOptions,
 ): Promise<readonly Cell[]> {
-  const { contenders, rounds, backends, writing } = quick ? QUICK : complete;
+  const { contenders, rounds, batch, backends, writing } = quick ? QUICK : complete;
   const raw = new RawRecords(`${name}${quick ? '-quick' : ''}`, []);
   const pool = new Pool(contenders + 2);
   const batches: Batch[] = [];
   try {
     for (const backend of SOAKED.filter(({ name }) => backends.includes(name)))
-      for (let at = 0; at < rounds; at += BATCH) {
+      for (let at = 0; at < rounds; at += batch) {
         progress(`${backend.name}: ${at} of ${rounds}`);
-        const size = Math.min(BATCH, rounds - at);
+        const size = Math.min(batch, rounds - at);
         batches.push(
           await raw.run(`${backend.name}|${contenders}|${at}`, () =>
             runBatch(pool, backend, contenders, size),
