@@ -4,6 +4,8 @@ import type { Entry } from './verdict.ts';
 /** A block of experiments in the paper, and how many of our executions belong to it. */
 export interface PopulationBlock {
   readonly block: string;
+  /** The studies whose raw records have these executions. */
+  readonly studies: readonly string[];
   readonly cases: string;
   readonly repetitions: string;
   /** Executions that the paper reports. */
@@ -30,6 +32,7 @@ function pairsOf({ direct, held }: RawRecord): number {
 const POPULATIONS: readonly Population[] = [
   {
     block: 'PostgreSQL: independent approval',
+    studies: ['public-outcomes', 'ablations'],
     cases: '3 public tasks',
     repetitions: '3',
     paper: 198,
@@ -41,6 +44,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'Call-level rules: visible and hidden writes',
+    studies: ['public-outcomes'],
     cases: 'the same 3 tasks',
     repetitions: '3',
     paper: 81,
@@ -51,6 +55,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'STATE: independent approval',
+    studies: ['public-outcomes', 'ablations'],
     cases: '12 public tasks',
     repetitions: '3',
     paper: 828,
@@ -62,6 +67,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'STATE: comparison with the clean reference',
+    studies: ['public-outcomes'],
     cases: '206 public tasks',
     repetitions: '3',
     paper: 7416,
@@ -69,6 +75,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'Live agents',
+    studies: ['live-agents'],
     cases: '6 public tasks',
     repetitions: '3',
     paper: 108,
@@ -76,6 +83,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'Recovery across processes',
+    studies: ['recovery'],
     cases: '18 public tasks',
     repetitions: '5',
     paper: 540,
@@ -84,6 +92,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'Cost of an execution',
+    studies: ['cost'],
     cases: 'the same 18 tasks',
     repetitions: '30 pairs',
     paper: 1080,
@@ -91,6 +100,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'ToolSandbox',
+    studies: ['backends'],
     cases: '4 public scenarios',
     repetitions: '3',
     paper: 72,
@@ -98,6 +108,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'MySQL; here MariaDB',
+    studies: ['backends-mariadb'],
     cases: '8 constructed cases',
     repetitions: '5',
     paper: 240,
@@ -105,6 +116,7 @@ const POPULATIONS: readonly Population[] = [
   },
   {
     block: 'GitHub; here an emulator',
+    studies: ['backends'],
     cases: '8 operations',
     repetitions: '5',
     paper: 120,

@@ -139,7 +139,7 @@ function lettersIn(wide: number): number {
 
 /** Letters of a row's label that fit on one line. They are larger than those in a square. */
 function labelLetters(wide: number): number {
-  return Math.floor(wide / 6.5);
+  return Math.floor(wide / 6.2);
 }
 
 export interface Spread {
@@ -162,21 +162,19 @@ export function plotSpreads(
   const axis = logarithmic([...all, ...published], LABELS, WIDTH - 30);
   let y = 4;
   const drawn = rows.map(({ name, spreads }) => {
-    const top = y;
-    const boxes = spreads.map((spread) => {
-      const box = oneSpread(spread, y, axis.at, legend[spread.series] ?? '', unit);
-      y += 11;
-      return box;
-    });
     const isLong = name.length > labelLetters(LABELS);
-    y = Math.max(y, top + (isLong ? TWO_LINES - 9 : 0));
-    const label = rowLabel(name, (top + y) / 2, isLong ? TWO_LINES : 0);
-    y += 7;
+    const high = Math.max(spreads.length * 11, isLong ? TWO_LINES - 9 : 0);
+    const first = y + (high - spreads.length * 11) / 2;
+    const boxes = spreads.map((spread, index) =>
+      oneSpread(spread, first + index * 11, axis.at, legend[spread.series] ?? '', unit),
+    );
+    const label = rowLabel(name, y + high / 2, isLong ? TWO_LINES : 0);
+    y += high + 7;
     return markup`${label}${boxes}`;
   });
   const grid = axis.marks.map(
     (mark) =>
-      markup`<line class="rule" x1="${axis.at(mark)}" x2="${axis.at(mark)}" y1="0" y2="${y}"/><text class="small" text-anchor="middle" x="${axis.at(mark)}" y="${y + 14}">${mark} ${unit}</text>`,
+      markup`<line class="rule" x1="${axis.at(mark)}" x2="${axis.at(mark)}" y1="0" y2="${y}"/><text class="small" text-anchor="middle" x="${axis.at(mark)}" y="${y + 14}">${showMark(mark)} ${unit}</text>`,
   );
   return frame(title, [...grid, ...drawn], y + 20, legend);
 }
@@ -242,14 +240,16 @@ export function plotLines(
   const ys = all.map(({ y }) => y);
   const across = logarithmic(xs, left, WIDTH - 40);
   const up = logarithmic(ys, height - 30, 10);
+  const measured = [...new Set(xs)];
+  const columns = measured.length <= MOST_MARKS ? measured : across.marks;
   const grid = [
-    ...across.marks.map(
+    ...columns.map(
       (mark) =>
-        markup`<line class="rule" x1="${across.at(mark)}" x2="${across.at(mark)}" y1="10" y2="${height - 30}"/><text class="small" text-anchor="middle" x="${across.at(mark)}" y="${height - 16}">${mark}</text>`,
+        markup`<line class="rule" x1="${across.at(mark)}" x2="${across.at(mark)}" y1="10" y2="${height - 30}"/><text class="small" text-anchor="middle" x="${across.at(mark)}" y="${height - 16}">${showMark(mark)}</text>`,
     ),
     ...up.marks.map(
       (mark) =>
-        markup`<line class="rule" x1="${left}" x2="${WIDTH - 40}" y1="${up.at(mark)}" y2="${up.at(mark)}"/><text class="small" text-anchor="end" x="${left - 6}" y="${up.at(mark) + 4}">${mark}</text>`,
+        markup`<line class="rule" x1="${left}" x2="${WIDTH - 40}" y1="${up.at(mark)}" y2="${up.at(mark)}"/><text class="small" text-anchor="end" x="${left - 6}" y="${up.at(mark) + 4}">${showMark(mark)}</text>`,
     ),
     markup`<text class="small" text-anchor="middle" x="${WIDTH / 2}" y="${height}">${axes.x}</text>`,
   ];
@@ -271,6 +271,8 @@ export interface PlanePoint {
   readonly x: number;
   readonly y: number;
   readonly isHollow: boolean;
+  /** Decides the colour. */
+  readonly series: number;
 }
 
 /**
@@ -292,7 +294,7 @@ export function plotPlane(
   );
   const reach = markup`<polygon class="reach" points="${across(0)},${up(0)} ${across(0)},${up(1)} ${across(1)},${up(0)}"/><line class="edge" x1="${across(0)}" y1="${up(1)}" x2="${across(1)}" y2="${up(0)}"/><text class="small" text-anchor="middle" x="${across(0.31)}" y="${up(0.26)}">${axes.diagonal}</text>`;
   const words = markup`<text class="small" text-anchor="middle" x="${across(0.5)}" y="${up(0) + 34}">${axes.x}</text><text class="small" text-anchor="end" x="${left - 50}" y="${up(0.5)}">${axes.y}</text>`;
-  const drawn = points.map(({ name, x, y, isHollow }, series) => {
+  const drawn = points.map(({ name, x, y, isHollow, series }) => {
     const told = `${name}: ${Math.round(x * 100)} %, ${Math.round(y * 100)} %`;
     return markup`<g class="l${series}"><circle class="${isHollow ? 'hollow' : 'dot'}" cx="${across(x)}" cy="${up(y)}" r="6"><title>${told}</title></circle><text class="small" x="${across(x) + 12}" y="${up(y) + 4}">${name}</text></g>`;
   });
@@ -313,7 +315,15 @@ function logarithmic(values: readonly number[], from: number, to: number) {
   const tens = inside.filter((step) => Number.isInteger(Math.round(Math.log10(step) * 1e9) / 1e9));
   const at = (value: number) =>
     round(from + (Math.log10(value / low) / Math.log10(high / low)) * (to - from));
-  return { at, marks: inside.length > 8 ? tens : inside };
+  return { at, marks: inside.length > MOST_MARKS ? tens : inside };
+}
+
+/** More marks than this on one axis would run into each other. */
+const MOST_MARKS = 8;
+
+/** A value at an axis, with thousands apart: 1,000,000. */
+function showMark(mark: number): string {
+  return mark >= 1000 ? mark.toLocaleString('en') : String(mark);
 }
 
 /** The label of a row, on two lines if the row is high enough. */

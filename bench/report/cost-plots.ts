@@ -21,7 +21,7 @@ export function plotCost(entry: Entry): Markup {
       samples: samplesOf(record, side),
       paper: cellsOf(entry).find(({ name }) => name === `STATE ${task}: ${side}`)?.paper,
     }));
-    return [{ name: task.replace(/^[^/]*\//, ''), spreads }];
+    return [{ name: task.replace(/^[^/]*\//, '').replaceAll('_', ' '), spreads }];
   });
   const spreads = plotSpreads(
     'Time of a business task: whiskers from the 5th to the 95th percentile, box of the quartiles, median. Circles: the paper’s medians, on its machine',
@@ -79,7 +79,7 @@ export function plotCompare(entry: Entry): Markup {
     return effects === undefined || value === null ? [] : [{ x: Number(effects), y: value }];
   });
   const lines = [{ name: 'from row images to the verdict', points }];
-  return plotLines('Comparison by the number of effects', { x: 'effects', y: 'us' }, lines);
+  return plotLines('Comparison by the number of effects', { x: 'effects', y: 'µs' }, lines);
 }
 
 /** Names of measured times: of the clock, or of the processor on one side. */

@@ -6,6 +6,7 @@ import {
   type Entry,
   listBad,
   showValue,
+  sourcesOf,
   stateOf,
   VERDICTS,
   verdictOf,
@@ -34,6 +35,13 @@ function rowOf(cell: WrittenCell): readonly string[] {
     target ?? '',
     verdictOf(cell),
   ];
+}
+
+/** The command, and links to the figures and raw records. */
+function renderSources(entry: Entry): string {
+  const { command, files } = sourcesOf(entry);
+  const links = files.map(({ words, path }) => `[${words}](${path})`);
+  return [`\`${command}\``, ...links].join(' · ');
 }
 
 /** The whole report as Markdown. */
@@ -65,6 +73,7 @@ export function renderMarkdown(entries: readonly Entry[]): string {
       plain(entry.about),
       `State: ${plain(stateOf(entry))}`,
       ...(entry.result === undefined ? [] : [plain(describeRun(entry.result))]),
+      renderSources(entry),
       ...(cellsOf(entry).length === 0
         ? []
         : [table(['figure', 'ours', 'paper', 'target', 'verdict'], cellsOf(entry).map(rowOf))]),

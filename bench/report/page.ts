@@ -13,6 +13,7 @@ import {
   listBad,
   shortStateOf,
   showValue,
+  sourcesOf,
   stateOf,
   TONES,
   toneOf,
@@ -40,9 +41,9 @@ export function renderPage(entries: readonly Entry[]): string {
 ${renderHeadlines(entries)}
 </header>
 ${summarise(groups)}
-${outcomes.map(plotOutcomes)}
+${outcomes.map((entry) => markup`${plotOutcomes(entry)}${cellsOf(entry).length === 0 ? NOTHING : renderSources(entry)}`)}
 <h2 id="mismatches">Figures that do not match: ${bad.length}</h2>
-${bad.length === 0 ? markup`<p>None among the studies that were run.</p>` : tableOf(bad.map(({ study, cell }) => ({ ...cell, name: `${study}: ${cell.name}` })))}
+${bad.length === 0 ? markup`<p>None among the studies that were run.</p>` : tableOf(bad)}
 ${renderBreadth(entries)}
 ${groups.map(renderGroup)}
 </body>
@@ -53,8 +54,8 @@ ${groups.map(renderGroup)}
 
 function renderHeadlines(entries: readonly Entry[]): Markup {
   const tiles = headlines(entries).map(
-    ({ figure, words, tone }) =>
-      markup`<div class="tile ${tone}"><b>${figure}</b><span>${words}</span></div>`,
+    ({ figure, words, tone, at }) =>
+      markup`<a class="tile ${tone}" href="#${at}"><b>${figure}</b><span>${words}</span></a>`,
   );
   return markup`<div class="tiles">${tiles}</div>`;
 }
@@ -68,7 +69,7 @@ function summarise(groups: readonly EntryGroup[]): Markup {
   const keys = VERDICTS.map(
     (verdict, index) => markup`<span class="key ${TONES[index] ?? 'plain'}">${verdict}</span>`,
   );
-  return markup`<p class="legend">${keys}</p><nav class="groups">${lists}</nav>`;
+  return markup`<p class="legend">${keys}</p><nav class="groups" id="studies">${lists}</nav>`;
 }
 
 function summariseStudy(entry: Entry): Markup {
@@ -92,13 +93,14 @@ function renderGroup({ id, title, words, entries }: EntryGroup): Markup {
 }
 
 function renderBreadth(entries: readonly Entry[]): Markup {
+  const known = entries.map(({ name }) => name);
   const rows = describeBreadth(entries).map(
-    ({ block, cases, repetitions, paper, ours }) =>
-      markup`<tr><td>${block}</td><td>${cases}</td><td>${repetitions}</td><td class="number">${paper}</td><td class="number">${ours}</td></tr>\n`,
+    ({ block, studies, cases, repetitions, paper, ours }) =>
+      markup`<tr><td>${block}</td><td>${studies.map((study, index) => markup`${index > 0 ? ', ' : ''}${known.includes(study) ? linkTo(study) : study}`)}</td><td>${cases}</td><td>${repetitions}</td><td class="number">${paper}</td><td class="number">${ours}</td></tr>\n`,
   );
   return markup`<h2 id="breadth">Populations</h2>
-<p>What the paper ran, and how many runs of it the raw records here have. A run that was not made, or only tried quickly, counts as it is.</p>
-<div class="wide"><table><thead><tr><th>block</th><th>tasks or cases</th><th>repetitions</th><th>paper, executions</th><th>here, executions</th></tr></thead><tbody>${rows}</tbody></table></div>`;
+<p>What the paper ran, and how many of these runs are in the raw records here. Quick runs have fewer.</p>
+<div class="wide"><table><thead><tr><th>block</th><th>study</th><th>tasks or cases</th><th>repetitions</th><th class="number">paper, executions</th><th class="number">here, executions</th></tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
 function renderStudy(entry: Entry): Markup {
@@ -108,10 +110,10 @@ function renderStudy(entry: Entry): Markup {
   return markup`<section id="${entry.name}">
 <h3>${entry.name}</h3>
 <p>${capitalise(entry.about)}.</p>
-${isOpen ? plotsOf(entry) : markup`<p class="context">Its figure is at the top of the page.</p>`}
+${isOpen ? plotsOf(entry) : markup`<p class="context">Figures 1 and 2, at the top of the page.</p>`}
 ${renderSources(entry)}
 <p class="${hasFailed ? 'bad' : 'context'}">${stateOf(entry)}${entry.result === undefined ? NOTHING : markup` · ${describeRun(entry.result)}`}</p>
-${cells.length === 0 ? NOTHING : markup`<details><summary>All ${cells.length} figures</summary>${tableOf(cells)}</details>`}
+${cells.length === 0 ? NOTHING : markup`<details><summary>All ${cells.length} figures</summary>${tableOf(cells.map((cell) => ({ cell })))}</details>`}
 </section>
 `;
 }
@@ -121,26 +123,27 @@ function capitalise(text: string): string {
 }
 
 /** Shows the source of the figures: the command, the result file and the raw records. */
-function renderSources({ name, result, raw }: Entry): Markup {
-  if (result === undefined)
-    return markup`<p class="context"><code>npm run bench -- ${name}</code></p>`;
-  const quick = result.context.quick ? ' --quick' : '';
-  const file = `${name}${result.context.quick ? '-quick' : ''}`;
-  const records =
-    raw === undefined || raw.records.length === 0
-      ? NOTHING
-      : markup` · <a href="../results/raw/${file}.jsonl">${raw.records.length} raw records</a>`;
-  const samples =
-    raw?.samples === undefined
-      ? NOTHING
-      : markup` · <a href="../results/raw/${file}-samples.jsonl">samples of ${raw.samples.length} figures</a>`;
-  return markup`<p class="context"><code>npm run bench -- ${name}${quick} --seed ${result.context.seed}</code> · <a href="../results/${file}.json">figures</a>${records}${samples}</p>`;
+function renderSources(entry: Entry): Markup {
+  const { command, files } = sourcesOf(entry);
+  const links = files.map(({ words, path }) => markup` · <a href="${path}">${words}</a>`);
+  return markup`<p class="context"><code>${command}</code>${links}</p>`;
 }
 
-function tableOf(cells: readonly WrittenCell[]): Markup {
-  const rows = cells.map((cell) => {
+/** A table of figures. Those of a study that stands elsewhere link to it. */
+function tableOf(figures: readonly { readonly cell: WrittenCell; study?: string }[]): Markup {
+  const rows = figures.map(({ cell, study }) => {
     const { name, value, unit, paper, target } = cell;
-    return markup`<tr class="${toneOf(cell)}"><td>${name}</td><td class="number">${showValue(value)} ${unit}</td><td class="number">${paper === undefined ? '' : showValue(paper)}</td><td class="number">${target ?? ''}</td><td>${verdictOf(cell)}</td></tr>\n`;
+    const place = study === undefined ? NOTHING : markup`${linkTo(study)}: `;
+    return markup`<tr class="${toneOf(cell)}"><td>${place}${name}</td><td class="number">${showValue(value)} ${unit}</td><td class="number">${paper === undefined ? '' : showValue(paper)}</td><td class="number">${showTarget(target)}</td><td>${verdictOf(cell)}</td></tr>\n`;
   });
-  return markup`<div class="wide"><table><thead><tr><th>figure</th><th>ours</th><th>paper</th><th>target</th><th>verdict</th></tr></thead><tbody>${rows}</tbody></table></div>`;
+  return markup`<div class="wide"><table><thead><tr><th>figure</th><th class="number">ours</th><th class="number">paper</th><th class="number">target</th><th>verdict</th></tr></thead><tbody>${rows}</tbody></table></div>`;
+}
+
+function linkTo(study: string): Markup {
+  return markup`<a href="#${study}">${study}</a>`;
+}
+
+/** A target as it is printed: at most as ≤, at least as ≥. */
+function showTarget(target = ''): string {
+  return target.replace('<=', '≤').replace('>=', '≥');
 }

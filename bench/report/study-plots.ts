@@ -206,13 +206,19 @@ function plotAgents(entry: Entry): Markup {
 }
 
 const RACE = /^([^:]+): (.+)$/;
+/** Races and writers name the same backends differently. */
+const ENGINES: { readonly [backend: string]: string } = {
+  'sqlite-wal': 'SQLite',
+  postgres: 'PostgreSQL',
+};
 
 function plotRaces(entry: Entry): Markup {
   const { columns, rows } = gridOf(
     cellsOf(entry),
     ({ name }) => {
       const [, backend, words] = RACE.exec(name) ?? [];
-      return backend === undefined || words === undefined ? undefined : [words, backend];
+      if (backend === undefined || words === undefined) return undefined;
+      return [words, ENGINES[backend] ?? backend];
     },
     (cell) => countSquare(cell),
   );
@@ -365,7 +371,9 @@ function plotInformation(entry: Entry): Markup {
     const prevented = cells.find((one) => one.name.startsWith(`${decider}: hidden prevented`));
     const isHollow = decider.startsWith(NOT_RUN);
     const shown = isHollow ? `${decider.slice(NOT_RUN.length)} (paper)` : decider;
-    return [{ name: shown, x: value / pairs, y: (prevented?.value ?? 0) / pairs, isHollow }];
+    const series = decider === 'EffectMatch' ? CONDITIONS.indexOf('EffectMatch') : isHollow ? 2 : 0;
+    const y = (prevented?.value ?? 0) / pairs;
+    return [{ name: shown, x: value / pairs, y, isHollow, series }];
   });
   const axes = {
     x: 'clean executions admitted',
@@ -373,7 +381,7 @@ function plotInformation(entry: Entry): Markup {
     diagonal: 'decided before execution',
   };
   return plotPlane(
-    'Pairs that look the same before execution: deciding beforehand stays below the diagonal, comparison does not',
+    'Pairs that look the same before execution: whoever decides beforehand stays on or below the diagonal; comparison does not',
     axes,
     points,
   );

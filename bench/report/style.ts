@@ -11,7 +11,7 @@ h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; border-bottom: 1px solid var(--
 h2.part { margin-top: 3rem; } h3 { font-size: 1rem; margin: 1.8rem 0 .3rem; } a { color: var(--fair); } code { font-size: 12px; background: var(--panel); padding: .1rem .3rem; border-radius: 3px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.9rem, 1fr)); gap: .6rem; }
 .tile { background: var(--panel); border-left: 4px solid var(--plain); border-radius: 4px; padding: .5rem .6rem; }
-.tile b { display: block; font-size: 1.2rem; font-variant-numeric: tabular-nums; } .tile span { display: block; font-size: 12px; line-height: 1.35; color: var(--soft); }
+.tile { color: inherit; text-decoration: none; } .tile b { display: block; font-size: 1.15rem; white-space: nowrap; font-variant-numeric: tabular-nums; } .tile span { display: block; font-size: 12px; line-height: 1.35; color: var(--soft); }
 .tile.good { border-color: var(--good); } .tile.bad { border-color: var(--bad); }
 .groups { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 0 1.6rem; margin-bottom: 1rem; } .groups h3 { margin: .6rem 0 .2rem; font-size: 13px; } .groups h3 a { color: var(--ink); text-decoration: none; }
 .studies { list-style: none; margin: 0; padding: 0; font-size: 13px; }

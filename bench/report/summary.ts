@@ -6,6 +6,8 @@ export interface Headline {
   readonly figure: string;
   readonly words: string;
   readonly tone: PlotTone;
+  /** The part of the page that has the figures behind it. */
+  readonly at: string;
 }
 
 /** Sums up the figures. A study that was not run adds nothing. */
@@ -20,11 +22,13 @@ export function headlines(entries: readonly Entry[]): readonly Headline[] {
     {
       figure: `${same} of ${same + other}`,
       words: 'counts of the paper reproduced',
+      at: other > 0 ? 'mismatches' : 'studies',
       tone: toneOfCount(same, other),
     },
     {
       figure: `${met} of ${met + missed}`,
       words: 'targets of our own met',
+      at: missed > 0 ? 'mismatches' : 'studies',
       tone: toneOfCount(met, missed),
     },
     ...compareWrong(entries),
@@ -33,6 +37,7 @@ export function headlines(entries: readonly Entry[]): readonly Headline[] {
       figure: `${ran} of ${entries.length}`,
       words: quick === 0 ? 'studies run' : `studies run, ${quick} of them only quickly`,
       tone: ran === entries.length && quick === 0 ? 'good' : 'plain',
+      at: 'studies',
     },
   ];
 }
@@ -75,7 +80,8 @@ function countBeyond(entries: readonly Entry[], beyond: Beyond): readonly Headli
       .reduce((total, { value }) => total + (value ?? Number.NaN), 0);
   const wrong = sum(beyond.wrong);
   const figure = sum(beyond.tried).toLocaleString('en');
-  return [{ figure, words: beyond.words(wrong), tone: wrong === 0 ? 'good' : 'bad' }];
+  const [at = ''] = beyond.studies.filter((study) => entries.some(({ name }) => name === study));
+  return [{ figure, words: beyond.words(wrong), tone: wrong === 0 ? 'good' : 'bad', at }];
 }
 
 function toneOfCount(right: number, wrong: number): PlotTone {
@@ -99,6 +105,7 @@ function compareWrong(entries: readonly Entry[]): readonly Headline[] {
       figure: `${direct} → ${ours}`,
       words: 'wrong results committed: direct, and under EffectMatch',
       tone: ours === 0 ? 'good' : 'bad',
+      at: 'public-outcomes',
     },
   ];
 }

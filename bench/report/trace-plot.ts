@@ -46,11 +46,16 @@ function factsOf({ run: _, workers, ...facts }: Pass): object {
   return { ...facts, workers: workers.map((worker) => JSON.stringify(worker)).sort() };
 }
 
+/** `insert notification 1` as people write it. */
+function countFirst(change: string): string {
+  return change.replace(/^(.+) (\d+)$/, '$2 × $1');
+}
+
 function squaresOf({ verdict, extra, status, notifications, workers, replay }: Pass): Square[] {
   const stopped = (isStopped: boolean): PlotTone => (isStopped ? 'fair' : 'good');
   const shown: readonly (readonly [text: string, tone: PlotTone])[] = [
     ['update invoice, once', 'good'],
-    extra.length === 0 ? ['nothing', 'good'] : [extra.join(', '), 'warn'],
+    extra.length === 0 ? ['nothing', 'good'] : [extra.map(countFirst).join(', '), 'warn'],
     [verdict, stopped(verdict !== 'committed')],
     [`invoice ${status}, ${notifications} notices`, notifications === 0 ? 'good' : 'bad'],
     ...workers.map(({ terminal, release }): readonly [string, PlotTone] => [

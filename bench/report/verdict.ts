@@ -127,6 +127,41 @@ export function showValue(value: number | null): string {
 /** Describes when, where and with which seed a study ran. */
 export function describeRun({ context }: StudyResult): string {
   const { node, cpu, cores, at, seconds, seed, seeded } = context;
-  const drawn = seeded === null ? 'nothing in it is drawn at random' : `it decides ${seeded}`;
-  return `${at}, ${seconds} s; Node.js ${node}; ${cpu}, ${cores} cores; seed ${seed}: ${drawn}`;
+  const drawn = seeded === null ? 'nothing is drawn at random' : `seed ${seed} decides ${seeded}`;
+  const when = `${at.slice(0, 16).replace('T', ' ')} UTC`;
+  return `${when}, ${seconds} s; Node.js ${node}; ${cpu}, ${cores} cores; ${drawn}`;
+}
+
+/** Where the figures of a study come from: the command, and files relative to the report. */
+export interface FigureSources {
+  readonly command: string;
+  readonly files: readonly { readonly words: string; readonly path: string }[];
+}
+
+export function sourcesOf({ name, result, raw }: Entry): FigureSources {
+  if (result === undefined) return { command: `npm run bench -- ${name}`, files: [] };
+  const { quick, seed } = result.context;
+  const file = `${name}${quick ? '-quick' : ''}`;
+  const [records, samples] = [raw?.records.length ?? 0, raw?.samples?.length ?? 0];
+  return {
+    command: `npm run bench -- ${name}${quick ? ' --quick' : ''} --seed ${seed}`,
+    files: [
+      { words: 'figures', path: `../results/${file}.json` },
+      ...(records === 0
+        ? []
+        : [{ words: countOf(records, 'raw record'), path: `../results/raw/${file}.jsonl` }]),
+      ...(samples === 0
+        ? []
+        : [
+            {
+              words: `samples of ${countOf(samples, 'figure')}`,
+              path: `../results/raw/${file}-samples.jsonl`,
+            },
+          ]),
+    ],
+  };
+}
+
+function countOf(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun}` : `${count.toLocaleString('en')} ${noun}s`;
 }

@@ -184,6 +184,6 @@ function textOf(books: Books): string {
 
 export const backendsMariadbStudy: Study = {
   name: 'backends-mariadb',
-  about: 'the part of backends with 8 operations on MariaDB: clean, extra write, omitted statement',
+  about: 'eight operations on MariaDB: clean, with an extra write, with a statement left out',
   run,
 };

@@ -123,6 +123,6 @@ function rowsInOrder(state: SandboxState) {
 
 export const backendsStudy: Study = {
   name: 'backends',
-  about: 'further public scenarios and backends: ToolSandbox, GitHub',
+  about: 'four ToolSandbox scenarios and eight GitHub operations, clean and disturbed',
   run,
 };

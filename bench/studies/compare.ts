@@ -220,6 +220,7 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
 
 export const compareStudy: Study = {
   name: 'compare',
-  about: 'comparison of 1 to 1M effects from raw row images; beside the same in Python at 500',
+  about:
+    'comparison of 1 to 1,000,000 effects, from row images to the verdict; Python at 500 effects',
   run,
 };

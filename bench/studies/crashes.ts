@@ -132,7 +132,7 @@ function crashesWith(name: string, rounds: number, about: string): Study {
 export const crashesStudy: Study = crashesWith(
   'crashes',
   5,
-  'kills at every step on every backend, recovered without a person (paper: 90 of 540 left)',
+  'processes killed at every step on every backend, then recovered (paper: 90 of 540 left to a person)',
 );
 
 export const longCrashesStudy: Study = crashesWith(

@@ -136,7 +136,6 @@ async function run({ quick, data, progress }: StudyOptions): Promise<readonly Ce
 
 export const informationStudy: Study = {
   name: 'information',
-  about:
-    'pairs that look the same before execution: what deciders beforehand reach, and what comparison does',
+  about: 'pairs that look the same before execution: decided beforehand, and compared afterwards',
   run,
 };

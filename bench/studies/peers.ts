@@ -85,6 +85,6 @@ export function peerCells(runs: readonly PeerRun[], repetitions: number): readon
 
 export const peersStudy: Study = {
   name: 'peers',
-  about: 'trigger, cascade, stale and replay through DBHub, AI SDK approvals, row counts and plans',
+  about: 'the same faults through DBHub, AI SDK approvals, a row-count check, and plan and apply',
   run,
 };

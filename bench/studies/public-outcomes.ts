@@ -31,7 +31,6 @@ async function run(options: StudyOptions): Promise<readonly Cell[]> {
 
 export const publicOutcomesStudy: Study = {
   name: 'public-outcomes',
-  about:
-    'wrong and right results of public tasks that become durable, under each condition, beside the paper',
+  about: 'public tasks, clean and with faults: which results become durable under each condition',
   run,
 };

@@ -255,6 +255,6 @@ function countCases(
 export const recoveryStudy: Study = {
   name: 'recovery',
   about:
-    'processes that end before, between and after state and terminal: what fresh readers may continue',
+    'a process dies before, between or after state and terminal: what fresh processes may continue',
   run,
 };

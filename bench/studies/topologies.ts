@@ -102,6 +102,7 @@ export function topologyCells(ends: readonly CaseEnd[], instances: number): read
 
 export const topologiesStudy: Study = {
   name: 'topologies',
-  about: '4 topologies of dependent operations under 4 disruptions, on four kinds of backends',
+  about:
+    'four topologies of dependent operations under four disruptions, on four kinds of backends',
   run,
 };

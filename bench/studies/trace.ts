@@ -171,6 +171,7 @@ export function traceCells(
 
 export const traceStudy: Study = {
   name: 'trace',
-  about: 'the invoice of the paper’s second figure under relation-write, with two fresh workers',
+  about:
+    'the running example of the paper’s second figure, under relation-write, with two fresh workers',
   run,
 };

@@ -221,6 +221,6 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
 export const workflowsStudy: Study = {
   name: 'workflows',
   about:
-    'cost of a node, of a hand-over and of waiting, and the time until a run goes on elsewhere',
+    'cost of a node, a hand-over and a wait, and the time until another worker takes over a run',
   run,
 };

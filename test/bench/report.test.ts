@@ -109,7 +109,7 @@ test('mismatches are shown as such, above everything else and in their row', () 
   );
   assert.match(
     rowOf('STATE: median of held over direct'),
-    />3.25 x<.*>4.35<.*>&lt;= 3<.*MISSES ITS TARGET/,
+    />3.25 x<.*>4.35<.*>≤ 3<.*MISSES ITS TARGET/,
   );
   assert.match(rowOf('comparison of 500 effects'), />0.400 ms<.*>2.92<.*meets its target/);
   assert.match(rowOf('nothing was measured'), />none ms<.*MISSES ITS TARGET/);
@@ -126,7 +126,7 @@ test('what was not run, failed or was only tried is named so, with the context o
     assert.match(text, /quick: too few repetitions to quote; the code has changed since/);
     assert.doesNotMatch(text, /complete; the code has changed since/);
     assert.ok(text.includes(`Node.js ${process.version}`));
-    assert.match(text, /\d cores; seed 42: nothing in it is drawn at random/);
+    assert.match(text, /UTC, 1.5 s; .*\d cores; nothing is drawn at random/);
   }
   assert.match(markdown, /\| topologies \| not run \|/);
 });
@@ -161,9 +161,18 @@ test('the page is well-formed, needs nothing beside itself, and runs nothing', (
 
 test('what a reader takes away first is counted from the figures', () => {
   const tiles = html.slice(html.indexOf('class="tiles"'), html.indexOf('</header>'));
-  assert.match(tiles, /class="tile bad"><b>2 of 3<\/b><span>counts of the paper reproduced/);
-  assert.match(tiles, /class="tile bad"><b>2 of 4<\/b><span>targets of our own met/);
-  assert.match(tiles, /class="tile bad"><b>36 → 1<\/b><span>wrong results committed/);
+  assert.match(
+    tiles,
+    /class="tile bad" href="#[a-z-]+"><b>2 of 3<\/b><span>counts of the paper reproduced/,
+  );
+  assert.match(
+    tiles,
+    /class="tile bad" href="#[a-z-]+"><b>2 of 4<\/b><span>targets of our own met/,
+  );
+  assert.match(
+    tiles,
+    /class="tile bad" href="#[a-z-]+"><b>36 → 1<\/b><span>wrong results committed/,
+  );
   assert.match(tiles, /<b>4 of 7<\/b><span>studies run, 1 of them only quickly/);
 });
 
@@ -175,8 +184,27 @@ test('plots show the recorded samples, and populations the recorded runs', () =>
   assert.match(html, /<title>to claimed: 0.00300 ms<\/title>.*>0.00400 ms<\/text>/);
   const row = html.split('<tr>').find((one) => one.includes('Cost of an execution')) ?? '';
   assert.match(row, />1080<\/td><td class="number">6</, 'three samples of each side');
-  assert.match(html, /href="\.\.\/results\/raw\/cost\.jsonl">1 raw records</);
+  assert.match(html, /href="\.\.\/results\/raw\/cost\.jsonl">1 raw record</);
   assert.match(html, /<code>npm run bench -- cost --seed 42<\/code>/);
+});
+
+test('every figure leads to its study, and from there to its command and raw records', () => {
+  const ids = new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+  const tiles = [...html.matchAll(/<a class="tile [a-z]+" href="#([^"]+)"/g)];
+  assert.equal(tiles.length, 4);
+  for (const [, target = ''] of html.matchAll(/ href="#([^"]*)"/g))
+    assert.ok(ids.has(target), `nothing is called ${target}`);
+  const bad = html.slice(html.indexOf('id="mismatches"'), html.indexOf('id="breadth"'));
+  assert.match(bad, /<a href="#public-outcomes">public-outcomes<\/a>: \(b\) EffectMatch: omit/);
+  for (const name of ['public-outcomes', 'cost', 'sqlite-cost', 'information']) {
+    const quick = name === 'information' ? ' --quick' : '';
+    const command = `npm run bench -- ${name}${quick} --seed 42`;
+    const file = `../results/${name}${quick === '' ? '' : '-quick'}.json`;
+    assert.ok(html.includes(`<code>${command}</code> · <a href="${file}">figures</a>`), name);
+    assert.ok(markdown.includes(`\`${command}\` · [figures](${file})`), name);
+  }
+  const first = html.slice(html.indexOf('<figure>'), html.indexOf('id="mismatches"'));
+  assert.match(first, /<code>npm run bench -- public-outcomes/, 'also below the first figures');
 });
 
 test('a complete result is shown before a quick one, unless the quick one is asked for', () => {
