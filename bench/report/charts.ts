@@ -121,14 +121,16 @@ function wrap(text: string, wide: number, x: number, most = 2): Markup {
   return markup`${lines.map((line, index) => markup`<tspan x="${round(x)}" dy="${index === 0 ? -6 * (lines.length - 1) : 12}">${shorten(line, fits)}</tspan>`)}`;
 }
 
-/** Breaks text at spaces into lines of at most so many letters. */
+/** Breaks text at spaces, or else after hyphens, into lines of at most so many letters. */
 function breakText(text: string, fits: number): readonly string[] {
   const lines: string[] = [];
   let rest = text;
-  while (rest.length > fits && rest.lastIndexOf(' ', fits) > 0) {
+  while (rest.length > fits) {
     const space = rest.lastIndexOf(' ', fits);
-    lines.push(rest.slice(0, space));
-    rest = rest.slice(space + 1);
+    const end = space > 0 ? space : rest.lastIndexOf('-', fits - 1) + 1;
+    if (end <= 0) break;
+    lines.push(rest.slice(0, end));
+    rest = rest.slice(end).trimStart();
   }
   return [...lines, rest];
 }
@@ -139,7 +141,7 @@ function lettersIn(wide: number): number {
 
 /** Letters of a row's label that fit on one line. They are larger than those in a square. */
 function labelLetters(wide: number): number {
-  return Math.floor(wide / 6.2);
+  return Math.floor(wide / 6.5);
 }
 
 export interface Spread {
@@ -329,7 +331,7 @@ function showMark(mark: number): string {
 /** The label of a row, on two lines if the row is high enough. */
 function rowLabel(name: string, middle: number, high = 0, wide = LABELS): Markup {
   const text =
-    high >= TWO_LINES ? wrap(name, wide, 0) : markup`${shorten(name, labelLetters(wide))}`;
+    high >= TWO_LINES ? wrap(name, 0.95 * wide, 0) : markup`${shorten(name, labelLetters(wide))}`;
   return markup`<text x="0" y="${round(middle + 4)}">${text}<title>${name}</title></text>`;
 }
 

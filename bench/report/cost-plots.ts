@@ -116,6 +116,18 @@ export function plotTimes(entry: Entry): Markup {
 }
 
 const STEP = /^(?:(.+): )?time to ((?:path|adapter):)?(.+)$/;
+/** The steps of an execution in the order in which it reaches them. */
+const PATH_STEPS = [
+  ...['validated', 'claimed', 'certified', 'stage-opened', 'action-done', 'staged', 'observed'],
+  ...['permit-bound', 'gate-passed', 'marker-written', 'commit-returned', 'promoted'],
+  ...['terminal-recorded', 'returned'],
+];
+
+/** The place of a step on the path. Some studies add words after a comma. */
+function placeOf(step: string): number {
+  return PATH_STEPS.indexOf(step.split(',')[0] ?? '');
+}
+
 /** As many steps as there are colours; the others are added up. */
 const STEPS = 7;
 
@@ -129,10 +141,9 @@ function plotSteps(entry: Entry): Markup {
   const add = (list: typeof found) => list.reduce((sum, { ms }) => sum + ms, 0);
   const steps = [...Map.groupBy(found, ({ step }) => step)];
   const largest = steps.sort(([, one], [, other]) => add(other) - add(one)).slice(0, STEPS);
-  // In the order of the figures.
-  const named = [...new Set(found.map(({ step }) => step))].filter((step) =>
-    largest.some(([name]) => name === step),
-  );
+  const named = largest
+    .map(([step]) => step)
+    .sort((one, other) => placeOf(one) - placeOf(other) || (one < other ? -1 : 1));
   const rows = [...Map.groupBy(found, ({ path }) => path)].map(([name, own]) => ({
     name,
     parts: [
