@@ -156,7 +156,7 @@ function firstCode(
       ...own.map(([schema, , , , name, text]) => ({
         name: `trigger ${schema}.${name}`,
         schema: String(schema),
-        text: String(text),
+        text: text ?? '',
       })),
       ...defaults.map(({ name, defaultText }) => ({
         name: `default of ${target}.${name}`,
