@@ -10,7 +10,8 @@ import { type ProtectedMariadb, protectedMariadb } from './protected.ts';
 import { type MariadbServer, startServer } from './server.ts';
 
 const KEY = generateApprover('approver');
-const STEPS = EXECUTION_STEPS.filter((step) => step !== 'path:discarded');
+/** The steps of an execution that commits. */
+export const KILLED_AT = EXECUTION_STEPS.filter((step) => step !== 'path:discarded');
 const SCHEMA = 'create table t (id int auto_increment primary key, v int not null)';
 
 /** When the server dies: at a step, or some milliseconds after it. */
@@ -21,8 +22,8 @@ interface Moment {
 
 /** Every other kill is at the next step; the others are around COMMIT. */
 function momentOf(seed: string, index: number): Moment {
-  const first = randomOf(seed).below(STEPS.length);
-  const step = STEPS[(first + index / 2) % STEPS.length];
+  const first = randomOf(seed).below(KILLED_AT.length);
+  const step = KILLED_AT[(first + index / 2) % KILLED_AT.length];
   if (step !== undefined) return { step, afterMs: undefined };
   return { step: 'adapter:marker-written', afterMs: randomOf(`${seed}/${index}`).spread(0.2, 10) };
 }
@@ -91,6 +92,7 @@ async function killOnce(
     () => 'fault',
   );
   clearTimeout(timer);
+  assert.ok(!isArmed, `seed ${seed}, kill ${v}: ${step} was not reached, told ${told}`);
   await runtime.close().catch(() => {});
   await server.kill();
   await server.restart();

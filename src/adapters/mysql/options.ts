@@ -158,14 +158,14 @@ function readAccounts(options: MysqlOptions, owner: string) {
 export function connectionParts(options: MysqlConnectionOptions, which: string) {
   if (typeof options !== 'string') return options;
   const url = URL.canParse(options) ? new URL(options) : undefined;
-  const database = decodeURIComponent(url?.pathname.slice(1) ?? '');
-  if (url === undefined || !/^(?:mysql|mariadb):$/.test(url.protocol) || database === '')
+  const name = url?.pathname.slice(1);
+  if (url === undefined || !/^(?:mysql|mariadb):$/.test(url.protocol) || !name)
     throw refused(`${which} must be a URL such as mysql://user:password@host:3306/database`);
   return {
     host: url.hostname,
     port: url.port === '' ? 3306 : Number(url.port),
     user: decodeURIComponent(url.username),
     password: decodeURIComponent(url.password),
-    database,
+    database: decodeURIComponent(name),
   };
 }

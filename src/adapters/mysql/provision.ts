@@ -317,7 +317,6 @@ async function dropAllButMarkers(
   const found = await connection.texts(
     `select table_name from information_schema.tables where table_schema = ${quoteText(database)}`,
   );
-  if (found.length === 0) return [];
   const tables = found.map(([name]) => String(name));
   const hasUnmarked =
     tables.includes('stage') &&

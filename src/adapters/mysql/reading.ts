@@ -100,10 +100,10 @@ function partsOf({ columns, key }: TracedRelation, keys: readonly Row[]): readon
   const tuples = keys.map((row) =>
     key.map((name) => String(literalOf(kinds.get(name) ?? 'text', row[name] ?? null))),
   );
-  const isInteger = key.length === 1 && kinds.get(key[0] ?? '') === 'integer';
+  const isInteger = key.length === 1 && key.every((name) => kinds.get(name) === 'integer');
   if (!isInteger || keys.length < MANY)
     return tuples.map((cells) => ({ kind: 'key', text: `(${cells.join(', ')})` }));
-  return runsOf(tuples.map(([cell]) => BigInt(cell ?? ''))).map(({ first, last }) =>
+  return runsOf(tuples.map(([cell]) => BigInt(String(cell)))).map(({ first, last }) =>
     first === last
       ? { kind: 'key', text: `(${first})` }
       : { kind: 'run', text: `${first} and ${last}` },

@@ -1,5 +1,6 @@
+import { invariant } from '../../errors.ts';
 import { RecentMap } from '../../protocol/recent-map.ts';
-import { asFault, MysqlConnection, type RawRows, textsOf } from './connection.ts';
+import { asFault, MysqlConnection, type RawRows } from './connection.ts';
 import type { MysqlConnectionOptions, MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 import { SharedAnswer } from './shared-answer.ts';
@@ -42,11 +43,12 @@ function readable(name: string): string {
 
 /** The session's variables as one text, and the server's time. */
 export function parseVariables(rows: RawRows | undefined) {
-  const [[read = null, at = null] = []] = textsOf(rows ?? []);
-  const values = String(read).split('\x1f');
+  const row = rows?.[0];
+  const values = String(row?.[0]).split('\x1f');
   const names = [...WATCHED, 'clock'];
+  invariant(values.length === names.length, 'the server shows every variable that is watched');
   const variables = values.map((value, index) => `${names[index]}=${value}`).join(' ');
-  return { variables, atMs: readMs(at) };
+  return { variables, atMs: readMs(row?.[1]) };
 }
 
 export async function readVariables(session: MysqlConnection) {

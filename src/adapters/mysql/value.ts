@@ -70,7 +70,8 @@ export function kindOf(type: string, characterSet: string | null): ColumnKind | 
 
 /**
  * The bytes of a value in a form that does not depend on session settings. FLOAT would print only
- * six digits, so it is printed as DOUBLE. A TIMESTAMP is printed as the instant that it stores.
+ * six digits, so it is printed as DOUBLE. A TIMESTAMP is printed as the instant that it stores; of a
+ * zero date, a trigger would print NULL.
  */
 function exactForm(kind: ColumnKind, column: string): string {
   switch (kind) {
@@ -83,7 +84,7 @@ function exactForm(kind: ColumnKind, column: string): string {
     case 'bytes':
       return column;
     case 'timestamp':
-      return `cast(unix_timestamp(${column}) as char)`;
+      return `if(${column} = 0, '0', cast(unix_timestamp(${column}) as char))`;
     default:
       return `cast(${column} as char)`;
   }

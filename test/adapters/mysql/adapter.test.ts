@@ -1,6 +1,7 @@
 // Goal: an open adapter of MariaDB removes the records of finished stages as it works, survives when
-// it cannot, and its probe tells a durable token from one that is not. Method: an adapter on a real
-// server, whose execution account finds no server any more, so that stages fail at once.
+// it cannot, holds nothing that was already decided, and its probe tells a durable token from one
+// that is not. Method: an adapter on a real server; for the sweep, its execution account finds no
+// server any more, so that stages fail at once.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -64,6 +65,21 @@ describe('MariaDB: adapter', { skip: skipWithoutMariadb() }, () => {
       const relations = [{ name: 't', volatile: [column] }];
       await assert.rejects(place.factory({ relations }).open(CONTEXT), message);
     }
+  });
+
+  test('an occurrence that already has a marker is not held, and the answer says how it ended', async () => {
+    await using place = await protectedMariadb('create table t (id int primary key)', {
+      relations: ['t'],
+    });
+    const adapter = (await place.factory().open(CONTEXT)) as PromotableAdapter;
+    const reasons = { committed: 'already-committed', void: 'already-void' };
+    for (const [disposition, reason] of Object.entries(reasons)) {
+      await place.db.run(`replace into ${place.control}.marker
+        values ('an-occurrence', '${disposition}', 'text', 'key', 'mac')`);
+      const held = await adapter.hold?.(CLAIM, {} as never, TERMS);
+      assert.equal(held?.kind === 'failed' && held.reason, reason);
+    }
+    await adapter.close();
   });
 
   test('the probe finds its token once it is durable', async () => {

@@ -1,13 +1,24 @@
 // Goal: an agent that knows the name of its XA branch still cannot commit it, and if the gate were
-// not there, a commit without a marker is found and stops everything. Method: a candidate on a
-// session that reveals the name, and every form of the attack, through the gate and past it.
+// not there, a commit without a marker is found and stops everything; nothing that is kept or said
+// shows the name. Method: a candidate on a session that reveals the name, and every form of the
+// attack, through the gate and past it; the server's log of all statements, which knows every name.
 import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
 import { parseAction } from '../../../src/adapters/mysql/action.ts';
 import type { PromotableAdapter } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
+import { approver, createRuntime, generateApprover, update } from '../../../src/index.ts';
 import type { OccurrenceId } from '../../../src/protocol/record.ts';
+import { openTelemetry } from '../../../src/telemetry/index.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { type ProtectedMariadb, protectedMariadb } from '../../mysql/protected.ts';
 import { startServer } from '../../mysql/server.ts';
@@ -44,6 +55,46 @@ const FORMS = (text: string) => [
   'do finish()',
   'select finish()',
 ];
+
+/** An attempt that commits, one that diverges, one that fails, and one that is not admitted. */
+const ACTIONS = [
+  "update t set v = 'new' where id = 1",
+  "update t set v = 'other' where id = 1",
+  "insert into t values (1, 'twice')",
+  "xa end 'x'",
+];
+
+/** Executes the actions, and returns what callers and telemetry were told, as text. */
+async function executeAll(place: ProtectedMariadb, folder: string): Promise<string> {
+  const key = generateApprover('approver');
+  const exporter = new InMemorySpanExporter();
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  const runtime = await createRuntime({
+    ...{ store: join(folder, 'ledger.db'), keyring: join(folder, 'keyring.json') },
+    issuers: { approver: { key: key.publicKey, may: ['db'] } },
+    adapters: { db: place.factory() },
+    telemetry: openTelemetry({ tracer: provider.getTracer('test') }),
+  });
+  const told: unknown[] = [];
+  for (const [index, sql] of ACTIONS.entries()) {
+    const effects = [
+      update('t', { id: 1 }, { v: [index === 0 ? 'old' : 'new', `new${index || ''}`] }),
+    ];
+    const task = { adapter: 'db', task: `change the row ${index}`, planRevision: 1, effects };
+    const license = approver(key).sign(await runtime.prepare(task), { expiresIn: '5m' });
+    told.push(await runtime.execute(license, { sql }));
+  }
+  await runtime.close();
+  const spans = exporter.getFinishedSpans();
+  assert.ok(spans.length > ACTIONS.length);
+  const seen = spans.map(({ name, attributes, events, status }) => [
+    name,
+    attributes,
+    events,
+    status,
+  ]);
+  return JSON.stringify([told, seen]);
+}
 
 describe('MariaDB: the name of the branch', { skip: skipWithoutMariadb() }, () => {
   test('with the right name, no form of XA END or XA COMMIT passes the gate', async () => {
@@ -127,6 +178,46 @@ describe('MariaDB: the name of the branch', { skip: skipWithoutMariadb() }, () =
     assert.ok(readable > 40, String(readable));
     await candidate.end('discarded');
     await close();
+  });
+
+  test('each stage has another name, no branch is prepared, and neither ledger, answers nor telemetry show a name', async () => {
+    await using server = await startServer();
+    const place = await protectedMariadb(
+      SCHEMA,
+      { relations: ['t'] },
+      await server.createDatabase(),
+    );
+    await place.db.run("set global log_output = 'TABLE', general_log = 1");
+    const folder = mkdtempSync(join(tmpdir(), 'effectmatch-branch-'));
+    try {
+      const shown = await executeAll(place, folder);
+      const log = await place.db.run(
+        `select argument from mysql.general_log where command_type = 'Query'
+          and argument rlike '^(?:xa |call .*promote)' order by thread_id, event_time`,
+      );
+      const said = log.map(({ argument }) => String(argument).replace(/^call .*$/s, 'promote'));
+      const names = said.flatMap((text) => /^xa start '([0-9a-f]{32})'$/.exec(text)?.[1] ?? []);
+      assert.ok(names.length > ACTIONS.length, 'admission holds a stage of its own');
+      assert.equal(new Set(names).size, names.length);
+      assert.deepEqual(
+        said.filter((text) => text.startsWith('xa prepare')),
+        [],
+      );
+      const commits = [...said.entries()].filter(([, text]) => text.startsWith('xa commit'));
+      assert.equal(commits.length, 1);
+      for (const [at, text] of commits) {
+        const name = text.split(' ')[2];
+        assert.deepEqual(said.slice(at - 2, at + 1), [
+          ...['promote', `xa end ${name}`, `xa commit ${name} one phase`],
+        ]);
+      }
+      const kept = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'latin1'));
+      assert.ok(kept.length >= 2 && kept.some((text) => text.includes('change the row')));
+      for (const name of names)
+        assert.ok(![shown, ...kept].some((text) => text.includes(name)), name);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test('errors of a candidate do not show the name', async () => {

@@ -127,6 +127,30 @@ describe('MariaDB: candidate', { skip: skipWithoutMariadb() }, () => {
     void waiting; // Nothing answers on a closed connection.
   });
 
+  test('a candidate has ended even if nobody can read any more what it left behind', async () => {
+    const counted = 'create table t (id int auto_increment primary key)';
+    await using place = await protectedMariadb(counted, { relations: ['t'] });
+    const inside = await openInside(place);
+    const { control } = inside;
+    const insert = parseAction({ sql: 'insert into t values ()' });
+    const { candidate: first } = await inside.hold();
+    await first.begin('read' as OccurrenceId, []);
+    await first.apply(insert);
+    const residue = { kind: 'sequence', name: 't.id', from: null, to: '1' };
+    assert.deepEqual(await first.end('discarded'), [residue]);
+    const { candidate: second } = await inside.hold();
+    await second.begin('unread' as OccurrenceId, []);
+    await second.apply(insert);
+    const ask = control.ask.bind(control);
+    control.ask = async (...questions) => {
+      if (questions.some((question) => question.includes('auto_increment'))) await control.close();
+      return await ask(...questions);
+    };
+    assert.equal(await second.end('discarded'), undefined);
+    assert.deepEqual(await place.db.run('select id from t'), []);
+    await inside.close();
+  });
+
   test('a branch that has ended is rolled back, and its session serves on', async () => {
     await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
     const inside = await openInside(place);

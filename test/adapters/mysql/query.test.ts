@@ -17,6 +17,13 @@ describe('MariaDB: query', { skip: skipWithoutMariadb() }, () => {
     await refused(ask('select id from t where id = ?'), /takes 1 values, and there are 0/);
     await refused(ask('select id from t', [1]), /takes 0 values, and there are 1/);
     await refused(ask('select 1 into @kept'), /returns no rows/);
+    // These would return rows, and the last one would also choose how long it may take.
+    for (const sql of [
+      'show databases',
+      'explain select id from t',
+      'set statement max_statement_time = 100 for select id from t',
+    ])
+      await refused(ask(sql), /is not one SELECT, INSERT/);
     await refused(ask('select nothing from t'), /Unknown column 'nothing'/);
     const none = await ask('select id from t where id > 1');
     assert.deepEqual(none, { rows: [], more: false });

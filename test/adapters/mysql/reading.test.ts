@@ -49,7 +49,12 @@ describe('MariaDB: reading rows', { skip: skipWithoutMariadb() }, () => {
       'create table t (id bigint primary key); insert into t select cast(seq as signed) - 5 from seq_0_to_5000',
     );
     await using connection = await MysqlConnection.open(db.url(), 10_000);
-    const place = { connection, database: db.name };
+    const sent: string[] = [];
+    const query = (sql: string) => {
+      sent.push(sql);
+      return connection.query(sql);
+    };
+    const place = { connection: { query } as MysqlConnection, database: db.name };
     const runs = [-7, -3, -2, -1, 0, 1, 9, 4994, 4995, 4996];
     const gaps = Array.from({ length: 2000 }, (_, index) => 11 + 2 * index);
     for (const wanted of [runs, gaps, [...runs, ...gaps].toReversed()]) {
@@ -59,5 +64,12 @@ describe('MariaDB: reading rows', { skip: skipWithoutMariadb() }, () => {
       const images = stored.map((id) => `${String(id).length}:${id}`).sort();
       assert.deepEqual([...found.values()].map(String).sort(), images);
     }
+    // Of few keys each is listed. Of many, only those without a neighbour; runs are ranges.
+    const conditions = sent.map((sql) => /where (.*)\)$/s.exec(sql)?.[1] ?? '');
+    const ranges = conditions.map((text) => text.match(/between -?\d+ and -?\d+/g) ?? []);
+    assert.equal(ranges[0]?.length, 0);
+    const [all, listed] = [ranges.flat(), conditions.slice(1).join(' ')];
+    assert.deepEqual(all, ['between -3 and 1', 'between 4994 and 4996']);
+    assert.match(listed, /in \(.*\(9\), \(11\), \(13\)/s);
   });
 });

@@ -132,6 +132,11 @@ describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
     };
     const printed = (await planProvisioning(db.url(), options)).print();
     assert.match(printed, /^delimiter \/\/\ncreate or replace definer/m);
+    assert.match(
+      printed,
+      /^grant select, show view, trigger, process on \*\.\* to .*;$/im,
+      'no delimiter where none is needed',
+    );
     // The server reads code itself; only the client needs a delimiter.
     const sql = printed
       .replace(/^delimiter .*$/gm, '')

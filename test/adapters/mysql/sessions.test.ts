@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MysqlConnection, textsOf } from '../../../src/adapters/mysql/connection.ts';
-import { readVariables } from '../../../src/adapters/mysql/sessions.ts';
+import { parseVariables, readVariables } from '../../../src/adapters/mysql/sessions.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { freshDatabase } from '../../mysql/server.ts';
 
@@ -41,6 +41,17 @@ const OTHER = {
   lc_time_names: "'de_DE'",
   timestamp: '1000',
 };
+
+test('MariaDB: an answer that lacks a variable is not compared', () => {
+  const names = Object.keys(OTHER);
+  const answer = (values: readonly string[]) => [
+    [Buffer.from(values.join('\x1f')), Buffer.from('7')],
+  ];
+  const { variables, atMs } = parseVariables(answer(names));
+  assert.deepEqual([variables.split(' ').length, atMs], [names.length, 7000]);
+  for (const rows of [undefined, [], answer(names.slice(1)), answer([...names, 'more'])])
+    assert.throws(() => parseVariables(rows), /shows every variable/);
+});
 
 describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
   test('a session is closed after more rows than asked for, and only then', async () => {

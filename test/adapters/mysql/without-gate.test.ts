@@ -25,8 +25,8 @@ const MUTATIONS = [
 ] as const;
 
 /**
- * The attack: by plain statements, also with a branch of the same name left behind, by dynamic SQL
- * and in a block.
+ * The attack: by plain statements, also with a branch of the same name left behind, by dynamic SQL,
+ * in a block and by statements that the server keeps prepared.
  */
 const ATTACKS = [
   ["xa end 'known'", "xa commit 'known' one phase"],
@@ -38,6 +38,10 @@ const ATTACKS = [
       execute immediate "xa commit 'known' one phase"; end`,
   ],
   ["begin not atomic xa end 'known'; xa commit 'known' one phase; end"],
+  [
+    `begin not atomic prepare a from "xa end 'known'"; execute a;
+      prepare b from "xa commit 'known' one phase"; execute b; end`,
+  ],
 ];
 
 function withoutGate(): string {

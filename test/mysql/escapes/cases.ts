@@ -225,6 +225,22 @@ const hiddenTable: MariadbEscape = {
   ends: { rejected: /^boundary .*MyISAM/ },
 };
 
+/** Tables of engines that act elsewhere, by what stands after the columns. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  MRG_MyISAM: 'engine = merge',
+  CSV: 'engine = csv',
+  MEMORY: 'engine = memory',
+};
+
+const elsewhere: readonly MariadbEscape[] = Object.entries(ELSEWHERE).map(([engine, options]) => ({
+  name: `trigger that writes a table of engine ${engine}`,
+  setup: `create table elsewhere (id int not null, text varchar(50) not null) ${options};
+    create trigger spy after update on invoice for each row insert into elsewhere values (5, 'x')`,
+  cleanup: 'drop trigger spy; drop table elsewhere',
+  sql: [PAY],
+  ends: { rejected: new RegExp(`^boundary .*elsewhere \\(BASE TABLE of engine ${engine}\\)`) },
+}));
+
 const definitions: readonly MariadbEscape[] = [
   {
     name: 'a trigger that writes an unregistered table of InnoDB is counted',
@@ -516,6 +532,7 @@ export const MARIADB_ESCAPES: readonly MariadbEscape[] = [
     ...hiddenCode,
     ...hiddenCalls,
     hiddenTable,
+    ...elsewhere,
     ...definitions,
     ...rights,
     ...afterApproval,

@@ -171,6 +171,14 @@ const OBSERVED: Readonly<Record<string, readonly string[]>> = {
     "update code set n = @a where id = 'a'",
   ],
   'a value from a user lock': ["update code set n = get_lock('mine', 0) + 5 where id = 'a'"],
+  'a zero date': ["update moment set at = '0000-00-00' where id = 1"],
+  'a row that GROUP BY leaves to the server': [
+    "insert into line (invoice, text) select invoice, text from line group by 'all of them'",
+  ],
+  'a JSON document whose members change places': [
+    `update moment set doc = '{"a": 1, "b": 2}' where id = 1`,
+    `update moment set doc = '{"b": 2, "a": 1}' where id = 1`,
+  ],
   'a largest unsigned number': ["update code set n = 18446744073709551615 where id = 'a'"],
 };
 
