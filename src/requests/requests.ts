@@ -94,7 +94,7 @@ export interface WaitOptions {
   readonly waitMs?: number;
   /** Wait until the request is no longer pending. By default, wait until its state is final. */
   readonly until?: 'answered';
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A page of requests, and where the next page starts if there may be more. */
@@ -498,7 +498,7 @@ export class Requests implements AsyncDisposable {
       const { state } = request;
       const isOver = wish === 'answered' ? state !== 'pending' : isFinal(state);
       if (isOver || left <= 0) return request;
-      await sleep(Math.min(left, POLL_MS), undefined, { ...(signal && { signal }) });
+      await sleep(Math.min(left, POLL_MS), undefined, { signal });
     }
   }
 
