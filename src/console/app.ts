@@ -42,7 +42,7 @@ export interface ConsoleOptions {
   /** Who may approve what, shown next to each request. */
   readonly policy?: Policy;
   /** Who else may sign in, and how. Without it, only the link signs anyone in. */
-  readonly login?: ConsoleLogin;
+  readonly login?: ConsoleLogin | undefined;
   readonly clock?: Clock;
   /** The event stream that refreshes pages, if the API shares it. A new one by default. */
   readonly events?: EventStream;
@@ -50,9 +50,9 @@ export interface ConsoleOptions {
    * Accepts a new public key as an approver's and returns the path to continue at. For trials only:
    * anyone who is signed in could make themselves an approver.
    */
-  readonly acceptKey?: (publicKey: string, to: string) => Promise<string>;
+  readonly acceptKey?: ((publicKey: string, to: string) => Promise<string>) | undefined;
   /** The folder in which no configuration was found. The inbox then says how to begin. */
-  readonly unconfigured?: string;
+  readonly unconfigured?: string | undefined;
 }
 
 /** The variables that handlers read from the Hono context. */
