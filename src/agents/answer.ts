@@ -61,19 +61,14 @@ const MAX_ROW_CHARACTERS = 32_000;
 
 /** The answer about a request. Nothing in it can approve anything. */
 export function answerOf(request: ApprovalRequest): ToolAnswer {
-  const { id, state, link, occurrence, detail, rendering, terminal, mode } = request;
+  const { id, state, link, occurrence, detail, rendering, terminal, results, mode } = request;
   const status = state === 'pending' ? 'approval-required' : state;
-  const diff = terminal && diffOfTerminal(terminal);
-  const question = questionIn(request);
   return {
     status,
     request: id,
-    ...given({ link, occurrence }),
-    ...(state === 'pending' && { rendering: cut(rendering) }),
-    ...(terminal?.kind === 'committed' && committedFields(request, terminal)),
-    ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
-    ...(detail !== undefined && { detail: cut(detail) }),
-    ...(question !== undefined && { question: cut(question) }),
+    ...given({ link, occurrence, rendering: state === 'pending' ? cut(rendering) : undefined }),
+    ...(terminal && verdictFields(terminal, results)),
+    ...given({ detail: cut(detail), question: cut(questionIn(request)) }),
     next: state === 'approved' && mode === 'on-call' ? CALL_AGAIN : nextOf(status, request),
   };
 }
@@ -109,13 +104,11 @@ export function answerOfCall(answer: CallAnswer): ToolAnswer {
 
 /** The answer about how a task ended. */
 export function answerOfTask(terminal: Terminal): ToolAnswer {
-  const diff = diffOfTerminal(terminal);
   const { kind: status, occurrence } = terminal;
   return {
     status,
     occurrence,
-    ...(terminal.kind === 'committed' && terminal.generated && { generated: terminal.generated }),
-    ...(diff !== undefined && { diff: cut(renderDiff(diff)) }),
+    ...verdictFields(terminal),
     ...(terminal.kind === 'rejected' && { detail: cut(`${terminal.reason}: ${terminal.detail}`) }),
     next: nextOfTask(terminal),
   };
@@ -131,22 +124,16 @@ const OVER = 'The task is over, and this call changed nothing; ending it tells h
 
 /** An error as an answer. If the input is not to blame, the agent learns only the error code. */
 export function answerOfError(error: unknown): ToolAnswer {
-  const code = error instanceof EffectMatchError ? error.code : undefined;
-  const isInput = code !== undefined && OF_INPUT.has(code);
-  const detail = error instanceof Error ? cut(error.message.toWellFormed()) : '';
-  if (isInput) return { status: 'refused', code, detail, next: NEXT.refused };
-  return answerOfFault(error);
+  if (!(error instanceof EffectMatchError) || !OF_INPUT.has(error.code))
+    return answerOfFault(error);
+  const { code, message } = error;
+  return { status: 'refused', code, detail: cut(message.toWellFormed()), next: NEXT.refused };
 }
 
 /** The answer if the host failed. It does not say whether the request went through. */
 export function answerOfFault(error: unknown, request?: string): ToolAnswer {
   const code = error instanceof EffectMatchError ? error.code : undefined;
-  return {
-    status: 'unavailable',
-    ...(request !== undefined && { request }),
-    ...(code && { code }),
-    next: NEXT.unavailable,
-  };
+  return { status: 'unavailable', ...given({ request, code }), next: NEXT.unavailable };
 }
 
 const OF_INPUT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -210,14 +197,15 @@ function nextOf(status: ToolStatus, request: ApprovalRequest): string {
   return `A person has to approve it${where}; then call request_status with request ${id}.`;
 }
 
-function committedFields(
-  { results = [] }: ApprovalRequest,
-  { generated }: Extract<Terminal, { kind: 'committed' }>,
+/** What a verdict says: the values and rows of a commit, or how the outcome differs. */
+function verdictFields(
+  terminal: Terminal,
+  results: readonly StatementResult[] = [],
 ): Partial<ToolAnswer> {
-  return {
-    ...(generated && { generated }),
-    ...(results.length > 0 && rowFields(results)),
-  };
+  const diff = diffOfTerminal(terminal);
+  if (terminal.kind !== 'committed') return given({ diff: diff && cut(renderDiff(diff)) });
+  const { generated } = terminal;
+  return { ...given({ generated }), ...(results.length > 0 && rowFields(results)) };
 }
 
 function rowFields(results: readonly StatementResult[]): Pick<ToolAnswer, 'rows' | 'more'> {
@@ -244,8 +232,10 @@ function capRows(rows: readonly ResultRow[]): readonly ResultRow[] {
   return rows.slice(0, end === -1 ? MAX_ROWS : end);
 }
 
-function cut(text: string): string {
-  if (text.length <= MAX_TEXT) return text;
+function cut(text: string): string;
+function cut(text: string | undefined): string | undefined;
+function cut(text: string | undefined): string | undefined {
+  if (text === undefined || text.length <= MAX_TEXT) return text;
   const left = text.length - MAX_TEXT;
   return `${text.slice(0, MAX_TEXT)}… (${left} more characters)`.toWellFormed();
 }

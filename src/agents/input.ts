@@ -3,6 +3,7 @@ import { errorsOf } from '../errors.ts';
 import { canonical } from '../protocol/canon.ts';
 import { answerOfError, type ToolAnswer } from './answer.ts';
 import type { JsonSchema } from './json-schema.ts';
+import type { AgentTool, CallOptions } from './tools.ts';
 
 const MAX_INPUT = 64 * 1024;
 
@@ -37,6 +38,20 @@ export async function answering(
     if (answer.status === 'unavailable') onFault?.(error);
     return answer;
   }
+}
+
+/** A tool that checks the fields of its input, and answers instead of throwing. */
+export function makeTool(
+  options: Parameters<typeof answering>[0],
+  described: Omit<AgentTool, 'call' | 'show'>,
+  work: (fields: Fields, call: CallOptions) => Promise<ToolAnswer>,
+): AgentTool {
+  const { inputSchema } = described;
+  return {
+    ...described,
+    call: (input, call = {}) =>
+      answering(options, async () => await work(readInput(inputSchema, input), call)),
+  };
 }
 
 /** A plain copy of the input. Rejects unknown fields and inputs that are too long. */

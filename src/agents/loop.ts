@@ -8,7 +8,7 @@ import '../node-version.ts';
 import { EffectMatchError } from '../errors.ts';
 import { answerOfError, type ToolAnswer } from './answer.ts';
 import { complete, type Endpoint } from './chat-completions.ts';
-import { answerText, type Pause, parseArguments } from './pause.ts';
+import { answerText, type Pause, parseArguments, pauseOf } from './pause.ts';
 import type { AgentTool } from './tools.ts';
 
 /** A message in the conversation, as the protocol defines it. */
@@ -73,9 +73,8 @@ async function answerCalls(
   const waiting: Pause[] = [];
   for (const { id, function: called } of openCalls(messages)) {
     const answer = await call(tools, called, signal);
-    const { status, request = '', rendering = '', link } = answer;
-    const isWaiting = pause && status === 'approval-required';
-    if (isWaiting) waiting.push({ request, rendering, ...(link !== undefined && { link }) });
+    const open = pause ? pauseOf(answer) : undefined;
+    if (open !== undefined) waiting.push(open);
     else messages.push({ role: 'tool', tool_call_id: id, content: answerText(answer) });
   }
   return waiting;

@@ -1,3 +1,4 @@
+import { given } from '../contract/options.ts';
 import type { ToolAnswer } from './answer.ts';
 import type { AgentTool } from './tools.ts';
 
@@ -15,9 +16,13 @@ export interface Pause {
  */
 export async function pauseFor(tool: AgentTool, input: unknown): Promise<Pause | undefined> {
   const answer = await tool.show?.(input);
-  if (answer?.status !== 'approval-required') return undefined;
-  const { request = '', link, rendering = '' } = answer;
-  return { request, rendering, ...(link !== undefined && { link }) };
+  return answer && pauseOf(answer);
+}
+
+/** What to show if an answer waits for a person. */
+export function pauseOf(answer: ToolAnswer): Pause | undefined {
+  const { status, request = '', link, rendering = '' } = answer;
+  return status === 'approval-required' ? { request, rendering, ...given({ link }) } : undefined;
 }
 
 /** Like {@link pauseFor}, for a call that a framework has stored. */

@@ -10,16 +10,15 @@ import type { Task } from '../runtime/task.ts';
 import { answerOf, answerOfCall, answerOfOpen, answerOfTask, DISCARDED } from './answer.ts';
 import {
   ASKING,
-  answering,
   CLOSED,
   closedSchema,
   invalidInput,
+  makeTool,
   READING,
-  readInput,
   SQL_FIELDS,
   statementOf,
 } from './input.ts';
-import type { AgentTool } from './tools.ts';
+import type { AgentTool, CallOptions } from './tools.ts';
 
 /** Options for {@link taskTools}. */
 interface TaskToolsOptions {
@@ -36,7 +35,10 @@ interface TaskToolsOptions {
 const MAX_OPEN = 4;
 const MAX_KNOWN = 16;
 const TASK = { type: 'string', maxLength: 64, description: 'The task, as task_open named it.' };
-const ACTION = { type: 'object', description: 'What the adapter runs, if it is not SQL.' };
+const ACTION_FIELDS = {
+  ...SQL_FIELDS,
+  action: { type: 'object', description: 'What the adapter runs, if it is not SQL.' },
+};
 const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
 
 /**
@@ -45,27 +47,19 @@ const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the app
  */
 export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
   const tasks = new AgentTasks();
-  const tool = (
-    described: Pick<AgentTool, 'name' | 'description' | 'inputSchema' | 'annotations'>,
-    work: (fields: Fields, caller: string | undefined) => ReturnType<AgentTool['call']>,
-  ): AgentTool => ({
-    ...described,
-    call: (input, { caller } = {}) =>
-      answering(options, async () => await work(readInput(described.inputSchema, input), caller)),
-  });
+  const tool = makeTool.bind(undefined, options);
   return [
-    tool(OPEN_TOOL(options.adapters), (fields, caller) => open(options, tasks, fields, caller)),
-    tool(CALL_TOOL, async ({ task, action, ...statement }, caller) => {
-      const done = action === undefined ? statementOf(statement) : action;
-      return answerOfCall(await tasks.find(task, caller).call(done));
-    }),
-    tool(FINISH_TOOL, async ({ task }, caller) => {
-      const found = tasks.find(task, caller);
+    tool(OPEN_TOOL(options.adapters), (fields, call) => open(options, tasks, fields, call)),
+    tool(CALL_TOOL, async ({ task, ...fields }, call) =>
+      answerOfCall(await tasks.find(task, call).call(actionOf(fields))),
+    ),
+    tool(FINISH_TOOL, async ({ task }, call) => {
+      const found = tasks.find(task, call);
       if (!isTask(found)) throw invalidInput('it is a draft; call task_submit');
       return await tasks.ending(task, async () => answerOfTask(await found.finish()));
     }),
-    tool(SUBMIT_TOOL, async ({ task, ...words }, caller) => {
-      const found = tasks.find(task, caller);
+    tool(SUBMIT_TOOL, async ({ task, ...words }, call) => {
+      const found = tasks.find(task, call);
       if (isTask(found)) throw invalidInput('it has an approval; call task_finish');
       const { run, requests } = options;
       const asked = { run, ...(words as { reason?: string }) };
@@ -75,8 +69,8 @@ export function taskTools(options: TaskToolsOptions): readonly AgentTool[] {
         return answerOf(request);
       });
     }),
-    tool(DISCARD_TOOL, async ({ task }, caller) => {
-      const found = tasks.find(task, caller);
+    tool(DISCARD_TOOL, async ({ task }, call) => {
+      const found = tasks.find(task, call);
       if (!isTask(found) && tasks.submitted.has(found))
         throw invalidInput('it was submitted, and its request stands');
       const ended = await tasks.ending(task, async () => await found.discard());
@@ -90,7 +84,7 @@ async function open(
   { runtime, requests, adapters, limits = {} }: TaskToolsOptions,
   tasks: AgentTasks,
   { adapter, request }: Fields,
-  caller: string | undefined,
+  call: CallOptions,
 ): ReturnType<AgentTool['call']> {
   if ((adapter === undefined) === (request === undefined))
     throw invalidInput('give either an adapter, for a draft, or an approved request');
@@ -98,7 +92,7 @@ async function open(
     if (!adapters.includes(String(name)))
       throw invalidInput(`the adapter must be one of ${adapters.join(', ') || 'none'}`);
   };
-  return await tasks.open(caller, async () => {
+  return await tasks.open(call, async () => {
     if (request === undefined) {
       demandGiven(adapter);
       return await runtime.draft(String(adapter), limits);
@@ -130,7 +124,7 @@ class AgentTasks {
 
   /** Reserves a place before the first await, because calls may arrive together. */
   async open(
-    caller: string | undefined,
+    { caller }: CallOptions,
     begin: () => Promise<Task | Draft | ApprovalRequest>,
   ): ReturnType<AgentTool['call']> {
     this.#dropOld();
@@ -151,7 +145,7 @@ class AgentTasks {
   }
 
   /** A handle that belongs to another token is reported as unknown. */
-  find(handle: unknown, caller: string | undefined): Task | Draft {
+  find(handle: unknown, { caller }: CallOptions): Task | Draft {
     const found = this.#known.get(String(handle));
     if (found !== undefined && found.caller === caller) return found.task;
     throw new EffectMatchError('ERR_EM_NOT_FOUND', 'there is no such task; open one');
@@ -195,7 +189,7 @@ const CALL_TOOL = {
   description:
     'Runs one statement, or one action, in a task. Reads see what earlier calls wrote. A call that ' +
     'fails changes nothing, and the task continues. Nothing is durable yet.',
-  inputSchema: closedSchema({ task: TASK, ...SQL_FIELDS, action: ACTION }, ['task']),
+  inputSchema: closedSchema({ task: TASK, ...ACTION_FIELDS }, ['task']),
   annotations: { ...ASKING, ...CLOSED, destructiveHint: false, idempotentHint: false },
 };
 
@@ -231,26 +225,15 @@ export function boundTools(
   task: Pick<Task, 'call' | 'finish'>,
   options: { readonly onFault?: (error: unknown) => void } = {},
 ): readonly AgentTool[] {
-  const callSchema = closedSchema({ ...SQL_FIELDS, action: ACTION }, []);
-  const finishSchema = closedSchema({}, []);
+  const callTool = { ...CALL_TOOL, inputSchema: closedSchema(ACTION_FIELDS, []) };
+  const finishTool = { ...FINISH_TOOL, inputSchema: closedSchema({}, []) };
   return [
-    {
-      ...CALL_TOOL,
-      inputSchema: callSchema,
-      call: (input) =>
-        answering(options, async () => {
-          const { action, ...statement } = readInput(callSchema, input);
-          return answerOfCall(await task.call(action ?? statementOf(statement)));
-        }),
-    },
-    {
-      ...FINISH_TOOL,
-      inputSchema: finishSchema,
-      call: (input) =>
-        answering(options, async () => {
-          readInput(finishSchema, input);
-          return answerOfTask(await task.finish());
-        }),
-    },
+    makeTool(options, callTool, async (fields) => answerOfCall(await task.call(actionOf(fields)))),
+    makeTool(options, finishTool, async () => answerOfTask(await task.finish())),
   ];
+}
+
+/** What a call runs: a statement, or an action in the adapter's own form. */
+function actionOf({ action, ...statement }: Fields): unknown {
+  return action === undefined ? statementOf(statement) : action;
 }

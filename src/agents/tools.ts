@@ -1,5 +1,5 @@
 import type { Fields } from '../contract/action-input.ts';
-import { EffectMatchError, errorsOf } from '../errors.ts';
+import { errorsOf, isFault } from '../errors.ts';
 import { isName } from '../protocol/record.ts';
 import type { ApprovalRequest, Ask, WantedChange } from '../requests/request.ts';
 import type { Requests } from '../requests/requests.ts';
@@ -13,6 +13,7 @@ import {
   CLOSED,
   closedSchema,
   invalidInput,
+  makeTool,
   OPEN,
   READING,
   readInput,
@@ -95,6 +96,7 @@ export interface AgentTool {
 }
 
 const MAX_WAIT_S = 50;
+const REQUEST = { type: 'string', maxLength: 64 };
 
 const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the approver.' };
 const KEY = {
@@ -195,7 +197,7 @@ function askingTool(options: AgentToolsOptions, asking: Asking): AgentTool {
     call: (input, { signal } = {}) =>
       answering(options, async () => {
         const asked = await requests.show(read(input));
-        const waiting = { waitMs, until: 'answered', ...(signal && { signal }) } as const;
+        const waiting = { waitMs, until: 'answered', signal } as const;
         return await settle(options, await requests.wait(asked.id, waiting));
       }),
   };
@@ -211,7 +213,7 @@ async function settle(
   try {
     return answerOf(await requests.execute(id));
   } catch (error) {
-    if (isAttemptOpen(error)) return answerOf(await requests.get(id));
+    if (isFault(error, 'ERR_EM_ATTEMPT_OPEN')) return answerOf(await requests.get(id));
     // Never answer "refused" after this point: the change may have happened.
     onFault?.(error);
     return answerOfFault(error, id);
@@ -221,71 +223,54 @@ async function settle(
 function readTool(options: AgentToolsOptions, adapter: string): AgentTool {
   const { runtime } = options;
   if (runtime === undefined) throw misconfigured('read tools need the runtime');
-  const inputSchema = closedSchema(SQL_FIELDS, ['sql']);
-  return {
+  const described = {
     name: toolName(`read_${adapter}`),
     description: `Reads rows of ${adapter} with one SQL query. It cannot change anything.`,
-    inputSchema,
+    inputSchema: closedSchema(SQL_FIELDS, ['sql']),
     annotations: { ...READING, ...CLOSED },
-    call: (input) =>
-      answering(options, async () => {
-        const action = statementOf(readInput(inputSchema, input));
-        return answerOfRows(await runtime.query({ adapter, action }));
-      }),
   };
+  return makeTool(options, described, async (fields) => {
+    return answerOfRows(await runtime.query({ adapter, action: statementOf(fields) }));
+  });
 }
 
 function statusTool(options: AgentToolsOptions): AgentTool {
   const own = options.requests.forAgent(options.agent);
   const waitSeconds = { type: 'number', minimum: 0, maximum: MAX_WAIT_S };
-  const request = { type: 'string', maxLength: 64 };
-  const inputSchema = closedSchema({ request, waitSeconds }, ['request']);
-  return {
+  const described = {
     name: 'request_status',
     description: 'Tells where a request stands. It waits up to waitSeconds for the verdict.',
-    inputSchema,
+    inputSchema: closedSchema({ request: REQUEST, waitSeconds }, ['request']),
     annotations: { ...READING, ...CLOSED },
-    call: (input, { signal } = {}) =>
-      answering(options, async () => {
-        const fields = readInput(inputSchema, input);
-        const { request: id, waitSeconds: seconds = 0 } = fields;
-        const isTime = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_WAIT_S;
-        if (typeof id !== 'string' || !isTime)
-          throw invalidInput(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
-        const waiting = { waitMs: seconds * 1000, ...(signal && { signal }) };
-        return answerOf(await own.wait(id, waiting));
-      }),
   };
+  return makeTool(options, described, async (fields, { signal }) => {
+    const { request: id, waitSeconds: seconds = 0 } = fields;
+    const isTime = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_WAIT_S;
+    if (typeof id !== 'string' || !isTime)
+      throw invalidInput(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
+    return answerOf(await own.wait(id, { waitMs: seconds * 1000, signal }));
+  });
 }
 
 function replyTool(options: AgentToolsOptions): AgentTool {
   const own = options.requests.forAgent(options.agent);
-  const inputSchema = closedSchema(
-    { request: { type: 'string', maxLength: 64 }, text: { type: 'string', maxLength: 4000 } },
-    ['request', 'text'],
-  );
-  return {
+  const text = { type: 'string', maxLength: 4000 };
+  const described = {
     name: 'reply_request',
     description: 'Answers a question that a person asks about a request before deciding it.',
-    inputSchema,
+    inputSchema: closedSchema({ request: REQUEST, text }, ['request', 'text']),
     annotations: { ...SAYING, ...CLOSED },
-    call: (input) =>
-      answering(options, async () => {
-        const { request: id, text } = readInput(inputSchema, input);
-        if (typeof id !== 'string' || typeof text !== 'string')
-          throw invalidInput('"request" and "text" are texts');
-        return answerOf(await own.reply(id, text));
-      }),
   };
+  return makeTool(options, described, async ({ request: id, text: said }) => {
+    if (typeof id !== 'string' || typeof said !== 'string')
+      throw invalidInput('"request" and "text" are texts');
+    return answerOf(await own.reply(id, said));
+  });
 }
 
 /** Replaces characters that model providers do not allow in a tool's name. */
 function toolName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
-}
-
-function isAttemptOpen(error: unknown): boolean {
-  return error instanceof EffectMatchError && error.code === 'ERR_EM_ATTEMPT_OPEN';
 }
 
 const misconfigured = errorsOf('ERR_EM_CONFIG_INVALID', 'agent tools: ');

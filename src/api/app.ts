@@ -32,7 +32,7 @@ export interface ApiOptions {
   /** The version in the OpenAPI document. */
   readonly version?: string;
   /** Gets an entry for every call. An entry never holds a value, a token or a data id. */
-  readonly log?: (entry: CallLog) => void;
+  readonly log?: ((entry: CallLog) => void) | undefined;
   readonly clock?: Clock;
   /** How long a body may take to arrive; 30 seconds by default. */
   readonly receiveMs?: number;

@@ -7,6 +7,7 @@ import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { chooseName, loadConfig } from './deployment.ts';
 import { GuidedError } from './fault.ts';
 import { type Output, printableLine } from './output.ts';
+import { catchInterrupt } from './progress.ts';
 import { openConfigured } from './requests.ts';
 import { endWhenStalled } from './stall.ts';
 import { packageVersion } from './version.ts';
@@ -76,27 +77,27 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
     for (const warning of gateways?.warnings() ?? []) report(warning);
     const servers = served.openAgentServers({
       ...opened,
-      ...(gateways && { gateways }),
+      gateways,
       run: args.value('run') ?? 'mcp',
       version: packageVersion(),
       log: report,
       onFault: (agent, error) => reportFault(`${agent}: no answer`, error),
     });
     using _stall = endWhenStalled();
-    const ending = endOnSignal();
+    using interrupt = catchInterrupt(['SIGINT', 'SIGTERM', 'SIGHUP']);
     const onError = (error: Error) => reportFault('a message was not served', error);
     opened.requests.start();
     if (port === undefined) {
       const agent = chooseAgent(args, servers);
       report(`serving ${agent} on stdio`);
-      await served.serveAgentOnStdio(servers, agent, { signal: ending, onError });
+      await served.serveAgentOnStdio(servers, agent, { signal: interrupt.signal, onError });
       return;
     }
     await demandToken(servers, opened.requests);
     const listening = await served.listenHttp(servers, { port, onError });
     output.document({ url: listening.url });
     output.line(`listening on ${listening.url}`);
-    await aborted(ending);
+    await interrupt.interrupted;
     await listening.close();
   },
 };
@@ -163,16 +164,4 @@ async function demandToken({ agents }: AgentServers, { tokens }: Requests): Prom
 function withoutAgents(what: string): GuidedError<'ERR_EM_CONFIG_INVALID'> {
   const next = 'add one; `effectmatch mcp --help` shows how';
   return new GuidedError('ERR_EM_CONFIG_INVALID', `${what}; nothing was done`, next);
-}
-
-/** Aborts on the first signal. A second signal ends the process at once. */
-function endOnSignal(): AbortSignal {
-  const ending = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(name, () => ending.abort());
-  return ending.signal;
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }

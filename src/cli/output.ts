@@ -95,22 +95,8 @@ export function indent(text: string, by: number): string {
   return text.replace(/^(?=.)/gm, ' '.repeat(by));
 }
 
-/** Wraps a paragraph to lines of at most `width` characters. A longer word gets its own line. */
-export function fold(paragraph: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of paragraph.split(/\s+/)) {
-    if (line !== '' && line.length + word.length + 1 > width) {
-      lines.push(line);
-      line = '';
-    }
-    line += line === '' ? word : ` ${word}`;
-  }
-  return [...lines, line];
-}
-
 /** Wraps text to `width` characters, at spaces if possible. Continuation lines are indented. */
-export function wrap(text: string, width: number): string[] {
+export function wrap(text: string, width: number, indentation = '  '): string[] {
   return text.split('\n').flatMap((line) => {
     const lines: string[] = [];
     let rest = line;
@@ -118,10 +104,15 @@ export function wrap(text: string, width: number): string[] {
       const space = rest.lastIndexOf(' ', width);
       const at = space > width / 2 ? space : width;
       lines.push(rest.slice(0, at));
-      rest = `  ${rest.slice(at).trimStart()}`;
+      rest = `${indentation}${rest.slice(at).trimStart()}`;
     }
     return [...lines, rest];
   });
+}
+
+/** Wraps a paragraph, whatever its line breaks, to lines of at most `width` characters. */
+export function fold(paragraph: string, width: number): readonly string[] {
+  return wrap(paragraph.replace(/\s+/g, ' '), width, '');
 }
 
 /** The width of text for an approver if the terminal's width is unknown. */

@@ -58,22 +58,26 @@ export function openProgress(
   };
 }
 
-/**
- * Turns the first Ctrl-C or SIGTERM into a promise instead of ending the process. A second one ends
- * it.
- */
-export function catchInterrupt(): Disposable & { readonly interrupted: Promise<'interrupted'> } {
+/** A first Ctrl-C or SIGTERM, as a promise and as a signal to abort work. */
+interface Interrupt extends Disposable {
+  readonly interrupted: Promise<'interrupted'>;
+  readonly signal: AbortSignal;
+}
+
+/** Keeps the first of these signals from ending the process. A second one ends it. */
+export function catchInterrupt(
+  signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'],
+): Interrupt {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  const once = () => {
+  const ending = new AbortController();
+  const ignore = () => {
     for (const signal of signals) process.removeListener(signal, once);
+  };
+  const once = () => {
+    ignore();
+    ending.abort();
     resolve('interrupted');
   };
   for (const signal of signals) process.once(signal, once);
-  return {
-    interrupted: promise,
-    [Symbol.dispose]() {
-      for (const signal of signals) process.removeListener(signal, once);
-    },
-  };
+  return { interrupted: promise, signal: ending.signal, [Symbol.dispose]: ignore };
 }

@@ -48,30 +48,26 @@ with --demo.`,
   },
   examples: ['', '--port 8080', '--demo'],
   async run(args, output) {
-    const port = args.count('port', 0) ?? (args.has('demo') ? 0 : PORT);
-    const isLogged = args.has('log');
-    if (args.has('demo')) {
-      using folder = temporaryFolder();
-      const config = await createDemo(folder.path);
-      await serveAll(config, { port, isLogged, demoFolder: folder.path }, output);
-    } else if (hasConfig(args)) {
-      await serveAll(await loadConfig(args), { port, isLogged }, output);
-    } else {
-      using folder = temporaryFolder();
-      const config = createUnconfigured(folder.path);
-      await serveAll(config, { port, isLogged, unconfigured: process.cwd() }, output);
+    const isDemo = args.has('demo');
+    const flags = {
+      port: args.count('port', 0) ?? (isDemo ? 0 : PORT),
+      isLogged: args.has('log'),
+    };
+    if (!isDemo && hasConfig(args)) return await serveAll(await loadConfig(args), flags, output);
+    using folder = temporaryFolder();
+    if (isDemo) {
+      const { createDemoInbox } = await import('./demo/inbox.ts');
+      const config = await createDemoInbox(folder.path);
+      return await serveAll(config, { ...flags, demoFolder: folder.path }, output);
     }
+    const config = createUnconfigured(folder.path);
+    await serveAll(config, { ...flags, unconfigured: process.cwd() }, output);
   },
 };
 
 function temporaryFolder(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'effectmatch-console-'));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
-}
-
-async function createDemo(folder: string): Promise<RuntimeConfig> {
-  const { createDemoInbox } = await import('./demo/inbox.ts');
-  return await createDemoInbox(folder);
 }
 
 /** A deployment without databases, agents and approvers, for a first look at the console. */
@@ -108,7 +104,7 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   using listeners = await listenLocally(() => createAdaptorServer({ fetch }), flags.port);
   const { origin = `http://localhost:${listeners.port}`, people } = config.console ?? {};
   const { demoFolder, isLogged, unconfigured } = flags;
-  const options = { origin, isLogged, ...(unconfigured !== undefined && { unconfigured }) };
+  const options = { origin, isLogged, unconfigured };
   // The demo accepts a key created in its pages, as a restart with the key configured would.
   const acceptKey = async (key: string, to: string): Promise<string> => {
     const earlier = served;
@@ -119,12 +115,12 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
     void earlier?.[Symbol.asyncDispose]();
     return next.createLink(to);
   };
-  served = await openServed(config, { ...options, ...(demoFolder && { acceptKey }) });
+  served = await openServed(config, { ...options, acceptKey: demoFolder ? acceptKey : undefined });
   try {
     const link = people === undefined ? served.createLink() : undefined;
     const local = `http://127.0.0.1:${listeners.port}`;
-    announce({ origin, link, local, demoFolder, unconfigured }, output);
     const canAsk = link !== undefined && process.stdin.isTTY;
+    announce({ origin, link, local, canAsk, ...flags }, output);
     const printLink = () => output.line(`another link: ${served?.createLink()}`);
     if (canAsk) process.stdin.on('data', printLink);
     await interrupt.interrupted;
@@ -134,29 +130,27 @@ async function serveAll(config: RuntimeConfig, flags: Serving, output: Output): 
   }
 }
 
-interface Announced {
+interface Announced extends Serving {
   readonly origin: string;
   readonly link: string | undefined;
   readonly local: string;
-  readonly demoFolder: string | undefined;
-  readonly unconfigured: string | undefined;
+  readonly canAsk: boolean;
 }
 
 function announce(announced: Announced, output: Output): void {
-  const { origin, link, local, demoFolder, unconfigured } = announced;
+  const { origin, link, local, canAsk, demoFolder, unconfigured } = announced;
   const signer = signerDigest();
-  const page = signer && { signerSha256: signer };
-  const demoKey = demoFolder && { demoKey: join(demoFolder, DEMO_KEY) };
-  output.document({ origin, link: link ?? null, listening: local, ...demoKey, ...page });
+  const demoKey = demoFolder && join(demoFolder, DEMO_KEY);
+  const keys = { demoKey, signerSha256: signer };
+  output.document({ origin, link: link ?? null, listening: local, ...keys });
   output.line(`${output.paint('good', 'serving')}  ${origin}`);
   if (unconfigured !== undefined) {
     output.line(`no configuration in ${unconfigured}: the inbox is empty and says how to begin`);
     output.line('nothing was written there; temporary files are removed when this ends');
   }
   if (link !== undefined) output.line(`open this link once to sign in: ${link}`);
-  if (demoKey) output.line(`the demo's key: ${demoKey.demoKey}`);
+  if (demoKey !== undefined) output.line(`the demo's key: ${demoKey}`);
   if (signer !== undefined) output.line(`SHA-256 of /signer.html: ${signer}`);
-  const canAsk = link !== undefined && process.stdin.isTTY;
   output.line(canAsk ? 'Enter prints another link; Ctrl-C ends it' : 'Ctrl-C ends it');
 }
 
@@ -178,7 +172,6 @@ async function openServed(
   await using parts = new AsyncDisposableStack();
   const { runtime, requests } = parts.use(await openRequestsOf(config));
   const { origin, acceptKey, isLogged, unconfigured } = options;
-  const { people, oidc } = config.console ?? {};
   const { stream: events } = parts.use(openEvents(requests));
   const site = parts.use(
     createConsole({
@@ -192,9 +185,9 @@ async function openServed(
       agents: Object.keys(config.agents ?? {}),
       issuers: namesOfKeys(config.issuers),
       operators: namesOfKeys(config.operators ?? {}),
-      ...(people !== undefined && { login: { people, ...(oidc && { oidc }) } }),
-      ...(acceptKey && { acceptKey }),
-      ...(unconfigured !== undefined && { unconfigured }),
+      login: config.console?.people && config.console,
+      acceptKey,
+      unconfigured,
     }),
   );
   const api = parts.use(
@@ -205,7 +198,7 @@ async function openServed(
       origin,
       events,
       version: packageVersion(),
-      ...(isLogged && { log: writeLog }),
+      log: isLogged ? writeLog : undefined,
     }),
   );
   requests.start();

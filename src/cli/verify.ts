@@ -172,44 +172,58 @@ function unwrap(text: string): unknown {
 }
 
 function print(verified: Verified, { line, paint }: Output): void {
-  const good = paint('good', 'verified');
+  const { title, text, ...fields } = describe(verified, paint);
+  line(`${paint('good', 'verified')}  ${title}`);
+  if (text !== undefined) line(indent(text, 2));
+  for (const [name, value] of Object.entries({ ...fields, 'signed by': `key ${verified.keyid}` }))
+    line(`  ${name.padEnd(10)} ${value}`);
+}
+
+/** A title, the text of a verdict or shadow, and named fields. */
+interface Description {
+  readonly title: string;
+  readonly text?: string;
+  readonly [field: string]: string | undefined;
+}
+
+function describe(verified: Verified, paint: Output['paint']): Description {
   switch (verified.kind) {
     case 'checkpoint': {
       const { throughSeq, chain, at } = verified.checkpoint;
-      line(`${good}  checkpoint over journal rows 1 to ${throughSeq}`);
-      line(`  sealed     ${at}`);
-      line(`  chain      ${chain}`);
-      break;
+      return { title: `checkpoint over journal rows 1 to ${throughSeq}`, sealed: at, chain };
     }
     case 'shadow': {
       const { occurrence, task, adapter, basis, recordedAt } = verified.shadow;
-      line(`${good}  shadow ${occurrence}: no verdict`);
-      line(indent(renderShadow(verified.shadow), 2));
-      line(`  task       ${quote(task)}, on ${adapter}, compared with: ${basis}`);
-      line(`  recorded   ${recordedAt}, journal row ${verified.position}`);
-      break;
+      return {
+        title: `shadow ${occurrence}: no verdict`,
+        text: renderShadow(verified.shadow),
+        task: `${quote(task)}, on ${adapter}, compared with: ${basis}`,
+        recorded: `${recordedAt}, journal row ${verified.position}`,
+      };
     }
     case 'completion': {
       const { occurrence, continuation, lineage, at } = verified.completion;
-      line(`${good}  completion of ${quote(continuation)}, released by ${occurrence}`);
-      line(`  recorded   ${at}, journal row ${verified.position}`);
-      line(`  license    ${lineage}`);
-      break;
+      return {
+        title: `completion of ${quote(continuation)}, released by ${occurrence}`,
+        recorded: `${at}, journal row ${verified.position}`,
+        license: lineage,
+      };
     }
     case 'receipt': {
       const { terminal, position, digest, lineage } = verified.receipt;
-      const { occurrence, kind } = terminal;
-      line(`${good}  receipt of ${occurrence}: ${paint(toneOf(kind), kind)}`);
-      line(indent(renderTerminal(terminal), 2));
-      line(`  task       ${quote(terminal.task)}, on ${terminal.adapter}`);
-      line(`  attempt    ${terminal.execution}`);
-      line(`  recorded   ${terminal.recordedAt}, journal row ${position}`);
-      line(`  license    ${lineage}`);
-      line(`  approved   ${terminal.approved}`);
-      line(`  terminal   ${digest}`);
+      const { occurrence, kind, task, adapter, execution, recordedAt, approved } = terminal;
+      return {
+        title: `receipt of ${occurrence}: ${paint(toneOf(kind), kind)}`,
+        text: renderTerminal(terminal),
+        task: `${quote(task)}, on ${adapter}`,
+        attempt: execution,
+        recorded: `${recordedAt}, journal row ${position}`,
+        license: lineage,
+        approved,
+        terminal: digest,
+      };
     }
   }
-  line(`  signed by  key ${verified.keyid}`);
 }
 
 function printMeaning(

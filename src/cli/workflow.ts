@@ -94,12 +94,10 @@ const ACTIONS: Readonly<Record<string, (acting: Acting) => Promise<HandoffReport
 async function driveInterruptibly(workflows: Workflows, run: string): Promise<HandoffReport> {
   using _progress = showProgress('running');
   using interrupt = catchInterrupt();
-  const closing = new AbortController();
-  void interrupt.interrupted.then(() => {
-    process.stderr.write('ending what is under way; Ctrl-C again ends it at once\n');
-    closing.abort();
-  });
-  return await workflows.drive(run, closing.signal);
+  void interrupt.interrupted.then(() =>
+    process.stderr.write('ending what is under way; Ctrl-C again ends it at once\n'),
+  );
+  return await workflows.drive(run, interrupt.signal);
 }
 
 /** Opens the workflows of the configuration without starting anything. */

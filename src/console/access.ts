@@ -1,7 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
-import type { Said } from './said.ts';
-import type { Sight } from './sight.ts';
+import type { Sight } from './visible.ts';
 
 /** A person, and what they may do in the console. Only a signature approves anything. */
 export interface Person {
@@ -13,12 +12,18 @@ export interface Person {
   readonly sight: Sight;
 }
 
+/** What was done or refused, and what changed if a request was proposed again. */
+export interface Said {
+  readonly notice: { readonly tone: 'good' | 'bad'; readonly text: string };
+  /** Lines of the proposal: `-` of the earlier one, `+` of the new one. */
+  readonly difference?: readonly string[];
+}
+
 /** A person who is signed in to the console. */
 export interface ConsoleSession {
   readonly person: Person;
   /** Proves that a form comes from a page of this session. */
   readonly formToken: string;
-  readonly untilMs: number;
   /** The session ends after this long without a request. */
   readonly idleMs: number;
   usedMs: number;
@@ -30,7 +35,42 @@ const LINK_SESSION_MS = 12 * 3_600_000;
 const LOGIN_SESSION_MS = 8 * 3_600_000;
 const LOGIN_IDLE_MS = 3_600_000;
 const ENTRY_MS = 3_600_000;
-const MAX_SESSIONS = 1000;
+const MAX_SECRETS = 1000;
+
+/** Values that a secret gives access to until they expire. If there are many, the oldest goes. */
+export class Secrets<T> {
+  readonly #clock: Clock;
+  readonly #kept = new Map<string, { readonly value: T; readonly untilMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Keeps a value and returns its secret. */
+  keep(value: T, lifetimeMs: number): string {
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size >= MAX_SECRETS && oldest !== undefined) this.#kept.delete(oldest);
+    const secret = randomWord();
+    this.#kept.set(secret, { value, untilMs: this.#clock.now() + lifetimeMs });
+    return secret;
+  }
+
+  find(secret = ''): T | undefined {
+    const kept = this.#kept.get(secret);
+    return kept !== undefined && kept.untilMs > this.#clock.now() ? kept.value : undefined;
+  }
+
+  /** Returns and forgets a value, so that its secret can be used only once. */
+  take(secret?: string): T | undefined {
+    const found = this.find(secret);
+    this.#kept.delete(secret ?? '');
+    return found;
+  }
+
+  forget(isOver: (value: T) => boolean): void {
+    for (const [secret, { value }] of this.#kept) if (isOver(value)) this.#kept.delete(secret);
+  }
+}
 
 /**
  * Tracks who is signed in. A link opens one session for the user of this machine. People who log in
@@ -39,27 +79,25 @@ const MAX_SESSIONS = 1000;
 export class ConsoleSessions {
   readonly #clock: Clock;
   readonly #user: Person;
-  readonly #entries = new Map<string, number>();
-  readonly #sessions = new Map<string, ConsoleSession>();
+  readonly #entries: Secrets<Person>;
+  readonly #sessions: Secrets<ConsoleSession>;
 
   constructor(user: string, clock: Clock) {
     this.#user = { name: user, canAnswer: true, canOperate: true, sight: {} };
     this.#clock = clock;
+    this.#entries = new Secrets(clock);
+    this.#sessions = new Secrets(clock);
   }
 
   /** Returns a secret for a link that opens one session within the next hour. */
   createEntry(): string {
-    const entry = randomWord();
-    this.#entries.set(entry, this.#clock.now() + ENTRY_MS);
-    return entry;
+    return this.#entries.keep(this.#user, ENTRY_MS);
   }
 
   /** Opens a session and returns its secret; undefined if the link was used or has expired. */
   enter(entry: string): string | undefined {
-    const untilMs = this.#entries.get(entry);
-    this.#entries.delete(entry);
-    if (untilMs === undefined || untilMs < this.#clock.now()) return undefined;
-    return this.#open(this.#user, LINK_SESSION_MS, LINK_SESSION_MS);
+    const user = this.#entries.take(entry);
+    return user && this.#open(user, LINK_SESSION_MS, LINK_SESSION_MS);
   }
 
   /** Opens a session for a person who has logged in, and returns its secret. */
@@ -68,36 +106,22 @@ export class ConsoleSessions {
   }
 
   #open(person: Person, lifetimeMs: number, idleMs: number): string {
-    const [oldest] = this.#sessions.keys();
-    if (this.#sessions.size >= MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
-    const [secret, usedMs] = [randomWord(), this.#clock.now()];
-    const session: ConsoleSession = {
-      person,
-      formToken: randomWord(),
-      untilMs: usedMs + lifetimeMs,
-      idleMs,
-      usedMs,
-    };
-    this.#sessions.set(secret, session);
-    return secret;
+    const session = { person, formToken: randomWord(), idleMs, usedMs: this.#clock.now() };
+    return this.#sessions.keep(session, lifetimeMs);
   }
 
   find(secret: string | undefined): ConsoleSession | undefined {
-    const session = secret === undefined ? undefined : this.#sessions.get(secret);
+    const session = this.#sessions.find(secret);
     const now = this.#clock.now();
-    if (session === undefined || session.untilMs <= now) return undefined;
-    if (session.usedMs + session.idleMs <= now) return undefined;
+    if (session === undefined || session.usedMs + session.idleMs <= now) return undefined;
     session.usedMs = now;
     return session;
   }
 
   /** Ends one session, or every session of its person. */
   close(secret: string | undefined, everywhere: boolean): void {
-    const name = this.#sessions.get(secret ?? '')?.person.name;
-    this.#sessions.delete(secret ?? '');
-    if (!everywhere) return;
-    for (const [other, { person }] of this.#sessions)
-      if (person.name === name) this.#sessions.delete(other);
+    const name = this.#sessions.take(secret)?.person.name;
+    if (everywhere) this.#sessions.forget(({ person }) => person.name === name);
   }
 }
 

@@ -16,10 +16,9 @@ import {
   SECURITY_HEADERS,
 } from './access.ts';
 import { type Html, html } from './html.ts';
-import { type PageOptions, page } from './layout.ts';
 import { addLogin, type ConsoleLogin, pathOf } from './login.ts';
 import { addPages } from './pages.ts';
-import { countVisible } from './visible.ts';
+import { show, visitOf } from './visit.ts';
 
 /** Options of {@link createConsole}. */
 export interface ConsoleOptions {
@@ -43,7 +42,7 @@ export interface ConsoleOptions {
   /** Who may approve what, shown next to each request. */
   readonly policy?: Policy;
   /** Who else may sign in, and how. Without it, only the link signs anyone in. */
-  readonly login?: ConsoleLogin;
+  readonly login?: ConsoleLogin | undefined;
   readonly clock?: Clock;
   /** The event stream that refreshes pages, if the API shares it. A new one by default. */
   readonly events?: EventStream;
@@ -51,9 +50,9 @@ export interface ConsoleOptions {
    * Accepts a new public key as an approver's and returns the path to continue at. For trials only:
    * anyone who is signed in could make themselves an approver.
    */
-  readonly acceptKey?: (publicKey: string, to: string) => Promise<string>;
+  readonly acceptKey?: ((publicKey: string, to: string) => Promise<string>) | undefined;
   /** The folder in which no configuration was found. The inbox then says how to begin. */
-  readonly unconfigured?: string;
+  readonly unconfigured?: string | undefined;
 }
 
 /** The variables that handlers read from the Hono context. */
@@ -62,16 +61,8 @@ export interface Env {
 }
 
 /** The options with their defaults applied, as the pages use them. */
-export interface Console
-  extends Required<Omit<ConsoleOptions, 'login' | 'agents' | 'acceptKey' | 'unconfigured'>> {
-  readonly agents: ConsoleOptions['agents'];
-  readonly acceptKey: ConsoleOptions['acceptKey'];
-  readonly unconfigured: ConsoleOptions['unconfigured'];
-  show(c: Context<Env>, options: Shown, content: Html): Promise<Response>;
-}
-
-/** The layout options that each page sets. */
-export type Shown = Pick<PageOptions, 'title' | 'section' | 'notice'>;
+export type Console = ConsoleOptions &
+  Required<Pick<ConsoleOptions, 'clock' | 'events' | 'policy' | 'operators'>>;
 
 /** The console as a request handler. It holds no key, so it cannot approve anything. */
 export interface ConsoleApp extends AsyncDisposable {
@@ -94,15 +85,13 @@ const TYPES: Readonly<Record<string, string>> = {
 /** Creates the console of a deployment. Dispose of it before disposing of `requests`. */
 export function createConsole(options: ConsoleOptions): ConsoleApp {
   const { clock = systemClock, origin, user, requests } = options;
-  const sessions = new ConsoleSessions(user, clock);
   const { events = new EventStream(requests) } = options;
-  const app = new Hono<Env>();
   const { policy = { version: 1, issuers: {} }, operators = {} } = options;
-  const { agents, acceptKey, unconfigured } = options;
-  const show = showWith(requests);
-  guard(app, { ...options, clock, show }, sessions);
-  const optional = { policy, operators, agents, acceptKey, unconfigured };
-  addPages(app, { ...options, ...optional, clock, events, show });
+  const site: Console = { ...options, clock, events, policy, operators };
+  const sessions = new ConsoleSessions(user, clock);
+  const app = new Hono<Env>();
+  guard(app, site, sessions);
+  addPages(app, site);
   return {
     fetch: (request) => app.fetch(request),
     createLink: (to = '/') => {
@@ -116,12 +105,8 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 }
 
 /** Adds the checks that every request must pass before it reaches a page. */
-function guard(
-  app: Hono<Env>,
-  options: ConsoleOptions & Pick<Console, 'clock' | 'show'>,
-  sessions: ConsoleSessions,
-): void {
-  const { origin, login, issuers, adapters, clock, show } = options;
+function guard(app: Hono<Env>, site: Console, sessions: ConsoleSessions): void {
+  const { origin, login } = site;
   const { host } = new URL(origin);
   app.use(async (c, next) => {
     await next();
@@ -129,12 +114,12 @@ function guard(
   });
   app.onError(async (error, c) => {
     const known = error instanceof EffectMatchError ? error : undefined;
-    if (known?.code === 'ERR_EM_NOT_FOUND') return await showMissing(c, show, known.message);
+    if (known?.code === 'ERR_EM_NOT_FOUND') return await showMissing(c, site, known.message);
     const status = known === undefined ? 500 : statusOf(known.code);
     const words = known === undefined ? 'The server failed.' : `${known.code}: ${known.message}`;
     return c.html(bare('Something went wrong', words), status);
   });
-  app.notFound(async (c) => await showMissing(c, show, 'there is no page at this address'));
+  app.notFound(async (c) => await showMissing(c, site, 'there is no page at this address'));
   // Check the host to stop DNS rebinding: another name for this address must not reach the pages.
   app.use(async (c, next) => {
     if (c.req.header('host') === host) return await next();
@@ -154,10 +139,7 @@ function guard(
   if (login !== undefined) {
     app.use('/login/passkey', limitBody(MAX_LOGIN));
     addLogin(app, login, {
-      origin,
-      clock,
-      issuers,
-      adapters,
+      ...site,
       page: bare,
       welcome: (c, person: Person, to) => welcome(c, sessions.open(person), to),
     });
@@ -256,24 +238,8 @@ function addAsset(app: Hono<Env>, name: (typeof ASSETS)[number]): void {
   app.get(`/assets/${name}`, (c) => c.body(content, 200, { 'content-type': type }));
 }
 
-/** Renders a page in the console's layout, with the number of waiting requests. */
-function showWith(requests: Requests): Console['show'] {
-  return async (c, options, content) => {
-    const { person, formToken } = c.get('session');
-    const waiting = await countVisible(requests, person);
-    const lastEvent = c.get('lastEvent');
-    const parts = { ...options, waiting, lastEvent, user: person.name, formToken };
-    const text = page(parts, content);
-    return c.html(text);
-  };
-}
-
 /** The 404 page. It includes the navigation if the person is signed in. */
-async function showMissing(
-  c: Context<Env>,
-  show: Console['show'],
-  what: string,
-): Promise<Response> {
+async function showMissing(c: Context<Env>, site: Console, what: string): Promise<Response> {
   const said = `${what.charAt(0).toUpperCase()}${what.slice(1)}.`;
   const ways = html`<p>${said}</p>
 <p class="aside">The address may be incomplete, or belong to another deployment.</p>
@@ -283,7 +249,7 @@ async function showMissing(
   if (c.get('session') === undefined) return c.html(bare('Not found', ways), 404);
   c.status(404);
   const content = html`<h1>Not found</h1>${ways}`;
-  return await show(c, { title: 'Not found', section: undefined }, content);
+  return await show(visitOf(c, site), { title: 'Not found', section: undefined, content });
 }
 
 /** A page without navigation, for people who are not signed in. */

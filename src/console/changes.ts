@@ -3,6 +3,8 @@ import type { ApprovedEffect, Cell, CellRow, Op } from '../protocol/effect.ts';
 import type { Registration, Target } from '../protocol/registration.ts';
 import { type Rendering, renderCell, renderColumn, renderTarget } from '../protocol/render-text.ts';
 import { type Html, html } from './html.ts';
+import { scrolling } from './layout.ts';
+import { cellOf } from './numbers.ts';
 
 const SIGNS: Readonly<Record<Op, string>> = { insert: '+', update: '~', delete: '−' };
 const WORDS: Readonly<Record<Op, string>> = {
@@ -12,29 +14,19 @@ const WORDS: Readonly<Record<Op, string>> = {
 };
 const OPS: readonly Op[] = ['insert', 'update', 'delete'];
 
-/** A change to show, with an optional label. */
-export interface ShownChange {
-  readonly effect: ApprovedEffect;
-  readonly mark?:
-    | 'extra'
-    | 'missing'
-    | 'approved'
-    | 'observed'
-    | 'matched'
-    | 'before'
-    | 'now'
-    | undefined;
-}
-
-const MARKS: Readonly<Record<NonNullable<ShownChange['mark']>, string>> = {
+const MARKS = {
   extra: 'not approved',
   missing: 'approved, not observed',
   approved: 'approved',
   observed: 'observed instead',
   matched: 'as approved',
-  before: 'proposed before',
-  now: 'proposed now',
 };
+
+/** A change to show, with an optional label. */
+interface ShownChange {
+  readonly effect: ApprovedEffect;
+  readonly mark?: keyof typeof MARKS;
+}
 
 /** Renders the changes as one table per relation, with one row per change. */
 export function changeTables(
@@ -128,12 +120,13 @@ function changeTable(
     const isKey = target?.key.includes(column) === true;
     return html`<th scope="col"${isKey && html` class="key"`}>${renderColumn(column)}</th>`;
   });
-  return html`<section class="changes">
-<h3>${renderTarget(name)}</h3>
-<div class="scroll" tabindex="0" role="region" aria-label="changes of ${name}"><table>
+  const shown = html`<table>
 <thead><tr><th scope="col" class="sign">change</th>${head}</tr></thead>
 <tbody>${changes.map((change) => changeRow(change, columns))}</tbody>
-</table></div>
+</table>`;
+  return html`<section class="changes">
+<h3>${renderTarget(name)}</h3>
+${scrolling(`changes of ${name}`, shown)}
 ${target !== undefined && target.volatile.length > 0 && notCompared(target)}
 </section>`;
 }
@@ -159,10 +152,6 @@ function changeCell(effect: ApprovedEffect, column: string): Html {
     return html`${from && value(from, 'old')} <span class="arrow" aria-label="becomes">→</span> ${to && value(to, 'new')}`;
   const only = cellOf(key, column) ?? from ?? to;
   return only === undefined ? html`` : value(only, '');
-}
-
-function cellOf(row: CellRow, column: string): Cell | undefined {
-  return Object.hasOwn(row, column) ? row[column] : undefined;
 }
 
 /** Renders a value as the signed text does, so that no value can pass for another. */

@@ -1,4 +1,5 @@
 import type { ClaimEntry } from '../contract/ledgers.ts';
+import { EffectMatchError } from '../errors.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import { showText } from '../protocol/render-text.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -6,85 +7,85 @@ import { isRequestId } from '../requests/wanted.ts';
 import { headline } from './changes.ts';
 import { verdictChart } from './charts.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment } from './layout.ts';
-import { MEANINGS, verdictBadge } from './verdict.ts';
+import { badge, moment, nameOf, pageLinks, pageNumber, stateBadge } from './layout.ts';
+import { isVerdict, MEANINGS } from './verdict.ts';
+import { visibleVerdicts } from './visible.ts';
+import type { Shown, Visit } from './visit.ts';
 
 /** Lists do not parse outcomes longer than this. */
 const MAX_TEXT = 64 * 1024;
 
-/** A verdict, with the claim it settles, if there was one. */
-export interface HistoryRow {
-  readonly terminal: Terminal;
-  readonly holder: ClaimEntry | undefined;
-  /** Whether an operator has resolved it. */
-  readonly isResolved: boolean;
+const PER_PAGE = 50;
+/** How many rows of the journal the pages about verdicts read. */
+export const JOURNAL_ROWS = 2000;
+
+type VerdictKind = Terminal['kind'] | 'all';
+
+/** Shows recent verdicts: a chart of all of them, then one page of a kind, newest first. */
+export async function historyPage(visit: Visit): Promise<Shown> {
+  const { ledgers } = visit.runtime;
+  const kind = visit.c.req.query('kind') ?? 'all';
+  if (kind !== 'all' && !isVerdict(kind))
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such verdict');
+  const part = pageNumber(visit);
+  const rows = await ledgers.journal({ last: true, limit: JOURNAL_ROWS });
+  const resolved = new Set(
+    rows.flatMap(({ kind, record }) => (kind === 'resolution' ? [record.occurrence] : [])),
+  );
+  const verdicts = await visibleVerdicts(visit, rows);
+  const chosen = ofKind(verdicts, kind);
+  const shown = await Promise.all(
+    chosen.slice((part - 1) * PER_PAGE, part * PER_PAGE).map(async (terminal) => {
+      const { occurrence } = terminal;
+      const isResolved = resolved.has(occurrence);
+      return verdictRow(visit, { terminal, isResolved, holder: await ledgers.holder(occurrence) });
+    }),
+  );
+  const none = kind === 'all' ? 'Nothing has been executed yet.' : `No verdict is ${kind}.`;
+  const parts = Math.ceil(chosen.length / PER_PAGE);
+  const content = html`<h1>History</h1>
+${verdictChart(verdicts, visit.nowMs)}
+${verdicts.length > 0 && kindLinks(verdicts, kind)}
+${
+  shown.length === 0
+    ? html`<p class="empty">${none}</p>`
+    : html`<ol class="list" aria-label="verdicts, newest first">${shown}</ol>`
+}
+${pageLinks({ part, parts }, '/history', { kind }, ['← newer', 'older →'])}`;
+  return { title: 'History', section: 'history', content };
 }
 
-/** Which verdicts the page shows. */
-export interface HistoryView {
-  readonly kind: Terminal['kind'] | 'all';
-  /** The page number, starting at 1. */
-  readonly part: number;
-  readonly nowMs: number;
-}
-
-/** The number of verdicts on one page. */
-export const VERDICTS_PER_PAGE = 50;
-
-/** The verdicts of a view, before they are split into pages. */
-export function chosenVerdicts(
-  terminals: readonly Terminal[],
-  { kind }: HistoryView,
-): readonly Terminal[] {
+function ofKind(terminals: readonly Terminal[], kind: VerdictKind): readonly Terminal[] {
   return kind === 'all' ? terminals : terminals.filter((terminal) => terminal.kind === kind);
 }
 
-/** Shows recent verdicts: a chart of all `terminals`, then the `rows` of one page, newest first. */
-export function history(
-  terminals: readonly Terminal[],
-  rows: readonly HistoryRow[],
-  view: HistoryView,
-): Html {
-  const { kind, nowMs } = view;
-  const none = kind === 'all' ? 'Nothing has been executed yet.' : `No verdict is ${kind}.`;
-  return html`<h1>History</h1>
-${verdictChart(terminals, nowMs)}
-${terminals.length > 0 && kindLinks(terminals, kind)}
-${
-  rows.length === 0
-    ? html`<p class="empty">${none}</p>`
-    : html`<ol class="list" aria-label="verdicts, newest first">${rows.map((row) => verdictRow(row, nowMs))}</ol>`
-}
-${pageLinks(chosenVerdicts(terminals, view).length, view)}`;
-}
-
 /** Links that show the verdicts of one kind, each with their number. */
-function kindLinks(terminals: readonly Terminal[], current: HistoryView['kind']): Html {
-  const kinds = ['all', ...Object.keys(MEANINGS)] as readonly HistoryView['kind'][];
+function kindLinks(terminals: readonly Terminal[], current: VerdictKind): Html {
+  const kinds = ['all', ...Object.keys(MEANINGS)] as readonly VerdictKind[];
   const links = kinds.map((kind) => {
-    const { length } = chosenVerdicts(terminals, { kind, part: 1, nowMs: 0 });
+    const { length } = ofKind(terminals, kind);
     const mark = kind === current && html` aria-current="true"`;
     return html`<a href="/history?kind=${kind}"${mark}>${length} ${kind === 'all' ? 'verdicts' : kind}</a>`;
   });
   return html`<div class="filters"><nav aria-label="Verdict">${links}</nav></div>`;
 }
 
-function pageLinks(count: number, { kind, part }: HistoryView): Html {
-  const parts = Math.ceil(count / VERDICTS_PER_PAGE);
-  if (parts <= 1) return html``;
-  const link = (to: number, label: string) =>
-    to >= 1 && to <= parts && html`<a href="/history?kind=${kind}&amp;part=${to}">${label}</a>`;
-  return html`<p class="pages">${link(part - 1, '← newer')} page ${part} of ${parts} ${link(part + 1, 'older →')}</p>`;
+/** A verdict, with the claim it settles, if there was one. */
+interface HistoryRow {
+  readonly terminal: Terminal;
+  readonly holder: ClaimEntry | undefined;
+  /** Whether an operator has resolved it. */
+  readonly isResolved: boolean;
 }
 
-function verdictRow({ terminal, holder, isResolved }: HistoryRow, nowMs: number): Html {
+function verdictRow(visit: Visit, { terminal, holder, isResolved }: HistoryRow): Html {
   const { kind, occurrence, task, adapter, recordedAt } = terminal;
   const operation = holder?.license.operation;
   const [why = ''] = reasonOf(terminal).split('\n');
   return html`<li><a class="row" href="/history/${occurrence}">
-<span class="head">${verdictBadge(kind)}${isResolved && badge('plain', 'resolved')} <b>${operation ?? `Change in ${adapter}`}</b>
+<span class="head">${stateBadge(kind)}${isResolved && badge('plain', 'resolved')} <b>${nameOf({ operation, adapter })}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
-<span class="aside when">${!isRequestId(task) && `${shortTask(task)} · `}${holder && `approved by ${holder.license.issuer} · `}${moment(Date.parse(recordedAt), nowMs)}</span>
+<span class="aside when">${!isRequestId(task) && `${shortTask(task)} · `}${holder && `approved by ${holder.license.issuer} · `}${moment(recordedAt, visit)}</span>
 <span class="what">${approvedIn(holder)}</span>
 <span class="said">${MEANINGS[kind]}${why && `: ${showText(why)}`}</span>
 </a></li>`;

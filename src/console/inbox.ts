@@ -1,32 +1,22 @@
+import { given } from '../contract/options.ts';
+import { EffectMatchError } from '../errors.ts';
+import { isName } from '../protocol/record.ts';
 import { showText } from '../protocol/render-text.ts';
-import type { ApprovalRequest, RequestState } from '../requests/request.ts';
+import { type ApprovalRequest, isRequestState, type RequestState } from '../requests/request.ts';
 import { headline } from './changes.ts';
 import { type Html, html } from './html.ts';
-import { type BadgeTone, badge, moment } from './layout.ts';
+import { badge, moment, nameOf, stateBadge } from './layout.ts';
+import { listVisible, seesAll } from './visible.ts';
+import type { Shown, Visit } from './visit.ts';
 
-/** Selects the requests that the inbox shows. */
-export interface InboxFilter {
+/** Selects the requests that the inbox shows. An empty name selects all. */
+interface InboxFilter {
   readonly state: RequestState | 'all';
   readonly by: string;
   readonly adapter: string;
 }
 
-/** What the inbox shows. */
-export interface InboxPage {
-  readonly requests: readonly ApprovalRequest[];
-  readonly filter: InboxFilter;
-  /** The agents and adapters that the filters offer. */
-  readonly agents: readonly string[];
-  readonly adapters: readonly string[];
-  readonly nowMs: number;
-  /** The address of the next page, if there is one. */
-  readonly next?: string | undefined;
-  /** False if the configuration names no agents. */
-  readonly hasAgents: boolean;
-  /** The folder in which no configuration was found, if this console has none. */
-  readonly unconfigured?: string | undefined;
-}
-
+const PAGE = 50;
 const FILTERS: readonly (readonly [InboxFilter['state'], string])[] = [
   ['pending', 'Waiting'],
   ['stale', 'Stale'],
@@ -40,39 +30,38 @@ const FILTERS: readonly (readonly [InboxFilter['state'], string])[] = [
   ['all', 'All'],
 ];
 
-const TONES: Readonly<Record<RequestState, BadgeTone>> = {
-  pending: 'warn',
-  approved: 'plain',
-  running: 'plain',
-  committed: 'good',
-  rejected: 'bad',
-  diverged: 'bad',
-  indeterminate: 'warn',
-  declined: 'bad',
-  expired: 'plain',
-  withdrawn: 'plain',
-  stale: 'warn',
-};
-
 /** Quotes what an agent says, because nothing verifies it. */
 export function quoted(text: string): Html {
   return html`<q>${text}</q>`;
 }
 
-/** The state of a request as a coloured word. */
-export function stateBadge(state: RequestState): Html {
-  return badge(TONES[state], state === 'pending' ? 'waiting' : state);
+/** Lists the requests that match the filter, newest first. */
+export async function inboxPage(visit: Visit): Promise<Shown> {
+  const { c, unconfigured } = visit;
+  const filter = readFilter(c);
+  const { state, by, adapter } = filter;
+  const { requests, next } = await listVisible(visit, {
+    ...given({ state: state === 'all' ? undefined : state, after: c.req.query('after') }),
+    ...(by && { by }),
+    ...(adapter && { adapter }),
+    limit: PAGE,
+  });
+  const content = html`<h1>Inbox</h1>
+${unconfigured !== undefined && firstSteps(unconfigured)}
+${filterBar(visit, filter, requests)}
+${bulkLinks(requests)}
+${requests.length === 0 ? emptyInbox(visit, filter) : html`<ol class="list" data-live>${requests.map((request) => row(request, filter, visit))}</ol>`}
+${next !== undefined && html`<p class="more"><a href="/?${new URLSearchParams({ ...filter, after: next }).toString()}">Older requests</a></p>`}`;
+  return { title: 'Inbox', section: 'inbox', content };
 }
 
-/** Lists the requests that match the filter, newest first. */
-export function inbox(options: InboxPage): Html {
-  const { requests, next, unconfigured } = options;
-  return html`<h1>Inbox</h1>
-${unconfigured !== undefined && firstSteps(unconfigured)}
-${filterBar(options)}
-${bulkLinks(requests)}
-${requests.length === 0 ? emptyInbox(options) : html`<ol class="list" data-live>${requests.map((request) => row(request, options))}</ol>`}
-${next !== undefined && html`<p class="more"><a href="${next}">Older requests</a></p>`}`;
+function readFilter({ req }: Visit['c']): InboxFilter {
+  const { state = 'pending', by = '', adapter = '' } = req.query();
+  if (state !== 'all' && !isRequestState(state))
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such state');
+  if (![by, adapter].every((name) => name === '' || isName(name)))
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'that is not the name of anything');
+  return { state, by, adapter };
 }
 
 /** How to begin, for a console without a configuration. */
@@ -90,7 +79,14 @@ npx effectmatch serve</pre>
 <p class="aside">Nothing was written to that folder. This console keeps its own files in a temporary folder and removes them when it ends.</p></section>`;
 }
 
-function filterBar({ filter: { state, by, adapter }, agents, adapters }: InboxPage): Html {
+function filterBar(
+  { person: { sight }, agents = [], adapters: all }: Visit,
+  { state, by, adapter }: InboxFilter,
+  requests: readonly ApprovalRequest[],
+): Html {
+  const { adapters = all } = sight;
+  const known = seesAll(sight) ? agents : [];
+  const asking = [...new Set([...known, ...requests.map((request) => request.by)])].sort();
   const links = FILTERS.map(([name, label]) => {
     const rest = new URLSearchParams({ ...(by && { by }), ...(adapter && { adapter }) });
     rest.set('state', name);
@@ -99,7 +95,7 @@ function filterBar({ filter: { state, by, adapter }, agents, adapters }: InboxPa
   });
   return html`<div class="filters"><nav aria-label="State">${links}</nav>
 <form action="/" method="get"><input type="hidden" name="state" value="${state}">
-<label>agent ${choiceOf('by', agents, by)}</label>
+<label>agent ${choiceOf('by', asking, by)}</label>
 <label>adapter ${choiceOf('adapter', adapters, adapter)}</label>
 <button>Filter</button></form></div>`;
 }
@@ -136,25 +132,24 @@ ${assignedTo !== undefined && badge('plain', `for ${assignedTo}`)}
 ${last && badge('plain', last.from === 'agent' ? 'agent replied' : 'question asked')}`;
 }
 
-function emptyInbox({ filter, hasAgents, unconfigured }: InboxPage): Html {
-  const { state, by, adapter } = filter;
+function emptyInbox({ agents, unconfigured }: Visit, { state, by, adapter }: InboxFilter): Html {
   if (by !== '' || adapter !== '')
     return html`<p class="empty">No such requests. <a href="/?state=${state}">Show every agent and adapter</a></p>`;
   if (state !== 'pending') return html`<p class="empty">No such requests.</p>`;
-  const lacksAgents = !hasAgents && unconfigured === undefined;
+  const lacksAgents = agents?.length === 0 && unconfigured === undefined;
   return html`<p class="empty">Nothing is waiting. New requests appear here automatically.</p>
 ${lacksAgents && html`<p class="empty">No agents are configured: add <code>agents</code> to the configuration (docs/mcp.md), then <code>effectmatch token new NAME</code></p>`}`;
 }
 
-function row(request: ApprovalRequest, { filter, nowMs }: InboxPage): Html {
+function row(request: ApprovalRequest, filter: InboxFilter, visit: Visit): Html {
   const { id, state, by, operation, adapter, reason = '', detail, askedAt, expiresAt } = request;
-  const waits = state === 'pending' && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
+  const waits = state === 'pending' && html` · expires ${moment(expiresAt, visit)}`;
   const first = (text: string) => showText(text.split('\n')[0] ?? '');
   const said = detail !== undefined ? first(detail) : reason && quoted(first(reason));
   return html`<li><a class="row" href="/requests/${id}">
-<span class="head">${state !== filter.state && stateBadge(state)} <b>${operation ?? `Change in ${adapter}`}</b>
+<span class="head">${state !== filter.state && stateBadge(state)} <b>${nameOf(request)}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`} ${marks(request)}</span>
-<span class="aside when">${by} asked ${moment(Date.parse(askedAt), nowMs)}${waits}</span>
+<span class="aside when">${by} asked ${moment(askedAt, visit)}${waits}</span>
 <span class="what">${headline(request.proposal.approved.effects)}</span>
 <span class="said">${said}</span>
 </a></li>`;

@@ -1,23 +1,10 @@
+import type { RequestState } from '../requests/request.ts';
 import { type Html, html } from './html.ts';
+import type { Subject } from './visible.ts';
+import type { Shown, Visit } from './visit.ts';
 
 /** A section of the navigation. */
 export type Section = 'inbox' | 'history' | 'operations';
-
-/** What the layout shows around a page's content. */
-export interface PageOptions {
-  readonly title: string;
-  readonly section: Section | undefined;
-  /** How many requests are waiting, shown next to the inbox link. */
-  readonly waiting: number;
-  /** The last event before the page was rendered. The page's script listens for later ones. */
-  readonly lastEvent: number;
-  /** Who is signed in. */
-  readonly user: string;
-  /** Proves that a form comes from a page of this session. */
-  readonly formToken: string;
-  /** Shown once at the top, after an action was done or refused. */
-  readonly notice?: { readonly tone: 'good' | 'bad'; readonly text: string } | undefined;
-}
 
 const SECTIONS: readonly (readonly [Section, string, string])[] = [
   ['inbox', '/', 'Inbox'],
@@ -26,8 +13,12 @@ const SECTIONS: readonly (readonly [Section, string, string])[] = [
 ];
 
 /** Renders a whole page. Reading it needs no scripts; they only refresh it and sign. */
-export function page(options: PageOptions, content: Html): string {
-  const { title, section, waiting, lastEvent, user, formToken, notice } = options;
+export function wholePage(
+  visit: Visit,
+  { title, section, content }: Shown,
+  waiting: number,
+): string {
+  const { c, person, said } = visit;
   const links = SECTIONS.map(([name, path, label]) => {
     const count = name === 'inbox' && waiting > 0 && html`<span class="count">${waiting}</span>`;
     const current = name === section && html` aria-current="page"`;
@@ -45,17 +36,17 @@ export function page(options: PageOptions, content: Html): string {
 <script src="/assets/console.js" defer></script>
 <script src="/assets/signer.js" type="module"></script>
 </head>
-<body data-last-event="${lastEvent}">
+<body data-last-event="${c.get('lastEvent')}">
 <a class="skip" href="#content">Skip to content</a>
 <header class="bar">
 <a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="20" height="20">EffectMatch</a>
 <nav aria-label="Sections">${links}</nav>
-<details class="user"><summary>${user}</summary>
-<form method="post" action="/logout"><input type="hidden" name="form" value="${formToken}">
+<details class="user"><summary>${person.name}</summary>
+<form method="post" action="/logout">${tokenField(visit)}
 <button>Sign out</button> <button name="everywhere" value="yes">Sign out everywhere</button></form></details>
 </header>
 <main id="content">
-${notice && html`<p class="notice ${notice.tone}" role="status">${notice.text}</p>`}
+${said && html`<p class="notice ${said.notice.tone}" role="status">${said.notice.text}</p>`}
 ${content}
 </main>
 </body>
@@ -63,27 +54,80 @@ ${content}
 `.text;
 }
 
+/** The hidden field with which a form proves that it comes from a page of this session. */
+export function tokenField({ formToken }: Pick<Visit, 'formToken'>): Html {
+  return html`<input type="hidden" name="form" value="${formToken}">`;
+}
+
 /** A word in a coloured pill. */
 export function badge(tone: BadgeTone, word: string): Html {
   return html`<span class="badge ${tone}">${word}</span>`;
 }
 
+const TONES: Readonly<Record<RequestState, BadgeTone>> = {
+  pending: 'warn',
+  approved: 'plain',
+  running: 'plain',
+  committed: 'good',
+  rejected: 'bad',
+  diverged: 'bad',
+  indeterminate: 'warn',
+  declined: 'bad',
+  expired: 'plain',
+  withdrawn: 'plain',
+  stale: 'warn',
+};
+
+/** The state of a request, or a verdict, as a coloured word. */
+export function stateBadge(state: RequestState): Html {
+  return badge(TONES[state], state === 'pending' ? 'waiting' : state);
+}
+
 /** The meaning of a badge's colour: neutral, done, refused, needs attention. */
 export type BadgeTone = 'plain' | 'good' | 'bad' | 'warn';
 
-/** A table with column headings. If it is too wide, it scrolls and the page does not. */
+/** Content that scrolls if it is too wide, so that the page does not. */
+export function scrolling(label: string, content: Html): Html {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">${content}</div>`;
+}
+
+/** A table with column headings. */
 export function table(heads: readonly string[], rows: readonly Html[]): Html {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${heads.join(', ')}"><table class="plain">
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
+  return scrolling(
+    heads.join(', '),
+    html`<table class="plain">
+<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table>`,
+  );
 }
 
 /** The page number that an address asks for; the first page if it names none. */
-export function pageNumber(text: string | undefined): number {
-  return Math.max(1, Math.trunc(Number(text ?? 1)) || 1);
+export function pageNumber({ c }: Visit): number {
+  return Math.max(1, Math.trunc(Number(c.req.query('part') ?? 1)) || 1);
+}
+
+/** Links to the pages before and after one of several; `query` is the rest of the address. */
+export function pageLinks(
+  { part, parts }: { readonly part: number; readonly parts: number },
+  place: string,
+  query: Readonly<Record<string, string>>,
+  [before, after]: readonly [string, string],
+): Html {
+  if (parts <= 1) return html``;
+  const link = (to: number, label: string) => {
+    const address = `${place}?${new URLSearchParams({ ...query, part: String(to) }).toString()}`;
+    return to >= 1 && to <= parts && html`<a href="${address}">${label}</a>`;
+  };
+  return html`<p class="pages">${link(part - 1, before)} page ${part} of ${parts} ${link(part + 1, after)}</p>`;
+}
+
+/** What a request or a verdict is called: its operation, or the adapter that it changes. */
+export function nameOf({ operation, adapter }: Subject): string {
+  return operation ?? `Change in ${adapter}`;
 }
 
 /** A time relative to now, with the exact time in the tooltip. */
-export function moment(ms: number, nowMs: number): Html {
+export function moment(at: string, { nowMs }: Pick<Visit, 'nowMs'>): Html {
+  const ms = Date.parse(at);
   const exact = new Date(ms).toISOString();
   return html`<time datetime="${exact}" title="${exact}">${describeDistance(ms, nowMs)}</time>`;
 }

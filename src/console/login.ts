@@ -6,7 +6,7 @@ import { digestText } from '../crypto/digest.ts';
 import { parsePasskey, verifyAssertion } from '../crypto/passkey.ts';
 import { readPasskeyText } from '../crypto/passkey-text.ts';
 import { errorsOf } from '../errors.ts';
-import { isSameWord, type Person, randomWord } from './access.ts';
+import { isSameWord, type Person, randomWord, Secrets } from './access.ts';
 import type { Env } from './app.ts';
 import type { ConsoleConfig, PersonConfig } from './configuration.ts';
 import { type Html, html } from './html.ts';
@@ -30,7 +30,6 @@ export interface LoginParts {
 /** A sign-in that one browser has started. */
 interface Begun {
   readonly to: string;
-  readonly untilMs: number;
   /** The challenge for a passkey. */
   readonly word: string;
   readonly oidc?: OidcAttempt;
@@ -38,7 +37,6 @@ interface Begun {
 
 const COOKIE = 'effectmatch_login';
 const BEGUN_MS = 600_000;
-const MAX_BEGUN = 1000;
 const PERSON: OptionNames<PersonConfig> = {
   may: true,
   issuers: true,
@@ -88,21 +86,18 @@ export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts)
 
 /** Sign-ins in progress. A cookie with the same lifetime ties each one to a browser. */
 class BegunLogins {
-  readonly #clock: Clock;
   readonly #isSecure: boolean;
-  readonly #begun = new Map<string, Begun>();
+  readonly #begun: Secrets<Begun>;
 
   constructor(clock: Clock, isSecure: boolean) {
-    this.#clock = clock;
+    this.#begun = new Secrets(clock);
     this.#isSecure = isSecure;
   }
 
   /** Starts a sign-in and returns the challenge for a passkey. */
   begin(c: Context<Env>, what: Pick<Begun, 'to' | 'oidc'>): string {
-    const [oldest] = this.#begun.keys();
-    if (this.#begun.size >= MAX_BEGUN && oldest !== undefined) this.#begun.delete(oldest);
-    const [secret, word] = [randomWord(), randomWord()];
-    this.#begun.set(secret, { ...what, word, untilMs: this.#clock.now() + BEGUN_MS });
+    const word = randomWord();
+    const secret = this.#begun.keep({ ...what, word }, BEGUN_MS);
     // Lax, because the browser must send the cookie when the provider redirects back here.
     const cookie = { httpOnly: true, sameSite: 'Lax', path: '/login' } as const;
     setCookie(c, COOKIE, secret, { ...cookie, secure: this.#isSecure, maxAge: BEGUN_MS / 1000 });
@@ -111,11 +106,9 @@ class BegunLogins {
 
   /** Returns and forgets the browser's sign-in, so that it can be used only once. */
   take(c: Context<Env>): Begun | undefined {
-    const secret = getCookie(c, COOKIE) ?? '';
-    const found = this.#begun.get(secret);
-    this.#begun.delete(secret);
+    const found = this.#begun.take(getCookie(c, COOKIE));
     deleteCookie(c, COOKIE, { path: '/login', secure: this.#isSecure });
-    return found !== undefined && found.untilMs > this.#clock.now() ? found : undefined;
+    return found;
   }
 }
 

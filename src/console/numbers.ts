@@ -20,13 +20,14 @@ export function extentOf({ op, before = {}, after = {} }: ApprovedEffect): numbe
   let extent = 0;
   for (const column of Object.keys(row)) {
     const written = numberIn(row[column]) ?? 0;
-    const earlier = op === 'update' ? (numberIn(ownCell(before, column)) ?? 0) : 0;
+    const earlier = op === 'update' ? (numberIn(cellOf(before, column)) ?? 0) : 0;
     extent = Math.max(extent, Math.abs(written - earlier));
   }
   return extent;
 }
 
-function ownCell(row: CellRow, column: string): Cell | undefined {
+/** The cell of a column, if the row has it. */
+export function cellOf(row: CellRow, column: string): Cell | undefined {
   return Object.hasOwn(row, column) ? row[column] : undefined;
 }
 

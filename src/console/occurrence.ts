@@ -1,49 +1,46 @@
-import type { JournalEntry, Ledgers } from '../contract/ledgers.ts';
+import type { JournalEntry } from '../contract/ledgers.ts';
 import { approvedRecord } from '../protocol/manifest.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { showText } from '../protocol/render-text.ts';
 import type { Finding, Resolution } from '../protocol/resolution.ts';
-import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
+import { diffOfTerminal } from '../protocol/terminal.ts';
 import { isRequestId } from '../requests/wanted.ts';
-import type { Person } from './access.ts';
 import { shortTask } from './history.ts';
 import { type Html, html, preformatted } from './html.ts';
-import { badge, moment } from './layout.ts';
-import { comparedSection, verdictBadge, verdictSection } from './verdict.ts';
+import { badge, moment, nameOf, stateBadge } from './layout.ts';
+import { comparedSection, verdictSection } from './verdict.ts';
+import { missing } from './visible.ts';
+import type { Shown, Visit } from './visit.ts';
 
-/** The ledger's records of one occurrence, and who is looking at them. */
-export interface OccurrencePage {
-  readonly occurrence: OccurrenceId;
-  readonly terminal: Terminal | undefined;
-  readonly holder: Awaited<ReturnType<Ledgers['holder']>>;
-  readonly resolution: Resolution | undefined;
-  /** The operator's evidence, if the ledger kept its text. */
-  readonly evidence: string | undefined;
-  readonly rows: readonly JournalEntry[];
-  readonly person: Person;
-  readonly formToken: string;
-  /** Operator names by public key. */
-  readonly operators: Readonly<Record<string, string>>;
-  readonly nowMs: number;
-}
+const TIMELINE_ROWS = 50;
 
 /** Shows one occurrence, from its claim to the release of dependent work. */
-export function occurrencePage(options: OccurrencePage): Html {
-  const { occurrence, terminal, holder, rows, resolution } = options;
+export async function occurrencePage(visit: Visit): Promise<Shown> {
+  const occurrence = visit.c.req.param('occurrence') as OccurrenceId;
+  const { ledgers } = visit.runtime;
+  const [holder, terminal, resolution, found] = await Promise.all([
+    ledgers.holder(occurrence),
+    ledgers.terminal(occurrence),
+    ledgers.resolution(occurrence),
+    ledgers.journal({ occurrence, limit: TIMELINE_ROWS }),
+  ]);
+  const rows = found.filter(({ record }) => record.occurrence === occurrence);
+  if (holder === undefined && rows.length === 0) throw missing('occurrence');
+  const evidence = resolution && (await ledgers.document(resolution.evidence));
   const approved = holder && approvedRecord.parseText(holder.approvedText);
   const diff = terminal && diffOfTerminal(terminal);
-  const state = terminal === undefined ? badge('warn', 'open') : verdictBadge(terminal.kind);
+  const state = terminal === undefined ? badge('warn', 'open') : stateBadge(terminal.kind);
   const adapter = terminal?.adapter ?? holder?.claim.record.adapter ?? 'nothing';
   const isUnclear = terminal?.kind === 'indeterminate' && resolution === undefined;
-  return html`<p class="crumbs"><a href="/history">History</a></p>
-<div class="title"><h1>${holder?.license.operation ?? `Change in ${adapter}`}</h1>${state}${resolution && badge('plain', 'resolved')}</div>
+  const content = html`<p class="crumbs"><a href="/history">History</a></p>
+<div class="title"><h1>${nameOf({ operation: holder?.license.operation, adapter })}</h1>${state}${resolution && badge('plain', 'resolved')}</div>
 <p class="aside">${taskLine(terminal?.task ?? holder?.claim.record.task ?? '')} · <code>${occurrence}</code></p>
 <div class="columns"><div class="wide">
 ${terminal && verdictSection(terminal)}
-${resolution && resolvedSection(resolution, options)}
+${resolution && resolvedSection(resolution, evidence, visit)}
 ${approved && comparedSection(approved, diff)}
 </div><aside class="narrow">
-${isUnclear && resolveCard(options)}
+${isUnclear && resolveCard(occurrence, visit)}
 <section class="card"><h2>Timeline</h2><ol class="timeline">${rows.map(timelineRow)}</ol></section>
 ${
   terminal !== undefined &&
@@ -52,6 +49,8 @@ ${
 <p><a href="/verifier.html" download>Download the verifier page</a></p></section>`
 }
 </aside></div>`;
+  const title = `Change in ${holder?.claim.record.adapter ?? 'nothing'}`;
+  return { title, section: 'history', content };
 }
 
 const FOUND: Readonly<Record<Finding, string>> = {
@@ -60,16 +59,19 @@ const FOUND: Readonly<Record<Finding, string>> = {
   'happened-otherwise': 'Something else happened',
 };
 
-/** An operator's resolution. It does not change the verdict. */
-function resolvedSection({ finding, operator, at }: Resolution, options: OccurrencePage): Html {
-  const { evidence, nowMs } = options;
+/** An operator's resolution, and its evidence if the ledger kept the text. */
+function resolvedSection(
+  { finding, operator, at }: Resolution,
+  evidence: string | undefined,
+  visit: Visit,
+): Html {
   return html`<section class="verdict resolved"><h2>${FOUND[finding]}, says ${operator}</h2>
-<p class="aside">Signed ${moment(Date.parse(at), nowMs)}. It releases nothing: the next step needs a new license.</p>
+<p class="aside">Signed ${moment(at, visit)}. It releases nothing: the next step needs a new license.</p>
 ${evidence === undefined ? html`<p class="aside">Only the digest of the evidence is kept.</p>` : preformatted(evidence.split('\n').map(showText).join('\n'))}</section>`;
 }
 
 /** Lets an operator sign what happened if the evidence does not show it. */
-function resolveCard({ occurrence, operators, person, formToken }: OccurrencePage): Html {
+function resolveCard(occurrence: OccurrenceId, { operators, person, formToken }: Visit): Html {
   const choices = Object.entries(FOUND).map(
     ([finding, words]) => html`<option value="${finding}">${words}</option>`,
   );

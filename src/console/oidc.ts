@@ -1,7 +1,7 @@
-import { createHash, createPublicKey, type JsonWebKey, randomBytes, verify } from 'node:crypto';
+import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypto';
 import type { WallClock } from '../contract/clock.ts';
 import { EffectMatchError, errorsOf } from '../errors.ts';
-import { isSameWord } from './access.ts';
+import { isSameWord, randomWord } from './access.ts';
 import type { OidcConfig } from './configuration.ts';
 
 /** What the server remembers while a person signs in at the provider. */
@@ -41,8 +41,6 @@ const ALGORITHMS: Readonly<Record<string, { readonly kty: string; readonly hash:
     EdDSA: { kty: 'OKP', hash: null },
   };
 
-const word = () => randomBytes(32).toString('base64url');
-
 /** Signs people in with the authorization code flow and PKCE (RFC 7636). */
 export class OidcClient {
   readonly #config: OidcConfig;
@@ -60,7 +58,7 @@ export class OidcClient {
   /** Returns the address to redirect to, and the attempt to pass to {@link finish}. */
   async begin(): Promise<{ readonly url: string; readonly attempt: OidcAttempt }> {
     const { authorization_endpoint: place } = await this.#discover();
-    const attempt = { state: word(), nonce: word(), verifier: word() };
+    const attempt = { state: randomWord(), nonce: randomWord(), verifier: randomWord() };
     const url = new URL(place);
     const challenge = createHash('sha256').update(attempt.verifier).digest('base64url');
     const asked = {

@@ -1,102 +1,115 @@
 import type { ClaimEntry } from '../contract/ledgers.ts';
+import { EffectMatchError } from '../errors.ts';
 import { type Survey, unclassified } from '../protocol/boundary.ts';
 import { showText } from '../protocol/render-text.ts';
 import { renderShadow, type Shadow } from '../protocol/shadow.ts';
 import type { Terminal } from '../protocol/terminal.ts';
 import type { OpenContinuation } from '../runtime/continuation.ts';
-import type { Person } from './access.ts';
 import { verdictChart } from './charts.ts';
-import { shortTask } from './history.ts';
+import { JOURNAL_ROWS, shortTask } from './history.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment, table } from './layout.ts';
+import { badge, moment, table, tokenField } from './layout.ts';
+import { sees, seesAll, visibleOccurrences, visibleUnsettled, visibleVerdicts } from './visible.ts';
+import type { Shown, Visit } from './visit.ts';
+import { recentRuns } from './workflows.ts';
 
-/** What the operations page shows. */
-export interface OperationsPage {
-  /** Unsettled claims. Those with a verdict are indeterminate. */
-  readonly unsettled: readonly (ClaimEntry & { readonly terminal: Terminal | undefined })[];
-  readonly continuations: readonly OpenContinuation[];
-  /** The boundary of each adapter, or why it could not be surveyed. */
-  readonly boundaries: readonly (readonly [adapter: string, Survey | string])[];
-  /** The last verdicts, for the chart. */
-  readonly verdicts: readonly Terminal[];
-  /** Decisions about shadowed changes, newest first. */
-  readonly shadows: readonly Shadow[];
-  /** The newest runs of workflows. */
-  readonly workflows: Html;
-  readonly formToken: string;
-  readonly person: Person;
-  readonly nowMs: number;
-}
+/** An unsettled claim. One with a verdict is indeterminate. */
+type Unsettled = ClaimEntry & { readonly terminal: Terminal | undefined };
 
 /** Shows attempts without a verdict, work released but not completed, and the boundaries. */
-export function operationsPage(options: OperationsPage): Html {
-  const { unsettled, continuations, boundaries, shadows, verdicts, nowMs } = options;
+export async function operationsPage(visit: Visit): Promise<Shown> {
+  const { runtime, adapters, nowMs } = visit;
+  const { ledgers } = runtime;
+  const { sight } = visit.person;
+  const rows = await ledgers.journal({ last: true, limit: JOURNAL_ROWS });
+  const unsettled: readonly Unsettled[] = await Promise.all(
+    (await visibleUnsettled(visit)).map(async (entry) => {
+      return { ...entry, terminal: await ledgers.terminal(entry.claim.record.occurrence) };
+    }),
+  );
   const open = unsettled.filter(({ terminal }) => terminal === undefined);
   const unclear = unsettled.filter(({ terminal }) => terminal !== undefined);
+  const shadows = rows
+    .flatMap(({ kind, record }) => (kind === 'shadow' && sees(sight, record) ? [record] : []))
+    .reverse();
+  const continuations = await visibleOccurrences(visit, await runtime.continuations());
+  const visible = adapters.filter((adapter) => sees({ adapters: sight.adapters }, { adapter }));
+  const boundaries = await Promise.all(
+    visible.map(async (name) => boundary(name, await surveyOf(visit, name))),
+  );
   const calm = [
     ...(open.length === 0 ? ['Every attempt has a verdict.'] : []),
     ...(unclear.length === 0 ? ['No verdict is indeterminate.'] : []),
     ...(continuations.length === 0 ? ['All released work is complete.'] : []),
   ];
-  return html`<h1>Operations</h1>
+  const content = html`<h1>Operations</h1>
 ${calm.length > 0 && html`<ul class="calm">${calm.map((words) => html`<li>${words}</li>`)}</ul>`}
-${open.length > 0 && html`<section><h2>Attempts without a verdict</h2>${unsettledTable(open, nowMs)}</section>`}
-${unclear.length > 0 && html`<section><h2>Indeterminate</h2>${unclearTable(unclear, nowMs)}</section>`}
-${unsettled.length > 0 && recoverForm(options)}
-${shadows.length > 0 && html`<section><h2>Shadowed changes</h2>${shadowSection(shadows, nowMs)}</section>`}
-${continuations.length > 0 && html`<section><h2>Released but not completed</h2>${continuationTable(continuations, nowMs)}</section>`}
-${options.workflows}
-${boundaries.length > 0 && html`<section><h2>Boundaries</h2>${boundaries.map(([name, found]) => boundary(name, found))}</section>`}
-${verdictChart(verdicts, nowMs)}`;
+${open.length > 0 && html`<section><h2>Attempts without a verdict</h2>${unsettledTable(open, visit)}</section>`}
+${unclear.length > 0 && html`<section><h2>Indeterminate</h2>${unclearTable(unclear, visit)}</section>`}
+${unsettled.length > 0 && recoverForm(visit)}
+${shadows.length > 0 && html`<section><h2>Shadowed changes</h2>${shadowSection(shadows, visit)}</section>`}
+${continuations.length > 0 && html`<section><h2>Released but not completed</h2>${continuationTable(continuations, visit)}</section>`}
+${seesAll(sight) && (await recentRuns(visit))}
+${boundaries.length > 0 && html`<section><h2>Boundaries</h2>${boundaries}</section>`}
+${verdictChart(await visibleVerdicts(visit, rows), nowMs)}`;
+  return { title: 'Operations', section: 'operations', content };
 }
 
-function unsettledTable(unsettled: OperationsPage['unsettled'], nowMs: number): Html {
+async function surveyOf({ runtime }: Visit, adapter: string): Promise<Survey | string> {
+  try {
+    return await runtime.survey(adapter);
+  } catch (error) {
+    return error instanceof EffectMatchError ? error.message : 'it could not be surveyed';
+  }
+}
+
+function unsettledTable(unsettled: readonly Unsettled[], visit: Visit): Html {
   const rows = unsettled.map(({ claim: { record }, leaseExpired }) => {
     const { occurrence, task, adapter, claimedAt } = record;
     const state = leaseExpired ? badge('warn', 'can be recovered') : badge('plain', 'running');
     return html`<tr><td>${state}</td><td>${adapter}</td><td><a href="/history/${occurrence}">${shortTask(task)}</a></td>
-<td>${moment(Date.parse(claimedAt), nowMs)}</td></tr>`;
+<td>${moment(claimedAt, visit)}</td></tr>`;
   });
   return table(['State', 'Adapter', 'Task', 'Claimed'], rows);
 }
 
 /** Indeterminate verdicts, each with a link to resolve it. */
-function unclearTable(unclear: OperationsPage['unsettled'], nowMs: number): Html {
+function unclearTable(unclear: readonly Unsettled[], visit: Visit): Html {
   const rows = unclear.map(({ claim: { record }, terminal }) => {
     const { occurrence, task, adapter, claimedAt } = record;
     const why = terminal?.kind === 'indeterminate' ? showText(terminal.gap) : '';
     return html`<tr><td>${badge('warn', 'indeterminate')}</td><td>${adapter}</td><td>${shortTask(task)}</td><td>${why}</td>
-<td>${moment(Date.parse(claimedAt), nowMs)}</td><td><a href="/history/${occurrence}#resolve">Resolve</a></td></tr>`;
+<td>${moment(claimedAt, visit)}</td><td><a href="/history/${occurrence}#resolve">Resolve</a></td></tr>`;
   });
   return table(['State', 'Adapter', 'Task', 'Why', 'Claimed', ''], rows);
 }
 
 /** Recovery is safe at any time. An operator must resolve whatever it cannot settle. */
-function recoverForm({ formToken, person }: OperationsPage): Html {
-  const form = html`<form method="post" action="/operations/recover"><input type="hidden" name="form" value="${formToken}">
+function recoverForm(visit: Visit): Html {
+  const form = html`<form method="post" action="/operations/recover">${tokenField(visit)}
 <button class="primary">Recover</button></form>`;
-  return html`<section class="recover">${person.canOperate && form}
+  return html`<section class="recover">${visit.person.canOperate && form}
 <p class="aside">Recovery decides by evidence alone and repeats nothing. An operator resolves what it cannot settle.</p></section>`;
 }
 
 const SHADOWS_SHOWN = 20;
 
 /** Counts the shadows that would have committed, and lists why the others would not. */
-function shadowSection(shadows: readonly Shadow[], nowMs: number): Html {
+function shadowSection(shadows: readonly Shadow[], visit: Visit): Html {
   const good = shadows.filter(({ would }) => would === 'commit').length;
   const others = shadows.filter(({ would }) => would !== 'commit');
   const rows = others.slice(0, SHADOWS_SHOWN).map((shadow) => {
     const [why = ''] = renderShadow(shadow).split('\n');
-    return html`<tr><td>${badge(shadow.would === 'reject' ? 'bad' : 'plain', shadow.would)}</td><td>${shadow.adapter}</td><td>${shortTask(shadow.task)}</td><td>${why}</td><td>${moment(Date.parse(shadow.recordedAt), nowMs)}</td></tr>`;
+    return html`<tr><td>${badge(shadow.would === 'reject' ? 'bad' : 'plain', shadow.would)}</td><td>${shadow.adapter}</td><td>${shortTask(shadow.task)}</td><td>${why}</td><td>${moment(shadow.recordedAt, visit)}</td></tr>`;
   });
   return html`<p>Of ${shadows.length} shadowed changes ${good} would have committed${others.length > 0 && `; these ${others.length} would not, or it is not known`}.</p>
 ${rows.length > 0 && table(['Would', 'Adapter', 'Task', 'Why', 'When'], rows)}`;
 }
 
-function continuationTable(open: readonly OpenContinuation[], nowMs: number): Html {
+function continuationTable(open: readonly OpenContinuation[], visit: Visit): Html {
   const rows = open.map(
     ({ continuation, task, occurrence, releasedAt }) => html`<tr><td>${continuation}</td>
-<td><a href="/history/${occurrence}">${shortTask(task)}</a></td><td>${moment(Date.parse(releasedAt), nowMs)}</td></tr>`,
+<td><a href="/history/${occurrence}">${shortTask(task)}</a></td><td>${moment(releasedAt, visit)}</td></tr>`,
   );
   return table(['Work', 'Task', 'Released'], rows);
 }

@@ -10,12 +10,12 @@ import {
 import { type ApprovalRequest, isFinal } from '../requests/request.ts';
 import { changeTables, summarise } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
+import { pageLinks, pageNumber } from './layout.ts';
 import { extentOf } from './numbers.ts';
+import type { Visit } from './visit.ts';
 
-/** Selects the part of an outcome to show. */
-export interface OutcomeView {
-  /** The page number, starting at 1. */
-  readonly part: number;
+/** Selects the changes to show. */
+interface OutcomeView {
   /** Show only changes that contain this text in their target or a value. */
   readonly find: string;
   /** `extreme` shows the largest amounts first. */
@@ -23,23 +23,29 @@ export interface OutcomeView {
 }
 
 /** The number of changes on one page. */
-export const CHANGES_PER_PAGE = 100;
+const PER_PAGE = 100;
 /** Larger groups of changes are summarised by column. */
 const MANY = 20;
 
 /** Shows the changes as tables. Large outcomes get a summary, a search form and pages. */
-export function outcome(request: ApprovalRequest, view: OutcomeView): Html {
+export function outcome(request: ApprovalRequest, visit: Visit): Html {
+  const part = pageNumber(visit);
+  const { find: words = '', order: wish } = visit.c.req.query();
+  const find = words.slice(0, 200);
+  const order = wish === 'proposed' ? 'proposed' : 'extreme';
+  const view: OutcomeView = { find, order };
+  const place = `/requests/${request.id}`;
   const { effects, registration, requires, watch } = request.proposal.approved;
   const chosen = choose(effects, view);
-  const start = (view.part - 1) * CHANGES_PER_PAGE;
-  const shown = chosen.slice(start, start + CHANGES_PER_PAGE).map((effect) => ({ effect }));
+  const parts = Math.ceil(chosen.length / PER_PAGE);
+  const shown = chosen.slice((part - 1) * PER_PAGE, part * PER_PAGE).map((effect) => ({ effect }));
   const title = isFinal(request.state) ? 'What was asked for' : 'What would change';
   const others = registration.targets.map(({ name }) => name);
   return html`<section aria-labelledby="outcome"><h2><span id="outcome">${title}</span> <span class="summary">${summarise(effects)}</span></h2>
-${effects.length > MANY && [columnSummary(effects), searchBar(request.id, view)]}
-${view.find !== '' && html`<p class="aside">${chosen.length} of ${effects.length} changes contain “${view.find}”.</p>`}
+${effects.length > MANY && [columnSummary(effects), searchBar(place, view)]}
+${find !== '' && html`<p class="aside">${chosen.length} of ${effects.length} changes contain “${find}”.</p>`}
 ${changeTables(shown, registration)}
-${pages(request.id, view, Math.ceil(chosen.length / CHANGES_PER_PAGE))}
+${pageLinks({ part, parts }, place, { ...(find && { find }), order }, ['← previous', 'next →'])}
 <p class="aside">Nothing else may change in ${others.join(', ')}.</p>
 ${conditions('Must hold when it runs', requires, renderRequirement)}
 ${conditions('Must not change before it runs', watch, renderStateRead)}
@@ -90,22 +96,11 @@ function columnSummary(effects: readonly ApprovedEffect[]): Html {
   return html`<div class="card">${parts}</div>`;
 }
 
-function searchBar(id: string, { find, order }: OutcomeView): Html {
+function searchBar(place: string, { find, order }: OutcomeView): Html {
   const option = (value: OutcomeView['order'], label: string) =>
     html`<option value="${value}"${value === order && html` selected`}>${label}</option>`;
-  return html`<form class="search" role="search" action="/requests/${id}" method="get">
+  return html`<form class="search" role="search" action="${place}" method="get">
 <label>Find <input name="find" value="${find}" maxlength="200"></label>
 <label>Order <select name="order">${option('extreme', 'largest first')}${option('proposed', 'as proposed')}</select></label>
 <button>Show</button></form>`;
-}
-
-function pages(id: string, { part, find, order }: OutcomeView, parts: number): Html {
-  if (parts <= 1) return html``;
-  const link = (to: number, label: string) => {
-    const query = new URLSearchParams({ part: String(to), ...(find && { find }), order });
-    return (
-      to >= 1 && to <= parts && html`<a href="/requests/${id}?${query.toString()}">${label}</a>`
-    );
-  };
-  return html`<p class="pages">${link(part - 1, '← previous')} page ${part} of ${parts} ${link(part + 1, 'next →')}</p>`;
 }

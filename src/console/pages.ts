@@ -1,24 +1,42 @@
-import type { Context, Hono } from 'hono';
+import type { Hono } from 'hono';
 import { EffectMatchError } from '../errors.ts';
-import { isName } from '../protocol/record.ts';
-import { type ApprovalRequest, isFinal, isRequestState } from '../requests/request.ts';
-import type { Person } from './access.ts';
+import { approvedRecord } from '../protocol/manifest.ts';
+import type { OccurrenceId } from '../protocol/record.ts';
 import { addAnswers } from './answers.ts';
 import type { Console, Env } from './app.ts';
 import { bulkPage } from './bulk.ts';
-import { type InboxFilter, inbox } from './inbox.ts';
-import { pageNumber } from './layout.ts';
-import { addRecordPages } from './record-pages.ts';
-import { fileOf, requestPage } from './request-page.ts';
-import { takeSaid } from './said.ts';
+import { historyPage } from './history.ts';
+import { inboxPage } from './inbox.ts';
+import { occurrencePage } from './occurrence.ts';
+import { operationsPage } from './operations.ts';
+import { fileOf, recheck, requestPage } from './request-page.ts';
 import { addSavedPages, download } from './saved-pages.ts';
-import { sees, seesAll } from './sight.ts';
-import { demandVisible, listVisible } from './visible.ts';
-import { addWorkflowPages } from './workflows.ts';
+import { demandVisible, demandVisibleOccurrence, missing, sees, seesAll } from './visible.ts';
+import { type Shown, show, takeSaid, type Visit, visitOf } from './visit.ts';
+import { RUNS_PLACE, runPage, runsPage } from './workflows.ts';
 
-const PAGE = 50;
-const EARLIER = 100;
-const BULK_READ = 500;
+/** The pages by address. */
+const PAGES: Readonly<Record<string, (visit: Visit) => Promise<Shown>>> = {
+  '/': inboxPage,
+  '/requests/:id': requestPage,
+  '/bulk/:operation': bulkPage,
+  '/history': historyPage,
+  '/history/:occurrence': occurrencePage,
+  '/operations': operationsPage,
+  [RUNS_PLACE]: runsPage,
+  [`${RUNS_PLACE}/:run`]: runPage,
+};
+
+/** What a person has to be allowed to see before anything below an address is served. */
+const DEMANDS: Readonly<Record<string, (visit: Visit) => Promise<void>>> = {
+  '/requests/:id/*': (visit) => demandVisible(visit, visit.c.req.param('id') ?? ''),
+  '/history/:occurrence/*': (visit) =>
+    demandVisibleOccurrence(visit, visit.c.req.param('occurrence') ?? ''),
+  [`${RUNS_PLACE}/*`]: async ({ person }) => {
+    // A run may involve any adapter, so only people who see everything may see runs.
+    if (!seesAll(person.sight)) throw missing('run');
+  },
+};
 
 /** Adds every page and the handlers of its forms. */
 export function addPages(app: Hono<Env>, site: Console): void {
@@ -27,30 +45,18 @@ export function addPages(app: Hono<Env>, site: Console): void {
     c.set('lastEvent', await site.events.last());
     return await next();
   });
-  app.use('/requests/:id/*', async (c, next) => {
-    await demandVisible(site, c.get('session').person, c.req.param('id'));
-    return await next();
-  });
-  app.get('/', (c) => showInbox(c, site));
-  app.get('/requests/:id', (c) => showRequest(c, site));
-  app.get('/requests/:id/proposal.json', async (c) => {
-    const { id, proposal } = await site.requests.get(c.req.param('id'));
-    return download(fileOf(id), proposal);
-  });
-  app.get('/requests/:id/license.json', async (c) => {
-    const { first } = await site.requests.get(c.req.param('id'));
-    if (first !== undefined) return download('license.json', first);
-    throw new EffectMatchError('ERR_EM_NOT_FOUND', 'this request waits for no second signature');
-  });
+  for (const [path, demand] of Object.entries(DEMANDS))
+    app.use(path, async (c, next) => {
+      await demand(visitOf(c, site));
+      return await next();
+    });
+  for (const [path, page] of Object.entries(PAGES))
+    app.get(path, async (c) => {
+      const visit = visitOf(c, site, takeSaid(c));
+      return await show(visit, await page(visit));
+    });
   addAnswers(app, site);
-  // The check may find that the request is stale. The page learns that through its event stream.
-  app.get('/requests/:id/check', async (c) => {
-    await current(site, c.req.param('id'));
-    return c.body(null, 204);
-  });
-  app.get('/bulk/:operation', (c) => showBulk(c, site));
-  addRecordPages(app, site);
-  addWorkflowPages(app, site);
+  addFiles(app, site);
   addSavedPages(app, site);
   app.get('/events', (c) => {
     // A HEAD response has no body, so nothing would ever close the listener.
@@ -67,101 +73,34 @@ export function addPages(app: Hono<Env>, site: Console): void {
   });
 }
 
-async function showInbox(c: Context<Env>, site: Console): Promise<Response> {
-  const state = c.req.query('state') ?? 'pending';
-  if (state !== 'all' && !isRequestState(state))
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such state');
-  const [by = '', adapter = ''] = [c.req.query('by'), c.req.query('adapter')];
-  if (![by, adapter].every((name) => name === '' || isName(name)))
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'that is not the name of anything');
-  const after = c.req.query('after');
-  const filter: InboxFilter = { state, by, adapter };
-  const { person } = c.get('session');
-  const { requests, next: last } = await listVisible(site.requests, person, {
-    ...(state !== 'all' && { state }),
-    ...(by && { by }),
-    ...(adapter && { adapter }),
-    ...(after && { after }),
-    limit: PAGE,
+/** Adds what the pages' scripts fetch and people save. */
+function addFiles(app: Hono<Env>, { requests, runtime }: Console): void {
+  app.get('/requests/:id/proposal.json', async (c) => {
+    const { id, proposal } = await requests.get(c.req.param('id'));
+    return download(fileOf(id), proposal);
   });
-  const rest = { ...filter, ...(last !== undefined && { after: last }) };
-  const next = last === undefined ? undefined : `/?${new URLSearchParams(rest).toString()}`;
-  const { adapters: visible = site.adapters } = person.sight;
-  const known = seesAll(person.sight) ? (site.agents ?? []) : [];
-  const agents = [...new Set([...known, ...requests.map((request) => request.by)])].sort();
-  const content = inbox({
-    requests,
-    filter,
-    next,
-    agents,
-    adapters: visible,
-    nowMs: site.clock.now(),
-    hasAgents: site.agents?.length !== 0,
-    unconfigured: site.unconfigured,
+  app.get('/requests/:id/license.json', async (c) => {
+    const { first } = await requests.get(c.req.param('id'));
+    if (first !== undefined) return download('license.json', first);
+    throw new EffectMatchError('ERR_EM_NOT_FOUND', 'this request waits for no second signature');
   });
-  const notice = takeSaid(c)?.notice;
-  return await site.show(c, { title: 'Inbox', section: 'inbox', notice }, content);
-}
-
-async function showRequest(c: Context<Env>, site: Console): Promise<Response> {
-  const request = await current(site, c.req.param('id') ?? '');
-  const part = pageNumber(c.req.query('part'));
-  const find = (c.req.query('find') ?? '').slice(0, 200);
-  const order = c.req.query('order') === 'proposed' ? 'proposed' : 'extreme';
-  const { formToken, person } = c.get('session');
-  const said = takeSaid(c);
-  const content = requestPage({
-    request,
-    formToken,
-    person,
-    view: { part, find, order },
-    difference: said?.difference,
-    policy: site.policy,
-    nowMs: site.clock.now(),
-    issuers: keysOf(person, site.issuers),
-    acceptsKeys: site.acceptKey !== undefined,
-    earlier: await earlierOf(site, request),
+  // The check may find that the request is stale. The page learns that through its event stream.
+  app.get('/requests/:id/check', async (c) => {
+    await recheck({ requests }, c.req.param('id'));
+    return c.body(null, 204);
   });
-  const title = request.operation ?? `Change in ${request.adapter}`;
-  return await site.show(c, { title, section: 'inbox', notice: said?.notice }, content);
-}
-
-/** Recent finished requests for the same operation. */
-async function earlierOf({ requests }: Console, request: ApprovalRequest) {
-  const { operation, adapter, id } = request;
-  if (operation === undefined) return [];
-  const found = await requests.list({ adapter, limit: EARLIER });
-  return found.filter(
-    (other) => other.operation === operation && other.id !== id && isFinal(other.state),
-  );
-}
-
-async function showBulk(c: Context<Env>, site: Console): Promise<Response> {
-  const operation = c.req.param('operation') ?? '';
-  const { formToken, person } = c.get('session');
-  const query = { state: 'pending', limit: BULK_READ } as const;
-  const found = await listVisible(site.requests, person, query);
-  const requests = found.requests.filter((request) => request.operation === operation);
-  const content = bulkPage({
-    operation,
-    requests: requests.slice(0, PAGE),
-    formToken,
-    person,
-    issuers: keysOf(person, site.issuers),
-    nowMs: site.clock.now(),
+  app.get('/history/:occurrence/receipt.json', async (c) => {
+    const occurrence = c.req.param('occurrence') as OccurrenceId;
+    const receipt = await runtime.receipt(occurrence);
+    if (receipt === undefined) throw missing('receipt');
+    return download(`${occurrence}.receipt.json`, receipt);
   });
-  const notice = takeSaid(c)?.notice;
-  return await site.show(c, { title: operation, section: 'inbox', notice }, content);
-}
-
-/** The keys of the person's issuers; all keys if the issuers are not known. */
-function keysOf({ issuers }: Person, keys: Console['issuers']): Console['issuers'] {
-  if (issuers === undefined) return keys;
-  return Object.fromEntries(Object.entries(keys).filter(([, name]) => issuers.includes(name)));
-}
-
-/** Rechecks a request against the backend; if that fails, returns its last known state. */
-async function current({ requests }: Console, id: string): Promise<ApprovalRequest> {
-  const known = await requests.get(id);
-  return await requests.recheck(id).catch(() => known);
+  // What an operator's signature covers. The signing page checks that the parts belong together.
+  app.get('/history/:occurrence/claim.json', async (c) => {
+    const holder = await runtime.ledgers.holder(c.req.param('occurrence') as OccurrenceId);
+    if (holder === undefined) throw missing('occurrence');
+    const { claim, license, approvedText } = holder;
+    const { execution } = claim.record;
+    return c.json({ execution, license, approved: approvedRecord.parseText(approvedText) });
+  });
 }

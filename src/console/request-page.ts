@@ -1,76 +1,71 @@
-import type { Policy } from '../protocol/frame.ts';
 import type { SignedLicense } from '../protocol/license.ts';
 import { type Note, renderNote } from '../protocol/note.ts';
 import { renderLicense } from '../protocol/render-license.ts';
 import { showText } from '../protocol/render-text.ts';
 import { diffOfTerminal } from '../protocol/terminal.ts';
-import type { ApprovalRequest } from '../requests/request.ts';
-import type { Person } from './access.ts';
+import { type ApprovalRequest, isFinal } from '../requests/request.ts';
 import { headline } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
-import { stateBadge } from './inbox.ts';
-import { badge, moment } from './layout.ts';
+import { badge, moment, nameOf, scrolling, stateBadge, tokenField } from './layout.ts';
 import { limitsCard } from './limits.ts';
-import { type OutcomeView, outcome } from './outcome.ts';
+import { outcome } from './outcome.ts';
 import { signerDigest } from './saved-pages.ts';
 import { handForm, talkCard } from './talk.ts';
 import { comparedSection, verdictSection } from './verdict.ts';
+import type { Shown, Visit } from './visit.ts';
 
-/** What the page of one request shows. */
-export interface RequestPageOptions {
-  readonly request: ApprovalRequest;
-  /** Proves that a form comes from a page of this session. */
-  readonly formToken: string;
-  /** Who is looking at the page. */
-  readonly person: Person;
-  readonly nowMs: number;
-  /** Which of the changes to show. */
-  readonly view: OutcomeView;
-  /** Who may approve what. */
-  readonly policy: Policy;
-  /** Earlier finished requests for the same operation, newest first. */
-  readonly earlier: readonly ApprovalRequest[];
-  /** Issuer names by public key. */
-  readonly issuers: Readonly<Record<string, string>>;
-  /** What changed in the proposal, if the request was just proposed again. */
-  readonly difference?: readonly string[] | undefined;
-  /** Whether the server accepts a key that is created on this page. */
-  readonly acceptsKeys: boolean;
-}
+const EARLIER_READ = 100;
+const EARLIER_SHOWN = 5;
 
 /** Shows everything a person needs to decide about a request, and its verdict. */
-export function requestPage(options: RequestPageOptions): Html {
-  const { request, nowMs, difference } = options;
-  const { id, state, operation, adapter, by, askedAt, expiresAt, answeredBy, detail } = request;
+export async function requestPage(visit: Visit): Promise<Shown> {
+  const { c, person, policy, said } = visit;
+  const request = await recheck(visit, c.req.param('id') ?? '');
+  const { id, state, by, askedAt, expiresAt, answeredBy, detail } = request;
   const { assignedTo, terminal, proposal } = request;
   const diff = terminal && diffOfTerminal(terminal);
-  const { canAnswer } = options.person;
-  const token = html`<input type="hidden" name="form" value="${options.formToken}">`;
-  const signers = [...new Set(Object.values(options.issuers))];
+  const { canAnswer } = person;
+  const signers = [...new Set(Object.values(keysOf(visit)))];
   const isOpen = state === 'pending';
-  const deadline = isOpen && html` · expires ${moment(Date.parse(expiresAt), nowMs)}`;
-  return html`<p class="crumbs"><a href="/">Inbox</a></p>
-<div class="title"><h1>${operation ?? `Change in ${adapter}`}</h1>${stateBadge(state)}</div>
-<p class="aside">${by} asked ${moment(Date.parse(askedAt), nowMs)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
+  const deadline = isOpen && html` · expires ${moment(expiresAt, visit)}`;
+  const content = html`<p class="crumbs"><a href="/">Inbox</a></p>
+<div class="title"><h1>${nameOf(request)}</h1>${stateBadge(state)}</div>
+<p class="aside">${by} asked ${moment(askedAt, visit)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
 ${detail !== undefined && terminal === undefined && html`<p class="detail">${detailWords(state, detail)}</p>`}
-${difference !== undefined && differenceCard(difference)}
+${said?.difference && differenceCard(said.difference)}
 <div class="columns">
 <div class="wide">
 ${terminal && verdictSection(terminal, verdictLinks(request))}
-${diff === undefined ? outcome(request, options.view) : comparedSection(proposal.approved, diff)}
-${isOpen && said(request)}
-${earlierCard(options)}
+${diff === undefined ? outcome(request, visit) : comparedSection(proposal.approved, diff)}
+${isOpen && sayings(request)}
+${await earlierCard(request, visit)}
 </div>
 <aside class="narrow">
-${request.first !== undefined && firstSigned(request.first, options)}
-${isOpen && canAnswer && answerForms(options)}
-${canAnswer && (state === 'stale' || state === 'expired') && renewForm(options)}
-${isOpen && limitsCard(proposal, options.policy, signers)}
-${!isOpen && said(request)}
-${talkCard(request, { token, nowMs, canAsk: isOpen && canAnswer })}
+${request.first !== undefined && firstSigned(request.first, visit)}
+${isOpen && canAnswer && answerForms(request, visit)}
+${canAnswer && (state === 'stale' || state === 'expired') && renewForm(request, visit)}
+${isOpen && limitsCard(proposal, policy, signers)}
+${!isOpen && sayings(request)}
+${talkCard(request, visit, isOpen && canAnswer)}
 ${terms(request)}
 </aside>
 </div>`;
+  return { title: nameOf(request), section: 'inbox', content };
+}
+
+/** Rechecks a request against the backend; if that fails, returns its last known state. */
+export async function recheck(
+  { requests }: Pick<Visit, 'requests'>,
+  id: string,
+): Promise<ApprovalRequest> {
+  const known = await requests.get(id);
+  return await requests.recheck(id).catch(() => known);
+}
+
+/** The keys of the person's issuers; all keys if the issuers are not known. */
+export function keysOf({ person: { issuers }, issuers: keys }: Visit): Visit['issuers'] {
+  if (issuers === undefined) return keys;
+  return Object.fromEntries(Object.entries(keys).filter(([, name]) => issuers.includes(name)));
 }
 
 /** How a proposal differs from the one it replaced. */
@@ -95,18 +90,18 @@ function verdictLinks({ occurrence, terminal }: ApprovalRequest): Html {
 }
 
 /** Shows who signed first while the request waits for the second signature. */
-function firstSigned({ license }: SignedLicense, { policy, nowMs }: RequestPageOptions): Html {
+function firstSigned({ license }: SignedLicense, visit: Visit): Html {
   const { issuer, expiresAt } = license;
-  const second = policy.issuers[issuer]?.second ?? ['another person'];
+  const second = visit.policy.issuers[issuer]?.second ?? ['another person'];
   return html`<section class="card"><h2>Signed by ${issuer}</h2>
-<p class="aside">A second signature is required, by ${second.join(' or ')}. The license expires ${moment(Date.parse(expiresAt), nowMs)}.</p></section>`;
+<p class="aside">A second signature is required, by ${second.join(' or ')}. The license expires ${moment(expiresAt, visit)}.</p></section>`;
 }
 
-function answerForms(options: RequestPageOptions): Html {
-  const { request, formToken, person, issuers, policy, acceptsKeys } = options;
+function answerForms(request: ApprovalRequest, visit: Visit): Html {
+  const { formToken, person, policy, acceptKey } = visit;
   const { id, first } = request;
-  const token = html`<input type="hidden" name="form" value="${formToken}">`;
-  const known = JSON.stringify(issuers);
+  const token = tokenField(visit);
+  const known = JSON.stringify(keysOf(visit));
   const what = first === undefined ? 'proposal' : 'license';
   const file = first === undefined ? fileOf(id) : 'license.json';
   const out = first === undefined ? 'license.json' : 'signed-twice.json';
@@ -114,7 +109,7 @@ function answerForms(options: RequestPageOptions): Html {
   return html`<section class="card" aria-labelledby="answer"><h2 id="answer">Your decision</h2>
 <h3>Approve</h3>
 <p class="aside">This server has no key. Only your signature approves.</p>
-<div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"${acceptsKeys && html` data-accepts="yes"`}></div>
+<div id="signer" data-request="${id}" data-form="${formToken}" data-user="${person.name}" data-first="${first?.license.issuer}" data-issuers="${known}"${acceptKey && html` data-accepts="yes"`}></div>
 <details><summary>Sign with a key file</summary>
 <ol class="steps">
 <li><a href="/requests/${id}/${what}.json" download>Download the ${what}</a></li>
@@ -134,37 +129,42 @@ ${handForm(request, { token, names: Object.keys(policy.issuers) })}
 }
 
 /** Shows how earlier requests for the same operation ended. */
-function earlierCard({ request, earlier, nowMs }: RequestPageOptions): Html {
-  if (request.operation === undefined || earlier.length === 0) return html``;
+async function earlierCard(request: ApprovalRequest, visit: Visit): Promise<Html> {
+  const { operation, adapter } = request;
+  if (operation === undefined) return html``;
+  const found = await visit.requests.list({ adapter, limit: EARLIER_READ });
+  const earlier = found.filter(
+    (other) => other.operation === operation && other.id !== request.id && isFinal(other.state),
+  );
+  if (earlier.length === 0) return html``;
   const counts = [...Map.groupBy(earlier, ({ state }) => state)].map(
     ([state, list]) => html`<li><b>${list.length}</b> ${state}</li>`,
   );
   const rows = earlier.slice(0, EARLIER_SHOWN).map(
     ({ id, state, by, askedAt, proposal }) => html`<tr><td>${stateBadge(state)}</td>
-<td><a href="/requests/${id}">${id.slice(0, 12)}</a></td><td>${headline(proposal.approved.effects)}</td><td>${by}</td><td>${moment(Date.parse(askedAt), nowMs)}</td></tr>`,
+<td><a href="/requests/${id}">${id.slice(0, 12)}</a></td><td>${headline(proposal.approved.effects)}</td><td>${by}</td><td>${moment(askedAt, visit)}</td></tr>`,
   );
-  return html`<section><h2>Earlier requests for ${request.operation}</h2><ul class="counts">${counts}</ul>
-<div class="scroll" tabindex="0" role="region" aria-label="earlier requests"><table class="plain"><tbody>${rows}</tbody></table></div></section>`;
+  return html`<section><h2>Earlier requests for ${operation}</h2><ul class="counts">${counts}</ul>
+${scrolling('earlier requests', html`<table class="plain"><tbody>${rows}</tbody></table>`)}</section>`;
 }
-const EARLIER_SHOWN = 5;
 
 /** The file name of a downloaded proposal. */
 export function fileOf(id: string): string {
   return `${id.slice(0, 12)}.json`;
 }
 
-function renewForm({ request: { id, state }, formToken }: RequestPageOptions): Html {
+function renewForm({ id, state }: ApprovalRequest, visit: Visit): Html {
   const why =
     state === 'stale'
       ? 'The data or the rules have changed since this was proposed.'
       : 'No one answered it, or used the license, in time.';
   return html`<section class="card"><h2>Propose again</h2><p class="aside">${why}</p>
 <form method="post" action="/requests/${id}/renew">
-<input type="hidden" name="form" value="${formToken}"><button>Propose again</button></form></section>`;
+${tokenField(visit)}<button>Propose again</button></form></section>`;
 }
 
 /** Shows the action, which the license binds, and the agent's reason, which nothing verifies. */
-function said({ proposal: { note = {} }, by, terminal }: ApprovalRequest): Html {
+function sayings({ proposal: { note = {} }, by, terminal }: ApprovalRequest): Html {
   const { action, reason, warnings = [] } = note;
   const lines = (part: Note) =>
     renderNote(part, { full: true })

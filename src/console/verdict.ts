@@ -6,14 +6,6 @@ import { renderTerminal } from '../protocol/render-terminal.ts';
 import { diffOfTerminal, type Terminal } from '../protocol/terminal.ts';
 import { changesOfDiff, changeTables, summarise } from './changes.ts';
 import { type Html, html } from './html.ts';
-import { type BadgeTone, badge } from './layout.ts';
-
-const TONES: Readonly<Record<Terminal['kind'], BadgeTone>> = {
-  committed: 'good',
-  rejected: 'bad',
-  diverged: 'bad',
-  indeterminate: 'warn',
-};
 
 /** What each kind of verdict means for the data. */
 export const MEANINGS: Readonly<Record<Terminal['kind'], string>> = {
@@ -26,11 +18,6 @@ export const MEANINGS: Readonly<Record<Terminal['kind'], string>> = {
 /** Whether a word names a kind of verdict. */
 export function isVerdict(word: string): word is Terminal['kind'] {
   return Object.hasOwn(MEANINGS, word);
-}
-
-/** A verdict as a coloured word. */
-export function verdictBadge(kind: Terminal['kind']): Html {
-  return badge(TONES[kind], kind);
 }
 
 /** Shows the verdict in words. {@link comparedSection} shows its differences as tables. */

@@ -1,5 +1,3 @@
-import type { Context, Hono } from 'hono';
-import type { Ledgers } from '../contract/ledgers.ts';
 import { showText } from '../protocol/render-text.ts';
 import { type GraphNode, graphOf } from '../workflow/draw.ts';
 import { RunRecords } from '../workflow/records.ts';
@@ -9,52 +7,29 @@ import {
   type ReportedNode,
   reportOf,
 } from '../workflow/report.ts';
-import { findRun, type RunStatus, type RunView } from '../workflow/run.ts';
+import { findRun, type RunStatus } from '../workflow/run.ts';
 import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
-import type { Console, Env } from './app.ts';
 import { type Html, html } from './html.ts';
-import { type BadgeTone, badge, moment, table } from './layout.ts';
-import { seesAll } from './sight.ts';
-import { missing } from './visible.ts';
+import { type BadgeTone, badge, moment, scrolling, table } from './layout.ts';
+import type { Shown, Visit } from './visit.ts';
 
 const RUNS_SHOWN = 20;
 const RECENT = 5;
 const NODES_SHOWN = 100;
-const PLACE = '/operations/workflows';
 
-/** Adds the pages about workflow runs. Their only source is the ledger. */
-export function addWorkflowPages(app: Hono<Env>, site: Console): void {
-  const { ledgers } = site.runtime;
-  const show = (c: Context<Env>, title: string, content: Html) =>
-    site.show(c, { title, section: 'operations' }, content);
-  app.use(`${PLACE}/*`, async (c, next) => {
-    // A run may involve any adapter, so only people who see everything may see runs.
-    if (!seesAll(c.get('session').person.sight)) throw missing('run');
-    await next();
-  });
-  app.get(PLACE, async (c) => {
-    const skipped = Math.max(0, Math.trunc(Number(c.req.query('skip') ?? 0)) || 0);
-    const content = await runsPage(ledgers, skipped, site.clock.now());
-    return await show(c, 'Workflows', content);
-  });
-  app.get(`${PLACE}/:run`, async (c) => {
-    const run = c.req.param('run');
-    const content = runPage(await findRun(ledgers, run), site.clock.now());
-    return await show(c, run, content);
-  });
-}
+/** Where the pages about workflow runs are. Their only source is the ledger. */
+export const RUNS_PLACE = '/operations/workflows';
 
 /** The newest runs, for the operations page; nothing if no run has started. */
-export async function recentRuns(ledgers: Ledgers, nowMs: number): Promise<Html> {
-  const runs = await listRuns(ledgers);
+export async function recentRuns(visit: Visit): Promise<Html> {
+  const runs = await listRuns(visit);
   if (runs.length === 0) return html``;
-  const shown = runs.slice(0, RECENT);
   const label = runs.length > RECENT ? `All ${runs.length} runs` : 'All runs';
-  return html`<section><h2>Workflows</h2>${await runTable(ledgers, shown, nowMs)}<p><a href="${PLACE}">${label}</a></p></section>`;
+  return html`<section><h2>Workflows</h2>${await runTable(visit, runs.slice(0, RECENT))}<p><a href="${RUNS_PLACE}">${label}</a></p></section>`;
 }
 
 /** The names of the runs, newest first. */
-async function listRuns(ledgers: Ledgers): Promise<readonly string[]> {
+async function listRuns({ runtime: { ledgers } }: Visit): Promise<readonly string[]> {
   return (await new RunRecords(ledgers).list()).toReversed();
 }
 
@@ -66,39 +41,44 @@ const RUN_TONES: Readonly<Record<RunStatus, BadgeTone>> = {
   cancelled: 'bad',
 };
 
-async function runsPage(ledgers: Ledgers, skipped: number, nowMs: number): Promise<Html> {
-  const runs = await listRuns(ledgers);
+/** Lists all runs. */
+export async function runsPage(visit: Visit): Promise<Shown> {
+  const skipped = Math.max(0, Math.trunc(Number(visit.c.req.query('skip') ?? 0)) || 0);
+  const runs = await listRuns(visit);
   const shown = runs.slice(skipped, skipped + RUNS_SHOWN);
   const rest = runs.length - skipped - shown.length;
-  return html`<p class="crumbs"><a href="/operations">Operations</a></p><h1>Workflows</h1>
-${shown.length === 0 ? html`<p class="empty">No run has started.</p>` : html`<section>${await runTable(ledgers, shown, nowMs)}</section>`}
-${rest > 0 && html`<p><a href="${PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
+  const content = html`<p class="crumbs"><a href="/operations">Operations</a></p><h1>Workflows</h1>
+${shown.length === 0 ? html`<p class="empty">No run has started.</p>` : html`<section>${await runTable(visit, shown)}</section>`}
+${rest > 0 && html`<p><a href="${RUNS_PLACE}?skip=${skipped + shown.length}">${rest} earlier runs</a></p>`}`;
+  return { title: 'Workflows', section: 'operations', content };
 }
 
 /** Lists runs with the length of each list in their handoff reports. */
-async function runTable(ledgers: Ledgers, runs: readonly string[], nowMs: number): Promise<Html> {
-  const views = await Promise.all(runs.map((run) => findRun(ledgers, run)));
+async function runTable(visit: Visit, runs: readonly string[]): Promise<Html> {
+  const views = await Promise.all(runs.map((run) => findRun(visit.runtime.ledgers, run)));
   const rows = views.map((view) => {
     const { workflow, run, status, durable, notDone, waiting, needsResolution } = reportOf(view);
     const numbers = [durable, notDone, waiting, needsResolution].map(({ length }) => length);
-    return html`<tr><td>${badge(RUN_TONES[status], status)}</td><td><a href="${PLACE}/${run}">${run}</a></td><td>${workflow}</td>
-${numbers.map((number) => html`<td>${number}</td>`)}<td>${moment(Date.parse(view.record.startedAt), nowMs)}</td></tr>`;
+    return html`<tr><td>${badge(RUN_TONES[status], status)}</td><td><a href="${RUNS_PLACE}/${run}">${run}</a></td><td>${workflow}</td>
+${numbers.map((number) => html`<td>${number}</td>`)}<td>${moment(view.record.startedAt, visit)}</td></tr>`;
   });
   return table(['Status', 'Run', 'Workflow', ...Object.values(TITLES), 'Started'], rows);
 }
 
 /** Shows one run: its graph, and what a person who takes over must know. */
-function runPage(view: RunView, nowMs: number): Html {
+export async function runPage(visit: Visit): Promise<Shown> {
+  const view = await findRun(visit.runtime.ledgers, visit.c.req.param('run') ?? '');
   const report = reportOf(view);
   const { run, workflow, revision, status, stop } = report;
   const next = nextCommand(report);
-  return html`<p class="crumbs"><a href="/operations">Operations</a> · <a href="${PLACE}">Workflows</a></p>
+  const content = html`<p class="crumbs"><a href="/operations">Operations</a> · <a href="${RUNS_PLACE}">Workflows</a></p>
 <div class="title"><h1>${run}</h1>${badge(RUN_TONES[status], status)}</div>
-<p class="aside">${workflow} · revision ${revision} · started ${moment(Date.parse(view.record.startedAt), nowMs)}</p>
+<p class="aside">${workflow} · revision ${revision} · started ${moment(view.record.startedAt, visit)}</p>
 ${stop !== undefined && html`<p class="notice bad">Stopped before anything began: ${showText(stop)}</p>`}
-<section><h2>Graph</h2><div class="scroll" tabindex="0" role="region" aria-label="graph">${drawGraph(graphOf(view))}</div></section>
+<section><h2>Graph</h2>${scrolling('graph', drawGraph(graphOf(view)))}</section>
 ${Object.entries(TITLES).map(([list, title]) => reportSection(title, report[list as keyof typeof TITLES]))}
 ${next !== undefined && html`<section><h2>Next</h2><pre class="command">${next}</pre></section>`}`;
+  return { title: run, section: 'operations', content };
 }
 
 const TITLES = {

@@ -25,7 +25,7 @@ export interface AgentServersOptions {
   readonly runtime: Runtime;
   readonly requests: Requests;
   /** The upstream servers that agents reach through this one. */
-  readonly gateways?: Gateways;
+  readonly gateways?: Gateways | undefined;
   /** The run of every call. Repeating a call in the same run finds the same request. */
   readonly run: string;
   readonly version: string;

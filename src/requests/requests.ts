@@ -32,7 +32,7 @@ import {
   type WantedChange,
 } from './request.ts';
 import { openSqliteRequests } from './sqlite-store.ts';
-import type { RequestStore, StoredRequest, TokenStore } from './store.ts';
+import type { RequestChange, RequestStore, StoredRequest, TokenStore } from './store.ts';
 import {
   actionFor,
   isForTask,
@@ -94,7 +94,7 @@ export interface WaitOptions {
   readonly waitMs?: number;
   /** Wait until the request is no longer pending. By default, wait until its state is final. */
   readonly until?: 'answered';
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A page of requests, and where the next page starts if there may be more. */
@@ -167,9 +167,7 @@ export class Requests implements AsyncDisposable {
   constructor(options: RequestsOptions, store: RequestStore) {
     const { runtime, operations = {}, clock = systemClock, expiresIn = '24h' } = options;
     this.#options = options;
-    this.#store = announced(store, () => {
-      for (const tell of this.#watching) tell();
-    });
+    this.#store = store;
     this.#proposer = { runtime, operations };
     this.#clock = clock;
     this.#lifetimeMs = parseDuration(expiresIn, MAX_DAYS_MS);
@@ -226,7 +224,8 @@ export class Requests implements AsyncDisposable {
     const { by, run, reason } = ask;
     const plan = { task: id, planRevision: 1, requestedBy: by, ...(reason && { reason }) };
     const proposal = await proposeWanted(this.#proposer, wanted, plan);
-    demandChange(proposal);
+    if (proposal.approved.effects.length === 0)
+      throw invalid('it would change nothing, so there is nothing to approve');
     const now = this.#clock.now();
     const operation = 'operation' in wanted ? wanted.operation : null;
     const asked: AskedRecord = { wanted, proposal, ...(reason && { reason }) };
@@ -249,6 +248,7 @@ export class Requests implements AsyncDisposable {
       detail: null,
       results: null,
     });
+    this.#tell();
     await this.#applyRules(stored);
     return await this.#find(id);
   }
@@ -268,8 +268,7 @@ export class Requests implements AsyncDisposable {
     const [id, another] = found;
     if (id === undefined) throw notFound(beginning);
     if (another === undefined) return id;
-    const message = `several requests begin with ${beginning}`;
-    throw invalid(message);
+    throw invalid(`several requests begin with ${beginning}`);
   }
 
   /**
@@ -332,32 +331,26 @@ export class Requests implements AsyncDisposable {
       const now = isStale
         ? 'it is stale: propose it again and sign that'
         : 'the request is still open';
-      const message = `the license cannot be used (${refusal.reason}): ${refusal.detail}; ${now}`;
-      throw refused(message);
+      throw refused(`the license cannot be used (${refusal.reason}): ${refusal.detail}; ${now}`);
     }
-    const answered = await this.#change(stored, OPEN, {
+    const answered = await this.#close(stored, {
       state: 'approved',
       license: JSON.stringify(signed),
       occurrence: occurrenceOf(signed),
       answeredBy: signersOf(signed),
     });
-    if (!answered) throw closed(await this.get(id));
     if (stored.mode === 'on-approval' && this.#working !== undefined) void this.#executeQuietly(id);
-    return await this.get(id);
+    return answered;
   }
 
   /** Keeps a license until a second person has signed it. */
   async #keepFirst(stored: StoredRequest, signed: SignedLicense): Promise<ApprovalRequest> {
-    const { id } = stored;
-    const { generation } = stored;
-    const only = { from: OPEN, generation, unsigned: true };
     const change = { state: 'pending', license: JSON.stringify(signed) } as const;
-    const isKept = await this.#store.change(id, only, change, this.#clock.now());
-    const request = await this.get(id);
+    const isKept = await this.#change(stored, OPEN, change, { unsigned: true });
+    const request = await this.get(stored.id);
     if (isKept) return request;
     if (request.first === undefined) throw closed(request);
-    const message = `${signersOf(request.first)} signed this already; countersign that license`;
-    throw refused(message);
+    throw refused(`${signersOf(request.first)} signed this already; countersign that license`);
   }
 
   /** Declines a request. The agent sees the reason. */
@@ -365,9 +358,7 @@ export class Requests implements AsyncDisposable {
     if (typeof reason !== 'string' || reason.trim() === '') throw invalid('say why it is declined');
     const stored = await this.#demandOpen(id);
     const detail = reason.slice(0, 4000).toWellFormed();
-    const change = { state: 'declined', answeredBy: by, detail } as const;
-    if (!(await this.#change(stored, OPEN, change))) throw closed(await this.get(id));
-    return await this.get(id);
+    return await this.#close(stored, { state: 'declined', answeredBy: by, detail });
   }
 
   /** Sends the agent a question. The request stays open. */
@@ -399,10 +390,9 @@ export class Requests implements AsyncDisposable {
   async #amend(id: string, work: (asked: AskedRecord) => AskedRecord): Promise<ApprovalRequest> {
     for (let tries = 0; tries < AMEND_TRIES; tries += 1) {
       const stored = await this.#demandOpen(id);
-      const { generation, asked } = stored;
+      const { asked } = stored;
       const change = { state: 'pending', asked: JSON.stringify(work(readAsked(stored))) } as const;
-      const only = { from: OPEN, generation, asked };
-      if (await this.#store.change(id, only, change, this.#clock.now())) return await this.get(id);
+      if (await this.#change(stored, OPEN, change, { asked })) return await this.get(id);
     }
     const message = `${id} is being changed by others; try again`;
     throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
@@ -421,18 +411,17 @@ export class Requests implements AsyncDisposable {
     const keys = Object.hasOwn(issuers, issuer) ? [issuers[issuer]?.key ?? []].flat() : [];
     if (!verifyDecline(keys, signed))
       throw refusedDecline(`it is not signed with a key of an issuer named "${issuer}"`);
-    const change = { state: 'declined', answeredBy: issuer, detail: reason } as const;
-    const kept = { ...change, decline: JSON.stringify(signed) };
-    if (!(await this.#change(stored, OPEN, kept))) throw closed(await this.get(id));
-    return await this.get(id);
+    return await this.#close(stored, {
+      state: 'declined',
+      answeredBy: issuer,
+      detail: reason,
+      decline: JSON.stringify(signed),
+    });
   }
 
   /** Withdraws a request on behalf of its agent. */
   async withdraw(id: string): Promise<ApprovalRequest> {
-    const stored = await this.#demandOpen(id);
-    if (!(await this.#change(stored, OPEN, { state: 'withdrawn' })))
-      throw closed(await this.get(id));
-    return await this.get(id);
+    return await this.#close(await this.#demandOpen(id), { state: 'withdrawn' });
   }
 
   /**
@@ -457,10 +446,11 @@ export class Requests implements AsyncDisposable {
     await this.#demandRenewable(stored);
     const asked: AskedRecord = { ...said, proposal };
     const now = this.#clock.now();
-    const only = { from: RENEWABLE, generation: stored.generation };
     const renewed = { asked: JSON.stringify(asked), expiresMs: now + this.#lifetimeMs };
-    if (!(await this.#store.renew(id, only, renewed, now))) throw closed(await this.get(id));
+    const isRenewed = await this.#store.renew(id, { from: RENEWABLE, generation }, renewed, now);
+    this.#tell();
     const request = await this.get(id);
+    if (!isRenewed) throw closed(request);
     return { request, difference: differenceOf(earlier, proposal) };
   }
 
@@ -498,7 +488,7 @@ export class Requests implements AsyncDisposable {
       const { state } = request;
       const isOver = wish === 'answered' ? state !== 'pending' : isFinal(state);
       if (isOver || left <= 0) return request;
-      await sleep(Math.min(left, POLL_MS), undefined, { ...(signal && { signal }) });
+      await sleep(Math.min(left, POLL_MS), undefined, { signal });
     }
   }
 
@@ -702,12 +692,30 @@ export class Requests implements AsyncDisposable {
     return stored;
   }
 
-  #change(
+  /** Changes a request if it still is as it was read. `only` adds conditions. */
+  async #change(
     { id, generation }: StoredRequest,
     from: readonly RequestState[],
-    change: Parameters<RequestStore['change']>[2],
+    change: RequestChange,
+    only: { readonly unsigned?: true; readonly asked?: string } = {},
   ): Promise<boolean> {
-    return this.#store.change(id, { from, generation }, change, this.#clock.now());
+    const now = this.#clock.now();
+    const isChanged = await this.#store.change(id, { from, generation, ...only }, change, now);
+    this.#tell();
+    return isChanged;
+  }
+
+  /** Answers an open request and returns it. Throws if it was answered in the meantime. */
+  async #close(stored: StoredRequest, change: RequestChange): Promise<ApprovalRequest> {
+    const isChanged = await this.#change(stored, OPEN, change);
+    const request = await this.get(stored.id);
+    if (!isChanged) throw closed(request);
+    return request;
+  }
+
+  /** Tells the watchers that there may be a new event. */
+  #tell(): void {
+    for (const tell of this.#watching) tell();
   }
 
   /** Marks a request as stale if proposing it again would help. Otherwise changes nothing. */
@@ -726,30 +734,6 @@ export class Requests implements AsyncDisposable {
   #linkTo(id: string): string | undefined {
     return this.#options.link?.replace('{id}', id);
   }
-}
-
-const ADDS_EVENTS: readonly string[] = ['insert', 'change', 'renew'];
-
-/** Wraps the store to report every call that may have added an event. */
-function announced(store: RequestStore, tell: () => void): RequestStore {
-  return new Proxy(store, {
-    get(target, name: keyof RequestStore) {
-      const method = target[name].bind(target) as (...values: unknown[]) => Promise<unknown>;
-      if (!ADDS_EVENTS.includes(name)) return method;
-      return async (...values: unknown[]) => {
-        const result = await method(...values);
-        tell();
-        return result;
-      };
-    },
-  });
-}
-
-/** Rejects a proposal without effects: there is nothing to approve. */
-function demandChange({ approved }: Proposal): void {
-  if (approved.effects.length > 0) return;
-  const message = 'it would change nothing, so there is nothing to approve';
-  throw invalid(message);
 }
 
 function readAsked({ asked }: StoredRequest): AskedRecord {
@@ -773,8 +757,7 @@ function signersOf({ license, second }: SignedLicense): string {
 /** An approver cannot approve their own request. */
 function demandOthers({ by }: StoredRequest, { license, second }: SignedLicense): void {
   if (license.issuer !== by && second?.issuer !== by) return;
-  const message = `${by} asked for this and cannot approve it; another approver has to sign`;
-  throw refused(message);
+  throw refused(`${by} asked for this and cannot approve it; another approver has to sign`);
 }
 
 /** A license for something else must not take the place of one that fits. */

@@ -1,30 +1,22 @@
 import { EffectMatchError, invariant, isFault, messageOf } from '../errors.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { findUnfit } from '../requests/fit.ts';
-import { actionFor } from '../requests/wanted.ts';
 import { lineagesOf } from '../runtime/continuation.ts';
 import { type ContinuationNode, isOperation, type Workflow } from './definition.ts';
-import { propose } from './propose.ts';
-import { taskOf, unknownRun } from './records.ts';
+import { taskOf } from './records.ts';
 import {
+  actionOf,
   contextOf,
   inParallel,
   nextInstances,
+  propose,
   type RunParts,
   type RunView,
   readRun,
   statusOf,
   workflowOf,
 } from './run.ts';
-import {
-  factOf,
-  hasBegun,
-  type Instance,
-  type NodeFact,
-  nodeNamed,
-  readFact,
-  sameItem,
-} from './state.ts';
+import { factOf, hasBegun, type Instance, type NodeFact, readFact, sameItem } from './state.ts';
 
 /** Temporary faults: the run stays as it is, and is tried again later. */
 const PASSING = [
@@ -47,8 +39,7 @@ export async function driveRun(
   run: string,
   signal?: AbortSignal,
 ): Promise<RunView> {
-  const record = await parts.records.newest(run);
-  if (record === undefined) throw unknownRun(run);
+  const record = await parts.records.find(run);
   const workflow = workflowOf(parts, record);
   const view = await checkBeforeFirst(parts, await readRun(parts, record));
   const running = new Map<string, Promise<void>>();
@@ -69,7 +60,7 @@ export async function driveRun(
   }
   if (faults.length > 0 && signal?.aborted !== true) throw faults[0];
   const last = await readRun(parts, record);
-  if (isFinal(last)) await parts.records.close(run, record.revision);
+  if (isFinal(last)) await parts.records.keep('over', record, { over: true });
   return last;
 }
 
@@ -81,7 +72,7 @@ function isFinal(view: RunView): boolean {
 }
 
 async function isStopped({ records }: RunParts, { record }: RunView): Promise<boolean> {
-  return (await records.cancellation(record.run)) !== undefined;
+  return (await records.read('cancel', record)) !== undefined;
 }
 
 /** The instances to begin now, with no more of one node at a time than it allows. */
@@ -109,7 +100,6 @@ function chooseNext(
  */
 async function checkBeforeFirst(parts: RunParts, view: RunView): Promise<RunView> {
   const { records, runtime } = parts;
-  const { run, revision } = view.record;
   if (hasBegun(view.facts) || view.stop !== undefined || nextInstances(view).length === 0)
     return view;
   const approved = view.instances.filter(({ id }) => view.facts.get(id)?.state === 'approved');
@@ -120,10 +110,10 @@ async function checkBeforeFirst(parts: RunParts, view: RunView): Promise<RunView
       (await runtime.check({ license }, action)) ?? (await runtime.check({ proposal }, action));
     if (refusal === undefined) return;
     found.push(`${instance.id}: ${refusal.reason}: ${refusal.detail}`);
-    await records.refuse({ ...view.record, instance: instance.id }, refusal);
+    await records.keep('refusal', { ...view.record, instance: instance.id }, refusal);
   });
   if (found.length === 0) return view;
-  await records.stop(run, revision, { why: found.toSorted().join('; ').slice(0, 4000) });
+  await records.keep('stop', view.record, { why: found.toSorted().join('; ').slice(0, 4000) });
   return await readRun(parts, view.record);
 }
 
@@ -146,7 +136,7 @@ async function step(
   const { state } = view.facts.get(instance.id) ?? { state: 'waiting' };
   if (state === 'waiting') return await proposeLate(parts, one);
   const place = { ...view.record, instance: instance.id };
-  if (state === 'running' && (await parts.records.license(place)) === undefined)
+  if (state === 'running' && (await parts.records.read('license', place)) === undefined)
     return await awaitEarlier(parts, one, signal);
   const { license, action } = await licensed(parts, view, instance);
   const terminal = await parts.runtime.ensure(license, action, { ...(signal && { signal }) });
@@ -171,7 +161,7 @@ async function awaitEarlier(
 
 /** The license of an instance, with its action. Throws if it was not signed for this node. */
 async function licensed(
-  { records, runtime, operations }: RunParts,
+  parts: RunParts,
   { record }: RunView,
   { id, node }: Instance,
 ): Promise<{
@@ -179,8 +169,10 @@ async function licensed(
   readonly proposal: Proposal;
   readonly action: unknown;
 }> {
+  const { records } = parts;
   const place = { ...record, instance: id };
-  const [license, proposed] = [await records.license(place), await records.proposal(place)];
+  const license = await records.read('license', place);
+  const proposed = await records.read('proposal', place);
   const isFit =
     license !== undefined &&
     proposed !== undefined &&
@@ -191,8 +183,7 @@ async function licensed(
       'ERR_EM_LICENSE_REFUSED',
       `the license of node "${id}" was signed for something else; nothing was executed`,
     );
-  const wanted = { operation: nodeNamed(record, node).operation ?? '', input: proposed.input };
-  const action = await actionFor({ runtime, operations }, wanted);
+  const action = await actionOf(parts, record, node, proposed);
   return { license, proposal: proposed.proposal, action };
 }
 
@@ -201,13 +192,13 @@ async function proposeLate(parts: RunParts, { view, workflow, instance }: Step):
   const place = { ...view.record, instance: instance.id };
   try {
     const proposed = await propose(parts, view, workflow, instance);
-    await parts.records.keepProposal(place, proposed);
+    await parts.records.keep('proposal', place, proposed);
     return { state: 'unapproved' };
   } catch (error) {
     if (PASSING.some((code) => isFault(error, code))) throw error;
     const reason = error instanceof EffectMatchError ? error.code : 'input-failed';
     const refusal = { reason, detail: messageOf(error).slice(0, 4000).toWellFormed() };
-    await parts.records.refuse(place, refusal);
+    await parts.records.keep('refusal', place, refusal);
     return { state: 'rejected', detail: `${reason}: ${refusal.detail}` };
   }
 }

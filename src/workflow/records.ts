@@ -6,6 +6,7 @@ import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import type { Digest } from '../protocol/record.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Refusal } from '../runtime/attempt.ts';
+import { isWorkflowName } from './definition.ts';
 
 /** One node of a plan as recorded, so that a run can be read without the code of its plan. */
 export interface PlanNode {
@@ -51,11 +52,39 @@ interface Cancellation {
   readonly at: string;
 }
 
-/** Identifies one instance in one revision of a run, and so in one plan. */
-export interface InstancePlace extends Pick<RunRecord, 'run' | 'revision' | 'plan'> {
+/** A run, one of its revisions, or one instance in a revision, and so in one plan. */
+interface Place extends Pick<RunRecord, 'run'>, Partial<Pick<RunRecord, 'revision' | 'plan'>> {
   /** The node's name, with the item's number if the node has items. */
-  readonly instance: string;
+  readonly instance?: string;
 }
+
+/** What is stored about a run, by kind. */
+interface Kept {
+  readonly run: RunRecord;
+  readonly proposal: ProposedNode;
+  readonly license: SignedLicense;
+  /** Why an instance cannot run. It has no attempt that could say so. */
+  readonly refusal: Refusal;
+  readonly cancel: Cancellation;
+  /** Nothing more happens in this revision, so that later starts skip it. */
+  readonly over: { readonly over: true };
+  /** The preflight of a revision found something: nothing of it may start. */
+  readonly stop: { readonly why: string };
+}
+
+const REVISION = ['run', 'revision'] as const;
+const INSTANCE = ['run', 'revision', 'plan', 'instance'] as const;
+
+/** The parts of a place that name what is stored there. */
+const PARTS: Readonly<Record<keyof Kept, readonly (keyof Place)[]>> = {
+  run: REVISION,
+  proposal: INSTANCE,
+  license: INSTANCE,
+  refusal: INSTANCE,
+  cancel: ['run'],
+  over: REVISION,
+  stop: REVISION,
+};
 
 /**
  * What a run stores in the ledger besides verdicts: its revisions, proposals and licenses. Each
@@ -73,10 +102,23 @@ export class RunRecords {
     this.#ledgers = ledgers;
   }
 
+  /** Stores content at a place unless something is there. Returns what is there. */
+  keep<Kind extends keyof Kept>(
+    kind: Kind,
+    place: Place,
+    content: Kept[Kind],
+  ): Promise<Kept[Kind]> {
+    return this.#keep(placeName(kind, place), content);
+  }
+
+  /** What is stored at a place. */
+  read<Kind extends keyof Kept>(kind: Kind, place: Place): Promise<Kept[Kind] | undefined> {
+    return this.#read(placeName(kind, place));
+  }
+
   /** Stores the record unless the run already has this revision. Returns the stored one. */
   async begin(record: RunRecord): Promise<RunRecord> {
-    const name = nameOf('run', record.run, String(record.revision));
-    const kept = await this.#keep<RunRecord>(name, record);
+    const kept = await this.keep('run', record, record);
     await this.#list(kept);
     return kept;
   }
@@ -85,65 +127,18 @@ export class RunRecords {
   async newest(run: string): Promise<RunRecord | undefined> {
     let newest: RunRecord | undefined;
     for (let revision = 1; ; revision += 1) {
-      const found = await this.revision(run, revision);
+      const found = await this.read('run', { run, revision });
       if (found === undefined) return newest;
       newest = found;
     }
   }
 
-  revision(run: string, revision: number): Promise<RunRecord | undefined> {
-    return this.#read(nameOf('run', run, String(revision)));
-  }
-
-  keepProposal(place: InstancePlace, proposed: ProposedNode): Promise<ProposedNode> {
-    return this.#keep(placeName('proposal', place), proposed);
-  }
-
-  proposal(place: InstancePlace): Promise<ProposedNode | undefined> {
-    return this.#read(placeName('proposal', place));
-  }
-
-  keepLicense(place: InstancePlace, license: SignedLicense): Promise<SignedLicense> {
-    return this.#keep(placeName('license', place), license);
-  }
-
-  license(place: InstancePlace): Promise<SignedLicense | undefined> {
-    return this.#read(placeName('license', place));
-  }
-
-  cancel(run: string, cancellation: Cancellation): Promise<Cancellation> {
-    return this.#keep(nameOf('cancel', run), cancellation);
-  }
-
-  cancellation(run: string): Promise<Cancellation | undefined> {
-    return this.#read(nameOf('cancel', run));
-  }
-
-  /** Records that nothing more happens in this revision, so that later starts skip it. */
-  async close(run: string, revision: number): Promise<void> {
-    await this.#keep(nameOf('over', run, String(revision)), { over: true });
-  }
-
-  async isClosed(run: string, revision: number): Promise<boolean> {
-    return (await this.#read(nameOf('over', run, String(revision)))) !== undefined;
-  }
-
-  /** Records that the preflight of a revision found something: nothing of it may start. */
-  stop(run: string, revision: number, stop: { readonly why: string }): Promise<unknown> {
-    return this.#keep(nameOf('stop', run, String(revision)), stop);
-  }
-
-  stopOf(run: string, revision: number): Promise<{ readonly why: string } | undefined> {
-    return this.#read(nameOf('stop', run, String(revision)));
-  }
-
-  /** Records why an instance cannot run. It has no attempt that could say so. */
-  refuse(place: InstancePlace, refusal: Refusal): Promise<Refusal> {
-    return this.#keep(placeName('refusal', place), refusal);
-  }
-
-  refusal(place: InstancePlace): Promise<Refusal | undefined> {
-    return this.#read(placeName('refusal', place));
+  /** The newest revision of a run that must exist. */
+  async find(run: string): Promise<RunRecord> {
+    const record = isWorkflowName(run) ? await this.newest(run) : undefined;
+    if (record !== undefined) return record;
+    const message = `run ${JSON.stringify(run)?.slice(0, 80)} was never started`;
+    throw new EffectMatchError('ERR_EM_NOT_FOUND', message);
   }
 
   /** Every run ever started, in order. */
@@ -165,9 +160,8 @@ export class RunRecords {
       const listed = await this.#listed(at);
       const record = listed && (found.get(listed.run) ?? (await this.newest(listed.run)));
       if (record === undefined) continue;
-      const { run, revision } = record;
-      if (await this.isClosed(run, revision)) this.#over.add(at);
-      else found.set(run, record);
+      if ((await this.read('over', record)) !== undefined) this.#over.add(at);
+      else found.set(record.run, record);
     }
     return [...found.values()];
   }
@@ -211,9 +205,8 @@ export class RunRecords {
   }
 }
 
-function placeName(kind: string, place: InstancePlace): Digest {
-  const { run, revision, plan, instance } = place;
-  return nameOf(kind, run, String(revision), plan, instance);
+function placeName(kind: keyof Kept, place: Place): Digest {
+  return nameOf(kind, ...PARTS[kind].map((part) => String(place[part])));
 }
 
 function nameOf(...parts: readonly string[]): Digest {
@@ -226,10 +219,4 @@ function nameOf(...parts: readonly string[]): Digest {
  */
 export function taskOf({ workflow, run, revision, plan }: RunRecord, instance: string): string {
   return [workflow, run, `r${revision}-${plan.slice(0, 16)}`, instance].join('/');
-}
-
-/** The error for a run that does not exist. */
-export function unknownRun(run: unknown): EffectMatchError<'ERR_EM_NOT_FOUND'> {
-  const message = `run ${JSON.stringify(run)?.slice(0, 80)} was never started`;
-  return new EffectMatchError('ERR_EM_NOT_FOUND', message);
 }

@@ -1,15 +1,16 @@
 import type { Ledgers } from '../contract/ledgers.ts';
 import { EffectMatchError, messageOf } from '../errors.ts';
 import { copyValue, type Value } from '../protocol/value.ts';
+import { actionFor } from '../requests/wanted.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import {
   ITEMS_MAX,
   isOperation,
-  isWorkflowName,
   type NodeContext,
+  type OperationNode,
   type Workflow,
 } from './definition.ts';
-import { type PlanNode, type RunRecord, RunRecords, unknownRun } from './records.ts';
+import { type PlanNode, type ProposedNode, type RunRecord, RunRecords, taskOf } from './records.ts';
 import {
   deriveStates,
   hasBegun,
@@ -117,7 +118,7 @@ export async function readRun(
   await inParallel(instances, async (instance) => {
     facts.set(instance.id, await readFact(parts, record, instance));
   });
-  const isCancelled = (await records.cancellation(record.run)) !== undefined;
+  const isCancelled = (await records.read('cancel', record)) !== undefined;
   const stop = await readStop(records, record, facts);
   return { record, instances, facts, isCancelled, stop };
 }
@@ -131,11 +132,11 @@ async function readStop(
   record: RunRecord,
   facts: Map<string, NodeFact>,
 ): Promise<string | undefined> {
-  const stop = await records.stopOf(record.run, record.revision);
+  const stop = await records.read('stop', record);
   if (stop === undefined || hasBegun(facts)) return undefined;
   for (const [instance, { state }] of facts) {
     const refusal =
-      state === 'approved' ? await records.refusal({ ...record, instance }) : undefined;
+      state === 'approved' ? await records.read('refusal', { ...record, instance }) : undefined;
     if (refusal !== undefined) facts.set(instance, refusedFact(refusal));
   }
   return stop.why;
@@ -144,9 +145,7 @@ async function readStop(
 /** Finds a run by its id and reads it, without the code of its plan and without a backend. */
 export async function findRun(ledgers: Ledgers, id: string): Promise<RunView> {
   const records = new RunRecords(ledgers);
-  const record = isWorkflowName(id) ? await records.newest(id) : undefined;
-  if (record === undefined) throw unknownRun(id);
-  return await readRun({ ledgers, records }, record);
+  return await readRun({ ledgers, records }, await records.find(id));
 }
 
 /** The state of every instance of a run. */
@@ -169,6 +168,36 @@ export function contextOf(view: RunView, workflow: Workflow, instance: Instance)
   const items = itemsOf(workflow, of ?? instance.node, input);
   const item = items === undefined ? {} : { item: items[instance.index] };
   return { input: copyValue(input), results, ...item };
+}
+
+/** Proposes one instance as a separate task, with the work that its commit releases. */
+export async function propose(
+  { runtime }: RunParts,
+  view: RunView,
+  workflow: Workflow,
+  instance: Instance,
+): Promise<ProposedNode> {
+  const { record } = view;
+  const node = workflow.nodes.get(instance.node) as OperationNode;
+  const input = await node.input(contextOf(view, workflow, instance));
+  const released = record.nodes.filter(({ of }) => of === instance.node);
+  const proposal = await runtime.propose(node.operation, input, {
+    task: taskOf(record, instance.id),
+    planRevision: record.revision,
+    continuations: released.map(({ name }) => name),
+  });
+  return { input, proposal };
+}
+
+/** The action of a node's operation, for the input that was proposed. */
+export async function actionOf(
+  { runtime, operations }: RunParts,
+  record: RunRecord,
+  node: string,
+  { input }: ProposedNode,
+): Promise<unknown> {
+  const { operation } = nodeNamed(record, node);
+  return await actionFor({ runtime, operations }, { operation: operation ?? '', input });
 }
 
 /** The status of a whole run. */

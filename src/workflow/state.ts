@@ -6,7 +6,7 @@ import type { Terminal } from '../protocol/terminal.ts';
 import type { Value } from '../protocol/value.ts';
 import type { Refusal } from '../runtime/attempt.ts';
 import { type Lineage, lineagesOf, stateOf } from '../runtime/continuation.ts';
-import type { InstancePlace, PlanNode, RunRecord, RunRecords } from './records.ts';
+import type { PlanNode, RunRecord, RunRecords } from './records.ts';
 
 /**
  * The state of one instance of a node. `waiting`: earlier nodes are not done. `unapproved`: it
@@ -114,7 +114,7 @@ async function readOperation(
 ): Promise<NodeFact> {
   const own = await readRevision(parts, { ...record, instance });
   for (let earlier = record.revision - 1; earlier > 0 && !isClaimed(own); earlier -= 1) {
-    const before = await parts.records.revision(record.run, earlier);
+    const before = await parts.records.read('run', { run: record.run, revision: earlier });
     const kept = before && (await readRevision(parts, { ...before, instance }));
     if (kept !== undefined && isClaimed(kept)) return kept;
   }
@@ -127,13 +127,13 @@ function isClaimed({ state }: NodeFact): boolean {
 
 async function readRevision(
   { ledgers, records }: { readonly ledgers: Ledgers; readonly records: RunRecords },
-  place: InstancePlace,
+  place: RunRecord & { readonly instance: string },
 ): Promise<NodeFact> {
-  const license = await records.license(place);
+  const license = await records.read('license', place);
   if (license !== undefined) return await readLicensed(ledgers, license);
-  const refusal = await records.refusal(place);
+  const refusal = await records.read('refusal', place);
   if (refusal !== undefined) return refusedFact(refusal);
-  const isProposed = (await records.proposal(place)) !== undefined;
+  const isProposed = (await records.read('proposal', place)) !== undefined;
   return { state: isProposed ? 'unapproved' : 'waiting' };
 }
 

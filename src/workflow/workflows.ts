@@ -7,19 +7,19 @@ import { canonical } from '../protocol/canon.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { copyValue, type Value } from '../protocol/value.ts';
 import { findUnfit } from '../requests/fit.ts';
-import { actionFor } from '../requests/wanted.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
 import { isWorkflowName, type Workflow } from './definition.ts';
 import { driveRun } from './drive.ts';
 import type { OpenEngine, WorkflowEngine } from './engine.ts';
 import { inProcess } from './in-process.ts';
 import { type Blocker, findBlockers, NO_APPROVER } from './preflight.ts';
-import { propose } from './propose.ts';
-import { type ProposedNode, type RunRecord, RunRecords, taskOf, unknownRun } from './records.ts';
+import { type ProposedNode, type RunRecord, RunRecords, taskOf } from './records.ts';
 import { type HandoffReport, reportOf } from './report.ts';
 import {
+  actionOf,
   inParallel,
   planNodes,
+  propose,
   type RunParts,
   type RunView,
   readRun,
@@ -157,10 +157,10 @@ export class Workflows implements AsyncDisposable {
    */
   async revise(id: string, { input }: { readonly input?: unknown } = {}): Promise<HandoffReport> {
     const { records, runtime, workflows } = this.#parts;
-    const known = await this.#newest(id);
+    const known = await this.#parts.records.find(id);
     const workflow = workflows[known.workflow];
     if (workflow === undefined) throw this.#notConfigured(known.workflow);
-    const cancelled = await records.cancellation(id);
+    const cancelled = await records.read('cancel', { run: id });
     if (cancelled !== undefined)
       throw new EffectMatchError(
         'ERR_EM_WORKFLOW_BLOCKED',
@@ -174,7 +174,7 @@ export class Workflows implements AsyncDisposable {
     await inParallel(instancesOf(known), async (instance) => {
       await runtime.ledgers.announcePlan(taskOf(known, instance.id), revision);
     });
-    await records.close(id, known.revision);
+    await records.keep('over', known, { over: true });
     return await this.#begin(record, proposed);
   }
 
@@ -184,7 +184,7 @@ export class Workflows implements AsyncDisposable {
     const open = view.instances.filter((one) => view.facts.get(one.id)?.state === 'unapproved');
     const found: WaitingNode[] = [];
     for (const { id: instance } of open) {
-      const proposed = await this.#parts.records.proposal({ ...view.record, instance });
+      const proposed = await this.#parts.records.read('proposal', { ...view.record, instance });
       if (proposed === undefined) continue;
       const { proposal } = proposed;
       found.push({ instance, proposal, issuers: this.#parts.runtime.issuersFor(proposal) });
@@ -198,7 +198,7 @@ export class Workflows implements AsyncDisposable {
    */
   async approve(id: string, licenses: readonly unknown[]): Promise<HandoffReport> {
     const { records } = this.#parts;
-    const record = await this.#newest(id);
+    const record = await this.#parts.records.find(id);
     workflowOf(this.#parts, record);
     const byTask = new Map(instancesOf(record).map((one) => [taskOf(record, one.id), one]));
     const checked: { readonly instance: Instance; readonly license: SignedLicense }[] = [];
@@ -211,7 +211,7 @@ export class Workflows implements AsyncDisposable {
       checked.push({ instance, license });
     }
     for (const { instance, license } of checked)
-      await records.keepLicense({ ...record, instance: instance.id }, license);
+      await records.keep('license', { ...record, instance: instance.id }, license);
     await this.#engine?.wake(id);
     return await this.report(id);
   }
@@ -221,19 +221,17 @@ export class Workflows implements AsyncDisposable {
     { id: instance, node }: Instance,
     license: SignedLicense,
   ): Promise<void> {
-    const { records, runtime, operations } = this.#parts;
+    const { records, runtime } = this.#parts;
     const place = { ...record, instance };
-    const proposed = await records.proposal(place);
+    const proposed = await records.read('proposal', place);
     if (proposed === undefined) throw refused(`"${instance}" was not proposed yet`);
     const unfit = findUnfit(proposed.proposal, license);
     if (unfit !== undefined)
       throw refused(`it was not signed for what "${instance}" proposes: its ${unfit} differs`);
-    const kept = await records.license(place);
+    const kept = await records.read('license', place);
     if (kept !== undefined && canonical(kept as never) !== canonical(license as never))
       throw refused(`"${instance}" has a license already`);
-    const { operation } = nodeNamed(record, node);
-    const wanted = { operation: operation ?? '', input: proposed.input };
-    const action = await actionFor({ runtime, operations }, wanted);
+    const action = await actionOf(this.#parts, record, node, proposed);
     const refusal = kept === undefined ? await runtime.check({ license }, action) : undefined;
     if (refusal !== undefined)
       throw refused(`"${instance}" could not run (${refusal.reason}): ${refusal.detail}`);
@@ -244,16 +242,16 @@ export class Workflows implements AsyncDisposable {
    * stays.
    */
   async cancel(id: string, { by, reason }: { readonly by: string; readonly reason: string }) {
-    await this.#newest(id);
+    await this.#parts.records.find(id);
     const at = instant(this.#clock.now());
-    await this.#parts.records.cancel(id, { by, reason, at });
+    await this.#parts.records.keep('cancel', { run: id }, { by, reason, at });
     await this.#engine?.wake(id);
     return await this.report(id);
   }
 
   /** A run as recorded in the ledger now. */
   async view(id: string): Promise<RunView> {
-    return await readRun(this.#parts, await this.#newest(id));
+    return await readRun(this.#parts, await this.#parts.records.find(id));
   }
 
   /** What a person who takes over the run needs to know. */
@@ -334,12 +332,6 @@ export class Workflows implements AsyncDisposable {
     return { ...about, nodes, onFailure, approval, input, startedAt };
   }
 
-  async #newest(id: string): Promise<RunRecord> {
-    const record = isWorkflowName(id) ? await this.#parts.records.newest(id) : undefined;
-    if (record === undefined) throw unknownRun(id);
-    return record;
-  }
-
   /** Proposes every node that can be proposed now, and collects all obstacles. */
   async #preflight(
     workflow: Workflow,
@@ -379,7 +371,7 @@ export class Workflows implements AsyncDisposable {
     const { records } = this.#parts;
     // Proposals come first, so that a run that exists has them.
     await inParallel([...proposed], async ([instance, one]) => {
-      await records.keepProposal({ ...record, instance }, one);
+      await records.keep('proposal', { ...record, instance }, one);
     });
     demandSame(await records.begin(record), record);
     await this.#engine?.wake(record.run);

@@ -470,8 +470,8 @@ test('a license that is kept for another node is not executed, however it got th
   assert.ok(a !== undefined && b !== undefined);
   const records = new RunRecords(flow.runtime.ledgers);
   const refused = { code: 'ERR_EM_LICENSE_REFUSED', message: /signed for something else/ };
-  await records.keepLicense({ ...record, instance: 'a' }, a);
-  await records.keepLicense({ ...record, instance: 'b' }, a);
+  await records.keep('license', { ...record, instance: 'a' }, a);
+  await records.keep('license', { ...record, instance: 'b' }, a);
   await assert.rejects(flow.workflows.drive('r'), refused, 'it does not fit the proposal');
 
   await flow.workflows.start('two', { id: 's', input: 's' });
@@ -482,8 +482,8 @@ test('a license that is kept for another node is not executed, however it got th
   assert.ok(first !== undefined && license !== undefined);
   const proposed = { input: { tag: 's.a', amount: 1 }, proposal: first.proposal };
   for (const instance of ['a', 'b']) {
-    await records.keepProposal({ ...revised, instance }, proposed);
-    await records.keepLicense({ ...revised, instance }, license);
+    await records.keep('proposal', { ...revised, instance }, proposed);
+    await records.keep('license', { ...revised, instance }, license);
   }
   await records.begin(revised);
   await assert.rejects(flow.workflows.drive('s'), refused, 'the proposal is of another revision');

@@ -5,6 +5,7 @@ import { GuidedError } from '../fault.ts';
 import { showProgress } from '../progress.ts';
 import { ADMIN_VARIABLE } from '../provision.ts';
 import { inspectSqlite } from './inspect-sqlite.ts';
+import { isMysql } from './logins.ts';
 import type { DatabaseSchema } from './schema.ts';
 
 /** The database named on the command line or in the environment. */
@@ -26,7 +27,7 @@ export function readAddress(args: Arguments): DatabaseAddress {
 export async function inspect({ kind, address }: DatabaseAddress): Promise<DatabaseSchema> {
   using _progress = showProgress('looking at the database');
   if (kind === 'file') return inspectSqlite(address);
-  if (MYSQL.test(address)) {
+  if (isMysql(address)) {
     const { inspectMysql } = await load('MariaDB', 'mysql2', () => import('./inspect-mysql.ts'));
     return await inspectMysql(address);
   }
@@ -39,7 +40,6 @@ export async function inspect({ kind, address }: DatabaseAddress): Promise<Datab
   return await inspectPostgres(address);
 }
 
-const MYSQL = /^(?:mysql|mariadb):/i;
 const SERVER = /^(?:postgres(?:ql)?|mysql|mariadb):/i;
 
 /** Drivers are optional packages. */

@@ -24,7 +24,8 @@ interface Server {
   readonly suffix: string | undefined;
 }
 
-const isMysql = (address: string) => /^(?:mysql|mariadb):/i.test(address);
+/** Whether an address is that of a MariaDB or MySQL server. */
+export const isMysql = (address: string) => /^(?:mysql|mariadb):/i.test(address);
 
 export function readServer(args: Arguments, admin: string): Server {
   const address = URL.canParse(admin) ? new URL(admin) : undefined;

@@ -1,16 +1,12 @@
-import { fetchCountersignable, fetchSignable, type Signable, sendLicense } from './documents.ts';
+import { fetchSignable, type Signable, sendLicense } from './documents.ts';
 import { button, paragraph, type Say } from './elements.ts';
 import { confirmReading } from './reading.ts';
-import { findSigners, type Signer, siteOf } from './signers.ts';
+import { findSigners, type Signer, signerButtons, siteOf } from './signers.ts';
 
 /** Offers to sign the selected requests. The approver reads each one; each gets its own license. */
 export async function offerBulk(box: HTMLElement): Promise<void> {
   const signers = await findSigners(siteOf(box));
-  const buttons = signers.map((signer, index) => {
-    const style = index === 0 ? 'primary' : '';
-    const work = (say: Say) => signChosen(box, signer, say);
-    return button(`Read and sign as ${signer.label}`, work, style);
-  });
+  const buttons = signerButtons(signers, (signer, say) => signChosen(box, signer, say));
   const none = paragraph(
     'This device has no key that can sign these. Open a request to create one.',
   );
@@ -28,9 +24,7 @@ async function signChosen(box: HTMLElement, signer: Signer, say: Say): Promise<v
   if (open.length === 0)
     throw new Error(`select at least one request that ${signer.issuer} has not signed`);
   const signables = await Promise.all(
-    open.map(({ value, dataset }) =>
-      (dataset.first ?? '') === '' ? fetchSignable(value, say) : fetchCountersignable(value, say),
-    ),
+    open.map(({ value, dataset }) => fetchSignable(value, dataset.first ?? '', say)),
   );
   const seconds = signables.filter(({ first }) => first !== undefined).length;
   const also = seconds === 0 ? '' : ` Another person has already signed ${seconds} of them.`;

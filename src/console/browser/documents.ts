@@ -3,14 +3,14 @@ import { contentOfLicense } from '../../crypto/decision.ts';
 import { writeLicense } from '../../crypto/license.ts';
 import { parseProposal } from '../../crypto/proposal.ts';
 import type { Proposal, SignedLicense } from '../../protocol/license.ts';
-import type { Say } from './elements.ts';
-import type { ReadDocument } from './reading.ts';
+import { type Say, submit } from './elements.ts';
+import { confirmReading, type ReadDocument } from './reading.ts';
 import type { Signer } from './signers.ts';
 
 /** Checking or sending a longer text takes long enough to say so. */
 const LONG = 500_000;
 
-/** A request that waits for a signature: the document to read, and a way to sign it. */
+/** What waits for a signature: the document to read, and a way to sign it. */
 export interface Signable {
   readonly request: string;
   readonly document: ReadDocument;
@@ -19,12 +19,13 @@ export interface Signable {
   sign(signer: Signer, expiresIn: string): Promise<SignedLicense>;
 }
 
-/** Fetches a request for the first signature. */
-export async function fetchSignable(request: string, say: Say): Promise<Signable> {
-  const proposal = await fetchProposal(request, say);
-  const { draft, approved, note } = proposal;
+/** A proposal, for the first signature. Checks that its parts belong together. */
+export function readProposal(text: string): Signable & { readonly draft: Proposal['draft'] } {
+  const { draft, approved, note } = parseProposal(text);
   return {
-    ...{ request, document: { terms: draft, approved, note } },
+    request: draft.task,
+    draft,
+    document: { terms: draft, approved, note },
     async sign({ issuer, key, sign }, expiresIn) {
       const drawNonce = () => crypto.randomUUID().replaceAll('-', '');
       const signer = { issuer, key, nowMs: Date.now(), drawNonce };
@@ -34,14 +35,13 @@ export async function fetchSignable(request: string, say: Say): Promise<Signable
   };
 }
 
-/** Fetches the license that another person signed, for the second signature. */
-export async function fetchCountersignable(request: string, say: Say): Promise<Signable> {
-  const text = await fetchText(`/requests/${request}/license.json`, say);
+/** The license that another person signed, for the second signature. */
+export function readLicense(text: string): Signable {
   const { license, approved, signature } = parseCountersignable(text);
-  if (license.task !== request) throw new Error('the server sent the license of another request');
   const { issuer: firstIssuer, expiresAt } = license;
   return {
-    ...{ request, document: { terms: license, approved } },
+    request: license.task,
+    document: { terms: license, approved },
     first: { issuer: firstIssuer, expiresAt },
     async sign({ issuer, key, sign }) {
       const second = { issuer, key, signature: await sign(contentOfLicense(license)) };
@@ -50,12 +50,38 @@ export async function fetchCountersignable(request: string, say: Say): Promise<S
   };
 }
 
-/** Fetches the proposal of a request, and checks that its parts belong together. */
-export async function fetchProposal(request: string, say: Say): Promise<Proposal> {
-  const proposal = parseProposal(await fetchText(`/requests/${request}/proposal.json`, say));
-  if (proposal.draft.task !== request)
-    throw new Error('the server sent the proposal of another request');
-  return proposal;
+/** Fetches what is to be signed next for a request; `first` is the issuer who has signed. */
+export async function fetchSignable(request: string, first: string, say: Say): Promise<Signable> {
+  if (first === '') return await fetchProposal(request, say);
+  const signable = readLicense(await fetchText(`/requests/${request}/license.json`, say));
+  if (signable.request === request) return signable;
+  throw new Error('the server sent the license of another request');
+}
+
+/** Fetches the proposal of a request. */
+export async function fetchProposal(request: string, say: Say) {
+  const proposal = readProposal(await fetchText(`/requests/${request}/proposal.json`, say));
+  if (proposal.request === request) return proposal;
+  throw new Error('the server sent the proposal of another request');
+}
+
+/** Shows a document to an issuer and signs it; undefined if the issuer cancels. */
+export async function readAndSign(
+  signable: Signable,
+  signer: Signer,
+): Promise<SignedLicense | undefined> {
+  const { first, document } = signable;
+  const { issuer } = signer;
+  const words =
+    first === undefined
+      ? { title: `Sign this as ${issuer}?` }
+      : {
+          title: `Sign this too, as ${issuer}?`,
+          aside: `${first.issuer} signed this. The license expires at ${first.expiresAt}.`,
+        };
+  const asksLifetime = first === undefined;
+  const expiresIn = await confirmReading({ ...words, documents: [document], asksLifetime });
+  return expiresIn === undefined ? undefined : await signable.sign(signer, expiresIn);
 }
 
 /** Fetches what will be checked next. */
@@ -73,11 +99,9 @@ export async function sendLicense(
 ): Promise<Response> {
   const text = JSON.stringify(signed);
   if (text.length > LONG) await say(`Sending ${megabytes(text)}…`);
-  const body = new FormData();
-  body.set('form', form);
-  body.set('license', new Blob([text]), 'license.json');
-  const init = { method: 'POST', body, redirect: 'manual', headers: { accept } } as const;
-  return await fetch(`/requests/${request}/license`, init);
+  const license = new File([text], 'license.json');
+  const init = { redirect: 'manual', headers: { accept } } as const;
+  return await submit(`/requests/${request}/license`, { form, license }, init);
 }
 
 function megabytes({ length }: string): string {

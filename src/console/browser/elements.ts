@@ -1,3 +1,21 @@
+/** The element with this id. */
+export function field<T extends HTMLElement>(id: string): T {
+  const found = document.getElementById(id);
+  if (found === null) throw new Error(`the page has no ${id}`);
+  return found as T;
+}
+
+/** Submits fields as a form. */
+export async function submit(
+  path: string,
+  fields: Readonly<Record<string, string | File>>,
+  init: RequestInit = {},
+): Promise<Response> {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.set(name, value);
+  return await fetch(path, { method: 'POST', body, ...init });
+}
+
 /** A paragraph of plain text. */
 export function paragraph(text: string, style = 'aside'): HTMLElement {
   const element = document.createElement('p');

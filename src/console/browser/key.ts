@@ -35,6 +35,12 @@ async function describeKey(pair: CryptoKeyPair): Promise<BrowserKey> {
   return { pair, text, id: digestText('effectmatch/approver-key/v1', text) };
 }
 
+/** The bytes of a text in base64url. */
+export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
 export function base64url(bytes: ArrayBuffer): string {
   const binary = String.fromCharCode(...new Uint8Array(bytes));
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');

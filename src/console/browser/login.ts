@@ -1,5 +1,5 @@
 import { digestText } from '../../crypto/digest.ts';
-import { button, paragraph, preformatted } from './elements.ts';
+import { button, paragraph, preformatted, submit } from './elements.ts';
 import { canUsePasskeys, registerPasskey, signWithPasskey } from './passkey.ts';
 
 /**
@@ -13,10 +13,7 @@ export function offerLogin(box: HTMLElement): void {
     const known = credentials.split(' ').filter((text) => text !== '');
     const challenge = digestText('effectmatch/console-login/v1', word);
     const { signature } = await signWithPasskey(known, challenge);
-    const body = new FormData();
-    body.set('word', word);
-    body.set('assertion', signature);
-    const answer = await fetch('/login/passkey', { method: 'POST', body });
+    const answer = await submit('/login/passkey', { word, assertion: signature });
     if (!answer.ok) throw new Error('no one here has this passkey; reload the page to try another');
     location.href = to;
   };

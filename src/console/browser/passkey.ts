@@ -1,6 +1,6 @@
 import { type PasskeyText, writeAssertion, writePasskeyText } from '../../crypto/passkey-text.ts';
 import type { Digest } from '../../protocol/record.ts';
-import { base64url } from './key.ts';
+import { base64url, bytesOf } from './key.ts';
 
 /** The algorithms that may sign licenses, by COSE number. */
 const ALGORITHMS: Readonly<Record<number, PasskeyText['algorithm']>> = {
@@ -57,11 +57,6 @@ export async function signWithPasskey(credentials: readonly string[], digest: Di
       signature: base64url(response.signature),
     }),
   };
-}
-
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
 function bytesOfHex(digest: Digest): Uint8Array<ArrayBuffer> {

@@ -5,18 +5,15 @@ import { approvedRecord } from '../../protocol/manifest.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
 import { renderLicense } from '../../protocol/render-license.ts';
 import type { Finding } from '../../protocol/resolution.ts';
-import { button, paragraph, preformatted } from './elements.ts';
+import { paragraph, preformatted, submit } from './elements.ts';
 import { confirm } from './reading.ts';
-import { findSigners, keysHere, type Signer, siteOf } from './signers.ts';
+import { findSigners, keysHere, type Signer, signerButtons, siteOf } from './signers.ts';
 
 /** Lets an operator sign what happened to an effect that the evidence did not establish. */
 export async function offerResolving(box: HTMLElement): Promise<void> {
   const site = siteOf(box);
   const signers = await findSigners(site);
-  const buttons = signers.map((signer, index) => {
-    const style = index === 0 ? 'primary' : '';
-    return button(`Read and sign as ${signer.label}`, () => resolve(box, signer), style);
-  });
+  const buttons = signerButtons(signers, (signer) => resolve(box, signer));
   const isOpen = signers.length === 0;
   const parts = { isOpen, role: 'operator', refresh: () => offerResolving(box) };
   box.replaceChildren(...buttons, await keysHere(site, parts));
@@ -46,11 +43,10 @@ async function resolve(box: HTMLElement, signer: Signer): Promise<void> {
   const decider = { name: signer.issuer, key: signer.key, nowMs: Date.now() };
   const decided = writeResolution(decider, { occurrence, execution, lineage, finding, evidence });
   const signature = await signer.sign(contentOfResolution(decided));
-  const body = new FormData();
-  body.set('form', siteOf(box).form);
-  body.set('evidence', evidence);
-  body.set('resolution', JSON.stringify({ ...decided, signature }));
-  await fetch(`/operations/resolve/${occurrence}`, { method: 'POST', body, redirect: 'manual' });
+  const { form } = siteOf(box);
+  const resolution = JSON.stringify({ ...decided, signature });
+  const fields = { form, evidence, resolution };
+  await submit(`/operations/resolve/${occurrence}`, fields, { redirect: 'manual' });
   location.reload();
 }
 

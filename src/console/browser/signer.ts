@@ -6,18 +6,11 @@
  */
 import { contentOfDecline, writeDecline } from '../../crypto/decision.ts';
 import { offerBulk } from './bulk.ts';
-import {
-  fetchCountersignable,
-  fetchProposal,
-  fetchSignable,
-  type Signable,
-  sendLicense,
-} from './documents.ts';
+import { fetchProposal, fetchSignable, readAndSign, sendLicense } from './documents.ts';
 import { button, paragraph, type Say } from './elements.ts';
 import { offerLogin } from './login.ts';
-import { confirmReading } from './reading.ts';
 import { offerResolving } from './resolver.ts';
-import { findSigners, keysHere, type Signer, siteOf } from './signers.ts';
+import { findSigners, keysHere, type Signer, signerButtons, siteOf } from './signers.ts';
 
 /** What to offer if the page has an element with this id. */
 const OFFERS: Readonly<Record<string, (box: HTMLElement) => unknown>> = {
@@ -45,11 +38,7 @@ async function offerSigning(box: HTMLElement): Promise<void> {
   const site = siteOf(box);
   const known = await findSigners(site);
   const signers = known.filter(({ issuer }) => issuer !== first);
-  const buttons = signers.map((signer, index) => {
-    const style = index === 0 ? 'primary' : '';
-    const work = (say: Say) => readAndSign(box, signer, say);
-    return button(`Read and sign as ${signer.label}`, work, style);
-  });
+  const buttons = signerButtons(signers, (signer, say) => sign(box, signer, say));
   const isOpen = known.length === 0;
   const parts = { isOpen, role: 'issuer', refresh: () => offerSigning(box) };
   const isFirst = known.length > 0 && signers.length === 0;
@@ -57,24 +46,12 @@ async function offerSigning(box: HTMLElement): Promise<void> {
   box.replaceChildren(...buttons, ...words, await keysHere(site, parts));
 }
 
-async function readAndSign(box: HTMLElement, signer: Signer, say: Say): Promise<void> {
+async function sign(box: HTMLElement, signer: Signer, say: Say): Promise<void> {
   const { request = '', first = '' } = box.dataset;
-  const fetchDocument = first === '' ? fetchSignable : fetchCountersignable;
-  const signable = await fetchDocument(request, say);
-  const expiresIn = await confirmReading({
-    ...wordsFor(signable, signer.issuer),
-    documents: [signable.document],
-  });
-  if (expiresIn === undefined) return;
-  const signed = await signable.sign(signer, expiresIn);
+  const signed = await readAndSign(await fetchSignable(request, first, say), signer);
+  if (signed === undefined) return;
   await sendLicense({ form: siteOf(box).form, request, say }, signed);
   location.reload();
-}
-
-function wordsFor({ first }: Signable, issuer: string) {
-  if (first === undefined) return { title: `Sign this as ${issuer}?`, asksLifetime: true };
-  const aside = `${first.issuer} signed this. The license expires at ${first.expiresAt}.`;
-  return { title: `Sign this too, as ${issuer}?`, aside, asksLifetime: false };
 }
 
 /** Offers to sign a decline. It is then recorded under the issuer and not under the login. */

@@ -2,7 +2,7 @@ import type { SignedContent } from '../../crypto/decision.ts';
 import { digestText } from '../../crypto/digest.ts';
 import { readPasskeyText } from '../../crypto/passkey-text.ts';
 import type { Digest } from '../../protocol/record.ts';
-import { button, paragraph, preformatted } from './elements.ts';
+import { button, paragraph, preformatted, type Say, submit } from './elements.ts';
 import { findKey, makeKey, sign } from './key.ts';
 import { canUsePasskeys, registerPasskey, signWithPasskey } from './passkey.ts';
 
@@ -35,6 +35,17 @@ export function siteOf({ dataset }: HTMLElement): Site {
 /** Finds the keys that this browser can use and that belong to one of the page's issuers. */
 export async function findSigners(site: Site): Promise<readonly Signer[]> {
   return [...(await browserSigners(site)), ...passkeySigners(site)];
+}
+
+/** One button for each key that can sign. */
+export function signerButtons(
+  signers: readonly Signer[],
+  work: (signer: Signer, say: Say) => unknown,
+): readonly HTMLElement[] {
+  return signers.map((signer, index) => {
+    const label = `Read and sign as ${signer.label}`;
+    return button(label, (say) => work(signer, say), index === 0 ? 'primary' : '');
+  });
 }
 
 async function browserSigners({ issuers }: Site): Promise<readonly Signer[]> {
@@ -114,10 +125,7 @@ function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
 
 /** Sends a new key to a server that accepts keys for trials, then opens the page it names. */
 async function useKey({ form }: Site, key: string): Promise<void> {
-  const body = new FormData();
-  for (const [name, value] of Object.entries({ form, key, to: location.pathname }))
-    body.set(name, value);
-  const answer = await fetch('/keys', { method: 'POST', body });
+  const answer = await submit('/keys', { form, key, to: location.pathname });
   if (!answer.ok) throw new Error('this server accepts no new keys');
   const { to } = (await answer.json()) as { to: string };
   location.href = to;

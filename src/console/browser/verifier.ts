@@ -10,19 +10,14 @@ import { readStatement, type Verified } from '../../crypto/statement.ts';
 import { STATEMENT_PAYLOAD_TYPE } from '../../protocol/receipt.ts';
 import { renderTerminal } from '../../protocol/render-terminal.ts';
 import { renderShadow } from '../../protocol/shadow.ts';
-import { button, paragraph, preformatted } from './elements.ts';
+import { button, field, paragraph, preformatted } from './elements.ts';
+import { bytesOf } from './key.ts';
 
 /** A public key that verifies receipts. */
 interface KnownKey {
   readonly id: string;
   readonly key: CryptoKey;
 }
-
-const field = <T extends HTMLElement>(id: string): T => {
-  const found = document.getElementById(id);
-  if (found === null) throw new Error(`the page has no ${id}`);
-  return found as T;
-};
 
 const results = field('results');
 field('actions').append(button('Verify', verifyAll, 'primary', 'Not verified'));
@@ -114,9 +109,4 @@ function encodeSigned(payload: Uint8Array): Uint8Array<ArrayBuffer> {
   bytes.set(head);
   bytes.set(payload, head.length);
   return bytes;
-}
-
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
