@@ -11,7 +11,7 @@ import type { RelationRow, TriggerRow } from './catalog.ts';
 import type { CatalogIndex } from './catalog-index.ts';
 import { conditionOf } from './expressions.ts';
 import { at, isVouchedFor, type RegisteredRelation, type SurveyContext } from './facts.ts';
-import { ownerFor } from './roles.ts';
+import { ownerFor } from './listed.ts';
 
 /**
  * Checks that the registered relations are what was registered, and that all writes are recorded.
