@@ -177,14 +177,13 @@ interface Parts {
 }
 
 /** A row of one part. */
-export type RowOf<Part extends keyof Parts> = Readonly<Parts[Part]>;
+type RowOf<Part extends keyof Parts> = Readonly<Parts[Part]>;
 
 /** Everything a survey judges, from one snapshot. */
 export type SystemCatalog = { readonly [Part in keyof Parts]: readonly RowOf<Part>[] };
 
 export type Grant = RowOf<'grants'>;
 export type RelationRow = RowOf<'relations'>;
-export type ColumnRow = RowOf<'columns'>;
 export type ConstraintRow = RowOf<'constraints'>;
 export type IndexRow = RowOf<'indexes'>;
 export type TriggerRow = RowOf<'triggers'>;

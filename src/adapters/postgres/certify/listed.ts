@@ -1,5 +1,6 @@
 import { RUN_PROVISION } from '../../../backend/failure.ts';
 import { quoteName } from '../../../postgres/identifier.ts';
+import { createRecorders, recorderTriggers } from '../provision/recorders.ts';
 import { SQL } from '../sql.ts';
 import {
   DANGERS,
@@ -67,6 +68,15 @@ export function describeGiven(
     owner,
     managed: tier === 'managed',
     lent: Array.from(reach.principals, ([role, route]) => ({ role, ...route })),
+    tables: facts.relations.map((relation) => {
+      const { oid, target, bulk, volatile } = relation;
+      const leaves = relation.leaves.map((leaf) => leaf.oid);
+      const recorders = createRecorders(relation, executor);
+      return { oid, target, bulk, volatile, leaves, recorders };
+    }),
+    recorders: [true, false].flatMap((bulk) =>
+      recorderTriggers(bulk).map((trigger) => ({ bulk, ...trigger })),
+    ),
     registered: [...index.registered],
     views: [...index.views],
     reached: Array.from(reach.relations.keys(), ({ oid }) => oid),
@@ -89,7 +99,7 @@ export function describeGiven(
  * A role other than the execution login that can own things: the owner of the first registered
  * relation, or else of the database.
  */
-export function ownerFor(catalog: SystemCatalog, facts: BoundaryFacts): string {
+function ownerFor(catalog: SystemCatalog, facts: BoundaryFacts): string {
   const registered = catalog.relations.find(({ oid }) => oid === facts.relations[0]?.oid);
   const isUsable = registered !== undefined && registered.owner !== facts.executor;
   return isUsable ? registered.owner : (catalog.server[0]?.owner ?? facts.owner);

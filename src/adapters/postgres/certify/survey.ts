@@ -14,7 +14,7 @@ import { surveyEvidenceTables } from './guards.ts';
 import { describeGiven, readDangers, surveyListed } from './listed.ts';
 import { listUnclosed, readGateCatalog } from './managed.ts';
 import { computeReach, reachOf } from './reach.ts';
-import { surveyRegistered, surveySequences } from './tables.ts';
+import { surveySequences } from './sequences.ts';
 import { surveyViews } from './views.ts';
 
 /**
@@ -36,7 +36,7 @@ const OUTLETS: readonly ((context: SurveyContext) => void | Promise<void>)[] = [
   surveyListed('trusted_roles'),
   surveyListed('guards'),
   surveyEvidenceTables,
-  surveyRegistered,
+  surveyListed('registered'),
   surveyViews,
   surveySequences,
   surveyExpressions,

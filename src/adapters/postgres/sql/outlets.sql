@@ -2,9 +2,10 @@
 -- denied), `outlet`, `why`, and for an open one also `object`, `needs`, `behind`, `keep` and `fix`; `closer`
 -- says what closes a denied one with the managed boundary.
 -- Parameter 1 is JSON: `executor`, `control` and `owner` (roles), `managed`, `lent` (roles whose rights
--- code lends to an execution, with the reason and the statements that end it), `registered`, `views` and
--- `reached` (object ids of relations), `path` (schemas that sessions search), `dangers` (volatile built-ins
--- with the reason), `dangerous` and `session` (names), `harmless` (a pattern for settings), `reading`
+-- code lends to an execution, with the reason and the statements that end it), `tables` (the registered
+-- ones, with the statements that make their recorders), `recorders` (what these must be), `registered`,
+-- `views` and `reached` (object ids of relations), `path` (schemas that sessions search), `dangers`
+-- (volatile built-ins with the reason), `dangerous` and `session` (names), `harmless` (a pattern for settings), `reading`
 -- (roles), `trusted` (extensions), `libraries` (trusted ones), `provision` (advice), `guards` (the
 -- statements that make them), and `owned` (what the execution login owns) and `heir` (a
 -- role that can own it instead, quoted). Statements find the parts of `catalog.sql` that they name,
@@ -141,6 +142,114 @@ where not coalesce(p.pronamespace = to_regnamespace('effectmatch') and p.proname
     and t.tgtype = 1 + 4 and t.tgenabled = 'A' and t.tgdeferrable and t.tginitdeferred
     and substring(pg_get_triggerdef(t.oid) from 'WHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)') is not distinct from g.condition,
     false);
+
+-- name: registered
+-- Whether the registered tables and their partitions are what was registered, and all writes to them are
+-- recorded.
+with recursive
+  tables as (
+    select * from jsonb_to_recordset($1::jsonb -> 'tables') t (oid int8, target text, bulk bool,
+        volatile text[], leaves int8[], recorders text[])
+  ),
+  leaves as (
+    select t.oid as root, t.bulk, t.recorders, true as known, true as is_root, r.oid, r.object, r.kind, r.owner, r.parents,
+      r.partition, r.persistence, r.extension
+    from tables t
+      join relations r using (oid)
+    union all
+    select l.root, l.bulk, l.recorders, r.oid = any (t.leaves), false, r.oid, r.object, r.kind, r.owner, r.parents, r.partition,
+      r.persistence, r.extension
+    from leaves l
+      join tables t on t.oid = l.root
+      join relations r on r.partition and l.oid = any (r.parents)
+  ),
+  -- What each partition must have, as provisioning makes it. Only the table itself refuses TRUNCATE.
+  recorders as (
+    select l.oid, e.name, t.name is not null as found, t."functionSchema" = 'effectmatch' and t."functionName" = e.calls
+      and t.type = e.type and t.attributes = 0 and not t.deferrable and t.enabled = 'A'
+      and coalesce(substring(t.definition from '\mWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)'), o.condition) = o.condition as intact
+    from leaves l
+      join jsonb_to_recordset($1::jsonb -> 'recorders') e (bulk bool, name text, calls text, type int) on e.bulk = l.bulk
+      -- Its condition may exclude only other logins.
+      cross join lateral format('(SESSION_USER = %L::name)', $1::jsonb ->> 'executor') o (condition)
+      left join triggers t on t.relation = l.oid and t.name = e.name
+    where l.known and l.kind <> 'f' and (l.is_root or not l.bulk)
+  ),
+  faults (oid, what, why, keep, fix) as (
+    select l.oid, 'inheritance of ', format('%s inherits from it: rows written through the parent lose columns in the record', c.object),
+      false, format('ALTER TABLE %s NO INHERIT %s', c.object, l.object)
+    from leaves l
+      join relations c on not c.partition and l.oid = any (c.parents)
+    where l.is_root
+    union all
+    select l.oid, 'inheritance of ', 'it inherits from ' || p.object, false,
+      format('ALTER TABLE %s NO INHERIT %s', l.object, p.object)
+    from leaves l
+      join relations p on p.oid = any (l.parents)
+    where l.is_root and not l.partition
+    union all
+    select oid, 'extension of ', format('it belongs to extension %s, whose code may act on its rows after the commit', extension),
+      false, format('ALTER EXTENSION "%s" DROP TABLE %s', replace(extension, '"', '""'), object)
+    from leaves
+    where is_root and not ($1::jsonb -> 'trusted') ? extension
+    union all
+    select oid, 'ownership of ', 'the execution login owns it', false,
+      format('ALTER TABLE %s OWNER TO %s', object, $1::jsonb ->> 'heir')
+    from leaves
+    where is_root and owner = $1::jsonb ->> 'executor'
+    union all
+    select oid, 'persistence of ', 'It is unlogged: a crash of the server empties it after the commit was acknowledged',
+      false, format('ALTER TABLE %s SET LOGGED', object)
+    from leaves
+    where persistence = 'u'
+    union all
+    select l.oid, 'foreign partition ', format('It is a foreign table below %s: its rows leave the database', r.object),
+      false, format('ALTER TABLE %s DETACH PARTITION %s', r.object, l.object)
+    from leaves l
+      join relations r on r.oid = l.root
+    where l.kind = 'f'
+    union all
+    select l.oid, 'partition ', format('It became a part of %s after that was registered; opening the adapter again would register it', r.object),
+      false, format('ALTER TABLE %s DETACH PARTITION %s', p.object, l.object)
+    from leaves l
+      join relations r on r.oid = l.root
+      join relations p on p.oid = l.parents[1]
+    where not l.known and l.kind <> 'p'
+    union all
+    select oid, 'recorders on ', 'It is registered, and nothing records its writes yet', true, null
+    from recorders
+    group by oid
+    having not bool_or(found)
+    union all
+    select r.oid, format('recorder %s on ', r.name), case
+        when r.found then 'It is not as provisioning made it, or does not always fire'
+        else 'It is missing, so writes would not be recorded' end, true, null
+    from recorders r
+      join leaves l using (oid)
+    where r.intact is not true and (l.is_root or r.name <> 'effectmatch_truncate')
+      and exists (select from recorders x where x.oid = r.oid and x.found)
+  )
+select 'open' as kind, f.what || l.object as outlet, f.why, l.object,
+  format('"%s" or a superuser', replace(l.owner, '"', '""')) as needs, 'relation ' || l.object as behind,
+  case when f.keep then $1::jsonb ->> 'provision' end as keep,
+  case when f.keep then l.recorders else array[f.fix] end as fix
+from faults f
+  join leaves l using (oid)
+union all
+select 'open', 'relation ' || t.target, 'It is registered and no longer exists under its object id', t.target,
+  'the deployment', null, null, array['-- open the adapter again with the relations that exist']
+from tables t
+where not exists (select from leaves l where l.oid = t.oid)
+union all
+select 'observed', 'relation ' || t.target, concat(case when t.bulk then 'statement' else 'row'
+    end, ' recorders and counters', '; volatile and not compared: ' || nullif(array_to_string(t.volatile, ', '), '')),
+  null, null, null, null, null
+from tables t
+where exists (select from leaves l where l.oid = t.oid)
+  and not exists (select from faults f
+    join leaves l using (oid)
+    where l.root = t.oid)
+order by outlet;
 
 -- name: attached
 -- Triggers, rules, policies and deferrable checks on every relation that a write can reach. SET

@@ -24,11 +24,8 @@ import { surveyFunctions } from '../../../../src/adapters/postgres/certify/funct
 import { demandClosed } from '../../../../src/adapters/postgres/certify/guards.ts';
 import { computeReach } from '../../../../src/adapters/postgres/certify/reach.ts';
 import { digestFunction } from '../../../../src/adapters/postgres/certify/reviews.ts';
+import { surveySequences } from '../../../../src/adapters/postgres/certify/sequences.ts';
 import { surveyBoundary } from '../../../../src/adapters/postgres/certify/survey.ts';
-import {
-  surveyRegistered,
-  surveySequences,
-} from '../../../../src/adapters/postgres/certify/tables.ts';
 import { SQL } from '../../../../src/adapters/postgres/sql.ts';
 import {
   column,
@@ -189,35 +186,6 @@ describe('casts', () => {
     assert.equal(open([cast({ extension: null })], [{ ...called, extension: null }]), 1);
     assert.equal(open([cast({ extension: null, sourceOid: 25 })]), 0);
     assert.equal(open([cast({ extension: null, function: 0 })]), 0);
-  });
-});
-
-describe('registered tables', () => {
-  const open = (more: Partial<RelationRow>, facts: Partial<BoundaryFacts> = {}) => {
-    const row = relation('mine', 'r', more);
-    const registered = {
-      ...row,
-      target: 'mine',
-      leaves: [],
-      columns: [],
-      key: [],
-      bulk: false,
-      volatile: [],
-    };
-    const given = {
-      parts: { relations: [row] },
-      facts: { relations: [registered as never], ...facts },
-    };
-    return say(given, surveyRegistered)
-      .problems.filter(({ outlet }) => outlet.startsWith('extension of'))
-      .map(({ fix }) => fix.join());
-  };
-
-  test('of an extension that is not vouched for are open, with how to take them out of it', () => {
-    assert.deepEqual(open({}), []);
-    assert.deepEqual(open({ extension: 'queue' }), ['ALTER EXTENSION "queue" DROP TABLE app.mine']);
-    assert.deepEqual(open({ extension: 'queue' }, { trustedCode: ['queue'] }), []);
-    assert.deepEqual(open({ extension: 'citext' }), []);
   });
 });
 

@@ -10,7 +10,10 @@ import type {
   SystemCatalog,
   TriggerRow,
 } from '../../../../src/adapters/postgres/certify/catalog.ts';
-import type { SurveyContext } from '../../../../src/adapters/postgres/certify/facts.ts';
+import type {
+  BoundaryFacts,
+  SurveyContext,
+} from '../../../../src/adapters/postgres/certify/facts.ts';
 import { describeGiven, surveyListed } from '../../../../src/adapters/postgres/certify/listed.ts';
 import { SQL } from '../../../../src/adapters/postgres/sql.ts';
 import { Connection } from '../../../../src/postgres/connection.ts';
@@ -192,6 +195,37 @@ describe('privileges', () => {
       assert.deepEqual(found?.fix, [`REVOKE UPDATE (${name}) ON TABLE app.other FROM "exec"`]);
       assert.equal(found?.behind, 'relation app.other');
     }
+  });
+});
+
+describe('registered tables', () => {
+  const open = async (more: Partial<RelationRow>, facts: Partial<BoundaryFacts> = {}) => {
+    const row = relation('mine', 'r', more);
+    const registered = {
+      ...row,
+      target: 'mine',
+      leaves: [],
+      columns: [],
+      key: [],
+      bulk: false,
+      volatile: [],
+    };
+    const given = {
+      parts: { relations: [row] },
+      facts: { relations: [registered as never], ...facts },
+    };
+    return (await say(given, surveyListed('registered'))).problems
+      .filter(({ outlet }) => outlet.startsWith('extension of'))
+      .map(({ fix }) => fix.join());
+  };
+
+  test('of an extension that is not vouched for are open, with how to take them out of it', async () => {
+    assert.deepEqual(await open({}), []);
+    assert.deepEqual(await open({ extension: 'queue' }), [
+      'ALTER EXTENSION "queue" DROP TABLE app.mine',
+    ]);
+    assert.deepEqual(await open({ extension: 'queue' }, { trustedCode: ['queue'] }), []);
+    assert.deepEqual(await open({ extension: 'citext' }), []);
   });
 });
 
