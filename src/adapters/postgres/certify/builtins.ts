@@ -66,7 +66,7 @@ export function describeUnseen(name: string): string | undefined {
  * Settings that affect speed, logging, limits or display, but not what is written, who may write
  * it, or how durable it is. The trusted functions pin the display formats.
  */
-const HARMLESS_SETTINGS =
+export const HARMLESS_SETTINGS =
   /^(application_name|backend_flush_after|bytea_output|client_encoding|client_min_messages|commit_(delay|siblings)|constraint_exclusion|cpu_.*|cursor_tuple_fraction|datestyle|deadlock_timeout|debug_.*|default_statistics_target|effective_.*|enable_.*|extra_float_digits|force_parallel_mode|from_collapse_limit|geqo.*|gin_.*|hash_mem_multiplier|icu_validation_level|idle_.*timeout|intervalstyle|jit.*|join_collapse_limit|lc_.*|lock_timeout|log_.*|logical_decoding_work_mem|maintenance_.*|max_parallel_.*|max_stack_depth|min_parallel_.*|parallel_.*|plan_cache_mode|random_page_cost|recursive_worktable_factor|seq_page_cost|statement_timeout|stats_fetch_consistency|tcp_.*|temp_buffers|temp_file_limit|timezone.*|trace_.*|track_(activities|functions|io_timing|wal_io_timing)|transaction_timeout|vacuum_.*|wal_.*|work_mem|xmlbinary|xmloption)$/i;
 
 /** Whether a setting stored on a role, a database or a function is acceptable. */

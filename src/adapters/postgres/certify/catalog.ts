@@ -140,7 +140,6 @@ interface Parts {
   mappings: object;
   publications: object;
   subscriptions: object;
-  largeObjects: { owned: number; writable: number };
   casts: {
     description: string;
     source: string;
@@ -178,25 +177,20 @@ interface Parts {
 }
 
 /** A row of one part. */
-export type RowOf<Part extends keyof Parts> = Readonly<Parts[Part]>;
+type RowOf<Part extends keyof Parts> = Readonly<Parts[Part]>;
 
 /** Everything a survey judges, from one snapshot. */
 export type SystemCatalog = { readonly [Part in keyof Parts]: readonly RowOf<Part>[] };
 
 export type Grant = RowOf<'grants'>;
 export type RelationRow = RowOf<'relations'>;
-export type ColumnRow = RowOf<'columns'>;
 export type ConstraintRow = RowOf<'constraints'>;
 export type IndexRow = RowOf<'indexes'>;
 export type TriggerRow = RowOf<'triggers'>;
-export type RuleRow = RowOf<'rules'>;
 export type FunctionRow = RowOf<'functions'>;
 export type Use = RowOf<'uses'>;
-export type SettingRow = RowOf<'settings'>;
 export type CastRow = RowOf<'casts'>;
 export type TypeRow = RowOf<'types'>;
-
-const OF_EXECUTOR: ReadonlySet<string> = new Set(['largeObjects', 'owned']);
 
 /**
  * What a survey needs from the trusted connection. Values are returned as the text that the server
@@ -232,7 +226,7 @@ export async function readRows<Row>(
 export async function readCatalog(control: TextReader, executor: string): Promise<SystemCatalog> {
   const parts = await Promise.all(
     SQL.catalog.names.map(async (part) => {
-      const values = OF_EXECUTOR.has(part) ? [executor] : [];
+      const values = part === 'owned' ? [executor] : [];
       return [part, await readRows<unknown>(control, SQL.catalog.get(part), values)];
     }),
   );

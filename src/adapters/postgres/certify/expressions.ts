@@ -167,6 +167,6 @@ export function isLive(trigger: TriggerRow): boolean {
 }
 
 /** The condition of a trigger, which is evaluated with the rights of the writing role. */
-export function conditionOf({ definition }: TriggerRow): string | undefined {
+function conditionOf({ definition }: TriggerRow): string | undefined {
   return /\bWHEN \((.*)\) EXECUTE (?:FUNCTION|PROCEDURE)/s.exec(definition)?.[1];
 }

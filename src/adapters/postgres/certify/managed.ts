@@ -7,17 +7,6 @@ import { readRows } from './catalog.ts';
 import { isVouchedFor, type SurveyContext } from './facts.ts';
 import { reviewerOf } from './reviews.ts';
 
-/** States in the certificate that the managed boundary closes outlets. */
-export function surveyTier({ facts, outlets }: SurveyContext): void {
-  if (facts.tier !== 'managed') return;
-  const path = facts.path?.join(', ') ?? '';
-  outlets.denied(
-    'names in statements',
-    `the managed boundary: every name is looked up in the catalogue, with search_path = ${path}`,
-    'gate',
-  );
-}
-
 /**
  * What every role may use on a server whose defaults cannot be revoked, and whose effects neither
  * recorders nor counters see.

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { GateCatalog } from '../gate/resolve.ts';
 import { SQL } from '../sql.ts';
-import { surveyAttached } from './attached.ts';
+import { surveyCasts } from './casts.ts';
 import { readCatalog, readRows, type SystemCatalog, type TextReader } from './catalog.ts';
 import { indexCatalog } from './catalog-index.ts';
 import { keepSurveyed, readVersions } from './changes.ts';
@@ -12,17 +12,10 @@ import { type BoundaryFacts, Outlets, type PostgresSurvey, type SurveyContext } 
 import { surveyExtensions, surveyFunctions } from './functions.ts';
 import { surveyEvidenceTables } from './guards.ts';
 import { describeGiven, readDangers, surveyListed } from './listed.ts';
-import { listUnclosed, readGateCatalog, surveyTier } from './managed.ts';
-import { surveyCasts, surveyChannels, surveyOperators } from './objects.ts';
-import { surveyPrivileges } from './privileges.ts';
+import { listUnclosed, readGateCatalog } from './managed.ts';
 import { computeReach, reachOf } from './reach.ts';
-import { surveyReviewed, surveyTrustedRoles } from './roles.ts';
-import { surveySettings } from './settings.ts';
-import { surveyRegistered, surveySequences } from './tables.ts';
+import { surveySequences } from './sequences.ts';
 import { surveyViews } from './views.ts';
-
-const isManaged = ({ facts }: SurveyContext) => facts.tier === 'managed';
-const surveyBuiltins = surveyListed('builtins');
 
 /**
  * Every kind of outlet that agent SQL could reach, in the order of the report.
@@ -38,36 +31,35 @@ const surveyBuiltins = surveyListed('builtins');
  *    server and checks that the `fix` statements close it, and one to `test/escapes/cases`.
  */
 const OUTLETS: readonly ((context: SurveyContext) => void | Promise<void>)[] = [
-  surveyTier,
+  surveyListed('names'),
   surveyListed('execution_login'),
-  surveyTrustedRoles,
+  surveyListed('trusted_roles'),
   surveyListed('guards'),
   surveyEvidenceTables,
-  surveyRegistered,
+  surveyListed('registered'),
   surveyViews,
   surveySequences,
   surveyExpressions,
-  surveyAttached,
+  surveyListed('attached'),
   surveyConstantCalls,
   surveyComparisons,
   surveyListed('support_functions'),
-  surveyPrivileges,
+  surveyListed('privileges'),
   surveyFunctions,
   surveyListed('lent_rights'),
-  (context) => (isManaged(context) ? surveyReviewed(context) : surveyBuiltins(context)),
+  surveyListed('builtins'),
   surveyListed('replaced_builtins'),
   surveyListed('foreign_beneath'),
   surveyDelayed,
   surveyListed('lent_code'),
   surveyExtensions,
   surveyListed('server_settings'),
-  surveySettings,
+  surveyListed('stored_settings'),
   surveyListed('event_triggers'),
   surveyListed('foreign_servers'),
   surveyListed('replication'),
-  surveyChannels,
   surveyCasts,
-  surveyOperators,
+  surveyListed('operators'),
 ];
 
 /**
@@ -181,7 +173,7 @@ function contentOf(catalog: SystemCatalog, roles: ReadonlySet<string>): string {
   const names = new Map([...relations, ...functions].map(({ oid, object }) => [oid, object]));
   for (const { oid, name } of types) names.set(oid, name);
   const settings = catalog.settings.filter(({ role }) => role === '' || roles.has(role));
-  const left = { ...catalog, settings, roles: [], memberships: [], largeObjects: [] };
+  const left = { ...catalog, settings, roles: [], memberships: [] };
   return JSON.stringify(left, (_, value: unknown) =>
     typeof value === 'number' && value >= FIRST_OWN_ID ? (names.get(value) ?? null) : value,
   );

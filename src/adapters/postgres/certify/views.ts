@@ -3,7 +3,6 @@ import { tokenize } from './body.ts';
 import type { RelationRow } from './catalog.ts';
 import { isLive } from './expressions.ts';
 import { at, type SurveyContext } from './facts.ts';
-import { grantedTo } from './privileges.ts';
 
 const INSTEAD_OF = 64;
 /** Bits of each event in the type of a trigger and in the writes that a view supports. */
@@ -50,8 +49,10 @@ function grantedEvents(
   { catalog, facts }: SurveyContext,
   { object }: RelationRow,
 ): readonly Event[] {
-  const held = grantedTo(catalog, facts.executor).filter((grant) =>
-    grant.kind === 'TABLE' ? grant.object === object : grant.object.startsWith(`${object}(`),
+  const held = catalog.grants.filter(
+    (grant) =>
+      ['', facts.executor].includes(grant.grantee) &&
+      (grant.kind === 'TABLE' ? grant.object === object : grant.object.startsWith(`${object}(`)),
   );
   return (Object.keys(EVENTS) as Event[]).filter((event) =>
     held.some(({ privilege }) => privilege === event),

@@ -9,7 +9,7 @@ export interface RecordedRelation extends QualifiedName {
 }
 
 /** A trigger as the catalogue describes it: the function it calls, and the bits of its events. */
-export interface RecorderTrigger {
+interface RecorderTrigger {
   readonly name: string;
   readonly calls: string;
   readonly type: number;
@@ -23,7 +23,7 @@ const STATEMENT: readonly RecorderTrigger[] = [
   { name: 'effectmatch_record_update', calls: 'record_update', type: 16 },
   { name: 'effectmatch_record_delete', calls: 'record_delete', type: 8 },
 ];
-export const TRUNCATE_TRIGGER: RecorderTrigger = {
+const TRUNCATE_TRIGGER: RecorderTrigger = {
   name: 'effectmatch_truncate',
   calls: 'refuse_truncate',
   type: 2 + 32,

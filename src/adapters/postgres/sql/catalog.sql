@@ -944,32 +944,6 @@ where
 order by
   s.subname collate "C";
 
--- name: largeObjects
--- Parameter 1: the execution login.
-select
-  count(*)::int as count,
-  count(*) filter (
-    where
-      r.rolname = $1
-  )::int as owned,
-  count(*) filter (
-    where
-      exists (
-        select
-        from
-          aclexplode(m.lomacl) a
-        where
-          (
-            a.grantee = 0
-            or pg_get_userbyid(a.grantee) = $1
-          )
-          and a.privilege_type = 'UPDATE'
-      )
-  )::int as writable
-from
-  pg_largeobject_metadata m
-  left join pg_roles r on r.oid = m.lomowner;
-
 -- name: casts
 select
   *

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type {
   ConstraintRow,
   FunctionRow,
@@ -8,6 +9,13 @@ import type {
   TypeRow,
   Use,
 } from '../../../../src/adapters/postgres/certify/catalog.ts';
+import { indexCatalog } from '../../../../src/adapters/postgres/certify/catalog-index.ts';
+import {
+  type BoundaryFacts,
+  Outlets,
+  type SurveyContext,
+} from '../../../../src/adapters/postgres/certify/facts.ts';
+import type { Reach, Route } from '../../../../src/adapters/postgres/certify/reach.ts';
 
 let oids = 1000;
 const nextOid = () => {
@@ -165,9 +173,57 @@ export function catalogOf(parts: Partial<SystemCatalog>): SystemCatalog {
       mappings: [],
       publications: [],
       subscriptions: [],
-      largeObjects: [],
     },
     ...{ casts: [], operators: [], types: [], defaultAcls: [], owned: [] },
   };
   return { ...empty, ...parts };
+}
+
+/** The registered table of every {@link place}, and one that is not registered. */
+export const TABLE = relation('t', 'r', { owner: 'Owner' });
+export const OTHER = relation('other', 'r');
+const ROUTE: Route = { by: 'a trigger', close: ['DROP TRIGGER x'] };
+export const FACTS = {
+  ...{
+    executor: 'exec',
+    owner: 'em',
+    control: 'ctl',
+    relations: [],
+    entryPoints: [],
+    restrictions: [],
+  },
+} as unknown as BoundaryFacts;
+
+export interface Given {
+  readonly parts?: Partial<SystemCatalog>;
+  readonly facts?: Partial<BoundaryFacts>;
+  readonly executable?: readonly FunctionRow[];
+  readonly views?: readonly number[];
+}
+
+/**
+ * A catalogue with one registered table, the index of it, and what a write reaches: the table and
+ * these functions.
+ */
+export function place({
+  parts = {},
+  facts = {},
+  executable = [],
+  views = [],
+}: Given): SurveyContext {
+  const catalog = catalogOf({ ...parts, relations: [TABLE, OTHER, ...(parts.relations ?? [])] });
+  const registered = {
+    ...FACTS,
+    relations: [{ oid: TABLE.oid, leaves: [] }],
+    views: views.map((oid) => ({ oid })),
+  } as unknown as BoundaryFacts;
+  const index = indexCatalog(catalog, registered, new Set(executable.map(({ oid }) => oid)));
+  const reach: Reach = {
+    relations: new Map([[TABLE, ROUTE]]),
+    functions: new Map(catalog.functions.map((row) => [row, ROUTE])),
+    principals: new Map([['lender', ROUTE]]),
+  };
+  const control = { query: () => assert.fail('the catalogue has all that is asked') };
+  const said = { index, reach, outlets: new Outlets(), unclosed: new Map<string, string>() };
+  return { control, given: '', catalog, facts: { ...FACTS, ...facts }, ...said };
 }
