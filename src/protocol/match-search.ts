@@ -35,7 +35,7 @@ export class LabelSearch {
   constructor(sides: Sides, labels: LabelValues) {
     this.#sides = sides;
     this.#labels = labels;
-    this.#groups = groupWanted(sides, labels).filter(({ sample }) => this.#findOpen(sample));
+    this.#groups = groupWanted(sides.wanted, labels).filter(({ sample }) => this.#findOpen(sample));
     for (const group of this.#groups) {
       for (const { label } of group.sample.labels) {
         const mentions = this.#mentions.get(label);
