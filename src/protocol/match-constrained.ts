@@ -54,7 +54,7 @@ function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedM
   const deduced = assign(sides, labels);
   if (budget.exhausted) return { kind: 'budget' };
   if (!deduced.complete) return { kind: 'partial', reason: 'labels', pairings: deduced.pairings };
-  const solution = labels.areAllKnown ? deduced : search.guess(deduced.pairings);
+  const solution = labels.areAllKnown ? deduced : search.guess();
   if (budget.exhausted) return { kind: 'budget' };
   // Without a solution, this shows the pairs that break one assignment.
   const { pairings } = solution ?? deduced;
