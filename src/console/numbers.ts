@@ -1,4 +1,4 @@
-import type { ApprovedEffect, Cell, CellRow } from '../protocol/effect.ts';
+import { type ApprovedEffect, type Cell, columnOf } from '../protocol/effect.ts';
 import { readTag, type Value } from '../protocol/value.ts';
 
 /** A cell's value as a number, precise enough for sorting; undefined if it is not a number. */
@@ -20,14 +20,10 @@ export function extentOf({ op, before = {}, after = {} }: ApprovedEffect): numbe
   let extent = 0;
   for (const column of Object.keys(row)) {
     const written = numberIn(row[column]) ?? 0;
-    const earlier = op === 'update' ? (numberIn(ownCell(before, column)) ?? 0) : 0;
+    const earlier = op === 'update' ? (numberIn(columnOf(before, column)) ?? 0) : 0;
     extent = Math.max(extent, Math.abs(written - earlier));
   }
   return extent;
-}
-
-function ownCell(row: CellRow, column: string): Cell | undefined {
-  return Object.hasOwn(row, column) ? row[column] : undefined;
 }
 
 /** The largest number that the changes write to each `relation.column`. */

@@ -1,6 +1,6 @@
 import { sortedColumns, valueText } from './bag.ts';
 import { DecimalSum, numberText } from './decimal-sum.ts';
-import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
+import { type ApprovedEffect, type Cell, columnOf } from './effect.ts';
 import { type Rendering, renderCell, renderColumn, renderValue } from './render-text.ts';
 import { orderValues, readTag, type Value } from './value.ts';
 
@@ -28,7 +28,7 @@ export function summariseColumns(
 function* changesOf(effects: readonly ApprovedEffect[], column: string): Generator<Change> {
   let index = 0;
   for (const effect of effects) {
-    const [first, second] = changedRows(effect).map((row) => ownCell(row, column));
+    const [first, second] = changedRows(effect).map((row) => columnOf(row, column));
     if (effect.op === 'update') {
       if (first !== undefined || second !== undefined)
         yield { from: first, to: second, effect, index: index++ };
@@ -42,10 +42,6 @@ function* changesOf(effects: readonly ApprovedEffect[], column: string): Generat
 /** Both sides of an update; the key and the only side of another effect. */
 function changedRows({ op, key = {}, before = {}, after = {} }: ApprovedEffect) {
   return op === 'update' ? [before, after] : [key, op === 'insert' ? after : before];
-}
-
-function ownCell(cells: CellRow, column: string): Cell | undefined {
-  return Object.hasOwn(cells, column) ? cells[column] : undefined;
 }
 
 /** What one effect does to one column: both cells of an update, otherwise the only cell. */
