@@ -1,10 +1,9 @@
-import type { CountedEffect, Diff } from '../protocol/diff.ts';
-import type { ApprovedEffect, Cell, CellRow, Op } from '../protocol/effect.ts';
+import { asApproved, type Diff } from '../protocol/diff.ts';
+import { type ApprovedEffect, type Cell, columnOf, type Op } from '../protocol/effect.ts';
 import type { Registration, Target } from '../protocol/registration.ts';
 import { type Rendering, renderCell, renderColumn, renderTarget } from '../protocol/render-text.ts';
 import { type Html, html } from './html.ts';
 import { scrolling } from './layout.ts';
-import { cellOf } from './numbers.ts';
 
 const SIGNS: Readonly<Record<Op, string>> = { insert: '+', update: '~', delete: '−' };
 const WORDS: Readonly<Record<Op, string>> = {
@@ -91,17 +90,6 @@ export function changesOfDiff({ extra, missing, altered }: Diff): readonly Shown
   ];
 }
 
-function asApproved({ key, before, after, ...rest }: CountedEffect): ApprovedEffect {
-  const cells = (row: CountedEffect['key']): CellRow =>
-    Object.fromEntries(Object.entries(row ?? {}).map(([name, is]) => [name, { is }]));
-  return {
-    ...rest,
-    ...(key && { key: cells(key) }),
-    ...(before && { before: cells(before) }),
-    ...(after && { after: cells(after) }),
-  };
-}
-
 function changeTable(
   name: string,
   changes: readonly ShownChange[],
@@ -147,10 +135,10 @@ function changeRow({ effect, mark }: ShownChange, columns: readonly string[]): H
 /** One column of a change: its value, or the old and the new value. */
 function changeCell(effect: ApprovedEffect, column: string): Html {
   const { op, key = {}, before = {}, after = {} } = effect;
-  const [from, to] = [cellOf(before, column), cellOf(after, column)];
+  const [from, to] = [columnOf(before, column), columnOf(after, column)];
   if (op === 'update' && (from !== undefined || to !== undefined))
     return html`${from && value(from, 'old')} <span class="arrow" aria-label="becomes">→</span> ${to && value(to, 'new')}`;
-  const only = cellOf(key, column) ?? from ?? to;
+  const only = columnOf(key, column) ?? from ?? to;
   return only === undefined ? html`` : value(only, '');
 }
 

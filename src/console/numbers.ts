@@ -1,4 +1,4 @@
-import type { ApprovedEffect, Cell, CellRow } from '../protocol/effect.ts';
+import { type ApprovedEffect, type Cell, columnOf } from '../protocol/effect.ts';
 import { readTag, type Value } from '../protocol/value.ts';
 
 /** A cell's value as a number, precise enough for sorting; undefined if it is not a number. */
@@ -20,15 +20,10 @@ export function extentOf({ op, before = {}, after = {} }: ApprovedEffect): numbe
   let extent = 0;
   for (const column of Object.keys(row)) {
     const written = numberIn(row[column]) ?? 0;
-    const earlier = op === 'update' ? (numberIn(cellOf(before, column)) ?? 0) : 0;
+    const earlier = op === 'update' ? (numberIn(columnOf(before, column)) ?? 0) : 0;
     extent = Math.max(extent, Math.abs(written - earlier));
   }
   return extent;
-}
-
-/** The cell of a column, if the row has it. */
-export function cellOf(row: CellRow, column: string): Cell | undefined {
-  return Object.hasOwn(row, column) ? row[column] : undefined;
 }
 
 /** The largest number that the changes write to each `relation.column`. */

@@ -1,11 +1,17 @@
 import { effectKey, rowText, valueText } from './bag.ts';
-import { isExact } from './constraint.ts';
-import type { ApprovedEffect, Cell, Effect } from './effect.ts';
+import { type ApprovedEffect, type Effect, exactKey, mapColumns, mapImages } from './effect.ts';
 import type { Value } from './value.ts';
 
 /** An observed effect with its count. */
 export interface CountedEffect extends Effect {
   readonly count: number;
+}
+
+/** An observed effect in the form in which an approval would state it. */
+export function asApproved(effect: CountedEffect): ApprovedEffect {
+  const { op, target, count } = effect;
+  const images = mapImages(effect, (row) => mapColumns(row, (value) => ({ is: value })));
+  return { op, target, ...images, count };
 }
 
 /**
@@ -59,7 +65,8 @@ function pairUp(
   const unpaired: ApprovedEffect[] = [];
   for (const approved of missing) {
     let open = approved.count;
-    const row = exactRowName(approved);
+    const key = exactKey(approved);
+    const row = key && rowName(approved.target, rowText(key));
     for (const entry of (row !== undefined && waiting.get(prefixOf(approved) + row)) || []) {
       const count = Math.min(open, entry.left);
       if (count === 0) continue;
@@ -77,20 +84,6 @@ function pairUp(
 
 function rowName(target: string, keyText: string): string {
   return `${target.length}:${target}${keyText}`;
-}
-
-/** Only an exactly approved key identifies a row. */
-function exactRowName({ target, key }: ApprovedEffect): string | undefined {
-  const cells = Object.entries(key ?? {});
-  if (cells.length === 0) return undefined;
-  const exact = cells.filter((entry): entry is [string, Extract<Cell, { is: Value }>] =>
-    isExact(entry[1]),
-  );
-  if (exact.length < cells.length) return undefined;
-  return rowName(
-    target,
-    rowText(Object.fromEntries(exact.map(([column, { is }]) => [column, is]))),
-  );
 }
 
 function approvedText({ count, ...effect }: ApprovedEffect): string {

@@ -71,6 +71,47 @@ export interface ApprovedEffect {
   readonly count: number;
 }
 
+/** The key and the images of an effect, whatever their cells are. */
+interface Images<R> {
+  readonly key?: R;
+  readonly before?: R;
+  readonly after?: R;
+}
+
+/** The key and the images that an effect has, each mapped. */
+export function mapImages<R, S>({ key, before, after }: Images<R>, map: (row: R) => S): Images<S> {
+  return {
+    ...(key !== undefined && { key: map(key) }),
+    ...(before !== undefined && { before: map(before) }),
+    ...(after !== undefined && { after: map(after) }),
+  };
+}
+
+/** A row with each of its columns mapped. */
+export function mapColumns<T, U>(
+  row: { readonly [column: string]: T },
+  map: (value: T, column: string) => U,
+): { readonly [column: string]: U } {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => [column, map(value, column)]),
+  );
+}
+
+/** What a row has in a column, never what its prototype has under that name. */
+export function columnOf<T>(row: { readonly [column: string]: T }, column: string): T | undefined {
+  return Object.hasOwn(row, column) ? row[column] : undefined;
+}
+
+/** The key of an approved effect, if every column of it is exact. Only then it identifies a row. */
+export function exactKey({ key = {} }: ApprovedEffect): Row | undefined {
+  const values: [string, Value][] = [];
+  for (const [column, cell] of Object.entries(key)) {
+    if (!('is' in cell)) return undefined;
+    values.push([column, cell.is]);
+  }
+  return values.length === 0 ? undefined : Object.fromEntries(values);
+}
+
 /** A row that must exist, or must not exist (`row: null`), when the operation runs. */
 export interface Requirement {
   readonly target: string;

@@ -1,7 +1,15 @@
 import { rowText, sameValue, scalarOf } from './bag.ts';
 import { Budget } from './budget.ts';
 import { satisfies } from './constraint.ts';
-import type { ApprovedEffect, Cell, CellRow, StateRead, StateReading } from './effect.ts';
+import {
+  type ApprovedEffect,
+  type Cell,
+  type CellRow,
+  columnOf,
+  exactKey,
+  type StateRead,
+  type StateReading,
+} from './effect.ts';
 import type { Approved } from './manifest.ts';
 import type { Registration } from './registration.ts';
 import { renderEffect } from './render.ts';
@@ -86,17 +94,6 @@ function movedTargets(
   return new Set(moves.map(({ target }) => target));
 }
 
-function exactKey({ key }: ApprovedEffect): Row | undefined {
-  const cells = Object.entries(key ?? {});
-  if (cells.length === 0) return undefined;
-  const values: [string, Value][] = [];
-  for (const [column, cell] of cells) {
-    if (!('is' in cell)) return undefined;
-    values.push([column, cell.is]);
-  }
-  return Object.fromEntries(values);
-}
-
 function readOf({ op, target, before = {} }: ApprovedEffect, key: Row): StateRead {
   const columns = op === 'insert' ? [] : Object.keys(before);
   return { target, key, columns: columns.length > 0 ? columns : Object.keys(key) };
@@ -153,7 +150,7 @@ function whyImpossible(
   if (op === 'insert') return row === null ? undefined : 'the row exists already';
   if (row === null) return 'there is no such row';
   for (const [column, cell] of Object.entries(before)) {
-    const value = ownValue(row, column);
+    const value = columnOf(row, column);
     if (value === undefined) continue;
     const found = values === 'plain' ? renderValue(value, { full: false, cut: false }) : undefined;
     const name = renderColumn(column);
@@ -173,10 +170,6 @@ function isFalse(cell: Cell, value: Value, budget: Budget): boolean {
 
 /** Only changed columns are reported, so the new value must differ. */
 function isSame(after: CellRow, column: string, value: Value): boolean {
-  const cell = Object.hasOwn(after, column) ? after[column] : undefined;
+  const cell = columnOf(after, column);
   return cell !== undefined && 'is' in cell && sameValue(cell.is, value);
-}
-
-function ownValue(row: Row, column: string): Value | undefined {
-  return Object.hasOwn(row, column) ? row[column] : undefined;
 }

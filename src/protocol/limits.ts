@@ -1,4 +1,4 @@
-import type { ApprovedEffect, Cell, Op } from './effect.ts';
+import { type ApprovedEffect, type Cell, columnOf, type Op } from './effect.ts';
 import { describeWindow, isWithin as isInWindow, localTime, windowSchema } from './hours.ts';
 import type { License } from './license.ts';
 import type { Approved } from './manifest.ts';
@@ -233,7 +233,7 @@ function checkAmounts(
       if (effect.target !== target || effect.op === 'delete') continue;
       const cells =
         effect.op === 'insert' ? { ...effect.key, ...effect.after } : (effect.after ?? {});
-      const cell = Object.hasOwn(cells, column) ? cells[column] : undefined;
+      const cell = columnOf(cells, column);
       const isStated = effect.op === 'update' && effect.after !== undefined;
       if (cell === undefined && isStated && !unseen) continue;
       const beyond = cell === undefined ? 'an amount that is not compared' : findBeyond(cell, max);

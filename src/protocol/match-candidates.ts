@@ -33,26 +33,15 @@ const NONE: readonly ObservedGroup[] = [];
 export class Candidates {
   readonly #context: ConstraintContext & { readonly budget: Budget };
   readonly #assigned = new Map<string, Check[]>();
-  readonly #unanchored: ReadonlySet<Wanted>;
   readonly #byShape: ReadonlyMap<Shape, readonly ObservedGroup[]>;
   readonly #indexes = new Map<Shape, Map<string, Map<string, ObservedGroup[]>>>();
 
-  constructor(
-    wanted: readonly Wanted[],
-    observed: readonly ObservedGroup[],
-    evidence: MatchEvidence,
-    budget: Budget,
-  ) {
+  constructor(observed: readonly ObservedGroup[], evidence: MatchEvidence, budget: Budget) {
     this.#context = { window: evidence.window, budget };
     for (const assigned of evidence.assigned) {
       const place = placeText(assigned.target, assigned.column);
       this.#assigned.set(place, [...(this.#assigned.get(place) ?? []), checkOf(assigned)]);
     }
-    const anchors = wanted.flatMap(({ labels }) => labels.filter((cell) => this.hasEvidence(cell)));
-    const anchored = new Set(anchors.map(({ label }) => label));
-    this.#unanchored = new Set(
-      wanted.filter(({ labels }) => labels.some(({ label }) => !anchored.has(label))),
-    );
     this.#byShape = Map.groupBy(observed, ({ shape }) => shape);
   }
 
@@ -60,15 +49,10 @@ export class Candidates {
     return this.#assigned.has(place);
   }
 
-  /** A label that no cell ties to backend evidence could have any value, so nothing matches it. */
-  isAnchored(wanted: Wanted): boolean {
-    return !this.#unanchored.has(wanted);
-  }
-
   /** Observed effects with the exact values of an approved one, including its known labels. */
   lookUp(wanted: Wanted, labels: LabelValues): readonly ObservedGroup[] {
     const members = this.#byShape.get(wanted.shape);
-    if (members === undefined || !this.isAnchored(wanted)) return NONE;
+    if (members === undefined) return NONE;
     this.#context.budget.spend(STEPS_PER_LOOK_UP);
     let columns = '';
     let projection = '';

@@ -1,22 +1,19 @@
 import { invariant } from '../errors.ts';
-import type { ApprovedEffect } from './effect.ts';
-import { type Assignment, assign, type Pairing, type Sides } from './match-assignment.ts';
+import type { Budget } from './budget.ts';
+import { assign, type Pairing, type Sides } from './match-assignment.ts';
+import { Candidates, type MatchEvidence } from './match-candidates.ts';
 import { LabelValues, relatedLabels, tokenText } from './match-labels.ts';
 import { LabelSearch } from './match-search.ts';
-import type { ObservedGroup } from './match-shape.ts';
+import type { ObservedGroup, Wanted } from './match-shape.ts';
 
-/**
- * The result for approved effects with constraints. `matched` counts how many of each observed
- * effect are used.
- */
+/** The result for approved effects with constraints. */
 type ConstrainedMatch =
   | { readonly kind: 'perfect'; readonly pairings: readonly Pairing[] }
   | { readonly kind: 'budget' }
   | {
       readonly kind: 'partial';
       readonly reason: 'effects' | 'labels';
-      readonly missing: readonly ApprovedEffect[];
-      readonly matched: ReadonlyMap<ObservedGroup, number>;
+      readonly pairings: readonly Pairing[];
     };
 
 /**
@@ -24,15 +21,29 @@ type ConstrainedMatch =
  * Labels are ignored first: if effects are left over then, the bags differ for any label values.
  * `differs` means that counting exact effects has already found a difference.
  */
-export function matchConstrained(sides: Sides, differs: boolean): ConstrainedMatch {
-  const { wanted, observed, budget } = sides;
-  const plain = assign(sides, new LabelValues([], new Set()));
+export function matchConstrained(
+  wanted: readonly Wanted[],
+  observed: readonly ObservedGroup[],
+  context: { readonly evidence: MatchEvidence; readonly budget: Budget; readonly differs: boolean },
+): ConstrainedMatch {
+  const { evidence, budget, differs } = context;
+  const candidates = new Candidates(observed, evidence, budget);
+  const anchored = anchoredEffects(wanted, candidates);
+  const sides = { wanted: anchored, observed, candidates, budget };
+  const { complete, pairings } = assign(sides, new LabelValues([], new Set()));
   if (budget.exhausted) return { kind: 'budget' };
-  if (!plain.complete || differs) return partOf(plain, 'effects');
+  if (!complete || differs || anchored.length < wanted.length)
+    return { kind: 'partial', reason: 'effects', pairings };
   const related = relatedLabels(wanted, observed);
-  return related.size === 0
-    ? { kind: 'perfect', pairings: plain.pairings }
-    : matchLabelled(sides, related);
+  return related.size === 0 ? { kind: 'perfect', pairings } : matchLabelled(sides, related);
+}
+
+/** A label that no cell ties to backend evidence could have any value, so nothing matches it. */
+function anchoredEffects(wanted: readonly Wanted[], candidates: Candidates): readonly Wanted[] {
+  const cells = wanted.flatMap(({ labels }) => labels);
+  const anchors = cells.filter((cell) => candidates.hasEvidence(cell));
+  const anchored = new Set(anchors.map(({ label }) => label));
+  return wanted.filter(({ labels }) => labels.every(({ label }) => anchored.has(label)));
 }
 
 function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedMatch {
@@ -42,36 +53,15 @@ function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedM
   search.deduce();
   const deduced = assign(sides, labels);
   if (budget.exhausted) return { kind: 'budget' };
-  if (!deduced.complete) return partOf(deduced, 'labels');
-  const solution = labels.areAllKnown ? deduced : search.guess(deduced.pairings);
+  if (!deduced.complete) return { kind: 'partial', reason: 'labels', pairings: deduced.pairings };
+  const solution = labels.areAllKnown ? deduced : search.guess();
   if (budget.exhausted) return { kind: 'budget' };
-  if (solution === undefined) return contradictionIn(sides, deduced.pairings);
-  invariant(
-    splitByLabels(sides, solution.pairings).against.length === 0,
-    'a match found respects every label',
-  );
-  return { kind: 'perfect', pairings: solution.pairings };
-}
-
-function partOf({ missing, pairings }: Assignment, reason: 'effects' | 'labels'): ConstrainedMatch {
-  return { kind: 'partial', reason, missing, matched: tally(pairings) };
-}
-
-/**
- * Every effect has a counterpart, but no assignment respects the labels. Shows the pairs that break
- * one assignment.
- */
-function contradictionIn(sides: Sides, pairings: readonly Pairing[]): ConstrainedMatch {
-  const { agreed, against } = splitByLabels(sides, pairings);
-  const missing = against.map(({ wanted, units }) => ({ ...wanted.effect, count: units }));
-  return { kind: 'partial', reason: 'labels', missing, matched: tally(agreed) };
-}
-
-function tally(pairings: readonly Pairing[]): ReadonlyMap<ObservedGroup, number> {
-  const matched = new Map<ObservedGroup, number>();
-  for (const { observed, units } of pairings)
-    matched.set(observed, (matched.get(observed) ?? 0) + units);
-  return matched;
+  // Without a solution, this shows the pairs that break one assignment.
+  const { pairings } = solution ?? deduced;
+  const agreeing = agreeingPairs(sides, pairings);
+  if (solution === undefined) return { kind: 'partial', reason: 'labels', pairings: agreeing };
+  invariant(agreeing.length === pairings.length, 'a match found respects every label');
+  return { kind: 'perfect', pairings };
 }
 
 /**
@@ -79,19 +69,17 @@ function tally(pairings: readonly Pairing[]): ReadonlyMap<ObservedGroup, number>
  * different labels of one place have different values. Rows in which values originate come before
  * rows that refer to them, so that the reference is blamed for a contradiction.
  */
-function splitByLabels({ candidates }: Sides, pairings: readonly Pairing[]) {
+function agreeingPairs({ candidates }: Sides, pairings: readonly Pairing[]): readonly Pairing[] {
   const values = new Map<string, string>();
   const owners = new Map<string, string>();
-  const agreed: Pairing[] = [];
-  const against: Pairing[] = [];
   const isOrigin = ({ wanted }: Pairing) =>
     wanted.labels.every((cell) => candidates.hasEvidence(cell));
   const { origins = [], references = [] } = Object.groupBy(pairings, (pairing) =>
     isOrigin(pairing) ? 'origins' : 'references',
   );
-  for (const pairing of [...origins, ...references]) {
-    const claims = pairing.wanted.labels.map(({ label, slot, place }) => {
-      const text = pairing.observed.texts[slot] as string;
+  return [...origins, ...references].filter(({ wanted, observed }) => {
+    const claims = wanted.labels.map(({ label, slot, place }) => {
+      const text = observed.texts[slot] as string;
       return { label, text, token: tokenText(place, text) };
     });
     const agrees = claims.every(
@@ -100,12 +88,10 @@ function splitByLabels({ candidates }: Sides, pairings: readonly Pairing[]) {
         (owners.get(token) ?? label) === label &&
         claims.every((other) => other.token !== token || other.label === label),
     );
-    (agrees ? agreed : against).push(pairing);
-    if (!agrees) continue;
-    for (const { label, text, token } of claims) {
+    for (const { label, text, token } of agrees ? claims : []) {
       values.set(label, text);
       owners.set(token, label);
     }
-  }
-  return { agreed, against };
+    return agrees;
+  });
 }

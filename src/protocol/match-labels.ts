@@ -1,4 +1,4 @@
-import type { ObservedGroup, Shape, Wanted } from './match-shape.ts';
+import type { ObservedGroup, Wanted } from './match-shape.ts';
 
 /** The text of a label that can have no value. No value has this text. */
 const IMPOSSIBLE = '';
@@ -98,45 +98,41 @@ export function tokenText(place: string, text: string): string {
 }
 
 /**
- * The labels whose value relates several cells. A label that occurs once is left out if its
- * possible observed values all differ, because any choice then differs from every other label's.
- * This is the usual new row whose identifier nothing refers to.
+ * The labels whose value relates several cells. A label that occurs once is left out if all values
+ * observed in its place differ, because any choice then differs from every other label's. This is
+ * the usual new row whose identifier nothing refers to.
  */
 export function relatedLabels(
   wanted: readonly Wanted[],
   observed: readonly ObservedGroup[],
 ): ReadonlySet<string> {
   const uses = new Map<string, number>();
-  const slotsOf = new Map<Shape, Set<number>>();
-  for (const { labels, shape, effect } of wanted) {
-    const slots = slotsOf.get(shape) ?? new Set();
-    slotsOf.set(shape, slots);
-    for (const { label, slot } of labels) {
+  const places = new Set<string>();
+  for (const { labels, effect } of wanted)
+    for (const { label, place } of labels) {
       uses.set(label, (uses.get(label) ?? 0) + effect.count);
-      slots.add(slot);
+      places.add(place);
     }
-  }
-  const repeated = findRepeated(slotsOf, observed);
-  const related = new Set<string>();
-  for (const { label, place } of wanted.flatMap(({ labels }) => labels))
-    if (uses.get(label) !== 1 || repeated.has(place)) related.add(label);
-  return related;
+  const repeated = findRepeated(places, observed);
+  const cells = wanted.flatMap(({ labels }) => labels);
+  const related = cells.filter(({ label, place }) => uses.get(label) !== 1 || repeated.has(place));
+  return new Set(related.map(({ label }) => label));
 }
 
-/** The places with a label in which the same value was observed more than once. */
+/** The places in which the same value was observed more than once. */
 function findRepeated(
-  slotsOf: ReadonlyMap<Shape, ReadonlySet<number>>,
+  places: ReadonlySet<string>,
   observed: readonly ObservedGroup[],
 ): ReadonlySet<string> {
   const repeated = new Set<string>();
   const seen = new Set<string>();
   for (const { shape, texts, effects } of observed) {
-    for (const slot of slotsOf.get(shape) ?? []) {
-      const place = shape.slots[slot]?.place as string;
+    shape.slots.forEach(({ place }, slot) => {
+      if (!places.has(place)) return;
       const token = tokenText(place, texts[slot] as string);
       if (seen.has(token) || effects.length > 1) repeated.add(place);
       seen.add(token);
-    }
+    });
   }
   return repeated;
 }

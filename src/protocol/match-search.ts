@@ -4,7 +4,6 @@ import {
   assign,
   findCandidates,
   groupWanted,
-  type Pairing,
   type Sides,
   type WantedGroup,
 } from './match-assignment.ts';
@@ -35,7 +34,7 @@ export class LabelSearch {
   constructor(sides: Sides, labels: LabelValues) {
     this.#sides = sides;
     this.#labels = labels;
-    this.#groups = groupWanted(sides, labels).filter(({ sample }) => this.#findOpen(sample));
+    this.#groups = groupWanted(sides.wanted, labels).filter(({ sample }) => this.#findOpen(sample));
     for (const group of this.#groups) {
       for (const { label } of group.sample.labels) {
         const mentions = this.#mentions.get(label);
@@ -66,8 +65,7 @@ export class LabelSearch {
    * Guesses the labels that are still open, one at a time, and undoes guesses that lead to a
    * contradiction. Returns undefined if nothing is left to try or the budget is exhausted.
    */
-  guess(pairings: readonly Pairing[]): Assignment | undefined {
-    const likely = likelyValues(pairings);
+  guess(): Assignment | undefined {
     const guesses: Guess[] = [];
     let isPossible = true;
     while (!this.#sides.budget.exhausted) {
@@ -75,7 +73,7 @@ export class LabelSearch {
         const assignment = assign(this.#sides, this.#labels);
         if (assignment.complete) return assignment;
       } else if (isPossible) {
-        guesses.push(this.#nextGuess(guesses.at(-1), likely));
+        guesses.push(this.#nextGuess(guesses.at(-1)));
       }
       const guess = guesses.at(-1);
       if (guess === undefined) return undefined;
@@ -130,8 +128,8 @@ export class LabelSearch {
     return isPossible;
   }
 
-  /** Picks an open label, next to known ones if possible. Its likely value is tried first. */
-  #nextGuess(last: Guess | undefined, likely: ReadonlyMap<string, string>): Guess {
+  /** Picks an open label, next to known ones if possible. */
+  #nextGuess(last: Guess | undefined): Guess {
     const { mark } = this.#labels;
     const isOpen = ({ sample }: WantedGroup) => this.#findOpen(sample) !== undefined;
     const news = this.#labels.boundSince(last?.mark ?? 0);
@@ -142,16 +140,6 @@ export class LabelSearch {
     invariant(group !== undefined && cell !== undefined, 'an open label is mentioned somewhere');
     const found = findCandidates(this.#sides, group.sample, this.#labels);
     const texts = new Set(found.map(({ texts }) => texts[cell.slot] as string));
-    const first = likely.get(cell.label) ?? '';
-    const ordered = texts.delete(first) ? [...texts, first] : [...texts];
-    return { label: cell.label, texts: ordered, mark, frontier };
+    return { label: cell.label, texts: [...texts], mark, frontier };
   }
-}
-
-/** The label values that these pairings imply. */
-function likelyValues(pairings: readonly Pairing[]): ReadonlyMap<string, string> {
-  const values = new Map<string, string>();
-  for (const { wanted, observed } of pairings)
-    for (const { label, slot } of wanted.labels) values.set(label, observed.texts[slot] as string);
-  return values;
 }

@@ -41,8 +41,11 @@ export interface LabelledCell {
 }
 
 /** Equal observed effects that may match an approved effect with constraints. */
-export interface ObservedGroup extends Remainder {
+export interface ObservedGroup {
   readonly shape: Shape;
+  readonly effects: readonly Effect[];
+  /** Whether all of them must be matched. The others may be left over. */
+  readonly isRequired: boolean;
   /** The values in the order of the shape's slots, and the texts used to compare them. */
   readonly values: readonly Value[];
   readonly texts: readonly string[];
@@ -90,8 +93,15 @@ export function layOutWanted(effect: ApprovedEffect, shape: Shape): Wanted {
 }
 
 /** Arranges equal observed effects in the order of their shape. */
-export function layOutObserved(remainder: Remainder, shape: Shape): ObservedGroup {
-  const [effect] = remainder.effects;
+export function layOutObserved(
+  { effects, required }: Remainder,
+  shape: Shape,
+): readonly ObservedGroup[] {
+  const [effect] = effects;
   const values = shape.slots.map(({ section, column }) => effect?.[section]?.[column] as Value);
-  return { ...remainder, shape, values, texts: values.map(valueText) };
+  const group = { shape, values, texts: values.map(valueText) };
+  return [
+    { ...group, effects: effects.slice(0, required), isRequired: true },
+    { ...group, effects: effects.slice(required), isRequired: false },
+  ].filter((part) => part.effects.length > 0);
 }

@@ -5,11 +5,11 @@ import { type Diff, diffOf } from './diff.ts';
 import type { ApprovedEffect, Effect } from './effect.ts';
 import type { GeneratedValues } from './generated.ts';
 import type { Pairing } from './match-assignment.ts';
-import { Candidates, type MatchEvidence } from './match-candidates.ts';
+import type { MatchEvidence } from './match-candidates.ts';
 import { matchConstrained } from './match-constrained.ts';
 import { ExactCount, type Remainder } from './match-exact.ts';
 import type { Prepared } from './match-prepare.ts';
-import { layOutObserved, type ObservedGroup, shapeText } from './match-shape.ts';
+import { layOutObserved, type ObservedGroup, shapeText, type Wanted } from './match-shape.ts';
 import type { Value } from './value.ts';
 import { isVolatileOnly, rowIdentity } from './volatile.ts';
 
@@ -52,27 +52,37 @@ export function matchBags(
   if (wanted.length === 0 && !differs) return { kind: 'equal' };
   const allowance = BUDGET_PER_EFFECT * (wanted.length + comparable.length);
   const budget = new Budget(context.budget ?? BUDGET_BASE + allowance);
-  const candidates = new Candidates(wanted, comparable, context, budget);
-  const match = matchConstrained({ wanted, observed: comparable, candidates, budget }, differs);
+  const match = matchConstrained(wanted, comparable, { evidence: context, budget, differs });
   switch (match.kind) {
     case 'perfect':
       return { kind: 'equal', ...generatedBy(match.pairings) };
     case 'budget':
       return { kind: 'budget', steps: budget.spent };
     case 'partial': {
-      const matchedOf = (group: ObservedGroup) => match.matched.get(group) ?? 0;
-      const taken = comparable.flatMap((group) => group.effects.slice(0, matchedOf(group)));
-      const unmatched = comparable.flatMap((group) => group.effects.slice(matchedOf(group)));
+      const matched = countMatched(match.pairings);
+      const unmet = wanted
+        .map((one) => ({ ...one.effect, count: one.effect.count - (matched.get(one) ?? 0) }))
+        .filter((effect) => effect.count > 0);
+      const taken = comparable.flatMap((one) => one.effects.slice(0, matched.get(one) ?? 0));
+      const unmatched = comparable.flatMap((one) => one.effects.slice(matched.get(one) ?? 0));
       const extra = extraEffects(
         prepared,
         count.taken.concat(taken),
         strange.flatMap(({ effects }) => effects).concat(unmatched),
       );
-      return differBy([...missing, ...match.missing], extra, match.reason);
+      return differBy([...missing, ...unmet], extra, match.reason);
     }
     default:
       return unreachable(match);
   }
+}
+
+/** How often each approved and each observed effect is matched. */
+function countMatched(pairings: readonly Pairing[]): ReadonlyMap<Wanted | ObservedGroup, number> {
+  const matched = new Map<Wanted | ObservedGroup, number>();
+  for (const { wanted, observed } of pairings)
+    for (const one of [wanted, observed]) matched.set(one, (matched.get(one) ?? 0) + 1);
+  return matched;
 }
 
 /**
@@ -116,7 +126,7 @@ function sortRemainders(prepared: Prepared, count: ExactCount): SortedRemainders
     const effect = remainder.effects[0] as Effect;
     const shape = prepared.shapes.get(shapeText(effect, prepared.volatile.get(effect.target)));
     if (shape === undefined) strange.push(remainder);
-    else comparable.push(layOutObserved(remainder, shape));
+    else comparable.push(...layOutObserved(remainder, shape));
   }
   return { comparable, strange };
 }

@@ -1,6 +1,6 @@
 import { canonicalBytes } from './canon-size.ts';
 import type { CountedEffect, Diff } from './diff.ts';
-import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
+import { type ApprovedEffect, type Cell, type CellRow, mapColumns, mapImages } from './effect.ts';
 import type { Approved } from './manifest.ts';
 import type { SessionSettings } from './settings.ts';
 import { type Row, readTag, type Value } from './value.ts';
@@ -99,29 +99,15 @@ function digesting(digestValue: DigestValue): MapValue {
 }
 
 function mapApproved(effect: ApprovedEffect, map: MapValue): ApprovedEffect {
-  const { op, target, key, before, after, count } = effect;
+  const { op, target, count } = effect;
   const mapCells = (cells: CellRow): CellRow =>
     mapColumns(cells, (cell, column) => mapCell(cell, (value) => map(value, target, column)));
-  return {
-    op,
-    target,
-    ...(key !== undefined && { key: mapCells(key) }),
-    ...(before !== undefined && { before: mapCells(before) }),
-    ...(after !== undefined && { after: mapCells(after) }),
-    count,
-  };
+  return { op, target, ...mapImages(effect, mapCells), count };
 }
 
 function mapObserved(effect: CountedEffect, map: MapValue): CountedEffect {
-  const { op, target, key, before, after, count } = effect;
-  return {
-    op,
-    target,
-    ...(key !== undefined && { key: mapRow(target, key, map) }),
-    ...(before !== undefined && { before: mapRow(target, before, map) }),
-    ...(after !== undefined && { after: mapRow(target, after, map) }),
-    count,
-  };
+  const { op, target, count } = effect;
+  return { op, target, ...mapImages(effect, (row) => mapRow(target, row, map)), count };
 }
 
 function mapCell(cell: Cell, map: (value: Value) => Value): Cell {
@@ -143,13 +129,4 @@ function mapText(text: string, map: (value: Value) => Value): string {
 
 function mapRow(target: string, row: Row, map: MapValue): Row {
   return mapColumns(row, (value, column) => map(value, target, column));
-}
-
-function mapColumns<T, U>(
-  row: { readonly [column: string]: T },
-  map: (value: T, column: string) => U,
-): { readonly [column: string]: U } {
-  return Object.fromEntries(
-    Object.entries(row).map(([column, value]) => [column, map(value, column)]),
-  );
 }

@@ -1,6 +1,6 @@
 import { sortedColumns, valueText } from './bag.ts';
 import { DecimalSum, numberText } from './decimal-sum.ts';
-import type { ApprovedEffect, Cell, CellRow } from './effect.ts';
+import { type ApprovedEffect, type Cell, columnOf } from './effect.ts';
 import { type Rendering, renderCell, renderColumn, renderValue } from './render-text.ts';
 import { orderValues, readTag, type Value } from './value.ts';
 
@@ -21,14 +21,14 @@ export function summariseColumns(
     for (const row of changedRows(effect)) for (const column in row) columns.add(column);
   return [...columns]
     .sort()
-    .flatMap((column) => new ColumnChanges(effects, column).render(column, rendering));
+    .flatMap((column) => new ColumnChanges(effects, column).render(rendering));
 }
 
 /** What the effects do to one column, in their order. */
 function* changesOf(effects: readonly ApprovedEffect[], column: string): Generator<Change> {
   let index = 0;
   for (const effect of effects) {
-    const [first, second] = changedRows(effect).map((row) => ownCell(row, column));
+    const [first, second] = changedRows(effect).map((row) => columnOf(row, column));
     if (effect.op === 'update') {
       if (first !== undefined || second !== undefined)
         yield { from: first, to: second, effect, index: index++ };
@@ -42,10 +42,6 @@ function* changesOf(effects: readonly ApprovedEffect[], column: string): Generat
 /** Both sides of an update; the key and the only side of another effect. */
 function changedRows({ op, key = {}, before = {}, after = {} }: ApprovedEffect) {
   return op === 'update' ? [before, after] : [key, op === 'insert' ? after : before];
-}
-
-function ownCell(cells: CellRow, column: string): Cell | undefined {
-  return Object.hasOwn(cells, column) ? cells[column] : undefined;
 }
 
 /** What one effect does to one column: both cells of an update, otherwise the only cell. */
@@ -75,50 +71,52 @@ interface Labelled {
  * and those to show are looked up again.
  */
 class ColumnChanges {
+  readonly #column: string;
   readonly #changes: () => Iterable<Change>;
-  readonly #different = new Different();
+  readonly #counts = new Map<string | number, number>();
   readonly #from = new Side();
   readonly #to = new Side();
+  readonly #rise = new Extreme(1);
+  readonly #fall = new Extreme(-1);
   #isUpdate = false;
   #effects = 0;
-  #rise: { readonly by: number; readonly change: Change } | undefined;
-  #fall: { readonly by: number; readonly change: Change } | undefined;
 
   constructor(effects: readonly ApprovedEffect[], column: string) {
+    this.#column = column;
     this.#changes = () => changesOf(effects, column);
     for (const change of this.#changes()) this.#add(change);
   }
 
   #add(change: Change): void {
-    const { from, to } = change;
-    this.#different.add(change);
+    const id = changeId(change);
+    this.#counts.set(id, (this.#counts.get(id) ?? 0) + change.effect.count);
     this.#effects += 1;
-    const after = this.#to.add(to, change);
-    if (from === undefined) return;
+    const after = this.#to.add(change.to, change);
+    if (change.from === undefined) return;
     this.#isUpdate = true;
-    const before = this.#from.add(from, change);
+    const before = this.#from.add(change.from, change);
     const rise = after.high - before.low;
     const fall = after.low - before.high;
-    if (rise > (this.#rise?.by ?? 0)) this.#rise = { by: rise, change };
-    if (fall < (this.#fall?.by ?? 0)) this.#fall = { by: fall, change };
+    if (rise > 0) this.#rise.offer(rise, rise, change);
+    if (fall < 0) this.#fall.offer(fall, fall, change);
   }
 
-  render(column: string, rendering: Rendering): readonly string[] {
-    const name = renderColumn(column);
-    const isListed = this.#different.size <= FEW;
+  render(rendering: Rendering): readonly string[] {
+    const name = renderColumn(this.#column);
+    const isListed = this.#counts.size <= FEW;
     const [from, to] = [this.#from, this.#to].map((side) => side.render(isListed, rendering));
     const ranges = this.#isUpdate ? [from && `before ${from}`, to && `after ${to}`] : [to];
     const range = ranges.filter(Boolean).join('; ');
-    const listed = isListed ? this.#different.rarest(this.#changes()) : [];
+    const listed = isListed ? this.#rarest() : [];
     const [only] = listed;
     if (listed.length === 1 && only !== undefined) {
       const all = `${name}: ${renderChange(only.change, rendering)} in all`;
       return [range === '' ? all : `${all}; ${range}`];
     }
-    const total = `${name}: ${this.#different.size} different`;
-    const shown = isListed ? listByCount(listed) : this.#outstanding(column, rendering);
+    const total = `${name}: ${this.#counts.size} different`;
+    const shown = isListed ? listByCount(listed) : this.#outstanding(rendering);
     const rows = shown.map(({ label, change, showsRow }) => {
-      const row = showsRow ? renderRow(change, column, rendering) : '';
+      const row = showsRow ? renderRow(change, this.#column, rendering) : '';
       return `  ${label}: ${renderChange(change, rendering)}${row}`;
     });
     if (!this.#isUpdate && !isListed)
@@ -128,12 +126,14 @@ class ColumnChanges {
   }
 
   /** Each change that stands out, once, with every reason why. */
-  #outstanding(column: string, rendering: Rendering): readonly Labelled[] {
+  #outstanding(rendering: Rendering): readonly Labelled[] {
+    // In a column where changes occur at least twice on average, the rare ones stand out.
+    const isRepeating = this.#effects >= 2 * this.#counts.size;
     const found = [
-      ...this.#extremes(column, rendering),
+      ...this.#extremes(rendering),
       ...this.#to.exceptions(''),
       ...this.#from.exceptions('before '),
-      ...this.#rarest(),
+      ...(isRepeating ? this.#rarest() : []).map((one) => labelCount(one, 'rarest, ')),
     ];
     const groups = Map.groupBy(found, ({ change }) => change.index);
     return [...groups.values()].map((group) => ({
@@ -143,121 +143,104 @@ class ColumnChanges {
     }));
   }
 
-  #extremes(column: string, rendering: Rendering): readonly Labelled[] {
+  #extremes(rendering: Rendering): readonly Labelled[] {
     const found = [
-      ['largest', this.#to.numbers.largest?.change],
-      ['largest rise', this.#rise?.change],
-      ['largest fall', this.#fall?.change],
-      ['smallest', this.#to.numbers.smallest?.change],
+      ['largest', this.#to.numbers.largest],
+      ['largest rise', this.#rise],
+      ['largest fall', this.#fall],
+      ['smallest', this.#to.numbers.smallest],
     ] as const;
-    return found.flatMap(([label, change]) => {
+    return found.flatMap(([label, { change }]) => {
       if (change === undefined) return [];
       // Without a row to point to, the extremes are already in the range.
-      if (!this.#isUpdate && renderRow(change, column, rendering) === '') return [];
+      if (!this.#isUpdate && renderRow(change, this.#column, rendering) === '') return [];
       return [{ label, change, showsRow: true }];
     });
   }
 
-  /** The rarest changes, in a column where changes occur at least twice on average. */
-  #rarest(): readonly Labelled[] {
-    if (this.#effects < 2 * this.#different.size) return [];
-    return this.#different.rarest(this.#changes()).map(({ change, count }) => ({
-      label: `rarest, ${timesOf(count)}`,
-      change,
-      showsRow: count === 1,
-    }));
+  /** The rarest changes with their counts; of equally rare ones those that occur first. */
+  #rarest(): readonly Counted[] {
+    const sorted = [...this.#counts].sort(([, a], [, b]) => a - b);
+    const wanted = new Map(sorted.slice(0, FEW));
+    const found: Counted[] = [];
+    for (const change of this.#changes()) {
+      if (wanted.size === 0) break;
+      const id = changeId(change);
+      const count = wanted.get(id);
+      if (count === undefined) continue;
+      wanted.delete(id);
+      found.push({ change, count });
+    }
+    return found.sort((a, b) => a.count - b.count);
   }
 }
 
 /** Every change, the most frequent first. */
 function listByCount(counted: readonly Counted[]): readonly Labelled[] {
-  const sorted = counted
-    .toSorted((a, b) => a.change.index - b.change.index)
-    .toSorted((a, b) => b.count - a.count);
-  return sorted.map(({ change, count }) => ({
-    label: timesOf(count),
-    change,
-    showsRow: count === 1,
-  }));
+  return counted
+    .toSorted((a, b) => b.count - a.count || a.change.index - b.change.index)
+    .map((one) => labelCount(one));
 }
 
-/** How often each different change of a column occurs. */
-class Different {
-  /** By value, for exact values of rows that are inserted or deleted: no text is made for each. */
-  readonly #values = new Map<string | number, number>();
-  readonly #others = new Map<string | number, number>();
-
-  get size(): number {
-    return this.#values.size + this.#others.size;
-  }
-
-  add(change: Change): void {
-    const [counts, id] = this.#find(change);
-    counts.set(id, (counts.get(id) ?? 0) + change.effect.count);
-  }
-
-  /** The rarest changes with their counts; of equally rare ones those that occur first. */
-  rarest(changes: Iterable<Change>): readonly Counted[] {
-    const wanted = [this.#values, this.#others].map((counts) => {
-      const sorted = [...counts].sort(([, a], [, b]) => a - b);
-      return new Set(sorted.slice(0, FEW).map(([id]) => id));
-    });
-    const found: Counted[] = [];
-    for (const change of changes) {
-      if (wanted.every(({ size }) => size === 0)) break;
-      const [counts, id] = this.#find(change);
-      const isWanted = wanted[counts === this.#values ? 0 : 1]?.delete(id);
-      if (isWanted) found.push({ change, count: counts.get(id) ?? 0 });
-    }
-    return found.sort((a, b) => a.count - b.count).slice(0, FEW);
-  }
-
-  #find({ from, to }: Change): readonly [Map<string | number, number>, id: string | number] {
-    if (from !== undefined) return [this.#others, `${cellId(from)} ${cellId(to)}`];
-    const value = to !== undefined && 'is' in to ? to.is : undefined;
-    if (typeof value === 'string' || typeof value === 'number') return [this.#values, value];
-    return [this.#others, cellId(to)];
-  }
+function labelCount({ change, count }: Counted, prefix = ''): Labelled {
+  const times = count === 1 ? 'once' : `${count} times`;
+  return { label: `${prefix}${times}`, change, showsRow: count === 1 };
 }
 
-function timesOf(count: number): string {
-  return count === 1 ? 'once' : `${count} times`;
-}
+/** The most extreme value in one direction, and where it first occurs. */
+class Extreme {
+  value: Value = null;
+  change: Change | undefined;
+  readonly #direction: -1 | 1;
+  #size = Number.NaN;
 
-/** The smallest or largest value so far, and where it occurs. */
-interface Extreme {
-  readonly value: Value;
-  /** The approximate size of a number; NaN for text. */
-  readonly size: number;
-  readonly change: Change;
+  constructor(direction: -1 | 1) {
+    this.#direction = direction;
+  }
+
+  /** `size` is the approximate size of a number, and NaN for text. */
+  offer(value: Value, size: number, change: Change): void {
+    if (this.change !== undefined && this.#order(value, size) * this.#direction <= 0) return;
+    this.value = value;
+    this.change = change;
+    this.#size = size;
+  }
+
+  /** Compares exactly only what approximately is the same. */
+  #order(value: Value, size: number): number {
+    if (value === this.value) return 0;
+    if (size < this.#size || size > this.#size) return size - this.#size;
+    return orderValues(value, this.value) ?? 0;
+  }
 }
 
 /** The smallest and largest of comparable values: all numbers or all texts. */
 class Range {
-  smallest: Extreme | undefined;
-  largest: Extreme | undefined;
+  readonly smallest = new Extreme(-1);
+  readonly largest = new Extreme(1);
 
   add(value: Value, size: number, change: Change): void {
-    if (isBeyond(value, size, this.smallest, -1)) this.smallest = { value, size, change };
-    if (isBeyond(value, size, this.largest, 1)) this.largest = { value, size, change };
+    this.smallest.offer(value, size, change);
+    this.largest.offer(value, size, change);
+  }
+
+  get isEmpty(): boolean {
+    return this.smallest.change === undefined;
   }
 
   /** Empty if all values are equal. */
   render(rendering: Rendering): string {
-    const { smallest, largest } = this;
-    if (smallest === undefined || largest === undefined) return '';
-    if (orderValues(smallest.value, largest.value) === 0) return '';
-    return `${renderValue(smallest.value, rendering)} to ${renderValue(largest.value, rendering)}`;
+    const [low, high] = [this.smallest.value, this.largest.value];
+    if (this.isEmpty || orderValues(low, high) === 0) return '';
+    return `${renderValue(low, rendering)} to ${renderValue(high, rendering)}`;
   }
 }
 
-/** The approximate bounds of the numbers that a cell admits; NaN if it admits none or any. */
+/** The approximate bounds of the numbers that a cell lists. Without any, `low` is above `high`. */
 interface Size {
   readonly low: number;
   readonly high: number;
 }
-
-const NO_SIZE: Size = { low: Number.NaN, high: Number.NaN };
 
 /** One side of the changes of a column. */
 class Side {
@@ -270,31 +253,22 @@ class Side {
   /** Adds a cell. Returns the approximate size of its numbers. */
   add(cell: Cell | undefined, change: Change): Size {
     const { count } = change.effect;
-    const size = cell === undefined || !('is' in cell) ? Number.NaN : sizeOf(cell.is);
-    const kind = Number.isNaN(size) ? kindOf(cell) : 'number';
+    const exact = cell !== undefined && 'is' in cell ? sizeOf(cell.is) : Number.NaN;
+    const kind = Number.isNaN(exact) ? kindOf(cell) : 'number';
     const known = this.#kinds.get(kind);
     if (known === undefined) this.#kinds.set(kind, { change, count });
     else known.count += count;
-    if (cell === undefined) return NO_SIZE;
-    if ('is' in cell) {
-      if (kind === 'number') this.#sum.add(cell.is, count);
-      this.#addValue(cell.is, size, change);
-      return { low: size, high: size };
+    let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const value of valuesOf(cell)) {
+      const size = kind === 'number' ? exact : sizeOf(value);
+      if (kind === 'number') this.#sum.add(value, count);
+      if (typeof value === 'string') this.#texts.add(value, size, change);
+      if (Number.isNaN(size)) continue;
+      this.numbers.add(value, size, change);
+      low = Math.min(low, size);
+      high = Math.max(high, size);
     }
-    // A constraint counts as each bound or value that it lists.
-    const ends = 'between' in cell ? cell.between : 'oneOf' in cell ? cell.oneOf : [];
-    for (const value of ends) this.#addValue(value, sizeOf(value), change);
-    const sizes = ends.map(sizeOf).filter((end) => !Number.isNaN(end));
-    if (sizes.length === 0) return NO_SIZE;
-    return {
-      low: sizes.reduce((a, b) => Math.min(a, b)),
-      high: sizes.reduce((a, b) => Math.max(a, b)),
-    };
-  }
-
-  #addValue(value: Value, size: number, change: Change): void {
-    if (!Number.isNaN(size)) this.numbers.add(value, size, change);
-    else if (typeof value === 'string') this.#texts.add(value, size, change);
+    return { low, high };
   }
 
   /**
@@ -322,11 +296,18 @@ class Side {
     const texts = isListed ? '' : this.#texts.render(rendering);
     const isNumeric = this.#kinds.size === 1 && this.#kinds.has('number');
     const sum = isNumeric ? this.#sum.text : undefined;
-    const hasBoth = this.numbers.smallest !== undefined && texts !== '';
+    const hasBoth = !this.numbers.isEmpty && texts !== '';
     return [numbers, hasBoth ? `texts ${texts}` : texts, sum && `sum ${sum}`]
       .filter(Boolean)
       .join(', ');
   }
+}
+
+/** A constraint counts as each bound or value that it lists. */
+function valuesOf(cell: Cell | undefined): readonly Value[] {
+  if (cell === undefined) return [];
+  if ('is' in cell) return [cell.is];
+  return 'between' in cell ? cell.between : 'oneOf' in cell ? cell.oneOf : [];
 }
 
 /** Kinds that need no mention if most of a column has them. */
@@ -335,24 +316,11 @@ const PLAIN_KINDS: readonly string[] = ['number', 'text', 'other value'];
 /** The kind of a cell that is not a finite number. */
 function kindOf(cell: Cell | undefined): string {
   if (cell === undefined) return '<not stated>';
-  if (!('is' in cell)) return CONSTRAINTS.find(([name]) => name in cell)?.[1] ?? '<constraint>';
+  if ('oneOf' in cell) return '<one of>';
+  if (!('is' in cell)) return `<${Object.keys(cell)[0]}>`;
   if (cell.is === null) return 'null';
   if (typeof cell.is === 'string') return 'text';
-  return isNumeric(cell.is) ? 'not finite' : 'other value';
-}
-
-const CONSTRAINTS = [
-  ['any', '<any>'],
-  ['generated', '<generated>'],
-  ['oneOf', '<one of>'],
-  ['between', '<between>'],
-  ['matches', '<matches>'],
-  ['now', '<now>'],
-] as const;
-
-function isNumeric(value: Value): boolean {
-  const tag = typeof value === 'object' && value !== null ? readTag(value)?.tag : undefined;
-  return tag === '$int' || tag === '$dec' || tag === '$real';
+  return readTag(cell.is)?.tag === '$real' ? 'not finite' : 'other value';
 }
 
 /** The approximate size of a number; NaN for any other value. */
@@ -360,17 +328,19 @@ function sizeOf(value: Value): number {
   return typeof value === 'number' ? value : Number(numberText(value) ?? Number.NaN);
 }
 
-/** Whether a value is more extreme than the known one. */
-function isBeyond(
-  value: Value,
-  size: number,
-  known: Extreme | undefined,
-  direction: -1 | 1,
-): boolean {
-  if (known === undefined) return true;
-  if (value === known.value) return false;
-  if (size < known.size || size > known.size) return (size - known.size) * direction > 0;
-  return (orderValues(value, known.value) ?? 0) * direction > 0;
+const MARK = '\0';
+
+/**
+ * Equal only for equal changes. Exact values of inserted and deleted rows stand for themselves, so
+ * that no text is made for each of a million. Other ids begin with a mark, and so that no text
+ * reads as one of them, a text with that beginning gets one mark more.
+ */
+function changeId({ from, to }: Change): string | number {
+  if (from !== undefined) return `${MARK}${cellId(from)} ${cellId(to)}`;
+  const value = to !== undefined && 'is' in to ? to.is : undefined;
+  if (typeof value === 'number') return value;
+  if (typeof value === 'string') return value.startsWith(MARK) ? `${MARK}${value}` : value;
+  return `${MARK}${cellId(to)}`;
 }
 
 /** Equal only for equal cells. Generated labels differ in every row and count as one. */

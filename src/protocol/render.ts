@@ -1,7 +1,14 @@
 import { unreachable } from '../errors.ts';
 import { sortedColumns } from './bag.ts';
-import type { CountedEffect, Diff } from './diff.ts';
-import type { ApprovedEffect, CellRow, Op, Requirement, StateRead } from './effect.ts';
+import { asApproved, type CountedEffect, type Diff } from './diff.ts';
+import {
+  type ApprovedEffect,
+  type CellRow,
+  columnOf,
+  type Op,
+  type Requirement,
+  type StateRead,
+} from './effect.ts';
 import { inKeyOrder } from './key-order.ts';
 import type { Approved } from './manifest.ts';
 import { summariseColumns } from './render-summary.ts';
@@ -225,7 +232,7 @@ function renderColumns(
 }
 
 function renderSide(cells: CellRow, column: string, rendering: Rendering): string {
-  const cell = Object.hasOwn(cells, column) ? cells[column] : undefined;
+  const cell = columnOf(cells, column);
   return cell === undefined ? '<not stated>' : renderCell(cell, rendering);
 }
 
@@ -257,22 +264,6 @@ function renderKey(target: string, key: Row, rendering: Rendering): string {
     (column) => `${renderColumn(column)}=${renderValue(key[column] ?? null, rendering)}`,
   );
   return `${renderTarget(target)} ${columns.join(', ')}`;
-}
-
-function asApproved(effect: CountedEffect): ApprovedEffect {
-  const { op, target, key, before, after, count } = effect;
-  return {
-    op,
-    target,
-    ...(key !== undefined && { key: asCells(key) }),
-    ...(before !== undefined && { before: asCells(before) }),
-    ...(after !== undefined && { after: asCells(after) }),
-    count,
-  };
-}
-
-function asCells(row: Row): CellRow {
-  return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, { is: value }]));
 }
 
 /** The total count. An item without a count counts once. */

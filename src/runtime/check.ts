@@ -1,9 +1,8 @@
 import { parseProposal } from '../crypto/proposal.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
 import { findImpossible, foreseeable, foreseeingRead } from '../protocol/foresee.ts';
-import type { Approved } from '../protocol/manifest.ts';
 import { stateReads } from '../protocol/state.ts';
-import { type Refusal, readAction } from './attempt.ts';
+import { type Attempt, type Refusal, readAction } from './attempt.ts';
 import {
   checkLicense,
   checkPresupposed,
@@ -11,7 +10,7 @@ import {
   openAttempt,
   type Stated,
 } from './authority.ts';
-import { type Admitted, adapterNamed, type Deployment } from './deployment.ts';
+import { adapterNamed, type Deployment } from './deployment.ts';
 import { readAll } from './prepare.ts';
 
 /** Options for checking an approval before it is used. */
@@ -31,72 +30,67 @@ export async function check(
   action: unknown,
   { revision }: CheckOptions = {},
 ): Promise<Refusal | undefined> {
+  const isSigned = 'license' in approval;
+  const examined = isSigned
+    ? examineLicense(deployment, approval.license)
+    : examineProposal(deployment, approval.proposal);
   const refusal =
-    'license' in approval
-      ? await checkSigned(deployment, approval.license, action, revision)
-      : await checkProposal(deployment, approval.proposal, action, revision);
+    (await findRefusal(examined, action, revision)) ??
+    (isSigned ? undefined : await findOutdated(examined));
   return refusal && { reason: refusal.reason, detail: refusal.detail };
 }
 
-async function checkSigned(
-  deployment: Deployment,
-  license: unknown,
-  action: unknown,
-  revision: string | undefined,
-): Promise<Refusal | undefined> {
+/** An approval that is examined without being used. */
+export interface Examined extends Stated {
+  /** Checks everything that does not need the backend. */
+  checkTerms(action: unknown): Refusal | undefined;
+}
+
+/** Opens a license to examine it. */
+export function examineLicense(deployment: Deployment, license: unknown): Attempt & Examined {
   const signed = parseSignedLicense(license);
   const admitted = adapterNamed(deployment, signed.license.adapter);
   const attempt = openAttempt(deployment, admitted, signed);
-  const parsed = readChecked(admitted, action);
-  if (parsed.kind === 'refused') return parsed;
-  return (
-    checkLicense(deployment, attempt, parsed.action) ??
-    (await findChange(deployment, attempt, parsed.action, revision))
-  );
+  return { ...attempt, checkTerms: (action) => checkLicense(deployment, attempt, action) };
 }
 
-/** Parses the action, if there is one: a task has none. */
-function readChecked(admitted: Admitted, action: unknown): ReturnType<typeof readAction> {
-  return action === undefined ? { kind: 'read', action } : readAction(admitted, action);
-}
-
-/** A proposal is out of date if the deployment or the state it was made for has changed. */
-async function checkProposal(
-  deployment: Deployment,
-  proposal: unknown,
-  action: unknown,
-  revision: string | undefined,
-): Promise<Refusal | undefined> {
+/**
+ * Opens a proposal to examine it. It is out of date if the deployment or the state it was made for
+ * has changed.
+ */
+export function examineProposal(deployment: Deployment, proposal: unknown): Examined {
   const { draft, approved } = parseProposal(proposal);
   const admitted = adapterNamed(deployment, draft.adapter);
-  const parsed = readChecked(admitted, action);
-  if (parsed.kind === 'refused') return parsed;
   const stated = { admitted, signed: { license: draft, approved } };
-  const change = await findChange(deployment, stated, parsed.action, revision);
-  return change ?? (await findOutdated(admitted, approved));
+  return { ...stated, checkTerms: (action) => checkPresupposed(deployment, stated, action) };
+}
+
+async function findRefusal(
+  examined: Examined,
+  untrusted: unknown,
+  revision: string | undefined,
+): Promise<Refusal | undefined> {
+  const { admitted, signed, checkTerms } = examined;
+  // A task has no action.
+  const action =
+    untrusted === undefined
+      ? { kind: 'read' as const, action: undefined }
+      : readAction(admitted, untrusted);
+  if (action.kind === 'refused') return action;
+  const refusal = checkTerms(action.action);
+  if (refusal !== undefined) return refusal;
+  const readings = await admitted.adapter.read(stateReads(signed.approved));
+  return checkState(examined, readings, revision);
 }
 
 /** Checks that the rows are still the ones that the changes start from, if they can be read. */
-async function findOutdated(
-  { adapter }: Admitted,
-  approved: Approved,
-): Promise<Refusal | undefined> {
+async function findOutdated({ admitted, signed }: Stated): Promise<Refusal | undefined> {
+  const { adapter } = admitted;
+  const { approved } = signed;
   const foreseen = adapter.readsMany === true ? foreseeable(approved) : [];
   const reads = foreseen.map(foreseeingRead);
   // A registered table may have rows that only an execution may read.
   const found = await readAll(adapter, reads).catch(() => []);
   const [impossible] = findImpossible(approved, foreseen, found);
   return impossible === undefined ? undefined : { reason: 'stale-state', detail: impossible };
-}
-
-async function findChange(
-  deployment: Deployment,
-  stated: Stated,
-  action: unknown,
-  revision: string | undefined,
-): Promise<Refusal | undefined> {
-  const presupposed = checkPresupposed(deployment, stated, action);
-  if (presupposed !== undefined) return presupposed;
-  const readings = await stated.admitted.adapter.read(stateReads(stated.signed.approved));
-  return checkState(stated, readings, revision);
 }

@@ -1,7 +1,6 @@
 import type { CallAnswer, TaskStage } from '../contract/adapter.ts';
 import type { Proposal } from '../protocol/license.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
-import type { Refusal } from './attempt.ts';
 import { Calls, limitsFor, type TaskLimits } from './calls.ts';
 import type { AdmittedPromotable, Deployment, OpenTask } from './deployment.ts';
 import {
@@ -75,87 +74,65 @@ export async function openDraft(
     throw refused(`no candidate could be held (${held.reason}): ${held.detail}`);
   const { stage } = held;
   const calls = new Calls({ deployment, admitted, stage, survey: proofs.survey, limits });
-  return new RecordedDraft({ deployment, admitted, calls, stage, options });
+  return recordDraft(deployment, { admitted, calls, stage, options });
 }
 
 interface DraftParts {
-  readonly deployment: Deployment;
   readonly admitted: AdmittedPromotable;
   readonly calls: Calls;
   readonly stage: TaskStage;
   readonly options: DraftTaskOptions;
 }
 
-class RecordedDraft implements Draft, OpenTask {
-  readonly adapter: string;
-  readonly set?: SessionSettings;
-  readonly #parts: DraftParts;
-  readonly #recorded: unknown[] = [];
-  /** Resolves once the candidate is discarded: with undefined if the draft ended normally. */
-  readonly #ended: Promise<Refusal | undefined>;
-
-  constructor(parts: DraftParts) {
-    const { deployment, admitted, options } = parts;
-    this.#parts = parts;
-    this.adapter = admitted.name;
-    if (options.set !== undefined) this.set = options.set;
-    deployment.tasks.add(this);
-    this.#ended = this.#endWhenOver();
-    this.#ended.catch(() => {});
-  }
-
-  get expiresAt(): string {
-    return this.#parts.calls.expiresAt;
-  }
-
-  async call(action: unknown): Promise<CallAnswer> {
-    const copy = copyOf(action);
-    const answer = await this.#parts.calls.call(copy);
-    if (answer.kind === 'done') this.#recorded.push(copy);
-    return answer;
-  }
-
-  async discard(): Promise<void> {
-    this.#recorded.length = 0;
-    await this.interrupt('the draft was discarded');
-  }
-
-  async interrupt(why: string): Promise<void> {
-    this.#parts.calls.giveUp({ reason: 'task-discarded', detail: why });
-    await this.#ended;
-  }
-
-  async end(): Promise<unknown> {
-    const { calls, admitted } = this.#parts;
-    await calls.complete();
-    const refusal = await this.#ended;
-    if (refusal !== undefined) throw refused(`the draft is over: ${refusal.detail}; open another`);
-    if (this.#recorded.length === 0) throw refused('no call of the draft succeeded');
-    return admitted.adapter.joinActions?.(this.#recorded);
-  }
-
-  async submit(plan: DraftPlan): Promise<DraftProposal> {
-    const { deployment } = this.#parts;
-    const action = await this.end();
-    const { adapter, set } = this;
-    const request = { ...plan, adapter, action, ...(set && { set }) };
-    const proposal = await rehearse(deployment, request);
-    if (proposal.approved.effects.length === 0)
+function recordDraft(deployment: Deployment, parts: DraftParts): Draft & OpenTask {
+  const { admitted, calls, stage, options } = parts;
+  const { set } = options;
+  const adapter = admitted.name;
+  const recorded: unknown[] = [];
+  const draft: Draft & OpenTask = {
+    adapter,
+    ...(set && { set }),
+    expiresAt: calls.expiresAt,
+    async call(action) {
+      const copy = copyOf(action);
+      const answer = await calls.call(copy);
+      if (answer.kind === 'done') recorded.push(copy);
+      return answer;
+    },
+    async discard() {
+      recorded.length = 0;
+      await draft.interrupt('the draft was discarded');
+    },
+    async interrupt(why) {
+      calls.giveUp({ reason: 'task-discarded', detail: why });
+      await ended;
+    },
+    async end() {
+      await calls.complete();
+      const refusal = await ended;
+      if (refusal !== undefined)
+        throw refused(`the draft is over: ${refusal.detail}; open another`);
+      if (recorded.length === 0) throw refused('no call of the draft succeeded');
+      return admitted.adapter.joinActions?.(recorded);
+    },
+    async submit(plan) {
+      const action = await draft.end();
+      const request = { ...plan, adapter, action, ...(set && { set }) };
+      const proposal = await rehearse(deployment, request);
+      if (proposal.approved.effects.length > 0) return { proposal, action };
       throw refused('the draft only read, so there is nothing to approve; make a call that writes');
-    return { proposal, action };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.discard();
-  }
-
-  async #endWhenOver(): Promise<Refusal | undefined> {
-    const { deployment, calls, stage } = this.#parts;
-    const refusal = await calls.over;
-    deployment.tasks.delete(this);
+    },
+    [Symbol.asyncDispose]: () => draft.discard(),
+  };
+  deployment.tasks.add(draft);
+  /** Resolves once the candidate is discarded: with undefined if the draft ended normally. */
+  const ended = calls.over.then(async (refusal) => {
+    deployment.tasks.delete(draft);
     await stage.discard();
     return refusal;
-  }
+  });
+  ended.catch(() => {});
+  return draft;
 }
 
 /**

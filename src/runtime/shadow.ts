@@ -1,6 +1,4 @@
 import { digestRecord, occurrencesOf } from '../crypto/digest.ts';
-import { parseProposal } from '../crypto/proposal.ts';
-import { parseSignedLicense } from '../crypto/signature.ts';
 import { EffectMatchError } from '../errors.ts';
 import { approvedOutcome } from '../protocol/approve.ts';
 import { draftManifest, type ManifestDraft } from '../protocol/draft.ts';
@@ -19,15 +17,9 @@ import {
   recordedOutcome,
   storableFault,
 } from './attempt.ts';
-import {
-  checkLicense,
-  checkPlan,
-  checkPresupposed,
-  checkRequired,
-  checkState,
-  openAttempt,
-} from './authority.ts';
+import { checkPlan, checkRequired, checkState } from './authority.ts';
 import { asOpenBoundary } from './boundary.ts';
+import { type Examined, examineLicense, examineProposal } from './check.ts';
 import {
   type Admitted,
   type AdmittedPromotable,
@@ -126,7 +118,7 @@ function openComparison(
 ): Comparison {
   const fields = fieldsOf(approval);
   if ('draft' in fields && !('signature' in fields))
-    return fromProposal(deployment, approval, revision);
+    return fromExamined('proposal', examineProposal(deployment, approval), revision);
   if ('signature' in fields || typeof approval === 'string')
     return fromLicense(deployment, approval, revision);
   return fromDraft(deployment, fields as unknown as ShadowDraft);
@@ -154,18 +146,24 @@ function fromLicense(
   approval: unknown,
   revision: string | undefined,
 ): Comparison {
-  const signed = parseSignedLicense(approval);
-  const admitted = adapterNamed(deployment, signed.license.adapter);
-  const attempt = openAttempt(deployment, admitted, signed);
+  const examined = examineLicense(deployment, approval);
   return {
-    basis: 'license',
+    ...fromExamined('license', examined, revision),
+    license: examined.lineage,
+    checkAuthority: async (action) =>
+      examined.checkTerms(action) ?? (await checkUnspent(deployment, examined)),
+  };
+}
+
+function fromExamined(basis: Basis, examined: Examined, revision: string | undefined): Comparison {
+  const { admitted, signed, checkTerms } = examined;
+  return {
+    basis,
     admitted,
     task: signed.license.task,
-    license: attempt.lineage,
     outcome: async () => signed.approved,
-    checkAuthority: async (action) =>
-      checkLicense(deployment, attempt, action) ?? (await checkUnspent(deployment, attempt)),
-    checkState: (_, readings) => checkState(attempt, readings, revision),
+    checkAuthority: async (action) => checkTerms(action),
+    checkState: (_, readings) => checkState(examined, readings, revision),
   };
 }
 
@@ -180,24 +178,6 @@ async function checkUnspent(
   for (const occurrence of occurrencesOf(license, lineage))
     if ((await deployment.ledgers.holder(occurrence)) === undefined) return undefined;
   return { reason: 'spent', detail: 'every execution that this license buys has been claimed' };
-}
-
-function fromProposal(
-  deployment: Deployment,
-  approval: unknown,
-  revision: string | undefined,
-): Comparison {
-  const { draft, approved } = parseProposal(approval);
-  const admitted = adapterNamed(deployment, draft.adapter);
-  const stated = { admitted, signed: { license: draft, approved } };
-  return {
-    basis: 'proposal',
-    admitted,
-    task: draft.task,
-    outcome: async () => approved,
-    checkAuthority: async (action) => checkPresupposed(deployment, stated, action),
-    checkState: (_, readings) => checkState(stated, readings, revision),
-  };
 }
 
 /**

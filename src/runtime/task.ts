@@ -34,6 +34,8 @@ export interface Task extends AsyncDisposable {
   readonly ended: Promise<Executed>;
 }
 
+type HeldTask = Task & OpenTask;
+
 /**
  * Opens a task under a license. It uses the execution path of `execute`, which waits between
  * staging and observing until the task is finished, and refuses a task that was discarded.
@@ -56,7 +58,7 @@ export async function openTask(
     const { admitted } = attempt;
     invariant(isPromotable(admitted), 'a candidate is held by a promotable adapter');
     const calls = new Calls({ deployment, admitted, stage, survey, limits });
-    const task = new HeldTask(attempt, calls, ended);
+    const task = holdTask(attempt, calls, ended);
     const interrupt = () => void task.interrupt('its signal was aborted').catch(() => {});
     signal?.addEventListener('abort', interrupt, { once: true });
     deployment.tasks.add(task);
@@ -100,47 +102,27 @@ export async function runTask(
 }
 
 /** A task from the moment its candidate is open. */
-class HeldTask implements Task, OpenTask {
-  readonly kind = 'open';
-  readonly ended: Promise<Executed>;
-  readonly #attempt: Attempt;
-  readonly #calls: Calls;
-
-  constructor(attempt: Attempt, calls: Calls, ended: Promise<Executed>) {
-    this.#attempt = attempt;
-    this.#calls = calls;
-    this.ended = ended;
-  }
-
-  get occurrence(): OccurrenceId {
-    return this.#attempt.occurrence;
-  }
-
-  get expiresAt(): string {
-    return this.#calls.expiresAt;
-  }
-
-  async call(action: unknown): Promise<CallAnswer> {
-    return await this.#calls.call(action);
-  }
-
-  async finish(): Promise<Executed> {
-    await this.#calls.complete();
-    return await this.ended;
-  }
-
-  async discard(why = 'the task was discarded'): Promise<Executed> {
-    const detail = storableText(this.#attempt.admitted, why);
-    this.#calls.giveUp({ reason: 'task-discarded', detail });
-    return await this.ended;
-  }
-
-  async interrupt(why: string): Promise<Executed> {
-    this.#calls.giveUp({ reason: 'task-interrupted', detail: why });
-    return await this.ended;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.discard('the scope of the task was left before it was finished');
-  }
+function holdTask(attempt: Attempt, calls: Calls, ended: Promise<Executed>): HeldTask {
+  const giveUp = async (refusal: Refusal): Promise<Executed> => {
+    calls.giveUp(refusal);
+    return await ended;
+  };
+  const discard = (why = 'the task was discarded') =>
+    giveUp({ reason: 'task-discarded', detail: storableText(attempt.admitted, why) });
+  return {
+    kind: 'open',
+    occurrence: attempt.occurrence,
+    expiresAt: calls.expiresAt,
+    ended,
+    call: (action) => calls.call(action),
+    async finish() {
+      await calls.complete();
+      return await ended;
+    },
+    discard,
+    interrupt: (why) => giveUp({ reason: 'task-interrupted', detail: why }),
+    async [Symbol.asyncDispose]() {
+      await discard('the scope of the task was left before it was finished');
+    },
+  };
 }
