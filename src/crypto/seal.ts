@@ -25,24 +25,10 @@ export function createSealer(keyring: Keyring): Sealer {
     string,
     { readonly kind: unknown; readonly sealed: Sealed<unknown> }
   >(RECENT);
-  const remember = <T>(kind: RecordKind<T>, sealed: Sealed<T>): void => {
-    if (sealed.text.length > RECENT_CHARACTERS_MAX) return;
-    recent.set(sealed.seal.mac, { kind, sealed });
-  };
-  const recall = <T>(
-    kind: RecordKind<T>,
-    text: string,
-    seal: Sealed<T>['seal'],
-  ): Sealed<T> | undefined => {
+  const open: Sealer['open'] = <T>(kind: RecordKind<T>, text: string, seal: Sealed<T>['seal']) => {
     const known = recent.get(seal.mac);
-    if (known === undefined || known.kind !== kind) return undefined;
-    return known.sealed.text === text && known.sealed.seal.key === seal.key
-      ? (known.sealed as Sealed<T>)
-      : undefined;
-  };
-  const open: Sealer['open'] = (kind, text, seal) => {
-    const known = recall(kind, text, seal);
-    if (known !== undefined) return known;
+    const isKnown = known?.kind === kind && known.sealed.text === text;
+    if (isKnown && known.sealed.seal.key === seal.key) return known.sealed as Sealed<T>;
     const key = knownKey(keyring, seal.key, kind.kind);
     if (!holds(key, kind.domain, text, seal.mac)) {
       throw new EffectMatchError(
@@ -58,7 +44,7 @@ export function createSealer(keyring: Keyring): Sealer {
       const mac = computeMac(knownKey(keyring, keyring.current, kind.kind), kind.domain, text);
       const seal = Object.freeze({ key: keyring.current, mac });
       const sealed = Object.freeze({ record: copy, text, seal });
-      remember(kind, sealed);
+      if (text.length <= RECENT_CHARACTERS_MAX) recent.set(mac, { kind, sealed });
       return sealed;
     },
     open,

@@ -145,17 +145,12 @@ export function establish(
     drawn === undefined ? [] : findSetBack(drawn),
   );
   if (gaps.length > 0) return { kind: 'incomplete', gaps: boundGaps(gaps) };
-  const list = () => {
-    const effects = canonObserved(registration, evidence.records);
-    if (drawn === undefined) return effects;
-    return effects.concat(findUnused(drawn, evidence.assigned, effects));
-  };
-  if (evidence.records.length <= FEW) return { kind: 'complete', effects: list() };
   let listed: readonly Effect[] | undefined;
   return {
     kind: 'complete',
+    // Built only when asked for: it may be very large.
     get effects() {
-      listed ??= list();
+      listed ??= listEffects(evidence, registration);
       return listed;
     },
     ...((drawn ?? []).every(({ times }) => times === 0) && {
@@ -164,8 +159,13 @@ export function establish(
   };
 }
 
-/** With more records, E is built only when asked for: it may be very large. */
-const FEW = 1000;
+function listEffects(
+  { records, drawn, assigned }: Evidence,
+  registration: Registration,
+): readonly Effect[] {
+  const effects = canonObserved(registration, records);
+  return drawn === undefined ? effects : effects.concat(findUnused(drawn, assigned, effects));
+}
 
 type Tally = ReadonlyMap<string, Record<Op, number>>;
 

@@ -70,12 +70,12 @@ export function* singleWrites(
   const isNet = registration.profile === 'net-state';
   for (const record of records) {
     const relation = isNet ? relations(record.target) : undefined;
-    yield relation && singleWrite(relation, relation.read(record));
+    yield relation && singleWrite(relation.read(record));
   }
 }
 
-function singleWrite(relation: RelationReader, change: ReadChange): Effect | undefined {
-  if (change.key === undefined || !relation.isWhole(change)) return undefined;
+function singleWrite(change: ReadChange): Effect | undefined {
+  if (change.key === undefined) return undefined;
   if (change.op !== 'update') return eventOf(change);
   const { op, target, key, newKey } = change;
   const changes = newKey === undefined ? findChanges(change.before, change.after) : undefined;

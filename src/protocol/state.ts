@@ -1,3 +1,4 @@
+import { sameValue } from './bag.ts';
 import { canonical } from './canon.ts';
 import type { Requirement, StateRead, StateReading } from './effect.ts';
 import type { Approved } from './manifest.ts';
@@ -31,14 +32,12 @@ export function brokenRequirements(
 }
 
 function holds(requirement: Requirement, found: StateReading): boolean {
-  if (found.target !== requirement.target || canonical(found.key) !== canonical(requirement.key))
-    return false;
+  if (found.target !== requirement.target || !sameValue(found.key, requirement.key)) return false;
   if (requirement.row === null || found.row === null) return requirement.row === found.row;
   const row = found.row;
-  return Object.entries(requirement.row).every(([column, value]) => {
-    const actual = row[column];
-    return actual !== undefined && canonical(actual) === canonical(value);
-  });
+  return Object.entries(requirement.row).every(
+    ([column, value]) => Object.hasOwn(row, column) && sameValue(row[column], value),
+  );
 }
 
 /** What was required of a row, and what was found instead. */

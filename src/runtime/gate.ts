@@ -16,7 +16,6 @@ import { markerText } from './settle.ts';
 type GateResult<Permit> = { readonly kind: 'passed'; readonly permit: Permit } | Refused;
 
 type StageBound = Extract<PermitRecord['bound'], { candidate: string }>;
-type Unconsumed<Bound> = Omit<PermitRecord, 'consumedAt' | 'bound'> & { readonly bound: Bound };
 
 /** What was established before the gate, and must still be true. */
 export interface Established {
@@ -42,18 +41,14 @@ export interface TaskHost {
   serve(stage: TaskStage, attempt: Attempt, survey: Survey): Promise<Refusal | undefined>;
 }
 
-/**
- * The permit binds this candidate, this E, this certificate and this claim. The marker consumes it
- * with the commit.
- */
-export function bindStagePermit(
-  established: Established,
-  bound: StageBound,
-): Unconsumed<StageBound> {
-  return { ...permitBase(established), bound };
-}
-
-function permitBase({ attempt, claim, certificate }: Established) {
+/** The permit binds this candidate or request, this E, this certificate and this claim. */
+function permitOf<Bound>(
+  deployment: Deployment,
+  { attempt, claim, certificate }: Established,
+  bound: Bound,
+) {
+  const now = nowInstant(deployment);
+  const { claimedAt } = claim.sealed.record;
   return {
     version: 1 as const,
     occurrence: attempt.occurrence,
@@ -61,6 +56,9 @@ function permitBase({ attempt, claim, certificate }: Established) {
     claim: claim.digest,
     certificate: certificate.digest,
     approved: attempt.signed.license.approved,
+    bound,
+    // t_g. The permit must not look older than the claim if the clock was set back.
+    consumedAt: now < claimedAt ? claimedAt : now,
   };
 }
 
@@ -72,13 +70,13 @@ export async function passStageGate(
   deployment: Deployment,
   established: Established,
   stage: Stage,
-  unconsumed: Unconsumed<StageBound>,
+  bound: StageBound,
   generated: StoredGenerated = {},
 ): Promise<GateResult<ConsumedPermit>> {
   const deadline = leaseDeadline(deployment, established.attempt);
   const stale =
     (await checkAuthority(deployment, established)) ??
-    checkCandidate(unconsumed.bound, await stage.recheck()) ??
+    checkCandidate(bound, await stage.recheck()) ??
     checkState(
       established.attempt,
       await stage.read(established.attempt.reads),
@@ -86,7 +84,7 @@ export async function passStageGate(
     ) ??
     checkTime(deployment, established.attempt);
   if (stale !== undefined) return stale;
-  const record = { ...unconsumed, consumedAt: consumptionTime(deployment, established.claim) };
+  const record = permitOf(deployment, established, bound);
   const digest = digestRecord(permitRecord, record);
   const marker = deployment.sealer.seal(markerRecord, {
     version: 1,
@@ -94,7 +92,7 @@ export async function passStageGate(
     occurrence: record.occurrence,
     execution: record.execution,
     approved: record.approved,
-    observed: record.bound.observed,
+    observed: bound.observed,
     certificate: record.certificate,
     claim: record.claim,
     permit: digest,
@@ -115,18 +113,14 @@ export async function passRequestGate(
   established: Established,
   request: Digest,
 ): Promise<GateResult<RequestPermit>> {
-  const { attempt, claim, revision } = established;
+  const { attempt, revision } = established;
   const deadline = leaseDeadline(deployment, attempt);
   const stale =
     (await checkAuthority(deployment, established)) ??
     checkState(attempt, await attempt.admitted.adapter.read(attempt.reads), revision) ??
     checkTime(deployment, attempt);
   if (stale !== undefined) return stale;
-  const record = {
-    ...permitBase(established),
-    bound: { request },
-    consumedAt: consumptionTime(deployment, claim),
-  };
+  const record = permitOf(deployment, established, { request });
   const fence = await deployment.ledgers.consumePermit(
     deployment.sealer.seal(permitRecord, record),
   );
@@ -181,11 +175,4 @@ function checkCandidate(bound: StageBound, now: CandidateFacts): Refused | undef
   if (now.evidence !== bound.evidence)
     return refuse('evidence-changed', 'something was written after the observation');
   return undefined;
-}
-
-/** t_g. The permit must not look older than the claim if the clock was set back. */
-function consumptionTime(deployment: Deployment, claim: Claim): string {
-  const now = nowInstant(deployment);
-  const { claimedAt } = claim.sealed.record;
-  return now < claimedAt ? claimedAt : now;
 }

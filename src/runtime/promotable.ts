@@ -19,7 +19,7 @@ import {
 } from './attempt.ts';
 import type { AdmittedPromotable, Deployment } from './deployment.ts';
 import { commitment, finish, rejection, type Seen, uncertainty } from './finish.ts';
-import { bindStagePermit, type Established, passStageGate, type TaskHost } from './gate.ts';
+import { type Established, passStageGate, type TaskHost } from './gate.ts';
 import type { Tries } from './restage.ts';
 import { settle } from './settle.ts';
 
@@ -117,12 +117,11 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
 
   const observed = digestExact(run, known, outcome);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
-  const permit = bindStagePermit(established, bound);
   deployment.reached('path:permit-bound');
 
   run.at = 'final-gate';
   const generated = storableGenerated(outcome.generated, admitted.registration.values);
-  const gate = await passStageGate(deployment, established, stage, permit, generated);
+  const gate = await passStageGate(deployment, established, stage, bound, generated);
   if (gate.kind === 'refused') return gate;
   deployment.reached('path:gate-passed');
   return { kind: 'passed', stage, permit: gate.permit, observed, generated };

@@ -117,46 +117,32 @@ export function setPragma(
   );
 }
 
-type Compiled = WeakMap<DatabaseSync, Map<string, StatementSync>>;
-const statements: Compiled = new WeakMap();
-const pragmas: Compiled = new WeakMap();
+const statements = new WeakMap<DatabaseSync, Map<string, StatementSync>>();
 
 /**
  * Compiles one of our statements and keeps it as long as its connection, because compiling costs
  * more than running.
  */
 export function statement(db: DatabaseSync, sql: string): StatementSync {
-  return compiledIn(statements, db, sql, () => db.prepare(sql));
+  let known = statements.get(db);
+  if (known === undefined) {
+    known = new Map();
+    statements.set(db, known);
+  }
+  let prepared = known.get(sql);
+  if (prepared === undefined) {
+    prepared = db.prepare(sql);
+    known.set(sql, prepared);
+  }
+  return prepared;
 }
 
 /** Reads a pragma that returns one value. SQLite recompiles it after any pragma was set. */
 export function readPragma(db: DatabaseSync, name: string): unknown {
-  const prepared = compiledIn(pragmas, db, name, () => {
-    const made = db.prepare(`pragma ${name}`);
-    made.setReturnArrays(true);
-    return made;
-  });
+  const prepared = statement(db, `pragma ${name}`);
+  prepared.setReturnArrays(true);
   const row: unknown = prepared.get();
   return Array.isArray(row) ? row[0] : undefined;
-}
-
-function compiledIn(
-  all: Compiled,
-  db: DatabaseSync,
-  key: string,
-  make: () => StatementSync,
-): StatementSync {
-  let known = all.get(db);
-  if (known === undefined) {
-    known = new Map();
-    all.set(db, known);
-  }
-  let prepared = known.get(key);
-  if (prepared === undefined) {
-    prepared = make();
-    known.set(key, prepared);
-  }
-  return prepared;
 }
 
 /**
@@ -185,16 +171,14 @@ export function immediateUnflushed<T>(
   body: () => T,
   options: { readonly deadlineMs: number },
 ): Promise<T> {
-  return retryWhileBusy(() => withoutFlush(db, () => runImmediate(db, body)), options);
-}
-
-function withoutFlush<T>(db: DatabaseSync, transaction: () => T): T {
-  db.exec('pragma synchronous = normal');
-  try {
-    return transaction();
-  } finally {
-    flushAgain(db);
-  }
+  return retryWhileBusy(() => {
+    db.exec('pragma synchronous = normal');
+    try {
+      return runImmediate(db, body);
+    } finally {
+      flushAgain(db);
+    }
+  }, options);
 }
 
 /** Closes a connection that cannot flush again, because nothing unflushed may count as flushed. */

@@ -77,6 +77,11 @@ const SABOTAGES: { readonly [broken: string]: Sabotage } = {
     edits: [
       {
         file: 'src/protocol/match.ts',
+        from: 'return taken === exact.length;',
+        to: 'return false;',
+      },
+      {
+        file: 'src/protocol/match.ts',
         from: "if (wanted.length === 0 && !differs) return { kind: 'equal' };",
         to: '',
       },

@@ -175,7 +175,7 @@ test('property: writes that match one by one are the difference, whatever else w
   assert.ok(seen.matched > 300 && seen.rewritten > 100, JSON.stringify(seen));
 });
 
-test('of many records E is put together only when it is asked for', () => {
+test('E is put together only when it is asked for', () => {
   const ids = Array.from({ length: 1500 }, (_, id) => id);
   const rows = ids.map((id) => ({
     op: 'insert' as const,

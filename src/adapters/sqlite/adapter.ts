@@ -203,7 +203,7 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
   #takeConnection(): HoldingConnection | undefined {
     const kept = this.#kept;
     this.#kept = undefined;
-    if (kept?.isFor(this.#catalog)) return kept;
+    if (kept?.catalog === this.#catalog) return kept;
     kept?.close();
     return this.#isReplaced() ? undefined : new HoldingConnection(this.#opened.file);
   }

@@ -21,7 +21,7 @@ import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { commitHeld, isBusyFault } from '../../sqlite/commit.ts';
-import { retryWhileBusy, statement } from '../../sqlite/connection.ts';
+import { readPragma, retryWhileBusy, statement } from '../../sqlite/connection.ts';
 import { type CheckedSqliteAction, isProbe } from './action.ts';
 import type { Affinity } from './affinity.ts';
 import type { SqliteCatalog, SqliteRelation } from './catalog.ts';
@@ -33,7 +33,7 @@ import { SqliteSchema } from './normalise.ts';
 import { readState } from './reading.ts';
 import {
   type CandidateState,
-  readBaseVersion,
+  type Connections,
   readHighestRowid,
   takeSnapshot,
 } from './snapshot.ts';
@@ -84,6 +84,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   readonly id: string;
   readonly #tools: CandidateTools;
   readonly #connection: HoldingConnection;
+  readonly #connections: Connections;
   readonly #log = new FenceLog();
   readonly #rowidsBefore = new Map<string, bigint>();
   #before: CandidateState | undefined;
@@ -101,6 +102,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     this.id = `sqlite:${tools.backend}:${randomUUID()}`;
     this.#tools = tools;
     this.#connection = connection;
+    this.#connections = { candidate: connection.db, base: tools.base };
   }
 
   /** Takes the write lock and checks that the file and its schema are the certified ones. */
@@ -110,14 +112,15 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
   ): Promise<HoldResult<CheckedSqliteAction>> {
     const { catalog, isReplaced, backend, busyTimeoutMs } = this.#tools;
     const connection = this.#connection;
+    let settings: string;
     try {
-      await retryWhileBusy(() => connection.begin(), { deadlineMs: lockWithinMs });
+      settings = await retryWhileBusy(() => connection.begin(), { deadlineMs: lockWithinMs });
     } catch (error) {
       if (!isBusyFault(error)) throw error;
       return stagePrevented('busy', `another writer held the database for ${busyTimeoutMs} ms`);
     }
     if (isReplaced()) return REPLACED;
-    const before = takeSnapshot(this.#connections, catalog, connection.settings);
+    const before = takeSnapshot(this.#connections, catalog, settings);
     if (before.versions !== catalog.versions || !connection.hasParsed(catalog))
       return SCHEMA_CHANGED;
     if (readBackend(connection.db) !== backend) return REPLACED;
@@ -141,7 +144,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     this.#session ??= db.createSession();
     // CURRENT_TIMESTAMP uses the same clock.
     const fromMs = this.#window?.fromMs ?? systemClock.now();
-    fence.raise(rules, this.#log);
+    fence.turn = { rules, log: this.#log };
     const ran = runStatements(action, {
       db,
       log: this.#log,
@@ -149,7 +152,7 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
       compiled: rules.isProbe ? undefined : compiled,
       beforeRun: () => this.#noteRowids(),
     });
-    fence.hold();
+    fence.turn = 'none';
     if (ran.kind === 'failed') return ran;
     this.#window = { fromMs, toMs: systemClock.now() };
     this.#standing = this.#readStanding();
@@ -164,18 +167,18 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     const { db, fence } = this.#connection;
     this.#assertHeld();
     this.#session ??= db.createSession();
-    fence.lower();
+    fence.turn = 'ours';
     statement(db, CALL_SAVEPOINT.open).run();
     const applied = await this.apply(action);
     // An error may have rolled back the whole transaction, including earlier calls.
     if (!db.isTransaction) return { ...lostBy(applied), isLost: true };
-    fence.lower();
+    fence.turn = 'ours';
     if (applied.kind === 'failed') {
       statement(db, CALL_SAVEPOINT.undo).run();
       this.#log.forgetDenied();
     }
     statement(db, CALL_SAVEPOINT.release).run();
-    fence.hold();
+    fence.turn = 'none';
     return applied;
   }
 
@@ -250,10 +253,10 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     const isUntouched =
       this.#seen?.isClean === true &&
       this.#readStanding() === this.#standing &&
-      readBaseVersion(this.#tools.base) === this.#before?.baseVersion;
+      readPragma(this.#tools.base, 'data_version') === this.#before?.baseVersion;
     // The marker is not observed, and recording it in the session would cost more than writing it.
     this.#closeSession();
-    this.#connection.fence.lower();
+    this.#connection.fence.turn = 'ours';
     const { busyTimeoutMs, reached, isReplaced } = this.#tools;
     const promotion = await commitHeld(this.#connection.db, {
       marker,
@@ -276,10 +279,6 @@ export class SqliteCandidate implements Candidate<CheckedSqliteAction> {
     if (this.#connection.db.isOpen) this.#closeSession();
     const isClean = !this.#isUsed || this.#seen?.isClean === true;
     this.#tools.release(this.#connection, isClean && how !== 'unknown');
-  }
-
-  get #connections() {
-    return { candidate: this.#connection.db, base: this.#tools.base };
   }
 
   #closeSession(): void {

@@ -31,7 +31,7 @@ const MAX_COLUMNS = 32_767;
 export function decodeChangeset(bytes: Uint8Array): readonly TableChanges[] {
   const reader = new Reader(bytes);
   const tables: TableChanges[] = [];
-  while (!reader.atEnd) tables.push(readTable(reader));
+  while (reader.peek() !== undefined) tables.push(readTable(reader));
   return tables;
 }
 
@@ -39,11 +39,13 @@ function readTable(reader: Reader): TableChanges {
   if (reader.byte() !== TABLE) reader.refuse('a table header was expected');
   const columns = reader.varint();
   if (columns === 0 || columns > MAX_COLUMNS) reader.refuse(`a table with ${columns} columns`);
-  const keyPlaces = reader.bytes(columns);
+  const keyPlaces: number[] = [];
+  for (let column = 0; column < columns; column += 1) keyPlaces.push(reader.byte());
   checkKeyPlaces(reader, keyPlaces);
   const table = reader.name();
   const changes: SessionChange[] = [];
-  while (!reader.atEnd && reader.peek() !== TABLE) changes.push(readChange(reader, keyPlaces));
+  for (let next = reader.peek(); next !== undefined && next !== TABLE; next = reader.peek())
+    changes.push(readChange(reader, keyPlaces));
   return { table, keyPlaces, changes };
 }
 
@@ -98,10 +100,6 @@ class Reader {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  get atEnd(): boolean {
-    return this.#at === this.#bytes.length;
-  }
-
   refuse(what: string): never {
     throw new EffectMatchError(
       'ERR_EM_CHANGESET_INVALID',
@@ -109,6 +107,7 @@ class Reader {
     );
   }
 
+  /** The next byte, which stays there; undefined at the end. */
   peek(): number | undefined {
     return this.#bytes[this.#at];
   }
@@ -118,12 +117,6 @@ class Reader {
     if (byte === undefined) return this.refuse('the end came too early');
     this.#at += 1;
     return byte;
-  }
-
-  bytes(count: number): readonly number[] {
-    const bytes: number[] = [];
-    for (let index = 0; index < count; index += 1) bytes.push(this.byte());
-    return bytes;
   }
 
   take(length: number): Buffer {
@@ -169,20 +162,18 @@ class Reader {
     return values;
   }
 
-  /** Reads 64 bits. Most integers are exact as a number and do not need a bigint. */
-  integer(): Value {
-    const from = this.#skip(8);
-    const number = this.#bytes.readInt32BE(from) * 2 ** 32 + this.#bytes.readUInt32BE(from + 4);
-    return Number.isSafeInteger(number) ? number : encodeInteger(this.#bytes.readBigInt64BE(from));
-  }
-
   value(): Value | undefined {
     const type = this.byte();
     switch (type) {
       case 0:
         return undefined;
-      case 1:
-        return this.integer();
+      case 1: {
+        // Most integers are exact as a number and do not need a bigint.
+        const from = this.#skip(8);
+        const number = this.#bytes.readInt32BE(from) * 2 ** 32 + this.#bytes.readUInt32BE(from + 4);
+        if (Number.isSafeInteger(number)) return number;
+        return encodeInteger(this.#bytes.readBigInt64BE(from));
+      }
       case 2: {
         const real = this.#bytes.readDoubleBE(this.#skip(8));
         return Number.isNaN(real) ? this.refuse('a REAL that is not a number') : encodeReal(real);

@@ -72,8 +72,7 @@ export function observeCandidate(observed: HeldState): CandidateEvidence {
   const gross = after.totalChanges - before.totalChanges;
   const result = readRecords(observed, changeset, gross);
   const records = result.kind === 'records' ? result.records : [];
-  const transaction = (held: boolean, snapshot: CandidateState) =>
-    held ? `${candidate} on version ${String(snapshot.baseVersion)}` : 'ended';
+  const version = `${candidate} on version ${String(after.baseVersion)}`;
   const channels: ChannelReport[] = [
     result.kind === 'records'
       ? { channel: 'changeset', kind: 'records', count: records.length }
@@ -82,8 +81,8 @@ export function observeCandidate(observed: HeldState): CandidateEvidence {
     stable('schema', before.versions, after.versions),
     stable(
       'transaction',
-      transaction(true, before),
-      transaction(connections.candidate.isTransaction, after),
+      `${candidate} on version ${String(before.baseVersion)}`,
+      connections.candidate.isTransaction ? version : 'ended',
     ),
     compareSequence(before.sequence, after.sequence, observed.relations, records),
     stable('settings', before.settings, after.settings),
@@ -102,14 +101,17 @@ export function observeCandidate(observed: HeldState): CandidateEvidence {
  * Leaves the channel silent if the changeset is unreadable, because unknown changes must not count
  * as none.
  */
-function readRecords(observed: HeldState, changeset: Uint8Array, gross: bigint): NamedRecords {
+function readRecords(observed: HeldState, changeset: Uint8Array, gross: number): NamedRecords {
   const { relations, connections, log } = observed;
   try {
     const stated: TableChanges[] = [];
     const restated: ChangeRecord[] = [];
     for (const table of decodeChangeset(changeset)) {
       const relation = relations.get(table.table);
-      if (relation === undefined || !isRestated(observed, relation)) stated.push(table);
+      const inspection = relation && inspectRelation(observed.catalog, relation.name);
+      const isTrusted = inspection?.kind === 'usable' && !inspection.isRestated;
+      // Of other relations, the rows are read instead of trusting the session.
+      if (relation === undefined || isTrusted) stated.push(table);
       else
         for (const record of restateChanges(connections, relation, observed.affinity, table))
           restated.push(record);
@@ -135,12 +137,6 @@ function readRecords(observed: HeldState, changeset: Uint8Array, gross: bigint):
   } catch (error) {
     return { kind: 'unclear', why: String(error) };
   }
-}
-
-/** Whether to read the rows instead of trusting the session. */
-function isRestated({ catalog }: HeldState, relation: SqliteRelation): boolean {
-  const inspection = inspectRelation(catalog, relation.name);
-  return inspection.kind !== 'usable' || inspection.isRestated;
 }
 
 /**
@@ -199,15 +195,16 @@ function assignedKeys(
   observed: HeldState,
   counters: RowidCounters,
   records: readonly ChangeRecord[],
-  gross: bigint,
+  gross: number,
 ): readonly Assigned[] {
-  const added = new Map<string, bigint>();
-  let accounted = 0n;
+  const added = new Map<string, number>();
+  let accounted = 0;
   for (const { op, target } of records) {
-    if (op === 'insert') added.set(target, 1n + (added.get(target) ?? 0n));
-    if (op !== 'delete') accounted += 1n;
+    if (op === 'insert') added.set(target, 1 + (added.get(target) ?? 0));
+    if (op !== 'delete') accounted += 1;
   }
-  const unseen = gross > accounted ? gross - accounted : 0n;
+  if (added.size === 0) return [];
+  const unseen = Math.max(0, gross - accounted);
   const relations = [...observed.relations.values()];
   const foreignKeys = relations.flatMap((relation) => relation.foreignKeys);
   return relations.flatMap(({ name, rowidAlias }) => {
@@ -216,8 +213,8 @@ function assignedKeys(
     if (rowidAlias === undefined || steps === undefined || inUse === undefined) return [];
     const everUsed = observed.before.sequence.get(name);
     const above = typeof everUsed === 'bigint' && everUsed > inUse ? everUsed : inUse;
-    const gone = counters.has(name) ? 0n : unseen;
-    const upTo = above + steps + gone;
+    const gone = counters.has(name) ? 0 : unseen;
+    const upTo = above + BigInt(steps + gone);
     const assigned = {
       target: name,
       column: rowidAlias,

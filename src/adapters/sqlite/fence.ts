@@ -56,6 +56,13 @@ export interface CompiledWrite {
 }
 
 /**
+ * Whose statements may compile: those of an action, by its rules; nobody's, so that a candidate can
+ * only be observed (a statement that writes, sets a pragma, or begins or ends a transaction does not
+ * compile); or all of ours.
+ */
+export type Turn = { readonly rules: FenceRules; readonly log: FenceLog } | 'none' | 'ours';
+
+/**
  * Puts an allow-list between SQLite's compiler and every statement of this connection: reads,
  * recursion, listed functions, and writes to registered relations. It denies everything else,
  * including codes that a later SQLite may add. SQLite asks when it compiles a statement, trigger
@@ -67,16 +74,17 @@ export interface CompiledWrite {
  * nobody's or ours.
  */
 export class Fence {
-  #turn: { readonly rules: FenceRules; readonly log: FenceLog } | 'none' | 'ours' = 'ours';
-  #trespasses = 0;
+  turn: Turn = 'ours';
+  /** The number of denials while a candidate was held. */
+  trespasses = 0;
 
   constructor(db: DatabaseSync) {
     db.setAuthorizer((code, first, second, schema, inner) => {
-      const turn = this.#turn;
+      const { turn } = this;
       if (turn === 'ours') return SQLITE_OK;
       if (turn === 'none') {
         if (isObserving(code, first, second)) return SQLITE_OK;
-        this.#trespasses += 1;
+        this.trespasses += 1;
         return SQLITE_DENY;
       }
       const what = judge({ code, first, second, schema }, turn.rules, turn.log);
@@ -84,29 +92,6 @@ export class Fence {
       turn.log.denied.push(`${nameSource(inner, turn.rules)} ${what}`);
       return SQLITE_DENY;
     });
-  }
-
-  /** Applies the rules to the statements of an action from now on. */
-  raise(rules: FenceRules, log: FenceLog): void {
-    this.#turn = { rules, log };
-  }
-
-  /**
-   * Allows only observing the candidate from now on. Statements that write, set a pragma, or begin
-   * or end a transaction do not compile.
-   */
-  hold(): void {
-    this.#turn = 'none';
-  }
-
-  /** Allows all of our own statements from now on. */
-  lower(): void {
-    this.#turn = 'ours';
-  }
-
-  /** The number of denials while a candidate was held. */
-  get trespasses(): number {
-    return this.#trespasses;
   }
 }
 

@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { invariant } from '../../errors.ts';
 import { RecentMap } from '../../protocol/recent-map.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { openDatabase, pinDurability, setPragma, statement } from '../../sqlite/connection.ts';
@@ -26,7 +25,8 @@ export class HoldingConnection {
   #rules: FenceRules | undefined;
   #settings: string | undefined;
   #journalMode: string | undefined;
-  #catalog: SqliteCatalog | undefined;
+  /** The schema that this connection has parsed. */
+  catalog: SqliteCatalog | undefined;
 
   constructor(file: string) {
     this.db = openDatabase(file);
@@ -36,9 +36,11 @@ export class HoldingConnection {
   /**
    * Takes the write lock. The first call also sets everything that must be set outside a
    * transaction. Without cache spilling, the lock stays RESERVED until COMMIT, so that the trusted
-   * connection can read even with a rollback journal.
+   * connection can read even with a rollback journal. Returns the settings at setup. They are read
+   * again after every action, and the connection is closed if they changed. Between two actions, no
+   * statement that sets one can compile.
    */
-  begin(): void {
+  begin(): string {
     const { db } = this;
     if (this.#settings === undefined) {
       this.#journalMode = pinDurability(db);
@@ -46,14 +48,6 @@ export class HoldingConnection {
       this.#settings = readSettings(db);
     }
     statement(db, 'begin immediate').run();
-  }
-
-  /**
-   * The settings at setup. They are read again after every action, and the connection is closed if
-   * they changed. Between two actions, no statement that sets one can compile.
-   */
-  get settings(): string {
-    invariant(this.#settings !== undefined, 'a connection that has begun is set up');
     return this.#settings;
   }
 
@@ -64,13 +58,8 @@ export class HoldingConnection {
    * is the schema that the connection parsed.
    */
   hasParsed(catalog: SqliteCatalog): boolean {
-    this.#catalog ??= readCatalog(this.db, catalog);
-    return this.#catalog === catalog && catalog.settings.journal_mode === this.#journalMode;
-  }
-
-  /** Whether the connection can serve this schema, as far as is known without the lock. */
-  isFor(catalog: SqliteCatalog): boolean {
-    return this.#catalog === catalog;
+    this.catalog ??= readCatalog(this.db, catalog);
+    return this.catalog === catalog && catalog.settings.journal_mode === this.#journalMode;
   }
 
   /** The rules for actions; undefined if a registered relation is not a table. */
@@ -106,7 +95,7 @@ export class HoldingConnection {
   }
 
   #rollBack(): void {
-    this.fence.lower();
+    this.fence.turn = 'ours';
     if (this.db.isTransaction) this.db.exec('rollback');
   }
 }

@@ -30,7 +30,7 @@ const RULES = {
 /** Answers on a read-only connection, where the fence also denies every write. */
 function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder): QueryAnswer {
   const log = new FenceLog();
-  fence.raise(RULES, log);
+  fence.turn = { rules: RULES, log };
   try {
     const tools = { db, log, compiled: undefined };
     const compiled = compileStatement(statement.sql, tools);
@@ -57,7 +57,7 @@ function answer(db: DatabaseSync, fence: Fence, { statement, rows }: QueryOrder)
     if (denied !== undefined) return { kind: 'refused', why: describeDenied(denied) };
     return { kind: 'refused', why: messageOf(error) };
   } finally {
-    fence.hold();
+    fence.turn = 'none';
   }
 }
 
@@ -78,7 +78,7 @@ const [, , file = ''] = process.argv;
 const db = openDatabase(file, { readOnly: true });
 setPragma(db, { name: 'query_only', value: 'on', reads: 1 });
 const fence = new Fence(db);
-fence.hold();
+fence.turn = 'none';
 process.on('message', async (order: QueryOrder) => {
   process.send?.(await retryWhileBusy(() => answer(db, fence, order), { deadlineMs: 5000 }));
 });

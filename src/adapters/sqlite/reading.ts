@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { normaliseReads } from '../../backend/normalise.ts';
-import { canonical } from '../../protocol/canon.ts';
+import { sameValue } from '../../protocol/bag.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Row } from '../../protocol/value.ts';
 import { quoteName, statement } from '../../sqlite/connection.ts';
@@ -53,7 +53,7 @@ export function readRow(
     const key = Object.fromEntries(
       relation.key.map((name, index) => [name, values[index] ?? null]),
     );
-    if (canonical(key) !== canonical(wanted.key)) continue;
+    if (!sameValue(key, wanted.key)) continue;
     return Object.fromEntries(
       wanted.columns.map((name, index) => [name, values[relation.key.length + index] ?? null]),
     );

@@ -178,7 +178,7 @@ interface WriteFacts {
   readonly written: Written;
   readonly records: readonly ChangeRecord[];
   /** The number of rows written in all tables, including repeated and trigger writes. */
-  readonly gross: bigint;
+  readonly gross: number;
 }
 
 /**
@@ -215,7 +215,7 @@ export function findTurnedZero(
  * deletes rows without counting them.
  */
 function mayHideRows({ records, gross }: WriteFacts): boolean {
-  return records.some((record) => record.op === 'delete') || BigInt(records.length) !== gross;
+  return records.some((record) => record.op === 'delete') || records.length !== gross;
 }
 
 function turnsZero(

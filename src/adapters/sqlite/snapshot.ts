@@ -32,7 +32,7 @@ export interface CandidateState {
   readonly versions: string;
   readonly settings: string;
   readonly sequence: RowidCounters;
-  readonly totalChanges: bigint;
+  readonly totalChanges: number;
   /** Changes when another connection commits. None may while the stage is held. */
   readonly baseVersion: unknown;
 }
@@ -61,7 +61,7 @@ export function takeSnapshot(
     settings: settings ?? readSettings(candidate),
     sequence: readSequence(candidate, catalog),
     totalChanges: countChanges(candidate),
-    baseVersion: readBaseVersion(base),
+    baseVersion: readPragma(base, 'data_version'),
   };
 }
 
@@ -69,16 +69,10 @@ export function takeSnapshot(
  * The number of rows that this connection has inserted, updated or deleted, including changes that
  * were undone later.
  */
-export function countChanges(db: DatabaseSync): bigint {
-  const total = statement(db, 'select total_changes() as total');
-  total.setReadBigInts(true);
-  const count = total.get()?.total;
-  invariant(typeof count === 'bigint', 'SQLite counts changes');
+export function countChanges(db: DatabaseSync): number {
+  const count = statement(db, 'select total_changes() as total').get()?.total;
+  invariant(typeof count === 'number', 'SQLite counts changes');
   return count;
-}
-
-export function readBaseVersion(base: DatabaseSync): unknown {
-  return readPragma(base, 'data_version');
 }
 
 /** The highest rowid in use, or 0 in an empty table; undefined if no column shows the rowid. */

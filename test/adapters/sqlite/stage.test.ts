@@ -216,7 +216,7 @@ test('nothing is done to a held candidate without its standing being another, ev
   candidate.exec('begin immediate');
   const session = candidate.createSession();
   candidate.exec("update t set v = 'new' where id = 1");
-  fence.hold();
+  fence.turn = 'none';
   const changeset = session.changeset();
   const seen = new Set([readStanding(candidate, fence)]);
   const isSeen = () => seen.has(readStanding(candidate, fence));
@@ -253,7 +253,7 @@ test('nothing is done to a held candidate without its standing being another, ev
   }
   assert.deepEqual(session.changeset(), changeset, 'and none of it was done');
   assert.ok(candidate.isTransaction);
-  fence.lower();
+  fence.turn = 'ours';
   candidate.exec('rollback');
   assert.ok(!isSeen());
 });
