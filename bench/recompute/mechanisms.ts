@@ -92,13 +92,14 @@ interface KeptRelease {
   readonly ran?: number;
 }
 
-/** The last request is granted or refused as it must be, and the work never runs twice. */
+/**
+ * The work runs if and only if it is released, and once at most. Where a request must be refused,
+ * the rightful one may come before or after it.
+ */
 function isReleasedAs(asked: readonly KeptRelease[], passes: boolean): boolean {
-  const ran = asked.reduce((sum, one) => sum + (one.ran ?? Number.NaN), 0);
-  const last = asked.at(-1);
-  return passes
-    ? last?.answer === 'released' && ran === 1
-    : last?.answer !== 'released' && last?.ran === 0 && ran <= 1;
+  const released = asked.filter(({ answer }) => answer === 'released').length;
+  const isTrue = asked.every(({ answer, ran }) => ran === Number(answer === 'released'));
+  return isTrue && (passes ? released === asked.length : released < asked.length) && released <= 1;
 }
 
 /** Whether the kept facts are those of a payment, or a release, that passes or is refused. */

@@ -68,6 +68,18 @@ export function listSummary(published: Published): Rows {
   return [['', 'without', 'with EffectMatch'], ...ran];
 }
 
+/** The same in one sentence, for the README. */
+export function summariseFigures(published: Published): string {
+  const tasks = cellsIn(published, 'public-outcomes');
+  const crashes = longest(published, 'crashes');
+  const of = (names: RegExp) => shown(sumOf(tasks, names));
+  const [wrong, ours] = [of(wrongUnder('direct')), of(wrongUnder('EffectMatch'))];
+  const [right, saved] = [of(rightUnder('direct')), of(rightUnder('EffectMatch'))];
+  const kills = shown(sumOf(crashes, /^processes killed$/));
+  const findings = shown(sumOf(crashes, /^wrong or lost verdicts$/));
+  return `${wrong} wrong results became permanent without EffectMatch and ${ours} with it, and ${saved} of ${right} right ones were saved; after ${kills} killed processes, ${findings} verdicts were wrong or lost`;
+}
+
 function missedRaces(cells: readonly WrittenCell[]): number | undefined {
   const races = cells.filter(({ name }) => name.includes(': races with one commit'));
   if (races.length === 0) return undefined;

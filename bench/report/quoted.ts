@@ -1,17 +1,30 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { findPublished, type PublishedStudy } from '../published.ts';
 import { QUOTED_GRIDS } from './quoted-grids.ts';
-import { listEscapes, listKills, listPeers, listSummary } from './quoted-lists.ts';
+import {
+  listEscapes,
+  listKills,
+  listPeers,
+  listSummary,
+  summariseFigures,
+} from './quoted-lists.ts';
 import { isBad, showValue, verdictOf } from './verdict.ts';
 
 /** The pages whose tables are generated from published figures. */
-export const QUOTING_PAGES = ['docs/evaluation.md', 'docs/studies.md', 'docs/comparison.md'];
+export const QUOTING_PAGES = [
+  ...['README.md', 'docs/evaluation.md', 'docs/studies.md', 'docs/comparison.md'],
+];
 
 const BLOCK = /(<!-- figures: ([\w-]+) -->\n)[\s\S]*?(<!-- end of figures -->)/g;
 
-/** Returns the page with its tables regenerated. */
+/** Figures within a line of text. */
+const SENTENCE = /(<!-- figures: sentence -->)[^\n]*?(<!-- end of figures -->)/g;
+
+/** Returns the page with its tables and sentences regenerated. */
 export function renewTables(page: string, published: readonly PublishedStudy[]): string {
-  return page.replace(BLOCK, (_, head: string, name: string, foot: string) => {
+  const sentence = summariseFigures(published);
+  const told = page.replace(SENTENCE, (_, head: string, foot: string) => head + sentence + foot);
+  return told.replace(BLOCK, (_, head: string, name: string, foot: string) => {
     const grid = QUOTED_GRIDS[name];
     const render = grid === undefined ? TABLES[name] : () => table(grid(published));
     if (render === undefined) throw new Error(`there is no table of figures called ${name}`);

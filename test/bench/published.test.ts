@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { TASK_NAMES } from '../../bench/data/mcpmark.ts';
 import { mergePublished, type PublishedStudy, readPublished } from '../../bench/published.ts';
 import { QUOTING_PAGES, renewTables } from '../../bench/report/quoted.ts';
 import { describeContext } from '../../bench/results.ts';
@@ -65,4 +66,32 @@ test('only complete results are published; others leave the older figures', () =
   assert.equal(merge(true, 'cells'), 1);
   assert.equal(merge(false, 'failed'), 1);
   assert.equal(merge(false, 'notRun'), 1);
+});
+
+test("the MCPMark inventory has the paper's 21 tasks and counts of dispositions", () => {
+  const page = readFileSync('docs/studies.md', 'utf8');
+  const part = page.slice(page.indexOf('## The MCPMark inventory'), page.indexOf('## Studies'));
+  const rows = part.split('\n').filter((line) => line.startsWith('| `'));
+  const cells = rows.map((row) => row.split('|').map((text) => text.trim()));
+  assert.equal(new Set(cells.map(([, task]) => task)).size, 21);
+  for (const row of cells)
+    assert.ok(row[4] !== undefined && row[4] !== '', `${row[1]} has a reason`);
+  const count = (disposition: RegExp) =>
+    cells.filter(([, , , given = '']) => disposition.test(given)).length;
+  assert.deepEqual(
+    [
+      count(/^run$/),
+      count(/setup|namespace|sequencing|business contract/),
+      count(/(code|privileges) as output/),
+      count(/physical design|catalogue audit|extension profile/),
+    ],
+    [3, 10, 5, 3],
+  );
+  for (const task of TASK_NAMES) assert.ok(part.includes(`\`chinook/${task}\``), task);
+});
+
+test('the README says its figures in one line that publishing writes', () => {
+  const [readme = ''] = pages;
+  assert.match(readme, /<!-- figures: sentence -->\d.+ wrong or lost<!-- end of figures -->/);
+  assert.match(renewTables(readme, []), /not run wrong results became permanent/);
 });

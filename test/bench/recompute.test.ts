@@ -114,6 +114,8 @@ test('a boundary or a graph that is said to be right must show it', () => {
   ];
   assert.equal(passes(once), 1);
   assert.equal(refused(once, halted), 1, 'a replay');
+  assert.equal(refused(halted, once), 1, 'the rightful request comes afterwards');
+  assert.equal(refused(once), 0, 'nothing was refused');
   assert.equal(refused(once, halted, once), 0, 'released twice');
   assert.equal(refused({ ...halted, ran: 1 }), 0, 'refused, and it ran');
   const report = (reported: readonly string[]) =>
