@@ -93,7 +93,7 @@ export class LabelValues {
 }
 
 /** A unique text for a value of a place. */
-export function tokenText(place: string, text: string): string {
+function tokenText(place: string, text: string): string {
   return `${place.length}:${place}${text}`;
 }
 
