@@ -1,6 +1,6 @@
 import { signReopening } from '../crypto/signed-decision.ts';
 import { openContinuations, stateOf } from '../runtime/continuation.ts';
-import { reopenContinuation } from '../runtime/reopen.ts';
+import { reopenContinuation } from '../runtime/resolve.ts';
 import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { openRecords } from './deployment.ts';
 import { type Output, printableLine } from './output.ts';

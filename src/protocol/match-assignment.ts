@@ -202,7 +202,7 @@ function signatureOf(wanted: Wanted, labels: LabelValues): string {
 }
 
 function labelSignature(name: string, wanted: Wanted, labels: LabelValues): string {
-  if (labels.isAnonymous(name)) return `g${wanted.labels.findIndex(({ label }) => label === name)}`;
   const value = labels.valueOf(name);
-  return value === undefined ? `l${valueText(name)}` : `v${value}`;
+  if (value !== undefined) return `v${value}`;
+  return wanted.labels.some(({ label }) => label === name) ? `l${valueText(name)}` : 'g';
 }

@@ -2,7 +2,7 @@ import { invariant } from '../errors.ts';
 import type { Budget } from './budget.ts';
 import { assign, type Pairing, type Sides } from './match-assignment.ts';
 import { Candidates, type MatchEvidence } from './match-candidates.ts';
-import { LabelValues, relatedLabels, tokenText } from './match-labels.ts';
+import { LabelValues, withoutLabels, withRelatedLabels } from './match-labels.ts';
 import { LabelSearch } from './match-search.ts';
 import type { ObservedGroup, Wanted } from './match-shape.ts';
 
@@ -29,13 +29,14 @@ export function matchConstrained(
   const { evidence, budget, differs } = context;
   const candidates = new Candidates(observed, evidence, budget);
   const anchored = anchoredEffects(wanted, candidates);
-  const sides = { wanted: anchored, observed, candidates, budget };
-  const { complete, pairings } = assign(sides, new LabelValues([], new Set()));
+  const sides = { wanted: withoutLabels(anchored), observed, candidates, budget };
+  const { complete, pairings } = assign(sides, new LabelValues([]));
   if (budget.exhausted) return { kind: 'budget' };
   if (!complete || differs || anchored.length < wanted.length)
     return { kind: 'partial', reason: 'effects', pairings };
-  const related = relatedLabels(wanted, observed);
-  return related.size === 0 ? { kind: 'perfect', pairings } : matchLabelled(sides, related);
+  const related = withRelatedLabels(wanted, observed);
+  const isDecided = related.every(({ labels }) => labels.length === 0);
+  return isDecided ? { kind: 'perfect', pairings } : matchLabelled({ ...sides, wanted: related });
 }
 
 /** A label that no cell ties to backend evidence could have any value, so nothing matches it. */
@@ -46,9 +47,9 @@ function anchoredEffects(wanted: readonly Wanted[], candidates: Candidates): rea
   return wanted.filter(({ labels }) => labels.every(({ label }) => anchored.has(label)));
 }
 
-function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedMatch {
+function matchLabelled(sides: Sides): ConstrainedMatch {
   const { wanted, budget } = sides;
-  const labels = new LabelValues(wanted, related);
+  const labels = new LabelValues(wanted);
   const search = new LabelSearch(sides, labels);
   search.deduce();
   const deduced = assign(sides, labels);
@@ -69,29 +70,21 @@ function matchLabelled(sides: Sides, related: ReadonlySet<string>): ConstrainedM
  * different labels of one place have different values. Rows in which values originate come before
  * rows that refer to them, so that the reference is blamed for a contradiction.
  */
-function agreeingPairs({ candidates }: Sides, pairings: readonly Pairing[]): readonly Pairing[] {
-  const values = new Map<string, string>();
-  const owners = new Map<string, string>();
-  const isOrigin = ({ wanted }: Pairing) =>
-    wanted.labels.every((cell) => candidates.hasEvidence(cell));
-  const { origins = [], references = [] } = Object.groupBy(pairings, (pairing) =>
-    isOrigin(pairing) ? 'origins' : 'references',
+function agreeingPairs(
+  { wanted, candidates }: Sides,
+  pairings: readonly Pairing[],
+): readonly Pairing[] {
+  const values = new LabelValues(wanted);
+  const { origins = [], references = [] } = Object.groupBy(pairings, ({ wanted: { labels } }) =>
+    labels.every((cell) => candidates.hasEvidence(cell)) ? 'origins' : 'references',
   );
-  return [...origins, ...references].filter(({ wanted, observed }) => {
-    const claims = wanted.labels.map(({ label, slot, place }) => {
+  return [...origins, ...references].filter(({ wanted: { labels }, observed }) => {
+    const { mark } = values;
+    const agrees = labels.every(({ label, slot }) => {
       const text = observed.texts[slot] as string;
-      return { label, text, token: tokenText(place, text) };
+      return values.isOpen(label) ? values.bind(label, text) : values.valueOf(label) === text;
     });
-    const agrees = claims.every(
-      ({ label, text, token }) =>
-        (values.get(label) ?? text) === text &&
-        (owners.get(token) ?? label) === label &&
-        claims.every((other) => other.token !== token || other.label === label),
-    );
-    for (const { label, text, token } of agrees ? claims : []) {
-      values.set(label, text);
-      owners.set(token, label);
-    }
+    if (!agrees) values.takeBack(mark);
     return agrees;
   });
 }

@@ -1,4 +1,4 @@
-import type { ObservedGroup, Wanted } from './match-shape.ts';
+import type { LabelledCell, ObservedGroup, Wanted } from './match-shape.ts';
 
 /** The text of a label that can have no value. No value has this text. */
 const IMPOSSIBLE = '';
@@ -8,7 +8,6 @@ const IMPOSSIBLE = '';
  * place have the same value.
  */
 export class LabelValues {
-  readonly #related: ReadonlySet<string>;
   readonly #places = new Map<string, Set<string>>();
   readonly #values = new Map<string, string>();
   /** The label that has a value in a place. */
@@ -16,11 +15,8 @@ export class LabelValues {
   /** Labels with a value, in the order in which they were bound. */
   readonly #bound: string[] = [];
 
-  /** Labels outside `related` are anonymous: their cells are independent of each other. */
-  constructor(wanted: readonly Wanted[], related: ReadonlySet<string>) {
-    this.#related = related;
+  constructor(wanted: readonly Wanted[]) {
     for (const { label, place } of wanted.flatMap(({ labels }) => labels)) {
-      if (!related.has(label)) continue;
       const places = this.#places.get(label) ?? new Set();
       this.#places.set(label, places.add(place));
     }
@@ -30,15 +26,11 @@ export class LabelValues {
     return this.#values.get(label);
   }
 
-  isAnonymous(label: string): boolean {
-    return !this.#related.has(label);
-  }
-
   isOpen(label: string): boolean {
-    return this.#related.has(label) && !this.#values.has(label);
+    return !this.#values.has(label);
   }
 
-  /** Whether every label that is not anonymous has a value. */
+  /** Whether every label has a value. */
   get areAllKnown(): boolean {
     return this.#bound.length === this.#places.size;
   }
@@ -93,19 +85,24 @@ export class LabelValues {
 }
 
 /** A unique text for a value of a place. */
-export function tokenText(place: string, text: string): string {
+function tokenText(place: string, text: string): string {
   return `${place.length}:${place}${text}`;
 }
 
+/** The same approved effects, whose generated cells are independent of each other. */
+export function withoutLabels(wanted: readonly Wanted[]): readonly Wanted[] {
+  return wanted.map((one) => ({ ...one, labels: [] }));
+}
+
 /**
- * The labels whose value relates several cells. A label that occurs once is left out if all values
- * observed in its place differ, because any choice then differs from every other label's. This is
- * the usual new row whose identifier nothing refers to.
+ * The same approved effects with only the labels whose value relates several cells. A label that
+ * occurs once is left out if all values observed in its place differ, because any choice then
+ * differs from every other label's. This is the usual new row whose identifier nothing refers to.
  */
-export function relatedLabels(
+export function withRelatedLabels(
   wanted: readonly Wanted[],
   observed: readonly ObservedGroup[],
-): ReadonlySet<string> {
+): readonly Wanted[] {
   const uses = new Map<string, number>();
   const places = new Set<string>();
   for (const { labels, effect } of wanted)
@@ -114,9 +111,9 @@ export function relatedLabels(
       places.add(place);
     }
   const repeated = findRepeated(places, observed);
-  const cells = wanted.flatMap(({ labels }) => labels);
-  const related = cells.filter(({ label, place }) => uses.get(label) !== 1 || repeated.has(place));
-  return new Set(related.map(({ label }) => label));
+  const isRelated = ({ label, place }: LabelledCell) =>
+    uses.get(label) !== 1 || repeated.has(place);
+  return wanted.map((one) => ({ ...one, labels: one.labels.filter(isRelated) }));
 }
 
 /** The places in which the same value was observed more than once. */

@@ -30,6 +30,7 @@ export interface Wanted {
   readonly cells: readonly Cell[];
   /** The text of the approved value per slot, or undefined if the cell is a constraint. */
   readonly fixed: readonly (string | undefined)[];
+  /** The generated cells whose values are compared with each other. */
   readonly labels: readonly LabelledCell[];
 }
 

@@ -9,7 +9,7 @@ import type { MatchEvidence } from './match-candidates.ts';
 import { matchConstrained } from './match-constrained.ts';
 import { ExactCount, type Remainder } from './match-exact.ts';
 import type { Prepared } from './match-prepare.ts';
-import { layOutObserved, type ObservedGroup, shapeText, type Wanted } from './match-shape.ts';
+import { layOutObserved, type ObservedGroup, shapeText } from './match-shape.ts';
 import type { Value } from './value.ts';
 import { isVolatileOnly, rowIdentity } from './volatile.ts';
 
@@ -60,11 +60,12 @@ export function matchBags(
       return { kind: 'budget', steps: budget.spent };
     case 'partial': {
       const matched = countMatched(match.pairings);
+      const matchedOf = (one: object) => matched.get(one) ?? 0;
       const unmet = wanted
-        .map((one) => ({ ...one.effect, count: one.effect.count - (matched.get(one) ?? 0) }))
+        .map(({ effect, cells }) => ({ ...effect, count: effect.count - matchedOf(cells) }))
         .filter((effect) => effect.count > 0);
-      const taken = comparable.flatMap((one) => one.effects.slice(0, matched.get(one) ?? 0));
-      const unmatched = comparable.flatMap((one) => one.effects.slice(matched.get(one) ?? 0));
+      const taken = comparable.flatMap((one) => one.effects.slice(0, matchedOf(one)));
+      const unmatched = comparable.flatMap((one) => one.effects.slice(matchedOf(one)));
       const extra = extraEffects(
         prepared,
         count.taken.concat(taken),
@@ -77,11 +78,11 @@ export function matchBags(
   }
 }
 
-/** How often each approved and each observed effect is matched. */
-function countMatched(pairings: readonly Pairing[]): ReadonlyMap<Wanted | ObservedGroup, number> {
-  const matched = new Map<Wanted | ObservedGroup, number>();
+/** How often each observed effect is matched, and each approved one, known by its cells. */
+function countMatched(pairings: readonly Pairing[]): ReadonlyMap<object, number> {
+  const matched = new Map<object, number>();
   for (const { wanted, observed } of pairings)
-    for (const one of [wanted, observed]) matched.set(one, (matched.get(one) ?? 0) + 1);
+    for (const one of [wanted.cells, observed]) matched.set(one, (matched.get(one) ?? 0) + 1);
   return matched;
 }
 
@@ -108,8 +109,9 @@ export function matchWrites(prepared: Prepared, writes: Iterable<Effect | undefi
 function generatedBy(pairings: readonly Pairing[]): { readonly generated?: GeneratedValues } {
   const generated = new Map<string, Value>();
   for (const { wanted, observed } of pairings)
-    for (const { label, slot } of wanted.labels)
-      generated.set(label, observed.values[slot] as Value);
+    wanted.cells.forEach((cell, slot) => {
+      if ('generated' in cell) generated.set(cell.generated, observed.values[slot] as Value);
+    });
   return generated.size === 0 ? {} : { generated };
 }
 

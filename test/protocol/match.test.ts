@@ -116,6 +116,10 @@ test('a constraint with a huge multiplicity is compared without unfolding it', (
 test('equal approved effects add up, whether or not they were merged', () => {
   assert.equal(compare([approveRow(1, 1), approveRow(1, 1)], [row(1, 1), row(1, 1)]).kind, 'equal');
   assert.equal(compare([approveRow(1, 1), approveRow(1, 1)], [row(1, 1)]).kind, 'different');
+  const open = { ...approveRow(1, 1), key: { id: any } };
+  assert.equal(compare([open, open], [row(1, 1), row(2, 1)]).kind, 'equal');
+  const tooFew = compare([open, open], [row(1, 1)]);
+  assert.deepEqual(tooFew.kind === 'different' && tooFew.diff.missing, [open]);
 });
 
 test('values are compared as they are stored, not as they compare', () => {
