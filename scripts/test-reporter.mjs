@@ -2,6 +2,7 @@
 // file has ended, and at the end the names of what failed, every reason for which tests were
 // skipped, counts and time. Under CI a skip fails the run unless its reason is in OPTIONAL_PARTS.
 import { relative, resolve } from 'node:path';
+import { inspect } from 'node:util';
 
 /** Parts of the machine that tests may do without, by the reason that they give. */
 const OPTIONAL_PARTS = [
@@ -128,7 +129,8 @@ class Run {
     const { file, title, error } = ended;
     ended.isDescribed = true;
     const cause = error?.cause ?? error;
-    const text = cause?.stack ?? cause?.message ?? String(cause);
+    // Anything can be thrown. An error may hold others, which its stack does not show.
+    const text = typeof cause === 'string' ? cause : inspect(cause);
     const output = this.#outputs.get(file);
     this.#outputs.delete(file);
     const printed = output === undefined ? '' : `  its output ends:\n${indent(output)}`;

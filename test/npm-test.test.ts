@@ -69,6 +69,13 @@ test('a failure is told at the end with file, group, name, reason and what the f
   assert.match(last, /^1 passed, 1 failed, 0 skipped/);
 });
 
+test('a test that throws an object without a text fails like any other', () => {
+  const { stdout, last } = run(`test('throws', () => {
+    throw Object.assign(Object.create(null), { op: 'insert' }); }); test('holds', () => {});`);
+  assert.match(stdout, /op: 'insert'/);
+  assert.match(last, /^1 passed, 1 failed/);
+});
+
 test('a test that another module defines is told under the file that ran it', () => {
   writeFileSync(
     join(folder, 'suite.mjs'),
