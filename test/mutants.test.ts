@@ -89,7 +89,7 @@ test('the heartbeat of a worker, the revision and node of a license and the look
     );
   isThere('src/workflow/dbos.ts', 'call', /^await this\.#heartbeats\.beat\(\)$/);
   isThere('src/workflow/workflows.ts', 'call', /announcePlan\(/);
-  isThere('src/workflow/propose.ts', 'revision', /^record\.revision$/);
+  isThere('src/workflow/run.ts', 'revision', /^record\.revision$/);
   isThere('src/workflow/records.ts', 'part', /\$\{revision\}/);
   isThere('src/workflow/records.ts', 'part', /^instance$/);
   isThere('src/runtime/ensure.ts', 'ternary-true', /^holder === undefined$/);

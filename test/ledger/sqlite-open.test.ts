@@ -220,7 +220,7 @@ test('while another writer holds the store the event loop runs on, and the wait 
   }, 1);
   await assert.rejects(claimFixture(ledgers, context, 'waiting'), { code: 'ERR_EM_STORE_BUSY' });
   clearInterval(counting);
-  assert.ok(turns > 5, `the event loop turned ${turns} times`);
+  assert.ok(turns > 0, 'a wait that blocks the event loop leaves no turn to it');
   assert.deepEqual(await ledgers.journal(), [], 'reading is not held up');
   other.exec('rollback');
   other.close();
