@@ -9,6 +9,7 @@ import {
   type Square,
 } from './charts.ts';
 import { plotCompare, plotCost, plotDatabase, plotTimes } from './cost-plots.ts';
+import { engineName } from './engines.ts';
 import { type Markup, markup, NOTHING } from './markup.ts';
 import { plotTrace } from './trace-plot.ts';
 import { cellsOf, type Entry, showValue, toneOf } from './verdict.ts';
@@ -207,7 +208,7 @@ function plotAgents(entry: Entry): Markup {
 
 const RACE = /^([^:]+): (.+)$/;
 /** Races and writers name the same backends differently. */
-const ENGINES: { readonly [backend: string]: string } = {
+const RACED: { readonly [backend: string]: string } = {
   'sqlite-wal': 'SQLite',
   postgres: 'PostgreSQL',
 };
@@ -218,7 +219,7 @@ function plotRaces(entry: Entry): Markup {
     ({ name }) => {
       const [, backend, words] = RACE.exec(name) ?? [];
       if (backend === undefined || words === undefined) return undefined;
-      return [words, ENGINES[backend] ?? backend];
+      return [words, RACED[backend] ?? backend];
     },
     (cell) => countSquare(cell),
   );
@@ -306,7 +307,10 @@ const MAYBE_SENT = /^(path:permit-consumed|adapter:connected) /;
 function plotCrashes(entry: Entry): Markup {
   const { columns, rows } = gridOf(
     cellsOf(entry),
-    ({ name }) => splitLast(name, ' | '),
+    ({ name }) => {
+      const [step, backend] = splitLast(name, ' | ') ?? [];
+      return step === undefined || backend === undefined ? undefined : [step, engineName(backend)];
+    },
     (cell) => {
       const tone = MAYBE_SENT.test(cell.name) ? 'fair' : 'good';
       return countSquare(cell, toneOf(cell) === 'bad' ? 'bad' : tone);
