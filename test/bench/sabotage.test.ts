@@ -114,6 +114,12 @@ const SABOTAGES: { readonly [broken: string]: Sabotage } = {
         from: "    case 'diverged':\n    case 'indeterminate':",
         to: "    case 'diverged':\n      return { kind: 'release', terminal: terminal as never };\n    case 'indeterminate':",
       },
+      // The ledger checks it a second time.
+      {
+        file: 'src/ledger/rules.ts',
+        from: "claim !== undefined && terminal?.kind === 'committed',\n    'only a committed",
+        to: "claim !== undefined && terminal !== undefined,\n    'only a committed",
+      },
     ],
     says: /^MISSED: (durable hazard|opaque remote extra)/m,
   },
