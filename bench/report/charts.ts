@@ -196,7 +196,7 @@ function oneSpread(
   const mark =
     paper === undefined
       ? NOTHING
-      : markup`<circle class="hollow" cx="${at(paper)}" cy="${y + 5}" r="4"><title>${name}: paper ${paper} ${unit}</title></circle>`;
+      : markup`<circle class="paper" cx="${at(paper)}" cy="${y + 5}" r="4"><title>${name}: paper ${paper} ${unit}</title></circle>`;
   return markup`<g class="l${series}"><title>${told}</title><line x1="${low ?? 0}" x2="${high ?? 0}" y1="${y + 5}" y2="${y + 5}"/><rect class="s${series}" x="${left ?? 0}" y="${y + 1}" width="${round(width)}" height="8"/><line class="middle" x1="${middle ?? 0}" x2="${middle ?? 0}" y1="${y}" y2="${y + 10}"/>${mark}</g>`;
 }
 

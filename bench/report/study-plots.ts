@@ -175,11 +175,12 @@ function plotCounts(entry: Entry): Markup {
   return plotMatrix(COUNTED, hasPaper ? ['here', 'paper'] : ['here'], list);
 }
 
+const WRONG_STATE = 'durable is something else';
 /** What an episode left, in words that fit over a column. */
 const LEFT: { readonly [words: string]: string } = {
   'durable is the initial state': 'initial state',
   'durable is what was approved': 'as approved',
-  'durable is something else': 'something else',
+  [WRONG_STATE]: 'something else',
   'the verdict is what the durable state shows': 'verdict true',
 };
 const EPISODES = /^(.+), (direct|integrated): (.+)$/;
@@ -198,12 +199,15 @@ function plotAgents(entry: Entry): Markup {
       : [`${shown}, ${path}`, words.replace(' by the agent', '')];
   };
   const draw = (title: string, cells: readonly WrittenCell[]) => {
-    const { columns, rows } = gridOf(cells, place, (cell) => countSquare(cell));
+    const { columns, rows } = gridOf(cells, place, (cell) => {
+      const isWrong = cell.name.endsWith(WRONG_STATE) && cell.value !== 0;
+      return countSquare(cell, isWrong && toneOf(cell) !== 'bad' ? 'warn' : toneOf(cell));
+    });
     return plotMatrix(title, columns, rows);
   };
   const good = found.filter((cell) => !isOdd(cell));
   const odd = found.filter(isOdd);
-  return markup`${draw('Episodes of agents that do their work. Grey: only reported, or quoted from the paper', good)}${draw('Episodes of scripts that misbehave: what became durable with comparison, and without', odd)}`;
+  return markup`${draw('Episodes of agents that do their work. Grey: only reported, or quoted from the paper', good)}${draw('Episodes of scripts that misbehave: what became durable with comparison, and without. Amber: a wrong state was saved', odd)}`;
 }
 
 const RACE = /^([^:]+): (.+)$/;
