@@ -329,7 +329,10 @@ function plotCrashes(entry: Entry): Markup {
 
 /** Each tier is drawn apart: what its figures begin with, and its title. */
 const TIERS = [
-  ['', 'Attempts to get past the server boundary, by class and ending'],
+  [
+    '',
+    'Attempts to get past the server boundary, by class and ending. Committed are controls, whose changes are approved',
+  ],
   ['managed boundary, ', 'The same attempts behind the managed boundary (only reported)'],
   ['statement gate, ', 'Attempts on the statement gate of the managed boundary'],
 ] as const;
