@@ -71,7 +71,8 @@ export function lookUp(packet: Packet, kind: string, field: string, value: Json)
 export function demandSaid(packet: Packet, words: readonly string[]): void {
   const said = packet.messages.join('\n').toLowerCase();
   const unsaid = words.find((word) => !said.includes(word.toLowerCase()));
-  if (unsaid !== undefined) throw new Error(`${packet.taskId}: nobody asked for "${unsaid}"`);
+  if (unsaid !== undefined)
+    throw new Error(`${packet.taskId}: the request does not ask for "${unsaid}"`);
 }
 
 export function textOf(value: Json | undefined): string {

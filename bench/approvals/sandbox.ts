@@ -21,7 +21,7 @@ export function approveSandbox(request: string, initial: SandboxState): SandboxS
   ).exec(request);
   const [, person, phone] = update ?? [];
   if (person === undefined || phone === undefined)
-    throw new Error(`nobody knows what "${request}" asks for`);
+    throw new Error(`it is not known what "${request}" asks for`);
   demandContact(initial, person);
   const changed = initial.CONTACT.map((row) =>
     row.person_id === person ? { ...row, phone_number: phone } : row,

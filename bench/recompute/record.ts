@@ -125,7 +125,7 @@ export function statesIn(record: ReadRecord) {
   return {
     isApproved: states !== undefined && states.durable === states.approved,
     isInitial: states !== undefined && states.durable === states.initial,
-    /** Somebody else's change is in it, and nothing besides. */
+    /** It contains another program's change, and nothing else. */
     isTakenOver: states !== undefined && states.durable === states.takenOver,
   };
 }

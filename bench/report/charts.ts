@@ -16,7 +16,7 @@ const TWO_LINES = 34;
 export type PlotTone = 'good' | 'fair' | 'bad' | 'warn' | 'plain';
 
 export interface Bar {
-  /** The position of the condition in the legend, which decides the colour. */
+  /** The position in the legend, which decides the colour. */
   readonly series: number;
   readonly value: number;
   readonly paper: number | undefined;
@@ -29,7 +29,7 @@ export interface BarGroup {
   readonly bars: readonly Bar[];
 }
 
-/** Draws counts as bars: a group per fault, a bar per condition, a stroke for the paper's count. */
+/** Draws values as bars in groups, such as faults, with a stroke for the paper's count. */
 export function plotBars(
   title: string,
   legend: readonly string[],
@@ -66,7 +66,7 @@ function oneBar(bar: Bar, y: number, at: (value: number) => number, name: string
       : markup`<line class="paper" x1="${LABELS + at(paper)}" x2="${LABELS + at(paper)}" y1="${y}" y2="${y + 12}"/>`;
   const end = LABELS + at(Math.max(value, paper ?? 0)) + 6;
   const told = paper === undefined ? `${name}: ${value}` : `${name}: ${value}, paper ${paper}`;
-  return markup`<rect class="s${series}" x="${LABELS}" y="${y + 1}" width="${Math.max(at(value), 1)}" height="10"><title>${told}</title></rect>${stroke}<text class="small" x="${end}" y="${y + 10}">${value}</text>`;
+  return markup`<rect class="s${series}" x="${LABELS}" y="${y + 1}" width="${Math.max(at(value), 1)}" height="10"><title>${told}</title></rect>${stroke}<text class="small" x="${end}" y="${y + 10}">${showMark(value)}</text>`;
 }
 
 export interface Square {
@@ -178,7 +178,7 @@ export function plotSpreads(
     (mark) =>
       markup`<line class="rule" x1="${axis.at(mark)}" x2="${axis.at(mark)}" y1="0" y2="${y}"/><text class="small" text-anchor="middle" x="${axis.at(mark)}" y="${y + 14}">${showMark(mark)} ${unit}</text>`,
   );
-  return frame(title, [...grid, ...drawn], y + 20, legend);
+  return frame(`${title} (${unit}, logarithmic)`, [...grid, ...drawn], y + 20, legend);
 }
 
 function oneSpread(
@@ -196,7 +196,7 @@ function oneSpread(
   const mark =
     paper === undefined
       ? NOTHING
-      : markup`<circle class="hollow" cx="${at(paper)}" cy="${y + 5}" r="4"><title>${name}: paper ${paper} ${unit}</title></circle>`;
+      : markup`<circle class="paper" cx="${at(paper)}" cy="${y + 5}" r="4"><title>${name}: paper ${paper} ${unit}</title></circle>`;
   return markup`<g class="l${series}"><title>${told}</title><line x1="${low ?? 0}" x2="${high ?? 0}" y1="${y + 5}" y2="${y + 5}"/><rect class="s${series}" x="${left ?? 0}" y="${y + 1}" width="${round(width)}" height="8"/><line class="middle" x1="${middle ?? 0}" x2="${middle ?? 0}" y1="${y}" y2="${y + 10}"/>${mark}</g>`;
 }
 
@@ -264,7 +264,12 @@ export function plotLines(
     return markup`<g class="l${series}"><polyline points="${path}"/>${marks}</g>`;
   });
   const legend = lines.map(({ name }) => name);
-  return frame(`${title} (${axes.y})`, [...grid, ...drawn], height + 6, legend);
+  return frame(
+    `${title} (${axes.y}; both axes are logarithmic)`,
+    [...grid, ...drawn],
+    height + 6,
+    legend,
+  );
 }
 
 /** A point in the unit square. A hollow one was not measured here. */
@@ -323,9 +328,10 @@ function logarithmic(values: readonly number[], from: number, to: number) {
 /** More marks than this on one axis would run into each other. */
 const MOST_MARKS = 8;
 
-/** A value at an axis, with thousands apart: 1,000,000. */
+/** A value at an axis or a bar, with thousands apart: 1,000,000. */
 function showMark(mark: number): string {
-  return mark >= 1000 ? mark.toLocaleString('en') : String(mark);
+  if (mark >= 1000) return Math.round(mark).toLocaleString('en');
+  return String(Number.isInteger(mark) || mark < 1 ? mark : Number(mark.toPrecision(3)));
 }
 
 /** The label of a row, on two lines if the row is high enough. */

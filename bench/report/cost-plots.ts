@@ -1,5 +1,5 @@
 import type { WrittenCell } from '../results.ts';
-import { type Line, plotLines, plotParts, plotSpreads, type Spread } from './charts.ts';
+import { type Line, plotBars, plotLines, plotParts, plotSpreads, type Spread } from './charts.ts';
 import { type Markup, markup } from './markup.ts';
 import { cellsOf, type Entry } from './verdict.ts';
 
@@ -162,17 +162,22 @@ export function plotDatabase(entry: Entry): Markup {
 
 const THROUGHPUT = /^(\d+) clients: (.+)$/;
 
-/** Plots operations per second by the number of clients, one line per path. */
+/** Plots operations per second: a group of bars per path, a bar per number of clients. */
 function plotThroughput(entry: Entry): Markup {
-  const lines = new Map<string, { x: number; y: number }[]>();
-  for (const { name, value, unit } of cellsOf(entry)) {
-    const [, clients, path] = THROUGHPUT.exec(name) ?? [];
-    if (path === undefined || unit !== 'op/s' || value === null) continue;
-    lines.set(path, [...(lines.get(path) ?? []), { x: Number(clients), y: value }]);
-  }
-  return plotLines(
-    'Throughput by the number of clients',
-    { x: 'clients', y: 'operations per second' },
-    [...lines].map(([name, points]) => ({ name, points })),
-  );
+  const found = cellsOf(entry).flatMap(({ name, value, unit }) => {
+    const [, clients = '', path = ''] = THROUGHPUT.exec(name) ?? [];
+    return path === '' || unit !== 'op/s' || value === null ? [] : [{ clients, path, value }];
+  });
+  const counts = [...new Set(found.map(({ clients }) => clients))];
+  const groups = [...Map.groupBy(found, ({ path }) => path)].map(([name, own]) => ({
+    name,
+    population: '',
+    bars: own.map(({ clients, value }) => ({
+      series: counts.indexOf(clients),
+      value,
+      paper: undefined,
+    })),
+  }));
+  const legend = counts.map((clients) => `${clients} clients`);
+  return plotBars('Throughput, in operations per second', legend, groups);
 }

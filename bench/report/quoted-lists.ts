@@ -1,6 +1,7 @@
 // Tables in the docs whose rows and columns follow from the names of published figures.
 import type { PublishedStudy } from '../published.ts';
 import type { WrittenCell } from '../results.ts';
+import { engineName } from './engines.ts';
 import { showValue } from './verdict.ts';
 
 type Published = readonly PublishedStudy[];
@@ -127,7 +128,7 @@ export function listKills(published: Published): Rows {
     return backend === undefined ? [] : [{ backend, kills, right: value ?? 0 }];
   });
   const rows = [...Map.groupBy(places, ({ backend }) => backend)].map(([backend, own]) => [
-    backend,
+    engineName(backend),
     String(own.length),
     shown(own.reduce((sum, { kills }) => sum + kills, 0)),
     shown(own.reduce((sum, { right }) => sum + right, 0)),

@@ -9,6 +9,7 @@ import {
   type Square,
 } from './charts.ts';
 import { plotCompare, plotCost, plotDatabase, plotTimes } from './cost-plots.ts';
+import { engineName } from './engines.ts';
 import { type Markup, markup, NOTHING } from './markup.ts';
 import { plotTrace } from './trace-plot.ts';
 import { cellsOf, type Entry, showValue, toneOf } from './verdict.ts';
@@ -174,11 +175,12 @@ function plotCounts(entry: Entry): Markup {
   return plotMatrix(COUNTED, hasPaper ? ['here', 'paper'] : ['here'], list);
 }
 
+const WRONG_STATE = 'durable is something else';
 /** What an episode left, in words that fit over a column. */
 const LEFT: { readonly [words: string]: string } = {
   'durable is the initial state': 'initial state',
   'durable is what was approved': 'as approved',
-  'durable is something else': 'something else',
+  [WRONG_STATE]: 'something else',
   'the verdict is what the durable state shows': 'verdict true',
 };
 const EPISODES = /^(.+), (direct|integrated): (.+)$/;
@@ -197,17 +199,20 @@ function plotAgents(entry: Entry): Markup {
       : [`${shown}, ${path}`, words.replace(' by the agent', '')];
   };
   const draw = (title: string, cells: readonly WrittenCell[]) => {
-    const { columns, rows } = gridOf(cells, place, (cell) => countSquare(cell));
+    const { columns, rows } = gridOf(cells, place, (cell) => {
+      const isWrong = cell.name.endsWith(WRONG_STATE) && cell.value !== 0;
+      return countSquare(cell, isWrong && toneOf(cell) !== 'bad' ? 'warn' : toneOf(cell));
+    });
     return plotMatrix(title, columns, rows);
   };
   const good = found.filter((cell) => !isOdd(cell));
   const odd = found.filter(isOdd);
-  return markup`${draw('Episodes of agents that do their work. Grey: only reported, or quoted from the paper', good)}${draw('Episodes of scripts that misbehave: what became durable with comparison, and without', odd)}`;
+  return markup`${draw('Episodes of agents that do their work. Grey: only reported, or quoted from the paper', good)}${draw('Episodes of scripts that misbehave: what became durable with comparison, and without. Amber: a wrong state was saved', odd)}`;
 }
 
 const RACE = /^([^:]+): (.+)$/;
 /** Races and writers name the same backends differently. */
-const ENGINES: { readonly [backend: string]: string } = {
+const RACED: { readonly [backend: string]: string } = {
   'sqlite-wal': 'SQLite',
   postgres: 'PostgreSQL',
 };
@@ -218,7 +223,7 @@ function plotRaces(entry: Entry): Markup {
     ({ name }) => {
       const [, backend, words] = RACE.exec(name) ?? [];
       if (backend === undefined || words === undefined) return undefined;
-      return [words, ENGINES[backend] ?? backend];
+      return [words, RACED[backend] ?? backend];
     },
     (cell) => countSquare(cell),
   );
@@ -306,7 +311,10 @@ const MAYBE_SENT = /^(path:permit-consumed|adapter:connected) /;
 function plotCrashes(entry: Entry): Markup {
   const { columns, rows } = gridOf(
     cellsOf(entry),
-    ({ name }) => splitLast(name, ' | '),
+    ({ name }) => {
+      const [step, backend] = splitLast(name, ' | ') ?? [];
+      return step === undefined || backend === undefined ? undefined : [step, engineName(backend)];
+    },
     (cell) => {
       const tone = MAYBE_SENT.test(cell.name) ? 'fair' : 'good';
       return countSquare(cell, toneOf(cell) === 'bad' ? 'bad' : tone);
@@ -321,7 +329,10 @@ function plotCrashes(entry: Entry): Markup {
 
 /** Each tier is drawn apart: what its figures begin with, and its title. */
 const TIERS = [
-  ['', 'Attempts to get past the server boundary, by class and ending'],
+  [
+    '',
+    'Attempts to get past the server boundary, by class and ending. Committed are controls, whose changes are approved',
+  ],
   ['managed boundary, ', 'The same attempts behind the managed boundary (only reported)'],
   ['statement gate, ', 'Attempts on the statement gate of the managed boundary'],
 ] as const;

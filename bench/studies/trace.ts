@@ -9,6 +9,7 @@ import { lineagesOf } from '../../src/runtime/continuation.ts';
 import { createRuntime, type Internals } from '../../src/runtime/runtime.ts';
 import { protectedDatabase } from '../../test/postgres/protected.ts';
 import { startServer, type TestServer } from '../../test/postgres/server.ts';
+import { keepVerdict } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, type Study, type StudyOptions } from '../study.ts';
 import { temporaryFolder } from '../temporary.ts';
@@ -87,8 +88,9 @@ export async function runTrace(
     const license = approver(KEYS).sign(proposal, { expiresIn: '10m' });
     const work = { kind: 'database', options: held.options, statements: [ACTION] } as const;
     writeCase(folder.path, { work, license, publicKey: KEYS.publicKey });
-    terminal = await runtime.execute(license, { statements: [{ sql: ACTION }] });
-    replay = await runtime.execute(license, { statements: [{ sql: ACTION }] });
+    const action = { statements: [{ sql: ACTION }] };
+    terminal = keepVerdict(await runtime.execute(license, action));
+    replay = keepVerdict(await runtime.execute(license, action));
     const [origin] = lineagesOf(license);
     terminal = (await runtime.terminal(origin.occurrence)) ?? terminal;
   }

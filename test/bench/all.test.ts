@@ -1,6 +1,6 @@
 // Goal: `all` runs every study whatever becomes of the others, goes on after an interruption, and
 // Ctrl-C leaves only records. Method: studies that end as told, then the command itself in a
-// process of its own with folders of its own.
+// separate process with separate folders.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -43,7 +43,7 @@ test('what is read from a request is what the data says is approved', { skip }, 
       assert.deepEqual(effect?.after?.[column], { is: value });
     }
   }
-  assert.throws(() => approveSandbox('Turn off everything', initial), /nobody knows/);
+  assert.throws(() => approveSandbox('Turn off everything', initial), /it is not known what/);
 });
 
 test('every scenario ends as the paper says', { skip }, async () => {

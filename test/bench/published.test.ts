@@ -95,3 +95,21 @@ test('the README says its figures in one line that publishing writes', () => {
   assert.match(readme, /<!-- figures: sentence -->\d.+ wrong or lost<!-- end of figures -->/);
   assert.match(renewTables(readme, []), /not run wrong results became permanent/);
 });
+
+test('the comparison places every system that the paper names', () => {
+  const page = readFileSync('docs/comparison.md', 'utf8');
+  const part = page.slice(page.indexOf('## Related research'), page.indexOf('## When not to use'));
+  const rows = part.split('\n').filter((line) => line.startsWith('| '));
+  const cells = rows.map((row) => row.split('|').map((text) => text.trim()));
+  for (const name of [
+    ...['CaMeL', 'Fides', 'Progent', 'ShieldAgent', 'DRIFT', 'AIRGuard', 'SecureClaw', 'CapLease'],
+    ...['Temporary Authority', 'Cordon', 'Atomix', 'SagaLLM', 'Durable Functions', 'AFT'],
+    'AgentSpec',
+  ]) {
+    const placed = cells.find(([, system]) => system === name);
+    assert.ok(
+      placed?.slice(2, 5).every((text) => text !== ''),
+      `${name} is placed`,
+    );
+  }
+});

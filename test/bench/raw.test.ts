@@ -1,5 +1,5 @@
 // Goal: a study that was interrupted goes on where it stopped; a finished one, or one whose inputs
-// changed, starts anew. Method: records in a folder of their own, with half a line at the end as a
+// changed, starts again. Method: records in a separate folder, with half a line at the end as a
 // killed process leaves it.
 import assert from 'node:assert/strict';
 import {

@@ -25,5 +25,5 @@ for (const { study, skip } of [
     assert.ok(cells.every(({ value }) => Number.isFinite(value)));
     assert.deepEqual(missedTargets(cells, true), [], 'counts are judged in a quick run too');
     const names = new Set(cells.map(({ name }) => name));
-    assert.equal(names.size, cells.length, 'every figure has a name of its own');
+    assert.equal(names.size, cells.length, 'no two figures have one name');
   });

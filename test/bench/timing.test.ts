@@ -16,7 +16,7 @@ for (const study of [compareStudy, coreCostStudy, sqliteCostStudy, serverStudy])
     assert.equal(
       new Set(cells.map(({ name }) => name)).size,
       cells.length,
-      'every figure has a name of its own',
+      'no two figures have one name',
     );
   });
 }

@@ -267,7 +267,7 @@ async function openDatabase(site: DatabaseSite, task: PreparedTask): Promise<Bou
   return {
     request: { adapter: 'chinook', effects: clean.approved, watch, action: { statements } },
     otherAction: { statements: [{ sql: 'select 1' }, ...statements] },
-    // Every worker here has a ledger of its own.
+    // Every worker here has a separate ledger.
     open: (change) => openHeldDatabase(clean, db, {}, change),
     async changeState() {
       const [row] = await db.run(`select "Name" as name ${ONE_ROW}`);

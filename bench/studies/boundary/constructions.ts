@@ -123,7 +123,7 @@ export const CONSTRUCTIONS: readonly Construction[] = [
   },
   {
     group: 'host/network',
-    name: 'host-facing extension that nobody vouches for',
+    name: 'unknown host-facing extension',
     open: `create extension file_fdw; ${closeFunctions('file_fdw')} grant usage on foreign data wrapper file_fdw to ${EXEC}`,
     close: 'drop extension file_fdw',
     reach: { sql: 'create server host foreign data wrapper file_fdw', ends: 'works' },

@@ -60,7 +60,7 @@ export async function openSite(): Promise<Site> {
     entryPoints: ENTRY_POINTS,
     declared: [
       'the database host reaches no network but its clients',
-      'nobody mounts the data folder elsewhere',
+      'the data folder is mounted nowhere else',
     ],
   };
   await db.run(SCHEMA);

@@ -182,7 +182,7 @@ function expectOpen(
     : `open was ${found.map(({ outlet }) => outlet).join(', ') || 'nothing'}`;
 }
 
-/** One trial with a runtime of its own, rows read before and after it by nobody who took part. */
+/** One trial with a separate runtime; its rows are read before and after by other code. */
 export async function runScenario(
   site: Site,
   { play, reuses, restore }: Scenario,

@@ -79,8 +79,8 @@ function isPermittedPayment({ payee, amount }: PaymentStep): boolean {
 }
 
 /**
- * Requests of its own making, the planned row locked and looked at again, the named target read
- * back, keys.
+ * Builds its own requests with keys, locks and compares the planned row, and reads the named target
+ * back.
  */
 const robust: Performer = {
   name: 'robust workflow',

@@ -27,7 +27,7 @@ const NEXT = 'next';
 /** Whose approvals the deployment knows. */
 export interface Approvers {
   readonly owner: string;
-  /** Somebody else's key, and what that one may approve. */
+  /** Another approver's key, and what that approver may approve. */
   readonly clerk?: {
     readonly key: string;
     readonly isDesignated: boolean;

@@ -1,20 +1,20 @@
 import { type Change, type Saved, textOf } from './task.ts';
 
-/** What one run left, as it was read by nobody who took part in it. */
+/** What one run left, read by code that took no part in it. */
 export interface Facts {
   /** What became durable while the workflow ran, in all backends. */
   readonly changes: readonly Change[];
-  /** What the designated approver approved; absent where that one approved nothing. */
+  /** What the designated approver approved; absent if that approver approved nothing. */
   readonly approved: readonly Change[] | undefined;
-  /** What the workflow was told to leave, by whomever. */
+  /** What the workflow was told to leave, by any approver. */
   readonly local: readonly Change[];
   /** Payments that arrived at the service. */
   readonly requests: number;
-  /** How often the dependent work ran; undefined where there is none. */
+  /** How often the dependent work ran; undefined if there is none. */
   readonly dependent: number | undefined;
   /** Whether the remote outcome could be read once the request had been made. */
   readonly readable: boolean;
-  /** What is in the condition's durable records. It tells apart only those who stopped. */
+  /** What the condition's durable records say. It only distinguishes runs that stopped. */
   readonly saved: Saved;
 }
 

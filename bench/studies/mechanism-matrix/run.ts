@@ -65,7 +65,7 @@ function approversFor(foreign: Foreign | undefined) {
         isRehearsed: true,
       };
     default:
-      throw new Error(`nobody is called ${foreign satisfies never}`);
+      throw new Error(`there is no approver "${foreign satisfies never}"`);
   }
 }
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { keepFact } from '../../facts.ts';
 import {
   type Change,
   expectedOf,
@@ -21,6 +22,7 @@ export function readProgress(place: Place, { steps }: Workflow): Saved {
   using progress = new DatabaseSync(file, { readOnly: true });
   const last = progress.prepare('select * from step order by n desc limit 1').get();
   const step = steps[Number(last?.n)];
+  keepFact({ progress: last ?? null });
   if (last === undefined || step === undefined) return 'none';
   if (last.state === 'begun') return 'open';
   if (last.state === 'done') return 'complete';
@@ -56,6 +58,7 @@ export function readLedgerFile(place: Place, occurrences: readonly string[]): Sa
   const terminal = read('terminal', last).findLast(
     ({ execution }) => execution === claim?.execution,
   );
+  keepFact({ claim, terminal: terminal ?? null });
   return savedBy(terminal);
 }
 

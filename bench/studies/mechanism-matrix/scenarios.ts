@@ -13,7 +13,7 @@ export interface Scenario {
   readonly connector?: object;
   /** How the service treats this customer. */
   readonly arrange?: (customer: Customer) => void;
-  /** What somebody else does in SQLite between planning and execution. */
+  /** What another program does in SQLite between planning and execution. */
   readonly drift?: string;
   /** Who says what is to be done, where it is not the designated approver. */
   readonly foreign?: Foreign;
@@ -46,7 +46,7 @@ const INVOICE: RowStep = {
   value: 'paid',
   seen: { id: 4711, vendor: 'acme', status: 'pending' },
 };
-/** The account that was found when somebody looked for the one of acme. */
+/** The account that was found by looking for the one of acme. */
 const ACCOUNT: RowStep = {
   kind: 'row',
   where: 'sqlite',

@@ -30,7 +30,7 @@ export interface Service extends AsyncDisposable {
 }
 
 /**
- * Starts the service on loopback. A customer exists as soon as somebody names one:
+ * Starts the service on loopback. A customer exists as soon as a request names one:
  * `<token>.<customer>`.
  */
 export async function startService(): Promise<Service> {

@@ -18,7 +18,7 @@ import {
 
 const APPLICATION = 'clerk';
 
-/** PostgreSQL and the service, from which every run gets a database and an account of its own. */
+/** PostgreSQL and the service, from which every run gets a separate database and account. */
 export interface Site extends AsyncDisposable {
   /** Where processes keep what Node compiled; they share nothing else. */
   readonly compiled: string;
@@ -31,7 +31,7 @@ export interface Site extends AsyncDisposable {
 export interface World extends AsyncDisposable {
   readonly place: Place;
   readonly customer: Customer;
-  /** Everything that is durable in all three backends, read past everybody. */
+  /** Everything that is durable in all three backends, read over separate connections. */
   read(): Promise<Snapshot>;
 }
 
@@ -119,7 +119,7 @@ function readSqlite(folder: string): Snapshot {
   return Object.fromEntries(TABLES.sqlite.map((table) => [table, rows(table)]));
 }
 
-/** What admission tried out is not anybody's payment. */
+/** Leaves out the payments that admission made as a probe. */
 function readService({ account: { payments, notices, payees } }: Customer): Snapshot {
   const rows = (map: ReadonlyMap<string, object>) =>
     [...map].map(([id, row]) => ({ id, ...row }) as Row);

@@ -48,7 +48,7 @@ export async function callPaymentTool(
   return await exchange(place, 'POST', '/payments', { payee, amount, ...defaults });
 }
 
-/** The statement of a row step, for whoever runs it. */
+/** The statement of a row step. */
 export function statementOf({ table, column, value, id }: RowStep) {
   return { sql: `update ${table} set ${column} = $1 where id = $2`, values: [value, id] };
 }

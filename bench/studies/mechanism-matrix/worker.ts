@@ -1,4 +1,4 @@
-// node worker.ts <folder>: runs the workflow of a case file in a process of its own.
+// node worker.ts <folder>: runs the workflow of a case file in a separate process.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CASE_FILE, type Case, play } from './run.ts';

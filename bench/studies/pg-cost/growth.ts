@@ -68,10 +68,10 @@ export async function measureRelations(
   for (const relations of options.certified) {
     const { read, stood } = await timeCertificates(siteWith(relations), certificates);
     const what = `one fresh certificate with ${relations} relations`;
-    cells.push(medianCell(`${what}, somebody else committed before, median`, read, 'ms'));
-    cells.push(p95Cell(`${what}, somebody else committed before, p95`, read, 'ms'));
-    cells.push(medianCell(`${what}, nobody else did, median`, stood, 'ms'));
-    cells.push(p95Cell(`${what}, nobody else did, p95`, stood, 'ms'));
+    cells.push(medianCell(`${what}, after another commit, median`, read, 'ms'));
+    cells.push(p95Cell(`${what}, after another commit, p95`, read, 'ms'));
+    cells.push(medianCell(`${what}, no other commit, median`, stood, 'ms'));
+    cells.push(p95Cell(`${what}, no other commit, p95`, stood, 'ms'));
   }
   return cells;
 }
@@ -109,8 +109,8 @@ async function visitInTurns(
 
 /**
  * The survey as the final gate asks for it: on a session that is open and has surveyed before.
- * After a transaction of a stranger it reads the catalogues; where nobody else committed it finds
- * that out and needs no more.
+ * After another client's transaction it reads the catalogues. If no other client committed, it
+ * finds that out and needs no more.
  */
 async function timeCertificates(
   site: Site,

@@ -11,7 +11,7 @@ import { DATABASE_TASKS, type Fixture } from './database-tasks.ts';
 /** The role that owns the application's tables and functions. It is not a superuser. */
 const APPLICATION = 'shop';
 
-/** A server with the sample database, from which every run gets a copy of its own. */
+/** A server with the sample database, from which every run gets a separate copy. */
 export interface DatabaseSite extends AsyncDisposable {
   /**
    * A fresh copy with the task's setup, and with a fixture beneath the tables where one is named.

@@ -125,12 +125,10 @@ export async function runDatabase(
       'runs',
       all,
     ),
-    exactly(
-      '(a) EffectMatch: explicit extra write, wrong commit',
-      countWrong(explicit(effectMatch)),
-      'runs',
-      0,
-    ),
+    ...[callRules, effectMatch].map((condition) => {
+      const name = `(a) ${condition.name}: explicit extra write, wrong commit`;
+      return exactly(name, countWrong(explicit(condition)), 'runs', 0);
+    }),
     exactly(
       '(a) EffectMatch: faults rejected by comparison, rows kept',
       preserved.length,

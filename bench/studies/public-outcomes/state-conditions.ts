@@ -41,7 +41,7 @@ export interface Condition {
   readonly name: 'direct' | 'error-reject' | 'EffectMatch' | 'no comparison';
   /** Runs it in an empty folder and leaves the durable state there. */
   run(execution: Execution, folder: string): Promise<Decision>;
-  /** The durable state that a connection of its own finds there. */
+  /** The durable state there, read over a separate connection. */
   readBack(folder: string): unknown;
 }
 
@@ -200,7 +200,7 @@ async function runHeld(
   return decision;
 }
 
-/** The durable state behind a runtime, read by a connection of its own. */
+/** The durable state behind a runtime, read over a separate connection. */
 export function readSnapshot(folder: string): unknown {
   using db = new DatabaseSync(join(folder, HELD_FILE), { readOnly: true });
   const row = db.prepare('select text from effectmatch_state').get();
@@ -230,7 +230,7 @@ export function openPlain(folder: string, initial: Snapshot) {
   };
 }
 
-/** What a plain store holds, read by a connection of its own. */
+/** What a plain store holds, read over a separate connection. */
 export function readPlain(folder: string): unknown {
   using db = new DatabaseSync(join(folder, PLAIN_FILE), { readOnly: true });
   return JSON.parse(String(db.prepare('select text from state').get()?.text));

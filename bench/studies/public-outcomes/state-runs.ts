@@ -84,12 +84,12 @@ export interface StateRun {
   /** Whether the state that was read back is the approved one, and the initial one. */
   readonly isApproved: boolean;
   readonly isInitial: boolean;
-  /** Whether the benchmark's own check passes on that state; null where nobody recorded it. */
+  /** Whether the benchmark's own check passes on that state; null if that was not recorded. */
   readonly isNative: boolean | null;
 }
 
 /**
- * Runs all of it, each run with a folder of its own, and returns the records. `all` tells what the
+ * Runs all of it, each run in a separate folder, and returns the records. `all` tells what the
  * applications are.
  */
 export async function runStatePlan(

@@ -29,7 +29,7 @@ interface Ended {
 export type Start = (name: Program, ...given: readonly string[]) => Promise<Ended>;
 
 /**
- * Starts programs in processes of their own, which share what Node compiled, in this folder, and
+ * Starts programs in separate processes, which share what Node compiled, in this folder, and
  * nothing else. Each program is bundled once: loading its modules takes longer than what it does.
  */
 export function starter(compiled: string): Start {
@@ -55,8 +55,8 @@ export function starter(compiled: string): Start {
 }
 
 /**
- * Has the case in this folder executed, and killed at the step where one is named; then the others
- * look at it.
+ * Executes the case in this folder and kills that process at the step, if there is one. Then the
+ * others look at it.
  */
 export async function runCase(
   start: Start,

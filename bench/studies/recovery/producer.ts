@@ -1,4 +1,4 @@
-// node producer.ts <folder> <step or ->: executes the case in a process of its own, which is killed
+// node producer.ts <folder> <step or ->: executes the case in a separate process, which is killed
 // at the step.
 import { createRuntime } from '../../../src/runtime/runtime.ts';
 import { readCase } from './case-file.ts';
