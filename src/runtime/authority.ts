@@ -21,6 +21,7 @@ import {
   type License,
   licenseRecord,
   type Proposal,
+  type SecondSignature,
   type SignedLicense,
 } from '../protocol/license.ts';
 import { findExceeded, findOverlong, findOversized, findUntimely } from '../protocol/limits.ts';
@@ -44,7 +45,7 @@ import {
   withTried,
 } from './attempt.ts';
 import { asOpenBoundary } from './boundary.ts';
-import type { CheckedLicenses } from './checked-licenses.ts';
+import type { CheckedLicense, CheckedLicenses } from './checked-licenses.ts';
 import {
   type Admitted,
   type Deployment,
@@ -74,20 +75,18 @@ export function openAttempt(
   return { execution, occurrence, license, signed, lineage, admitted, reads };
 }
 
-/** An attempt under a license that a designated issuer signed. Minted by {@link admitSigned}. */
-export type SignedAttempt = Proof<'signed', Attempt>;
+/**
+ * An attempt under a license that a designated issuer signed, and what else was checked about that
+ * license. Minted by {@link admitSigned}.
+ */
+export type SignedAttempt = Proof<'signed', Attempt & { readonly checked: CheckedLicense }>;
 
 /** Checks that a designated issuer signed the license. Nothing else is done with it before. */
 export function admitSigned(
   deployment: Deployment,
   attempt: Attempt,
 ): { readonly kind: 'signed'; readonly attempt: SignedAttempt } | Refused {
-  const refused = checkSignature(deployment, attempt);
-  return refused ?? { kind: 'signed', attempt: attempt as SignedAttempt };
-}
-
-/** Why the license does not count as signed; undefined if it does. */
-function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): Refused | undefined {
+  const { lineage, signed } = attempt;
   const { issuer } = signed.license;
   const keys = deployment.issuerKeys.get(issuer);
   if (keys === undefined)
@@ -97,9 +96,10 @@ function checkSignature(deployment: Deployment, { lineage, signed }: Attempt): R
     const detail = `the signature is not by a registered key of "${issuer}"`;
     return refuse('signature-invalid', detail);
   }
-  const refusal = checkSecond(deployment, signed, known !== undefined);
-  if (refusal === undefined && known === undefined) deployment.licenses.add(lineage, signed);
-  return refusal;
+  const refused = checkSecond(deployment, signed, known !== undefined);
+  if (refused !== undefined) return refused;
+  const checked = known ?? deployment.licenses.add(lineage, signed);
+  return { kind: 'signed', attempt: { ...attempt, checked } as SignedAttempt };
 }
 
 /**
@@ -265,7 +265,9 @@ export function checkLicense(
   attempt: Attempt,
   action: unknown,
 ): Refused | undefined {
-  return checkSignature(deployment, attempt) ?? checkTerms(deployment, attempt, action);
+  const presented = admitSigned(deployment, attempt);
+  if (presented.kind === 'refused') return presented;
+  return checkTerms(deployment, presented.attempt, action);
 }
 
 /**
@@ -274,7 +276,7 @@ export function checkLicense(
  */
 function checkTerms(
   deployment: Deployment,
-  attempt: Attempt,
+  attempt: SignedAttempt,
   action: unknown,
 ): Refused | undefined {
   const { license, second } = attempt.signed;
@@ -284,7 +286,7 @@ function checkTerms(
     checkDesignation(deployment, attempt, issuer) ??
     checkOutcome(deployment, attempt) ??
     checkExtent(attempt, issuer) ??
-    checkSecondTerms(attempt, second && issuers[second.issuer]) ??
+    (second && checkSecondTerms(attempt, second, issuers[second.issuer] as typeof issuer)) ??
     checkPresupposed(deployment, attempt, action) ??
     checkTime(deployment, attempt)
   );
@@ -318,14 +320,13 @@ function contractOf({ operations }: Deployment, operation: string) {
 /** The second person also needs the right to approve: adapter, source and limits. */
 function checkSecondTerms(
   attempt: Attempt,
-  issuer: Policy['issuers'][string] | undefined,
+  second: SecondSignature,
+  issuer: Policy['issuers'][string],
 ): Refused | undefined {
-  if (issuer === undefined) return undefined;
   const { adapter, source } = attempt.license;
   if (issuer.may.includes(adapter) && issuer.sources.includes(source))
     return checkExtent(attempt, issuer);
-  const name = attempt.signed.second?.issuer;
-  const detail = `"${name}" may not approve changes on "${adapter}" from source "${source}"`;
+  const detail = `"${second.issuer}" may not approve changes on "${adapter}" from source "${source}"`;
   return refuse('second-not-designated', detail);
 }
 
@@ -356,16 +357,15 @@ function checkDesignation(
 /** Checks that the outcome is the one that was signed, rendered and registered. */
 function checkOutcome(
   { licenses }: Deployment,
-  { admitted, signed, lineage }: Attempt,
+  { admitted, signed, checked }: SignedAttempt,
 ): Refused | undefined {
   const { license, approved } = signed;
   const isSigned = digestRecord(approvedRecord, approved) === license.approved;
   if (!isSigned || approved.adapter !== license.adapter)
     return refuse('approved-mismatch', 'the outcome handed over is not the one that was signed');
-  const checked = licenses.find(lineage, signed);
-  const unsound = checked?.isSound === true ? undefined : findUnsound(licenses, admitted, signed);
+  const unsound = checked.isSound ? undefined : findUnsound(licenses, admitted, signed);
   if (unsound !== undefined) return unsound;
-  if (checked !== undefined) checked.isSound = true;
+  checked.isSound = true;
   const { settings } = approved;
   const unsettable = settings && findRefusedSetting(admitted, settings);
   return unsettable === undefined ? undefined : refuse('setting-refused', unsettable);

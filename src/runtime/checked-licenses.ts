@@ -5,7 +5,7 @@ import type { Digest } from '../protocol/record.ts';
 type Signatures = Pick<SignedLicense, 'signature' | 'second'>;
 
 /** What was checked about a license and cannot change during the life of the deployment. */
-interface Checked {
+export interface CheckedLicense {
   /** The signatures that were verified with registered keys. */
   readonly signatures: string;
   /** The signed outcome can be compared, renders to the signed text, and fits the registration. */
@@ -22,19 +22,21 @@ const DRAFTS_MAX = 1024;
  * every use.
  */
 export class CheckedLicenses {
-  readonly #known = new RecentMap<Digest, Checked>(KEPT_MAX);
+  readonly #known = new RecentMap<Digest, CheckedLicense>(KEPT_MAX);
   /** The drafts of proposals that this runtime made, by the digest of their outcome. */
   readonly #drafts = new RecentMap<Digest, string>(DRAFTS_MAX);
 
   /** What is known about a license with these signatures. */
-  find(lineage: Digest, signatures: Signatures): Checked | undefined {
+  find(lineage: Digest, signatures: Signatures): CheckedLicense | undefined {
     const known = this.#known.get(lineage);
     return known?.signatures === textOf(signatures) ? known : undefined;
   }
 
   /** Remembers signatures that were verified. */
-  add(lineage: Digest, signatures: Signatures): void {
-    this.#known.set(lineage, { signatures: textOf(signatures), isSound: false });
+  add(lineage: Digest, signatures: Signatures): CheckedLicense {
+    const checked = { signatures: textOf(signatures), isSound: false };
+    this.#known.set(lineage, checked);
+    return checked;
   }
 
   /** Remembers a draft whose outcome can be evaluated and renders to the text that it names. */

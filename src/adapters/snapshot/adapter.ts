@@ -57,6 +57,7 @@ import { StoreConnection } from './promotion.ts';
 import { readState } from './reading.ts';
 import { surveyStore } from './survey.ts';
 import { ToolRunner } from './tools.ts';
+import { type DocumentView, viewDocument } from './view.ts';
 
 /** Longer documents are read again instead of being kept in memory. */
 const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024;
@@ -148,6 +149,8 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
   #clean: Survey | undefined;
   /** The last promoted document. Most candidates start from it. */
   #promoted: Document | undefined;
+  /** A document is compared twice: with the one before it, and with the one made from it. */
+  readonly #views = new WeakMap<Document, DocumentView>();
 
   constructor(opened: Opened) {
     const { file, db, layout, runner, backend, busyTimeoutMs, context } = opened;
@@ -175,6 +178,7 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
       isReplaced,
       connection: new StoreConnection(file, isReplaced),
       durable: () => this.#trying(readVersion),
+      viewOf: (document) => this.#viewOf(document),
       onPromoted: (document) => {
         this.#promoted = document.text.length > MAX_KEPT_CHARACTERS ? undefined : document;
       },
@@ -213,9 +217,15 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     if (base.backend !== this.#opened.backend)
       return stageFailed(FILE_REPLACED.reason, FILE_REPLACED.detail);
     const promoted = this.#promoted;
-    const { state } = promoted?.text === base.text ? promoted : readDocument(base.text);
-    const candidate = new SnapshotCandidate(this.#site, { ...base, state });
+    const initial = promoted?.text === base.text ? promoted : readDocument(base.text);
+    const candidate = new SnapshotCandidate(this.#site, base, initial);
     return { kind: 'open', candidate, marker: base.marker };
+  }
+
+  #viewOf(document: Document): DocumentView {
+    const view = this.#views.get(document) ?? viewDocument(this.#opened.layout, document.state);
+    this.#views.set(document, view);
+    return view;
   }
 
   async close(): Promise<void> {

@@ -13,7 +13,7 @@ import type { DocumentLayout } from './layout.ts';
 import { type PromotionSite, promoteState } from './promotion.ts';
 import { readState } from './reading.ts';
 import type { CallReport, ToolRunner } from './tools.ts';
-import { type DocumentView, viewDocument } from './view.ts';
+import type { DocumentView } from './view.ts';
 
 /** What reports on a candidate. All must agree. */
 export const CHANNELS = ['difference', 'isolation', 'state'] as const;
@@ -24,6 +24,8 @@ export interface CandidateSite extends PromotionSite {
   readonly runner: ToolRunner;
   /** Reads the current durable version. */
   readonly durable: () => Promise<StateVersion>;
+  /** The parts of a document that are compared, kept as long as the document. */
+  readonly viewOf: (document: Document) => DocumentView;
   /** Called with the document after it is promoted. */
   readonly onPromoted: (document: Document) => void;
 }
@@ -35,23 +37,23 @@ export interface CandidateSite extends PromotionSite {
 export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
   readonly id: string;
   readonly #site: CandidateSite;
-  readonly #base: StagedBase & Document;
+  readonly #base: StagedBase;
+  /** The document that the calls started from. */
+  readonly #initial: Document;
   readonly #calls: CheckedCall[] = [];
   readonly #reports: CallReport[] = [];
   #made: Document;
   #digest: string;
   #token: string | undefined;
-  /**
-   * The values that calls of a task have assigned so far. `#view` is the state after the last call.
-   */
-  #assigned: readonly FreshValues[] = [];
-  #view: DocumentView | undefined;
+  /** The values that calls of a task have assigned so far; undefined if none changed the state. */
+  #assigned: readonly FreshValues[] | undefined;
 
-  constructor(site: CandidateSite, base: StagedBase & Document) {
+  constructor(site: CandidateSite, base: StagedBase, initial: Document) {
     this.id = `snapshot:${site.backend}:${base.version}:${randomIds.hex(16)}`;
     this.#site = site;
     this.#base = base;
-    this.#made = base;
+    this.#initial = initial;
+    this.#made = initial;
     this.#digest = base.digest;
   }
 
@@ -85,19 +87,17 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
   }
 
   #noteAssigned(before: Document): void {
-    const { layout } = this.#site;
-    const base = viewDocument(layout, this.#base.state);
-    const earlier = this.#view ?? viewDocument(layout, before.state);
-    const view = viewDocument(layout, this.#made.state);
-    const changes = diffViews(layout, earlier, view);
-    const assigned = assignedValues(layout, this.#calls, [base, earlier], changes);
-    this.#assigned = joinAssigned([this.#assigned, assigned]);
-    this.#view = view;
+    const { layout, viewOf } = this.#site;
+    const earlier = viewOf(before);
+    const changes = diffViews(layout, earlier, viewOf(this.#made));
+    const known = [viewOf(this.#initial), earlier];
+    const assigned = assignedValues(layout, this.#calls, known, changes);
+    this.#assigned = joinAssigned([this.#assigned ?? [], assigned]);
   }
 
   /** Reads the version that the calls started from. The promotion is refused if it has changed. */
   async read(reads: readonly StateRead[]): Promise<readonly StateReading[]> {
-    return readState(this.#site.layout, this.#base.state, reads);
+    return readState(this.#site.layout, this.#initial.state, reads);
   }
 
   async observe(): Promise<CandidateEvidence> {
@@ -145,14 +145,11 @@ export class SnapshotCandidate implements Candidate<CheckedSnapshotAction> {
     readonly changes: readonly ChangeRecord[];
     readonly assigned: readonly Assigned[];
   } {
-    if (this.#made === this.#base) return { changes: [], assigned: [] };
-    const { layout } = this.#site;
-    const before = viewDocument(layout, this.#base.state);
-    const changes = diffViews(layout, before, viewDocument(layout, this.#made.state));
-    const assigned =
-      this.#view === undefined
-        ? assignedValues(layout, this.#calls, [before], changes)
-        : this.#assigned;
+    if (this.#made === this.#initial) return { changes: [], assigned: [] };
+    const { layout, viewOf } = this.#site;
+    const before = viewOf(this.#initial);
+    const changes = diffViews(layout, before, viewOf(this.#made));
+    const assigned = this.#assigned ?? assignedValues(layout, this.#calls, [before], changes);
     return { changes, assigned };
   }
 
