@@ -58,12 +58,13 @@ function causeCode(cause: Error & { errcode?: unknown; code?: unknown; number?: 
 }
 
 /** Replaces the advice for faults with this code. */
-export function withNext<T>(code: ErrorCode, next: string, work: () => T): T {
+export function withNext<T>(code: ErrorCode, next: string | (() => string), work: () => T): T {
   try {
     return work();
   } catch (cause) {
     if (!isOurs(cause) || cause.code !== code) throw cause;
-    throw new GuidedError(code, cause.message, next, cause);
+    const step = typeof next === 'string' ? next : next();
+    throw new GuidedError(code, cause.message, step, cause);
   }
 }
 

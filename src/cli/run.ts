@@ -1,5 +1,6 @@
 import type { StatementResult } from '../contract/adapter.ts';
 import { parseSignedLicense } from '../crypto/signature.ts';
+import type { SignedLicense } from '../protocol/license.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { renderTerminal } from '../protocol/render-terminal.ts';
 import type { Terminal } from '../protocol/terminal.ts';
@@ -40,14 +41,9 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
   ],
   async run(args, output) {
     const argument = readActionArgument(args);
-    const wanted = 'name the file that `effectmatch approve --out` wrote';
-    const license = readTextFile(args.first, wanted);
-    const next = isProposal(license)
-      ? 'this is a proposal, not a license: sign it with `effectmatch approve` first'
-      : `${wanted}; nothing was done`;
-    const signed = withNext('ERR_EM_RECORD_INVALID', next, () => parseSignedLicense(license));
-    const use = readUse(args, signed.license.occurrences);
-    const occurrence = occurrenceOf(signed.license, use);
+    const license = readLicense(args.first);
+    const use = readUse(args, license.license.occurrences);
+    const occurrence = occurrenceOf(license.license, use);
     const config = await loadConfig(args);
     assertKeyring(config);
     const request = { license, action: await actionOf(config, argument), use, occurrence };
@@ -62,6 +58,17 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     return exitCodeOf(terminal);
   },
 };
+
+/** Returns without the text, which may be long. */
+function readLicense(file: string): SignedLicense {
+  const wanted = 'name the file that `effectmatch approve --out` wrote';
+  const text = readTextFile(file, wanted);
+  const next = () =>
+    isProposal(text)
+      ? 'this is a proposal, not a license: sign it with `effectmatch approve` first'
+      : `${wanted}; nothing was done`;
+  return withNext('ERR_EM_RECORD_INVALID', next, () => parseSignedLicense(text));
+}
 
 function isProposal(text: string): boolean {
   try {
@@ -97,7 +104,7 @@ function renderResults(results: readonly StatementResult[]): string[] {
 }
 
 interface RunRequest {
-  readonly license: string;
+  readonly license: SignedLicense;
   readonly action: unknown;
   /** Which execution of the license, counted from 1, and its occurrence. */
   readonly use: number;

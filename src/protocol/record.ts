@@ -11,7 +11,7 @@ import {
   text,
   writePieces,
 } from './schema.ts';
-import { utf8Length } from './utf8.ts';
+import { joinPieces, utf8Length } from './utf8.ts';
 
 /** SHA-256 over a domain label and canonical text, in lower-case hex. */
 export type Digest = string & { readonly __digest: never };
@@ -101,8 +101,9 @@ export interface RecordKind<T> {
 /** Longer texts are not cached with their record, to save memory. They are written again. */
 const KEPT_CHARACTERS_MAX = 1 << 25;
 
-/** A checked record; the text is absent if it is long. */
+/** A checked record with the length of its text in bytes; the text is absent if it is long. */
 interface Kept<T> extends Copied<T> {
+  readonly bytes: number;
   readonly text?: string | undefined;
 }
 
@@ -176,7 +177,7 @@ function measured<T extends object>(
     if (bytes > KEPT_CHARACTERS_MAX) kept = undefined;
   }
   demandFits(kind, bytes, maxBytes);
-  return { ...found, text: kept?.length === 1 ? kept[0] : kept?.join('') };
+  return { ...found, bytes, text: kept?.length === 1 ? kept[0] : kept?.join('') };
 }
 
 /** The pieces were measured before, so none of them is too long. */
@@ -185,7 +186,7 @@ function piecesOf<T extends object>(kept: Kept<T>): Iterable<string> {
 }
 
 function textOf<T extends object>(kept: Kept<T>): string {
-  return kept.text ?? [...piecesOf(kept)].join('');
+  return kept.text ?? joinPieces(piecesOf(kept), kept.bytes);
 }
 
 /** Whether a record has this text. */

@@ -48,15 +48,23 @@ const LONGEST_PAUSE_MS = 500;
  * Executes the license if it is unused. Otherwise waits for the attempt that holds it, recovers
  * that attempt once its lease has expired, or returns the recorded verdict. The license is executed
  * at most once, however often and from however many processes this is called, and every caller gets
- * the same verdict.
+ * the same verdict. Not async, so as not to hold on to a license that is a long text.
  */
-export async function ensure(
+export function ensure(
   deployment: Deployment,
   license: unknown,
   action: unknown,
   options: EnsureOptions = {},
 ): Promise<Ensured> {
-  const signed = parseSignedLicense(license);
+  return Promise.try(() => ensureSigned(deployment, parseSignedLicense(license), action, options));
+}
+
+async function ensureSigned(
+  deployment: Deployment,
+  signed: SignedLicense,
+  action: unknown,
+  options: EnsureOptions,
+): Promise<Ensured> {
   const occurrence = occurrenceOf(signed.license, options.use);
   const { waitMs = WAIT_MS, signal, revision, onWait } = options;
   if (!(waitMs >= 0))

@@ -43,16 +43,19 @@ export interface ExecuteOptions {
  * return has recorded a terminal, even if the backend or an adapter threw; only refusals without a
  * claim that repeat too often are not recorded. If this throws after the claim, the ledger could
  * not record: the occurrence is spent and dependents are halted. Recovery can decide at once;
- * nothing is retried here.
+ * nothing is retried here. An async function would hold on to its arguments, and to the text of a
+ * million effects with them.
  */
-export async function execute(
+export function execute(
   deployment: Deployment,
   license: unknown,
   untrustedAction: unknown,
   options: ExecuteOptions = {},
 ): Promise<Executed> {
   const submitted = { kind: 'action', untrusted: untrustedAction } as const;
-  return await executeSigned(deployment, parseSignedLicense(license), submitted, options);
+  return Promise.try(() =>
+    executeSigned(deployment, parseSignedLicense(license), submitted, options),
+  );
 }
 
 /** What runs under a license: an action, or the calls of a task as they arrive. */

@@ -142,6 +142,16 @@ test('a long record is written in pieces that make the same text, whatever its k
   }
 });
 
+test('a text too long to be kept is joined again from its pieces, whatever characters it has', () => {
+  const maxBytes = 48 * 1024 * 1024;
+  const long = defineRecord('long', 1, maxBytes, closed({ list: list(text()), name: text() }));
+  const items = Array.from({ length: 2500 }, (_, index) =>
+    `\ufeffé😀 ${index}`.padEnd(14_000, 'x'),
+  );
+  const input = { list: items, name: '\ufeff' };
+  assert.ok(long.text(long.parse(input)) === JSON.stringify(input));
+});
+
 test('what is adopted is frozen in place if it is in canonical order, and copied if it is not', () => {
   const inOrder = { list: [{ a: 1, b: [2] }], name: 'x' };
   assert.equal(kind.adopt(inOrder), inOrder);

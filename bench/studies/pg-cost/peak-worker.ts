@@ -6,6 +6,7 @@ import { type ApproverKey, approver } from '../../../src/crypto/approver.ts';
 import { postgresLedgers } from '../../../src/ledger/postgres/index.ts';
 import { insert } from '../../../src/protocol/draft.ts';
 import type { Proposal } from '../../../src/protocol/license.ts';
+import type { Terminal } from '../../../src/protocol/terminal.ts';
 import { createRuntime, type Runtime } from '../../../src/runtime/runtime.ts';
 import { BULK_TABLE } from './books.ts';
 
@@ -54,10 +55,12 @@ async function runPhase(): Promise<void> {
       return;
     case 'execute':
       return await withRuntime((runtime) =>
-        commit(runtime, readFileSync(task.licenseFile, 'utf8')),
+        commit(runtime, readFileSync(task.licenseFile, 'utf8')).then(demandCommitted),
       );
     default:
-      return await withRuntime(async (runtime) => commit(runtime, sign(await propose(runtime))));
+      return await withRuntime(async (runtime) =>
+        demandCommitted(await commit(runtime, sign(await propose(runtime)))),
+      );
   }
 }
 
@@ -85,8 +88,12 @@ function sign(proposal: Proposal | string): unknown {
   return approver(task.key).sign(proposal as Proposal, { expiresIn: '1h' });
 }
 
-async function commit(runtime: Runtime, license: unknown): Promise<void> {
-  const terminal = await runtime.execute(license, { sql: SQL, values: [task.rows] });
+/** Not async either, so that nothing holds on to a license that is a text. */
+function commit(runtime: Runtime, license: unknown): Promise<Terminal> {
+  return runtime.execute(license, { sql: SQL, values: [task.rows] });
+}
+
+function demandCommitted(terminal: Terminal): void {
   if (terminal.kind !== 'committed')
     throw new Error(`not committed: ${JSON.stringify(terminal).slice(0, 2000)}`);
 }
