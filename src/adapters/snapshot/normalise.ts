@@ -5,7 +5,7 @@ import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 import {
   type DocumentLayout,
   type DocumentParts,
-  ORDER_SUFFIX,
+  orderPath,
   REST_TARGET,
   type SnapshotColumn,
 } from './layout.ts';
@@ -84,8 +84,7 @@ export function readPath(
   path: Value,
   where: string,
 ): Tokens | undefined {
-  if (collections.some((list) => list.keepsOrder && path === `${list.path}${ORDER_SUFFIX}`))
-    return undefined;
+  if (collections.some((list) => list.keepsOrder && path === orderPath(list))) return undefined;
   const tokens = typeof path === 'string' ? parsePointer(path) : undefined;
   if (tokens === undefined) {
     const stated = typeof path === 'string' ? `"${path}"` : 'path';
