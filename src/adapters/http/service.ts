@@ -1,5 +1,5 @@
 import type { AdapterContext, RemoteAdapter } from '../../contract/adapter.ts';
-import { misnamedOption, type OptionNames } from '../../contract/options.ts';
+import { given, misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { fillPath } from '../../http/content.ts';
 import { refused } from '../../http/errors.ts';
 import { Gateway } from '../../http/gateway.ts';
@@ -25,7 +25,7 @@ export function openService<Options extends HttpOptions>(
   if (misnamed !== undefined) throw refused(misnamed);
   const { service, profile = 'row-event', values = 'plain', ...declared } = options;
   const gateway = new Gateway(service, context);
-  const terms = { profile, values, ...(capability !== undefined && { capability }) };
+  const terms = { profile, values, ...given({ capability }) };
   return {
     backend: service.backend,
     gateway,
