@@ -56,7 +56,7 @@ export function openApiOf(endpoints: readonly ApiEndpoint[], version: string): S
 
 function operationOf(endpoint: ApiEndpoint): SchemaDocument {
   const { id, group, summary, about, scopes, parameters, query, body } = endpoint;
-  const needs = scopes === undefined ? 'It needs no token.' : `Scope: ${scopes.join(' or ')}.`;
+  const needs = scopes === undefined ? 'No token is needed.' : `Scope: ${scopes.join(' or ')}.`;
   return {
     operationId: id,
     tags: [group],

@@ -21,8 +21,8 @@ import { catchInterrupt, showProgress } from './progress.ts';
 const DEFAULT_LIMIT = 50;
 
 const LIST_FLAGS: Flags = {
-  limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
-  after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
+  limit: { value: 'N', about: `print at most this many rows (default ${DEFAULT_LIMIT})` },
+  after: { value: 'SEQ', about: 'the rows after this number, oldest first' },
   ...FILTER_FLAGS,
   follow: {
     about: 'keep printing rows as they are recorded, until Ctrl-C; with --json one row per line',
@@ -39,7 +39,7 @@ also detects a journal that was cut off or restored from an older copy.`,
   flags: {
     ...LIST_FLAGS,
     verify: {
-      about: 'check every row and checkpoint; exit code 1 when something was altered',
+      about: 'check every row and checkpoint; exit code 1 if something was altered',
       excludes: ['checkpoint', ...Object.keys(LIST_FLAGS)],
     },
     against: {
@@ -212,7 +212,7 @@ function exportFile(file: string, text: string): void {
     const taken = hasCode(cause, 'EEXIST');
     const why = taken ? 'the file exists and is never overwritten' : String(cause);
     const message = `the checkpoint was not exported to ${file}: ${why}`;
-    const next = 'the rows are sealed all the same; name another file with --export';
+    const next = 'the rows are sealed anyway; name another file with --export';
     throw new GuidedError('ERR_EM_USAGE', message, next, cause);
   }
 }

@@ -95,7 +95,7 @@ async function driveInterruptibly(workflows: Workflows, run: string): Promise<Ha
   using _progress = showProgress('running');
   using interrupt = catchInterrupt();
   void interrupt.interrupted.then(() =>
-    process.stderr.write('ending what is under way; Ctrl-C again ends it at once\n'),
+    process.stderr.write('finishing the nodes in progress; press Ctrl-C again to stop at once\n'),
   );
   return await workflows.drive(run, interrupt.signal);
 }
@@ -168,7 +168,7 @@ async function list(args: Arguments, output: Output): Promise<void> {
   const views = await Promise.all(found.map((run) => findRun(records.ledgers, run)));
   const reports = views.map(reportOf);
   output.document({ runs: reports });
-  if (reports.length === 0) output.line('no run was started');
+  if (reports.length === 0) output.line('no run has started');
   for (const { run, workflow: name, status } of reports)
     output.line(`${output.paint(toneOfStatus(status), status.padEnd(9))}  ${run}  ${name}`);
 }

@@ -60,7 +60,7 @@ function readFilter({ req }: Visit['c']): InboxFilter {
   if (state !== 'all' && !isRequestState(state))
     throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such state');
   if (![by, adapter].every((name) => name === '' || isName(name)))
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'that is not the name of anything');
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such name');
   return { state, by, adapter };
 }
 
@@ -134,8 +134,8 @@ ${last && badge('plain', last.from === 'agent' ? 'agent replied' : 'question ask
 
 function emptyInbox({ agents, unconfigured }: Visit, { state, by, adapter }: InboxFilter): Html {
   if (by !== '' || adapter !== '')
-    return html`<p class="empty">No such requests. <a href="/?state=${state}">Show every agent and adapter</a></p>`;
-  if (state !== 'pending') return html`<p class="empty">No such requests.</p>`;
+    return html`<p class="empty">No matching requests. <a href="/?state=${state}">Show every agent and adapter</a></p>`;
+  if (state !== 'pending') return html`<p class="empty">No matching requests.</p>`;
   const lacksAgents = agents?.length === 0 && unconfigured === undefined;
   return html`<p class="empty">Nothing is waiting. New requests appear here automatically.</p>
 ${lacksAgents && html`<p class="empty">No agents are configured: add <code>agents</code> to the configuration (docs/mcp.md), then <code>effectmatch token new NAME</code></p>`}`;
