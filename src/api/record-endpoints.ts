@@ -17,7 +17,7 @@ import {
   boundarySchema,
   deliverySchema,
   envelopeSchema,
-  executionSchema,
+  executionRequestSchema,
   journalRowSchema,
   occurrenceShape,
   openContinuationSchema,
@@ -53,7 +53,7 @@ export const RECORD_ENDPOINTS = [
     about: `Sent again, it returns the verdict that is recorded: there is one effect and one verdict.
 A verdict of any kind is an answer, also \`rejected\`. While another process executes it, the answer
 is 409 with \`retry\`.`,
-    body: { schema: executionSchema, about: 'License and action.', maxBytes: MAX_LICENSE },
+    body: { schema: executionRequestSchema, about: 'License and action.', maxBytes: MAX_LICENSE },
     answer: verdictSchema,
     refusals: [409, 503],
     async run({ served: { runtime }, body, signal }) {

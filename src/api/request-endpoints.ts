@@ -47,7 +47,7 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
       const asked = { ...body, by: caller.name } as unknown as Ask;
       demandAllowed(caller, body);
       const isKnown = await requests.isKnown(asked);
-      const request = show(await requests.ask(asked));
+      const request = presentRequest(await requests.ask(asked));
       return isKnown ? request : new Created(request);
     },
   }),
@@ -69,7 +69,7 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
       const { limit = PAGE, by, ...rest } = query;
       const asker = caller.kind === 'agent' ? caller.name : by;
       const found = await requests.page({ ...rest, limit, ...(asker && { by: asker }) });
-      return { items: found.requests.map(show), ...(found.next && { next: found.next }) };
+      return { items: found.requests.map(presentRequest), ...(found.next && { next: found.next }) };
     },
   }),
   endpoint({
@@ -90,7 +90,7 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     async run({ served: { requests }, caller, path, query, signal }) {
       await demandOwn(requests, caller, path.id);
       const waitMs = (query.waitSeconds ?? 0) * 1000;
-      return show(await requests.wait(path.id, { waitMs, signal }));
+      return presentRequest(await requests.wait(path.id, { waitMs, signal }));
     },
   }),
   endpoint({
@@ -141,7 +141,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409, 422],
     async run({ served: { requests }, path, text: license }) {
-      return show(await requests.answer(path.id, license));
+      return presentRequest(await requests.answer(path.id, license));
     },
   }),
   endpoint({
@@ -171,7 +171,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409, 422],
     async run({ served: { requests }, path, body }) {
-      return show(await requests.declineSigned(path.id, body));
+      return presentRequest(await requests.declineSigned(path.id, body));
     },
   }),
   endpoint({
@@ -186,7 +186,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller: { name: by }, path, body }) {
-      return show(await requests.askBack(path.id, { by, ...body }));
+      return presentRequest(await requests.askBack(path.id, { by, ...body }));
     },
   }),
   endpoint({
@@ -201,7 +201,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller, path, body }) {
-      return show(await requests.forAgent(caller.name).reply(path.id, body.text));
+      return presentRequest(await requests.forAgent(caller.name).reply(path.id, body.text));
     },
   }),
   endpoint({
@@ -216,7 +216,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, path, body }) {
-      return show(await requests.assign(path.id, body.to));
+      return presentRequest(await requests.assign(path.id, body.to));
     },
   }),
   endpoint({
@@ -230,7 +230,7 @@ the request open. The token only lets you send it: the signature approves.`,
     refusals: [404, 409],
     async run({ served: { requests }, caller, path }) {
       await demandOwn(requests, caller, path.id);
-      return show(await requests.withdraw(path.id));
+      return presentRequest(await requests.withdraw(path.id));
     },
   }),
   endpoint({
@@ -246,13 +246,13 @@ the request open. The token only lets you send it: the signature approves.`,
     async run({ served: { requests }, caller, path }) {
       await demandOwn(requests, caller, path.id);
       const { request, difference } = await requests.renew(path.id);
-      return { request: show(request), difference };
+      return { request: presentRequest(request), difference };
     },
   }),
 ];
 
 /** A request as the API returns it. The proposal may be large and has a separate endpoint. */
-export function show(request: ApprovalRequest): unknown {
+function presentRequest(request: ApprovalRequest): unknown {
   const { proposal: _, first: _first, rendering, ...shown } = request;
   return { ...shown, rendering: rendering.slice(0, MAX_RENDERING).toWellFormed() };
 }

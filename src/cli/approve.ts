@@ -146,7 +146,7 @@ async function signShown(
   const question = questionFor(proposal, key.issuer, expiresIn);
   const showAll = () => pageThrough(renderEverything(proposal), output);
   const isShortened = !full && (/^Shortened:/m.test(rendering) || isNoteShortened(proposal.note));
-  if (!(await isConfirmed(args, question, output, isShortened ? showAll : undefined)))
+  if (!(await isSigningConfirmed(args, question, output, isShortened ? showAll : undefined)))
     return undefined;
   return countersigned ?? signer.sign(proposal, { expiresIn });
 }
@@ -199,7 +199,7 @@ export function readExpiry(args: Arguments, usual: string): string {
 }
 
 /** Asks for confirmation unless `--yes` was given. Throws if it cannot ask. */
-export async function isConfirmed(
+export async function isSigningConfirmed(
   args: Arguments,
   question: string,
   output: Output,

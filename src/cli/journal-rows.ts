@@ -142,7 +142,7 @@ interface RowRequest {
 }
 
 /** The matching rows, in order. Reads page by page, because matches may be far apart. */
-export async function readRows(
+export async function readJournalRows(
   ledgers: Ledgers,
   { limit, after, matches }: RowRequest,
 ): Promise<readonly JournalEntry[]> {

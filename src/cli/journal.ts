@@ -13,7 +13,7 @@ import {
   FILTER_FLAGS,
   type Matcher,
   readFilter,
-  readRows,
+  readJournalRows,
 } from './journal-rows.ts';
 import { countOf, type Output } from './output.ts';
 import { catchInterrupt, showProgress } from './progress.ts';
@@ -102,7 +102,7 @@ async function list(
 ): Promise<void> {
   const matches = createMatcher(ledgers, filter);
   const entries = await withProgress('reading the journal', () =>
-    readRows(ledgers, { limit, after, matches }),
+    readJournalRows(ledgers, { limit, after, matches }),
   );
   if (follow) {
     await followRows(ledgers, { entries, after: after ?? 0, matches }, output);
@@ -148,7 +148,7 @@ async function followRows(
     const [newest] = await ledgers.journal({ last: true, limit: 1 });
     const last = newest?.seq ?? 0;
     if (last <= seen) continue;
-    const rows = await readRows(ledgers, { limit: last - seen, after: seen, matches });
+    const rows = await readJournalRows(ledgers, { limit: last - seen, after: seen, matches });
     await print(rows);
     seen = Math.max(last, rows.at(-1)?.seq ?? 0);
   }

@@ -9,7 +9,7 @@ import {
 import { newToken } from '../access/token.ts';
 import { systemClock } from '../contract/clock.ts';
 import { parseDuration } from '../crypto/duration.ts';
-import { openStore } from '../requests/requests.ts';
+import { openRequestStore } from '../requests/requests.ts';
 import type { RequestStore, StoredToken } from '../requests/store.ts';
 import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -68,7 +68,7 @@ can approve: that takes a signature.`,
         `add it: ${agentsExample(name, Object.keys(adapters)[0] ?? 'books')} or pass --operator`,
       );
     const { store } = requests;
-    const opened = typeof store === 'string' ? await openStore(store) : store;
+    const opened = typeof store === 'string' ? await openRequestStore(store) : store;
     try {
       await act({ store: opened, name: name ?? '', args, output });
     } finally {

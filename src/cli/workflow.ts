@@ -13,7 +13,7 @@ import {
 import { findRun, type RunStatus } from '../workflow/run.ts';
 import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
 import { openWorkflows, type Workflows } from '../workflow/workflows.ts';
-import { isConfirmed, loadKey, readExpiry } from './approve.ts';
+import { isSigningConfirmed, loadKey, readExpiry } from './approve.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { loadConfig, openRecords, openRuntime } from './deployment.ts';
 import { GuidedError } from './fault.ts';
@@ -156,7 +156,7 @@ async function approveAll({ workflows, name, args, output }: Acting) {
     output.line();
   }
   const question = `Sign all ${own.length} of these as ${key.issuer}, valid for ${expiresIn}?`;
-  if (!(await isConfirmed(args, question, output))) return undefined;
+  if (!(await isSigningConfirmed(args, question, output))) return undefined;
   const signer = approver(key);
   const licenses = own.map(({ proposal }) => signer.sign(proposal, { expiresIn }));
   return await workflows.approve(name, licenses);

@@ -5,7 +5,7 @@ import { showText } from '../protocol/render-text.ts';
 import { type ApprovalRequest, isRequestState, type RequestState } from '../requests/request.ts';
 import { headline } from './changes.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment, nameOf, stateBadge } from './layout.ts';
+import { badge, moment, stateBadge, subjectName } from './layout.ts';
 import { listVisible, seesAll } from './visible.ts';
 import type { Shown, Visit } from './visit.ts';
 
@@ -147,7 +147,7 @@ function row(request: ApprovalRequest, filter: InboxFilter, visit: Visit): Html 
   const first = (text: string) => showText(text.split('\n')[0] ?? '');
   const said = detail !== undefined ? first(detail) : reason && quoted(first(reason));
   return html`<li><a class="row" href="/requests/${id}">
-<span class="head">${state !== filter.state && stateBadge(state)} <b>${nameOf(request)}</b>
+<span class="head">${state !== filter.state && stateBadge(state)} <b>${subjectName(request)}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`} ${marks(request)}</span>
 <span class="aside when">${by} asked ${moment(askedAt, visit)}${waits}</span>
 <span class="what">${headline(request.proposal.approved.effects)}</span>
