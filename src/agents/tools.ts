@@ -106,7 +106,7 @@ const KEY = {
 };
 const APPROVED = 'A person approves the exact outcome before anything changes.';
 
-/** The tools of one agent in one run. They check the license themselves, whoever calls them. */
+/** The tools of one agent in one run. They check the license themselves, so it does not matter who calls them. */
 export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
   const { agent, run, operations = {}, adapters = {} } = options;
   if (!isName(agent)) throw misconfigured('agent must be a name');

@@ -163,7 +163,11 @@ function checkSource({ headers }: Request, origin: string): void {
     );
   const from = headers.get('origin');
   if (from !== null && from !== origin)
-    throw new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', 'pages of other origins are not served');
+    throw new ApiRefusal(
+      403,
+      'ERR_EM_ACCESS_REFUSED',
+      'requests from pages of other origins are refused',
+    );
 }
 
 function report(c: Context<Env>, { log }: ApiOptions, clock: Clock): void {
@@ -246,7 +250,7 @@ async function admit(
   if (!caller.pace.take())
     throw new ApiRefusal(429, 'ERR_EM_RATE_LIMITED', 'too many calls in a minute; call later');
   if (mayCall(caller, endpoint)) return caller;
-  const message = `the token has no scope ${scopes.join(' or ')}; issue one that has`;
+  const message = `the token lacks the scope ${scopes.join(' or ')}; issue one that has it`;
   throw new ApiRefusal(403, 'ERR_EM_ACCESS_REFUSED', message);
 }
 

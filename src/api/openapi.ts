@@ -12,7 +12,7 @@ const names = new Map(NAMED.map(([name, schema]) => [schema, `#/components/schem
 const refOf = (schema: Schema<unknown>) => names.get(schema);
 
 /** The refusals that an endpoint may answer with, in ascending order. */
-export function refusalsOf(endpoint: ApiEndpoint): readonly RefusalStatus[] {
+function refusalStatusesOf(endpoint: ApiEndpoint): readonly RefusalStatus[] {
   const { scopes, query, body, refusals } = endpoint;
   const takes = Object.keys(query).length > 0 || body !== undefined;
   const statuses: readonly RefusalStatus[] = [
@@ -56,7 +56,7 @@ export function openApiOf(endpoints: readonly ApiEndpoint[], version: string): S
 
 function operationOf(endpoint: ApiEndpoint): SchemaDocument {
   const { id, group, summary, about, scopes, parameters, query, body } = endpoint;
-  const needs = scopes === undefined ? 'It needs no token.' : `Scope: ${scopes.join(' or ')}.`;
+  const needs = scopes === undefined ? 'No token is needed.' : `Scope: ${scopes.join(' or ')}.`;
   return {
     operationId: id,
     tags: [group],
@@ -91,7 +91,7 @@ function responsesOf(endpoint: ApiEndpoint): SchemaDocument {
     ...(created === undefined ? [] : [['201', { description: created, content }]]),
   ];
   const problem = { 'application/problem+json': { schema: describe(problemSchema) } };
-  const refused = refusalsOf(endpoint).map((status) => {
+  const refused = refusalStatusesOf(endpoint).map((status) => {
     return [status, { description: titleOf(status), content: problem }];
   });
   return Object.fromEntries([...answered, ...refused]);

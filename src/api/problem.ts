@@ -43,19 +43,19 @@ export class ApiRefusal extends EffectMatchError {
 }
 
 const TITLES: Readonly<Record<RefusalStatus, string>> = {
-  400: 'The input cannot be used',
+  400: 'The input is not valid',
   401: 'The token is missing or not valid',
   403: 'This is not allowed',
-  404: 'There is no such thing',
-  408: 'The body came too slowly',
+  404: 'Not found',
+  408: 'The body arrived too slowly',
   409: 'This is no longer possible, or not yet',
   413: 'The body is too large',
   415: 'The body must be JSON',
   421: 'This host name is not served here',
-  422: 'It was refused',
+  422: 'Refused',
   429: 'Too many calls',
-  500: 'It failed on the server',
-  503: 'It is not available now',
+  500: 'The server failed',
+  503: 'Not available at the moment',
 };
 
 /** What a status means, in a few words. */
@@ -97,7 +97,7 @@ export function problemOf(error: unknown, call: string): ProblemDocument {
   const status: RefusalStatus =
     error instanceof ApiRefusal ? error.status : (STATUSES[code] ?? 500);
   const isOurs = status >= 500;
-  const detail = isOurs ? 'The log of the server says more.' : (known?.message ?? '');
+  const detail = isOurs ? "See the server's log." : (known?.message ?? '');
   const retry = status === 503 || status === 429 || code === 'ERR_EM_ATTEMPT_OPEN';
   return {
     type: `urn:effectmatch:error:${code}`,

@@ -17,7 +17,7 @@ import {
   boundarySchema,
   deliverySchema,
   envelopeSchema,
-  executionSchema,
+  executionRequestSchema,
   journalRowSchema,
   occurrenceShape,
   openContinuationSchema,
@@ -38,8 +38,8 @@ const beginning = form(/^occ_[0-9a-f]{4,40}$/, 'occ_ and 4 to 40 hex digits');
 const someOccurrence = closed({ occurrence: optional(occurrenceSchema) });
 const lineage = closed({ lineage: digestSchema });
 const page = {
-  after: { about: 'The `next` of the page before.', schema: integer(0) },
-  limit: { about: 'At most so many; 100 unless said.', schema: integer(1, 500) },
+  after: { about: 'The `next` of the previous page.', schema: integer(0) },
+  limit: { about: 'At most this many (default: 100).', schema: integer(1, 500) },
 };
 
 /** Executing actions, and reading what is recorded about them. */
@@ -53,7 +53,7 @@ export const RECORD_ENDPOINTS = [
     about: `Sent again, it returns the verdict that is recorded: there is one effect and one verdict.
 A verdict of any kind is an answer, also \`rejected\`. While another process executes it, the answer
 is 409 with \`retry\`.`,
-    body: { schema: executionSchema, about: 'License and action.', maxBytes: MAX_LICENSE },
+    body: { schema: executionRequestSchema, about: 'License and action.', maxBytes: MAX_LICENSE },
     answer: verdictSchema,
     refusals: [409, 503],
     async run({ served: { runtime }, body, signal }) {
@@ -74,7 +74,7 @@ is 409 with \`retry\`.`,
     scopes: ['audit'],
     summary: 'Find occurrences by the beginning of their id',
     query: {
-      prefix: { about: 'The beginning of an id; needed.', schema: beginning },
+      prefix: { about: 'The beginning of an id; required.', schema: beginning },
     },
     answer: closed({ items: list(occurrenceSchema) }),
     async run({ served: { runtime }, query: { prefix } }) {
@@ -222,7 +222,7 @@ call \`complete\`. A lost answer therefore leaves work that was released and not
     route: 'POST /v1/occurrences/{occurrence}/continuations/{continuation}/complete',
     group: 'continuations',
     scopes: ['execute'],
-    summary: 'Say that released work is done',
+    summary: 'Record that released work is done',
     about: '`completed` is false if it was not released, is halted, or was complete before.',
     parameters: { occurrence, continuation },
     body: { schema: lineage, about: 'The `lineage` of the verdict: the digest of the license.' },

@@ -47,7 +47,7 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
       const asked = { ...body, by: caller.name } as unknown as Ask;
       demandAllowed(caller, body);
       const isKnown = await requests.isKnown(asked);
-      const request = show(await requests.ask(asked));
+      const request = presentRequest(await requests.ask(asked));
       return isKnown ? request : new Created(request);
     },
   }),
@@ -61,15 +61,15 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
       state: { about: 'Only requests in this state.', schema: stateSchema },
       by: { about: 'Only requests of this agent.', schema: nameSchema },
       adapter: { about: 'Only requests for this adapter.', schema: nameSchema },
-      limit: { about: 'At most so many; 50 unless said.', schema: integer(1, 500) },
-      after: { about: 'The `next` of the page before.', schema: requestIdSchema },
+      limit: { about: 'At most this many (default: 50).', schema: integer(1, 500) },
+      after: { about: 'The `next` of the previous page.', schema: requestIdSchema },
     },
     answer: pageOf(requestSchema, requestIdSchema),
     async run({ served: { requests }, caller, query }) {
       const { limit = PAGE, by, ...rest } = query;
       const asker = caller.kind === 'agent' ? caller.name : by;
       const found = await requests.page({ ...rest, limit, ...(asker && { by: asker }) });
-      return { items: found.requests.map(show), ...(found.next && { next: found.next }) };
+      return { items: found.requests.map(presentRequest), ...(found.next && { next: found.next }) };
     },
   }),
   endpoint({
@@ -81,7 +81,7 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     parameters: { id },
     query: {
       waitSeconds: {
-        about: 'Wait so long until nothing more happens to it; 0 unless said.',
+        about: 'How long to wait until nothing more happens to it (default: 0).',
         schema: integer(0, 50),
       },
     },
@@ -90,7 +90,7 @@ rehearsed; or a \`manifest\` with the \`action\` that carries it out. The same q
     async run({ served: { requests }, caller, path, query, signal }) {
       await demandOwn(requests, caller, path.id);
       const waitMs = (query.waitSeconds ?? 0) * 1000;
-      return show(await requests.wait(path.id, { waitMs, signal }));
+      return presentRequest(await requests.wait(path.id, { waitMs, signal }));
     },
   }),
   endpoint({
@@ -141,7 +141,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409, 422],
     async run({ served: { requests }, path, text: license }) {
-      return show(await requests.answer(path.id, license));
+      return presentRequest(await requests.answer(path.id, license));
     },
   }),
   endpoint({
@@ -171,7 +171,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409, 422],
     async run({ served: { requests }, path, body }) {
-      return show(await requests.declineSigned(path.id, body));
+      return presentRequest(await requests.declineSigned(path.id, body));
     },
   }),
   endpoint({
@@ -179,14 +179,14 @@ the request open. The token only lets you send it: the signature approves.`,
     route: 'POST /v1/requests/{id}/questions',
     group,
     scopes: ['answer'],
-    summary: 'Ask the agent something before answering',
+    summary: 'Ask the agent a question before answering',
     about: 'The request stays open. The question is in its `messages`.',
     parameters: { id },
     body: { schema: message, about: 'The question.' },
     answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller: { name: by }, path, body }) {
-      return show(await requests.askBack(path.id, { by, ...body }));
+      return presentRequest(await requests.askBack(path.id, { by, ...body }));
     },
   }),
   endpoint({
@@ -201,7 +201,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller, path, body }) {
-      return show(await requests.forAgent(caller.name).reply(path.id, body.text));
+      return presentRequest(await requests.forAgent(caller.name).reply(path.id, body.text));
     },
   }),
   endpoint({
@@ -216,7 +216,7 @@ the request open. The token only lets you send it: the signature approves.`,
     answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, path, body }) {
-      return show(await requests.assign(path.id, body.to));
+      return presentRequest(await requests.assign(path.id, body.to));
     },
   }),
   endpoint({
@@ -224,13 +224,13 @@ the request open. The token only lets you send it: the signature approves.`,
     route: 'POST /v1/requests/{id}/withdraw',
     group,
     scopes: ['ask'],
-    summary: 'Take a question back',
+    summary: 'Withdraw a request',
     parameters: { id },
     answer: requestSchema,
     refusals: [404, 409],
     async run({ served: { requests }, caller, path }) {
       await demandOwn(requests, caller, path.id);
-      return show(await requests.withdraw(path.id));
+      return presentRequest(await requests.withdraw(path.id));
     },
   }),
   endpoint({
@@ -246,13 +246,13 @@ the request open. The token only lets you send it: the signature approves.`,
     async run({ served: { requests }, caller, path }) {
       await demandOwn(requests, caller, path.id);
       const { request, difference } = await requests.renew(path.id);
-      return { request: show(request), difference };
+      return { request: presentRequest(request), difference };
     },
   }),
 ];
 
 /** A request as the API returns it. The proposal may be large and has a separate endpoint. */
-export function show(request: ApprovalRequest): unknown {
+function presentRequest(request: ApprovalRequest): unknown {
   const { proposal: _, first: _first, rendering, ...shown } = request;
   return { ...shown, rendering: rendering.slice(0, MAX_RENDERING).toWellFormed() };
 }

@@ -17,7 +17,7 @@ export const SERVER_ENDPOINTS = [
     about: `A stream of server-sent events named \`request\`, each with an \`id\`. An agent gets those of
 its own requests. Send the last id that you have seen as the header \`last-event-id\` or as
 \`after\`, and nothing is left out; without it the stream begins now. A client that does not read is
-cut off, and may go on from its last id. The stream ends within 15 seconds after its token has.`,
+cut off, and may continue from its last id. The stream ends within 15 seconds after its token has.`,
     query: { after: { about: 'Begin after this event.', schema: integer(0) } },
     type: 'text/event-stream',
     answer: text(),

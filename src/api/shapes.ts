@@ -97,7 +97,7 @@ export const signedLicenseSchema = closed({
   second: optional(object),
 });
 
-export const executionSchema = closed({
+export const executionRequestSchema = closed({
   license: signedLicenseSchema,
   action: plain,
   /** Which execution of the license, counted from 1, if it allows several. */
@@ -218,7 +218,7 @@ export const NAMED: readonly (readonly [string, Schema<unknown>])[] = [
   ['SignedLicense', signedLicenseSchema],
   ['ApprovedOutcome', approvedRecord.schema],
   ['Decline', declineRecord.schema],
-  ['Execution', executionSchema],
+  ['Execution', executionRequestSchema],
   ['Verdict', verdictSchema],
   ['Terminal', terminalRecord.schema],
   ['Occurrence', occurrenceShape],

@@ -4,19 +4,20 @@ import { shortId } from './output.ts';
 
 const SEVERAL =
   'repeat --sql for each statement, or put them into a file and use --file; leave out BEGIN and COMMIT';
-const ROOM = 'make room on the disk';
+const ROOM = 'free some disk space';
 const PROVISION = 'prepare the database with `effectmatch provision`';
 const LOGIN =
-  'run `effectmatch provision` if this database was not prepared yet, which makes the two logins; otherwise correct the password in the address, or let `effectmatch provision` set both passwords again';
+  'if this database was not prepared yet, run `effectmatch provision`, which creates the two logins; otherwise correct the password in the address, or let `effectmatch provision` set both passwords again';
 const NO_DATABASE = 'correct the name of the database in the address, or create it';
-const NO_CONNECTION = 'the server has no connection left: close some, then try again';
+const NO_CONNECTION = 'the server accepts no more connections: close some, then try again';
 const MARIADB_ADMIN =
-  'use an administrator with SUPER or SET USER, best one with ALL PRIVILEGES on *.* WITH GRANT OPTION; a managed service that gives nobody such a right is not supported';
+  'use an administrator with SUPER or SET USER, ideally one with ALL PRIVILEGES on *.* WITH GRANT OPTION; managed services that grant neither right are not supported';
 const HOST = 'correct the host in the address, or check the network';
 
 /** What to do about a fault, by its error code or by the system or database code of its cause. */
 const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string>>> = {
-  ERR_EM_ACCESS_REFUSED: 'send a token whose digest is in the configuration; nothing was done',
+  ERR_EM_ACCESS_REFUSED:
+    'send a valid token, for example one of `effectmatch token new`; nothing was done',
   ERR_EM_ACTION_INVALID: 'correct the action; nothing was run',
   ERR_EM_ADAPTER_REFUSED:
     'do what the message says; `effectmatch doctor` shows the boundary, `effectmatch provision` prepares a database server',
@@ -26,13 +27,13 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_BOUNDARY_OPEN: 'run `effectmatch doctor`, close what it lists, and try again',
   ERR_EM_CANON_UNSUPPORTED: 'pass plain JSON values at the place named above',
   ERR_EM_CHANGESET_INVALID:
-    'this should not happen: report it with the version of Node and of SQLite',
+    'this should not happen: report it with the versions of Node and SQLite',
   ERR_EM_CLAIM_LOST:
-    'compare the ledger with the backend: `effectmatch show <occurrence>`; after a restore, recover',
+    'compare the ledger with the backend: `effectmatch show <occurrence>`; after a restore, run `effectmatch recover`',
   ERR_EM_CONFIG_INVALID:
-    'correct the configuration and run the command again; `effectmatch help` shows an example',
+    'correct the configuration and run the command again; `effectmatch init --help` shows an example',
   ERR_EM_HAND_OVER_FAILED:
-    "give the ledger's login the rights to insert the job, and hand it over again",
+    "give the ledger's login the right to insert the job, and hand it over again",
   ERR_EM_INPUT_INVALID: 'correct the input at the places named above',
   ERR_EM_INVARIANT:
     'this is a defect of EffectMatch: run again with EFFECTMATCH_DEBUG=1 and report what it prints',
@@ -41,7 +42,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_KEYRING_INVALID:
     'restore the keyring from a backup; a new keyring cannot read what the old one sealed',
   ERR_EM_KEYRING_PERMISSIONS:
-    'make the file readable by its owner alone (chmod 600) and run the command again',
+    'make the file readable only by its owner (chmod 600) and run the command again',
   ERR_EM_KEY_UNKNOWN:
     'put the missing key generation back into the keyring; old records need the old keys',
   ERR_EM_LICENSE_REFUSED:
@@ -51,13 +52,14 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   ERR_EM_MODEL_UNAVAILABLE: 'check the address, the key and the name of the model, and try again',
   ERR_EM_NODE_VERSION: 'install Node 24.12 or newer and run the command again',
   ERR_EM_NOT_FOUND:
-    'check the name or the path; `journal`, `requests` and `workflow show` list what there is',
+    'check the name or the path; `journal`, `requests` and `workflow show` list what exists',
   ERR_EM_OPERATION_FAILED: 'correct the operation, or the request that it refuses',
   ERR_EM_OUTCOME_IMPOSSIBLE:
-    'read the rows again and propose what is true now; nothing was announced or changed',
+    'read the rows again and propose a change that fits them; nothing was announced or changed',
   ERR_EM_PLAN_SUPERSEDED:
     'plan with the announced revision or a later one; nothing was announced or changed',
-  ERR_EM_QUERY_REFUSED: 'send only what reads, and less of it; nothing was changed',
+  ERR_EM_QUERY_REFUSED:
+    'send a query that only reads, or one that returns less; nothing was changed',
   ERR_EM_RATE_LIMITED: 'call again in a minute; nothing was done',
   ERR_EM_RECORD_INVALID:
     'check where the record comes from; it is not in the form this version writes',
@@ -83,12 +85,12 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
     'run it with the plan that it was started with, or revise it: what is done stays done',
   ERR_EM_WORKFLOW_INVALID: 'correct the workflow at the place named above',
   ERR_EM_UPSTREAM_UNAVAILABLE:
-    'start the upstream server by hand with the command of the configuration, and see what it says',
+    "run the upstream server's command from the configuration by hand, and read what it prints",
   ERR_EM_USAGE: 'run `effectmatch help`',
 
   // Causes: PostgreSQL, MariaDB, the operating system, and SQLite by primary result code.
   '28000':
-    'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` makes the two of EffectMatch, `effectmatch provision --ledger` that of the ledger',
+    'check the login in the address: it must exist and be allowed to connect; `effectmatch provision` creates the two logins of an adapter, `effectmatch provision --ledger` the one of the ledger',
   '28P01': LOGIN,
   '3F000': PROVISION,
   '3D000': NO_DATABASE,
@@ -98,11 +100,11 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   EAI_AGAIN: HOST,
   EACCES: 'give this user the right to read and write there, or name another folder',
   ECONNREFUSED: 'start the server, or correct host and port in the address',
-  ECONNRESET: 'check that the address leads to a PostgreSQL server',
+  ECONNRESET: 'check that a database server listens at this address',
   EHOSTUNREACH: HOST,
   ENOSPC: ROOM,
   ENOTFOUND: 'correct the host in the address',
-  EROFS: 'use a folder on a disk that can be written',
+  EROFS: 'the disk is read-only: use a folder that you can write to',
   ETIMEDOUT: 'check host, port and firewall: the server does not answer',
   MARIADB_1040: NO_CONNECTION,
   MARIADB_1044:
@@ -111,7 +113,7 @@ const ADVICE: Readonly<Record<ErrorCode, string> & Partial<Record<string, string
   MARIADB_1049: NO_DATABASE,
   MARIADB_1227: MARIADB_ADMIN,
   MARIADB_1698: LOGIN,
-  SQLITE_8: 'the file or its disk can only be read: use a folder that can be written',
+  SQLITE_8: 'the file or its disk is read-only: use a folder that you can write to',
   SQLITE_13: ROOM,
   SQLITE_14: 'check that the folder exists and that this user may write there',
   SQLITE_26: 'name a database file: this file is not a database',
@@ -130,7 +132,7 @@ const IN_THE_WAY =
   'find the session that is in the way, then plan and approve again (`restageMs` says how long to try)';
 const BEYOND_LIMIT = 'have it signed by an approver with higher limits, or plan less';
 const NOT_WHAT_WAS_SIGNED =
-  'have the very file that `effectmatch plan --out` wrote signed, and run what was signed';
+  'have exactly the file that `effectmatch plan --out` wrote signed, and run that license';
 const NEW_LICENSE = 'sign a new license to try again';
 
 /** What to do after a rejection. For other reasons, the detail of the verdict is enough. */
@@ -141,13 +143,13 @@ const AFTER_REJECTION: Readonly<Partial<Record<string, string>>> = {
   'already-void': AGAIN,
   'approved-mismatch': NOT_WHAT_WAS_SIGNED,
   'boundary-changed':
-    'see who changed what is named above, run `effectmatch doctor`, then plan and approve again',
+    'find out who made the change named above, run `effectmatch doctor`, then plan and approve again',
   busy: IN_THE_WAY,
-  constraint: 'correct the action or the data it meets, then plan and approve again',
+  constraint: 'correct the action or the data that it conflicts with, then plan and approve again',
   deadlock: IN_THE_WAY,
   diverged: 'find out what made the differences above, or plan again to see and approve them',
   expired:
-    'have the same proposal signed again with `effectmatch approve`, once: each signature buys one more execution',
+    'have the same proposal signed again with `effectmatch approve`, only once: each signature allows one more execution',
   fault: 'see what failed above, then plan and approve again',
   'frame-changed': AGAIN,
   interrupted: AGAIN,
@@ -157,7 +159,7 @@ const AFTER_REJECTION: Readonly<Partial<Record<string, string>>> = {
     'add the approver to `issuers` in the configuration, then plan and approve again',
   'limit-amount': BEYOND_LIMIT,
   'limit-effects': BEYOND_LIMIT,
-  'limit-hours': 'run it within the hours that are named above',
+  'limit-hours': 'run it within the hours named above',
   'limit-lifetime': 'have the same proposal signed again with a shorter `--expires`',
   'limit-operation': BEYOND_LIMIT,
   'limit-relations': BEYOND_LIMIT,
@@ -202,7 +204,7 @@ const AFTER_SPECIAL_REJECTION: typeof AFTER_REJECTION = {
   'action-invalid': `${NOT_USED}; correct the action and run it again`,
   'already-committed': 'it committed earlier; do not repeat it',
   'decided-elsewhere': 'another machine executed it; do not repeat it, and look at its journal',
-  'other-action': `${NOT_USED}; run the very text that was planned: spaces, capitals and comments count; the proposal file has it under \`note\``,
+  'other-action': `${NOT_USED}; run exactly the text that was planned: spaces, capitals and comments count; the proposal file has it under \`note\``,
   'service-unproven':
     'nothing was sent; run `effectmatch doctor`, which tries the service and says what it found',
   spent:
@@ -257,7 +259,7 @@ const BY_MESSAGE: { readonly [code in ErrorCode]?: readonly (readonly [RegExp, s
     ],
     [
       /has no session settings/,
-      'leave out --set; only PostgreSQL has settings of the session. Have the statement write who acts into a column',
+      'leave out --set: only PostgreSQL has session settings. Have the statement write the acting user into a column instead',
     ],
     [
       /belongs to (?:the server|an extension)/,
@@ -279,7 +281,7 @@ const BY_MESSAGE: { readonly [code in ErrorCode]?: readonly (readonly [RegExp, s
     ],
     [
       /unrecognized configuration parameter|\b42704\b/,
-      'a trigger or a function reads a setting of the session: plan again with it, as in `--set app.actor=alice`',
+      'a trigger or a function reads a session setting: plan again with it, as in `--set app.actor=alice`',
     ],
     [/submit several statements as a list|uses (?:BEGIN|COMMIT)\b/, SEVERAL],
     [/outlet-denied/, 'leave what the message names out of the action: no approval allows it'],

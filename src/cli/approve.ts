@@ -29,7 +29,7 @@ which allows one execution with exactly this outcome until it expires. Large out
 summarised; --full or the answer "all" shows every line, on a terminal in the program that PAGER
 names, and --page N one page. You sign all of it either way. A proposal file needs your key and
 nothing else, so sign it on your own machine; --request also needs the configuration. If two people
-have to sign, the second one names the license of the first in place of the proposal, or the same
+must sign, the second one names the license of the first instead of the proposal, or the same
 request.`,
   optional: ['proposal'],
   flags: {
@@ -103,7 +103,7 @@ async function approveRequest(args: Arguments, output: Output): Promise<ExitCode
   const by = answered.answeredBy ?? signed.license.issuer;
   output.item('good', 'signed', `${id}, by ${by}`);
   if (needsSecond) {
-    output.line('a second person has to sign it too; until then nothing is executed');
+    output.line('a second person must sign it too; until then nothing is executed');
     output.line(`next: effectmatch approve --request ${id} --key THEIRS.key.json`);
   } else if (ended.terminal === undefined) {
     output.line(`${ended.state}: it runs when the agent calls again`);
@@ -132,7 +132,8 @@ async function signShown(
   const expiresIn = readExpiry(args, EXPIRES);
   const signer = approver(key);
   const { first } = proposal;
-  const next = 'name the file that `effectmatch plan --out` wrote, or sign with the key of another';
+  const next =
+    'name the file that `effectmatch plan --out` wrote, or sign with another person’s key';
   const countersigned = withNext('ERR_EM_USAGE', `${next}; nothing was signed`, () =>
     first === undefined ? undefined : signer.countersign(first),
   );
@@ -145,7 +146,7 @@ async function signShown(
   const question = questionFor(proposal, key.issuer, expiresIn);
   const showAll = () => pageThrough(renderEverything(proposal), output);
   const isShortened = !full && (/^Shortened:/m.test(rendering) || isNoteShortened(proposal.note));
-  if (!(await isConfirmed(args, question, output, isShortened ? showAll : undefined)))
+  if (!(await isSigningConfirmed(args, question, output, isShortened ? showAll : undefined)))
     return undefined;
   return countersigned ?? signer.sign(proposal, { expiresIn });
 }
@@ -198,7 +199,7 @@ export function readExpiry(args: Arguments, usual: string): string {
 }
 
 /** Asks for confirmation unless `--yes` was given. Throws if it cannot ask. */
-export async function isConfirmed(
+export async function isSigningConfirmed(
   args: Arguments,
   question: string,
   output: Output,
@@ -206,7 +207,7 @@ export async function isConfirmed(
 ): Promise<boolean> {
   if (args.has('yes')) return true;
   if (!canAsk(output)) {
-    const message = 'it cannot ask for confirmation here: this is not a terminal';
+    const message = 'cannot ask for confirmation: this is not a terminal';
     const next = 'run it on a terminal, or pass --yes to sign without a prompt; nothing was signed';
     throw new GuidedError('ERR_EM_USAGE', message, next);
   }
@@ -245,7 +246,9 @@ function printPage(args: Arguments, proposal: Proposal, page: number, output: Ou
   const lines = renderWhole(proposal).split('\n');
   const pages = Math.ceil(lines.length / PAGE_LINES);
   if (page > pages)
-    throw args.wrong(`page ${page} does not exist: it has ${pages} of ${PAGE_LINES} lines`);
+    throw args.wrong(
+      `page ${page} does not exist: there are ${pages} pages of ${PAGE_LINES} lines`,
+    );
   const rendering = lines.slice((page - 1) * PAGE_LINES, page * PAGE_LINES).join('\n');
   output.document({ page, pages, rendering });
   printRendering(rendering, output);
@@ -263,7 +266,7 @@ export function loadKey(file: string): ApproverKey {
     if (!hasCode(cause, 'ERR_EM_NOT_FOUND')) throw cause;
     const message = `no key at ${file}; nothing was signed`;
     const next =
-      'make a key with `effectmatch keygen NAME` and put its public key into the configuration';
+      'make a key with `effectmatch keygen NAME` and add its public key to the configuration';
     throw new GuidedError('ERR_EM_NOT_FOUND', message, next, cause);
   }
 }

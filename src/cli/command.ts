@@ -116,7 +116,7 @@ export class Arguments {
   /** The value of a required flag. */
   needed(flag: string): string {
     const value = this.value(flag);
-    if (value === undefined) throw this.wrong(`--${flag} is needed`);
+    if (value === undefined) throw this.wrong(`--${flag} is required`);
     return value;
   }
 
@@ -217,7 +217,7 @@ function checkTogether(args: Arguments, flags: Flags): void {
   for (const [name, { needs, excludes = [] }] of Object.entries(flags)) {
     if (!args.has(name)) continue;
     const other = excludes.find((excluded) => args.has(excluded));
-    if (other !== undefined) throw args.wrong(`--${other} does not go together with --${name}`);
+    if (other !== undefined) throw args.wrong(`--${other} cannot be combined with --${name}`);
     if (needs !== undefined && !args.has(needs)) throw args.wrong(`--${name} needs --${needs}`);
   }
 }

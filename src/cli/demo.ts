@@ -28,7 +28,7 @@ anything ends differently than it says, and it leaves nothing behind.`,
     const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
     output.document({ acts: scene.acts, seconds });
     output.line(
-      `\nAll ${scene.acts.length} ended as they should, in ${seconds} s. The temporary folder is removed.`,
+      `\nAll ${scene.acts.length} ended as they should, in ${seconds} s. The temporary folder was removed.`,
     );
     output.line('Next: README.md shows the code, and `effectmatch help` lists the other commands.');
   },

@@ -152,7 +152,7 @@ export function assertPresent(config: RuntimeConfig): void {
   assertKeyring(config);
   const { file } = ledgersOf(config.store);
   if (file !== undefined && !existsSync(file))
-    throw missing('store', file, '`effectmatch plan` and `run` make it');
+    throw missing('store', file, '`effectmatch plan` and `run` create it');
 }
 
 /** No verb creates a keyring silently: a new keyring could not read the records of the old one. */
@@ -183,7 +183,7 @@ export function chooseName(args: Arguments, flag: string, names: readonly string
   throw args.wrong(
     wanted === undefined
       ? `name the ${flag} with --${flag}: ${known}`
-      : `unknown ${flag} "${wanted}"; there are ${known}`,
+      : `unknown ${flag} "${wanted}"; the configuration has ${known}`,
   );
 }
 
@@ -203,12 +203,12 @@ export async function findOccurrence(ledgers: Ledgers, prefix: string): Promise<
   const candidates = await ledgers.search(prefix);
   const [only, second] = candidates;
   if (only === undefined) {
-    const next = 'look for it with `effectmatch journal`; another store has other occurrences';
+    const next = 'look for it with `effectmatch journal`, or it is in another store';
     throw new GuidedError('ERR_EM_NOT_FOUND', `no occurrence begins with ${prefix}`, next);
   }
   if (second === undefined) return only;
   const list = candidates.map((candidate) => `\n  ${candidate}`).join('');
   const many = candidates.length >= 10 ? 'at least 10' : candidates.length;
   const message = `${many} occurrences begin with ${prefix}:${list}`;
-  throw new GuidedError('ERR_EM_NOT_FOUND', message, 'write more of the id');
+  throw new GuidedError('ERR_EM_NOT_FOUND', message, 'give more of the id');
 }

@@ -29,7 +29,7 @@ exit code is ${EXIT.done} if everything is closed and proven, and ${EXIT.rejecte
 would be refused.`,
   flags: {
     adapter: { value: 'NAME', about: 'only this adapter' },
-    all: { about: 'list the outlets that are observed or denied as well' },
+    all: { about: 'also list the outlets that are observed or denied' },
     sql: { about: 'print only the statements that would close what is open' },
     ...CONFIG_FLAG,
   },

@@ -29,14 +29,16 @@ verdict with its differences, so keep it as confidential as the journal. A shado
       about: 'only the attempts at one occurrence; any unique beginning of the id will do',
       excludes: ['after'],
     },
-    after: { value: 'SEQ', about: 'only verdicts that follow this row of the journal' },
+    after: { value: 'SEQ', about: 'only verdicts after this row of the journal' },
     format: {
       value: 'FORMAT',
       about: 'jsonl (default), or cloudevents: each envelope as the data of one event',
     },
-    shadow: { about: 'shadows in place of receipts: signed too, but not verdicts' },
+    shadow: {
+      about: 'shadows instead of receipts; they are signed too, but they are not verdicts',
+    },
     'public-key': {
-      about: 'print the public keys of all key generations in place of receipts, newest first',
+      about: 'print the public keys of all key generations instead of receipts, newest first',
       excludes: ['occurrence', 'after', 'format', 'shadow'],
     },
     out: { value: 'FILE', about: 'write to a new file that only you can read' },

@@ -26,7 +26,7 @@ export function printOverview(verbs: readonly NamedVerb[], output: Output): void
   line(
     `${paint('strong', 'New here?')} Run \`effectmatch demo\`: it needs no set-up and leaves nothing behind.`,
   );
-  line('Installed in a project, not globally? Write `npx effectmatch` for `effectmatch`.');
+  line('In a project, not installed globally? Type `npx effectmatch` instead.');
 }
 
 /** Prints the help of one verb. */

@@ -52,7 +52,7 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     name: { value: 'NAME', about: 'what to call the adapter (default: the name of the database)' },
     out: {
       value: 'FILE',
-      about: `where to write the configuration (default: ${CONFIG}, or .mts in a package not of ES modules)`,
+      about: `where to write the configuration (default: ${CONFIG}, or .mts if the package does not use ES modules)`,
     },
     profile: { value: 'WORD', about: `what is compared: ${PROFILES.join(', ')}` },
     relations: {
@@ -61,7 +61,7 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
     },
     roles: {
       value: 'SUFFIX',
-      about: 'servers: ends the names of the three roles, as in effectmatch_exec_SUFFIX',
+      about: 'servers: a suffix for the names of the three roles, as in effectmatch_exec_SUFFIX',
     },
     yes: { about: 'ask nothing' },
   },
@@ -209,7 +209,7 @@ async function chooseApprover(
   asks: boolean,
   folder: string,
 ): Promise<ChosenApprover | undefined> {
-  const question = 'Who approves? A name makes a key here; - is for later.';
+  const question = 'Who approves? Enter a name to make a key here, or - to do it later.';
   const named =
     args.value('approver') ??
     (asks ? answered(await ask(question, userInfo().username)) : undefined);
@@ -235,7 +235,7 @@ function chooseName(args: Arguments, { suggestedName }: DatabaseSchema): string 
   const name = args.value('name') ?? (plain === '' ? 'database' : plain);
   if (isName(name)) return name;
   const rule = 'letters, digits and . _ : / @ -, starting with a letter or digit';
-  throw args.wrong(`an adapter is named by ${rule}`);
+  throw args.wrong(`the name of an adapter has ${rule}`);
 }
 
 /** Keeps the ledger and the business data in different files. */
@@ -257,7 +257,7 @@ function chooseBoundary(args: Arguments, { server }: DatabaseSchema): ConfigPlan
 function chooseProfile(args: Arguments, { kind }: DatabaseSchema): string {
   const profile = args.choice('profile', PROFILES) ?? 'net-state';
   if (kind === 'sqlite' && profile !== 'net-state')
-    throw args.wrong(`SQLite gives net changes only, so --profile ${profile} is not possible`);
+    throw args.wrong(`SQLite reports only net changes, so --profile ${profile} is not possible`);
   return profile;
 }
 
@@ -293,7 +293,9 @@ function report({ schema, plan, file, written, keyFile }: Report, output: Output
     line(`${paint('caution', 'left out')} ${printableLine(`${name}: ${unusable}`)}`);
   for (const { trigger, on, writes } of strays) {
     const what = `trigger ${trigger} on ${on} writes ${writes}, which is not registered`;
-    line(`${paint('caution', 'mind')}     ${printableLine(what)}: what fires it is refused`);
+    line(
+      `${paint('caution', 'note')}     ${printableLine(what)}: statements that fire it are refused`,
+    );
   }
   line();
   line(paint('strong', 'Next:'));
@@ -307,7 +309,7 @@ function nextSteps(
 ) {
   const key = keyFile === undefined ? 'NAME.key.json' : relative(process.cwd(), keyFile);
   const steps: [string, string][] = [
-    ['effectmatch doctor', 'is every way out closed?'],
+    ['effectmatch doctor', 'is every outlet closed?'],
     [
       `effectmatch plan --adapter ${adapter} --sql "…" --out proposal.json`,
       'what would it do? It is rolled back',

@@ -41,9 +41,9 @@ export const FILTER_FLAGS = {
   adapter: { value: 'NAME', about: 'only rows of this adapter' },
   since: {
     value: 'TIME',
-    about: 'only rows from then on: 2026-11-15, 2026-11-15T08:00:00Z, or 90m, 2h, 3d ago',
+    about: 'only rows from this time on: 2026-11-15, 2026-11-15T08:00:00Z, or 90m, 2h, 3d ago',
   },
-  until: { value: 'TIME', about: 'only rows before then' },
+  until: { value: 'TIME', about: 'only rows before this time' },
 } satisfies Flags;
 
 /** Which rows to show. An undefined field does not restrict them. */
@@ -142,7 +142,7 @@ interface RowRequest {
 }
 
 /** The matching rows, in order. Reads page by page, because matches may be far apart. */
-export async function readRows(
+export async function readJournalRows(
   ledgers: Ledgers,
   { limit, after, matches }: RowRequest,
 ): Promise<readonly JournalEntry[]> {

@@ -13,7 +13,7 @@ import {
   FILTER_FLAGS,
   type Matcher,
   readFilter,
-  readRows,
+  readJournalRows,
 } from './journal-rows.ts';
 import { countOf, type Output } from './output.ts';
 import { catchInterrupt, showProgress } from './progress.ts';
@@ -21,8 +21,8 @@ import { catchInterrupt, showProgress } from './progress.ts';
 const DEFAULT_LIMIT = 50;
 
 const LIST_FLAGS: Flags = {
-  limit: { value: 'N', about: `at most so many rows (default ${DEFAULT_LIMIT})` },
-  after: { value: 'SEQ', about: 'the rows that follow this number, oldest first' },
+  limit: { value: 'N', about: `print at most this many rows (default ${DEFAULT_LIMIT})` },
+  after: { value: 'SEQ', about: 'the rows after this number, oldest first' },
   ...FILTER_FLAGS,
   follow: {
     about: 'keep printing rows as they are recorded, until Ctrl-C; with --json one row per line',
@@ -39,7 +39,7 @@ also detects a journal that was cut off or restored from an older copy.`,
   flags: {
     ...LIST_FLAGS,
     verify: {
-      about: 'check every row and checkpoint; exit code 1 when something was altered',
+      about: 'check every row and checkpoint; exit code 1 if something was altered',
       excludes: ['checkpoint', ...Object.keys(LIST_FLAGS)],
     },
     against: {
@@ -102,7 +102,7 @@ async function list(
 ): Promise<void> {
   const matches = createMatcher(ledgers, filter);
   const entries = await withProgress('reading the journal', () =>
-    readRows(ledgers, { limit, after, matches }),
+    readJournalRows(ledgers, { limit, after, matches }),
   );
   if (follow) {
     await followRows(ledgers, { entries, after: after ?? 0, matches }, output);
@@ -148,7 +148,7 @@ async function followRows(
     const [newest] = await ledgers.journal({ last: true, limit: 1 });
     const last = newest?.seq ?? 0;
     if (last <= seen) continue;
-    const rows = await readRows(ledgers, { limit: last - seen, after: seen, matches });
+    const rows = await readJournalRows(ledgers, { limit: last - seen, after: seen, matches });
     await print(rows);
     seen = Math.max(last, rows.at(-1)?.seq ?? 0);
   }
@@ -212,7 +212,7 @@ function exportFile(file: string, text: string): void {
     const taken = hasCode(cause, 'EEXIST');
     const why = taken ? 'the file exists and is never overwritten' : String(cause);
     const message = `the checkpoint was not exported to ${file}: ${why}`;
-    const next = 'the rows are sealed all the same; name another file with --export';
+    const next = 'the rows are sealed anyway; name another file with --export';
     throw new GuidedError('ERR_EM_USAGE', message, next, cause);
   }
 }

@@ -29,7 +29,7 @@ An existing file is never overwritten.`,
     output.document({ issuer, publicKey, file });
     output.item('good', 'written', `${file}: the private key of ${issuer}, for ${issuer} alone`);
     output.line();
-    output.line('Into `issuers` of effectmatch.config.ts, with the name of your adapter:');
+    output.line('Add this to `issuers` in effectmatch.config.ts, with the name of your adapter:');
     output.line(
       `  '${issuer}': { key: '${publicKey}', may: ['…'], sources: ['manifest', 'contract', 'rehearsed'] },`,
     );

@@ -133,7 +133,7 @@ async function listTools(args: Arguments, name: string, output: Output): Promise
   for (const { tool, digest, hint } of tools)
     output.line(`${JSON.stringify(tool)}: { read: '${digest}' }, // it says: ${hint}`);
   output.line(
-    'Judge each yourself: read, write or refused. What a server says about itself is no proof.',
+    'Classify each one yourself: read, write or refused. What a server says about itself proves nothing.',
   );
 }
 

@@ -36,7 +36,7 @@ contract computes the outcome from the input and the state it reads.`,
     force: { about: 'replace the file that --out names' },
     full: { about: 'show every change and every value in full, on a terminal in your pager' },
     out: { value: 'FILE', about: 'write the proposal to this file' },
-    reason: { value: 'TEXT', about: 'why, on the same terms' },
+    reason: { value: 'TEXT', about: 'why, for the approver to read; not verified, not signed' },
     revision: {
       value: 'N',
       about:
@@ -105,7 +105,7 @@ function readSettings(args: Arguments): SessionSettings {
     if (settings.has(name)) throw args.wrong(`--set gives ${name} twice`);
     if (!accepts(settingsSchema, { [name]: value.join('=') }))
       throw args.wrong(
-        `--set ${name} is not possible: a name has small letters, digits, _ and a dot, as in app.actor, and a value at most 1024 characters`,
+        `--set ${name} is not possible: a name has lowercase letters, digits, _ and a dot, as in app.actor, and a value at most 1024 characters`,
       );
     settings.set(name, value.join('='));
   }

@@ -80,8 +80,7 @@ async function runCommand(argv: readonly string[], output: Output): Promise<Exit
   }
   if (name === '--version') return printVersion(rest, output);
   if (name === 'help' || name === '--help' || name === '-h') return explain(rest, output);
-  if (name.startsWith('-'))
-    throw usageError(`the verb comes first, and "${name}" stands before it`);
+  if (name.startsWith('-')) throw usageError(`the verb must come first, but "${name}" precedes it`);
   const verb = await findVerb(name);
   const args = readArguments(name, rest, verb);
   if (!args.has('help')) return (await verb.run(args, output)) ?? EXIT.done;

@@ -15,7 +15,7 @@ export const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 /** Prepares a backend for protected operations: roles, recorders and the marker table. */
 export const verb: Verb = {
   summary: 'prepare a database: roles, recorders, marker table',
-  about: `Makes or renews what an adapter needs inside its database: a restricted login for agent
+  about: `Creates or updates what an adapter needs inside its database: a restricted login for agent
 SQL, a trusted login, recorders on the registered tables, the marker table. It is one transaction
 and can be run again at any time. It needs a superuser the first time, later a login that owns the
 tables and may create roles; with boundary: 'managed' (PostgreSQL) it never needs a superuser. The
@@ -34,7 +34,7 @@ each statement by itself; all of them can be repeated; the login needs SUPER or 
     },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
     yes: { about: 'do not ask, even if logins of other applications lose something' },
-    remove: { about: 'take everything away again, except markers' },
+    remove: { about: 'remove everything again, except markers' },
     markers: {
       about: 'with --remove: the markers as well, which say what was committed',
       needs: 'remove',
@@ -83,7 +83,7 @@ async function compareRights(
   output: Output,
 ): Promise<void> {
   if (rehearse === undefined) {
-    const message = 'this server commits each statement by itself, so there is no dry run';
+    const message = 'this server commits each statement by itself, so a dry run is not possible';
     throw new GuidedError('ERR_EM_USAGE', message, 'read the statements with --print');
   }
   const compared = await sayUnchanged(rehearse);
@@ -138,7 +138,7 @@ function printLeftOut(leftOut: readonly LeftOut[], output: Output): void {
     output.item('caution', 'left out', `${text}${more}`);
   }
   output.line(
-    'Have a superuser run what was left out (`effectmatch provision --print` shows it whole), once;',
+    'Have a superuser run what was left out, once (`effectmatch provision --print` shows all of it);',
   );
   output.line('then `effectmatch doctor` shows whether anything is open.');
 }

@@ -24,10 +24,10 @@ processes at once. With --watch it runs until Ctrl-C: it also drives the workflo
 configuration with its schedules, takes over the runs of workers that went silent, lets overdue
 requests expire, and prints what needs a person.`,
   flags: {
-    watch: { about: 'keep running, and look every few seconds', excludes: ['now', 'json'] },
+    watch: { about: 'keep running, and check every few seconds', excludes: ['now', 'json'] },
     every: {
       value: 'SECONDS',
-      about: 'with --watch: how often it looks (default: 5)',
+      about: 'with --watch: the time between two checks (default: 5)',
       needs: 'watch',
     },
     now: {

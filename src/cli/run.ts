@@ -30,7 +30,7 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     ...ACTION_FLAGS,
     use: {
       value: 'N',
-      about: 'which execution of a license for several, from 1',
+      about: 'which execution, from 1, if the license allows several',
     },
     full: { about: 'show every difference in full' },
     ...CONFIG_FLAG,
@@ -51,7 +51,7 @@ ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records th
     const text = renderTerminal(terminal, { full: args.has('full') });
     const advice = adviseTerminal(terminal, earlier);
     output.document({ terminal, ...(results && { results }), earlier, text, next: advice });
-    if (earlier) output.line('the license was used before, and nothing was run now; its verdict:');
+    if (earlier) output.line('the license was already used, and nothing was run now; its verdict:');
     output.line(output.paint(toneOf(terminal.kind), printable(text)));
     for (const line of renderResults(results ?? [])) output.line(printable(line));
     output.line(`next: ${advice}`);
@@ -170,7 +170,6 @@ async function findVerdict({ ledgers }: Runtime, occurrence: OccurrenceId): Prom
     holder === undefined
       ? 'interrupted before anything was claimed; nothing was changed'
       : `interrupted, and ${occurrence} has no verdict yet`;
-  const next =
-    'run `effectmatch recover`: it says what became of it, and never runs anything again';
+  const next = 'run `effectmatch recover`: it reports the outcome and never runs anything again';
   throw new GuidedError('ERR_EM_ADAPTER_UNAVAILABLE', message, next);
 }

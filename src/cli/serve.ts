@@ -30,20 +30,19 @@ const DEMO_KEY = 'ap-team.key.json';
 export const verb: Verb = {
   summary: 'show the inbox of requests in your browser, and serve the HTTP API',
   about: `Serves the console on this machine: what agents ask for as a row diff, what became of it, and
-what an operator has to look after. It executes what is approved while it runs. It has no key:
-you sign in the browser with a passkey or a key that cannot leave it, or with \`effectmatch
-approve\`. The link that it prints signs you in once; Enter prints another, and Ctrl-C ends it.
-A team signs in by the \`console\` of the configuration. Programs reach the same over HTTP with a
-token of \`effectmatch token\`; /openapi.json describes it. Without a configuration, the inbox is
-empty and says how to begin. Its files are then in a temporary folder that Ctrl-C removes, as
-with --demo.`,
+what needs an operator. While it runs, it executes what is approved. It has no key: you sign in the
+browser with a passkey or a key that cannot leave it, or with \`effectmatch approve\`. The link that
+it prints signs you in once; Enter prints another, and Ctrl-C ends it. For a team, \`console\` in
+the configuration says how people sign in. Programs use the HTTP API with a token of \`effectmatch
+token\`; /openapi.json describes it. Without a configuration, the inbox is empty and says how to
+begin. Its files are then in a temporary folder that Ctrl-C removes, as with --demo.`,
   flags: {
     port: {
       value: 'N',
-      about: `the port on this machine (default: ${PORT}); keys in browsers belong to it`,
+      about: `the port on this machine (default: ${PORT}); browser keys are bound to it`,
     },
     log: { about: 'write one line of JSON per API call to stderr; without values' },
-    demo: { about: 'a small shop with agents that ask, in a temporary folder' },
+    demo: { about: 'serve a small shop whose agents ask for changes, in a temporary folder' },
     ...CONFIG_FLAG,
   },
   examples: ['', '--port 8080', '--demo'],

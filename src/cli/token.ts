@@ -9,7 +9,7 @@ import {
 import { newToken } from '../access/token.ts';
 import { systemClock } from '../contract/clock.ts';
 import { parseDuration } from '../crypto/duration.ts';
-import { openStore } from '../requests/requests.ts';
+import { openRequestStore } from '../requests/requests.ts';
 import type { RequestStore, StoredToken } from '../requests/store.ts';
 import { type Arguments, CONFIG_FLAG, type Verb } from './command.ts';
 import { loadConfig } from './deployment.ts';
@@ -23,7 +23,7 @@ const OVERLAP = '24h';
 /** Creates, lists, rotates and revokes the tokens of agents and operators. */
 export const verb: Verb = {
   summary: 'make, list, rotate or revoke tokens for agents and operators',
-  about: `Tokens say who calls over HTTP: the API of \`effectmatch serve\` and \`effectmatch mcp --http\`.
+  about: `Tokens identify callers over HTTP: the API of \`effectmatch serve\` and \`effectmatch mcp --http\`.
 They are kept as digests next to the requests. \`new NAME\` makes one for an agent of the
 configuration, or with --operator for a person or program that answers and operates. \`rotate ID\`
 makes a replacement; the old one expires a day later. \`revoke ID\` ends one at once. No token
@@ -36,7 +36,7 @@ can approve: that takes a signature.`,
     expires: { value: 'DURATION', about: 'new, rotate: how long it is valid (default: 90d)' },
     overlap: { value: 'DURATION', about: `rotate: how long both are valid (default: ${OVERLAP})` },
     'digest-only': {
-      about: 'new: keep nothing; print a digest for `token` of an agent in the configuration',
+      about: 'new: store nothing; print a digest for `token` of an agent in the configuration',
       excludes: ['operator', 'scopes', 'expires', 'config'],
     },
     ...CONFIG_FLAG,
@@ -68,7 +68,7 @@ can approve: that takes a signature.`,
         `add it: ${agentsExample(name, Object.keys(adapters)[0] ?? 'books')} or pass --operator`,
       );
     const { store } = requests;
-    const opened = typeof store === 'string' ? await openStore(store) : store;
+    const opened = typeof store === 'string' ? await openRequestStore(store) : store;
     try {
       await act({ store: opened, name: name ?? '', args, output });
     } finally {

@@ -17,7 +17,7 @@ finds wrong tables, columns and values. The database is only read. Write the mod
 schema has changed.`,
   optional: ['database'],
   flags: {
-    force: { about: 'replace the file if there is one' },
+    force: { about: 'replace the file if it exists' },
     name: { value: 'NAME', about: 'the name of the adapter (default: the name of the database)' },
     out: { value: 'FILE', about: `where to write it (default: ${OUT})` },
     relations: {

@@ -19,7 +19,7 @@ const PROVES = {
   receipt:
     'The holder of the key recorded this verdict about this attempt, with these digests, and it was not changed since.',
   checkpoint:
-    'The holder of the key vouches for these journal rows: a journal that has them must arrive at this chain.',
+    'The holder of the key vouches for these journal rows: a journal that has them must produce this chain.',
   shadow:
     'The holder of the key rehearsed an action and recorded what would have been decided about it.',
   completion:

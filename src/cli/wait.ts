@@ -27,7 +27,7 @@ ${EXIT.halted} if it timed out.`,
   positionals: ['what'],
   flags: {
     for: { value: 'SECONDS', about: 'how long to wait (default: 60)' },
-    use: { value: 'N', about: 'which execution of a license for several, from 1' },
+    use: { value: 'N', about: 'which execution, from 1, if the license allows several' },
     ...CONFIG_FLAG,
   },
   examples: ['req_1f3a --for 600', 'license.json', 'occ_1f3a'],

@@ -13,7 +13,7 @@ import {
 import { findRun, type RunStatus } from '../workflow/run.ts';
 import { isDone, isFailed, type NodeState } from '../workflow/state.ts';
 import { openWorkflows, type Workflows } from '../workflow/workflows.ts';
-import { isConfirmed, loadKey, readExpiry } from './approve.ts';
+import { isSigningConfirmed, loadKey, readExpiry } from './approve.ts';
 import { type Arguments, CONFIG_FLAG, EXIT, type ExitCode, type Verb } from './command.ts';
 import { loadConfig, openRecords, openRuntime } from './deployment.ts';
 import { GuidedError } from './fault.ts';
@@ -95,7 +95,7 @@ async function driveInterruptibly(workflows: Workflows, run: string): Promise<Ha
   using _progress = showProgress('running');
   using interrupt = catchInterrupt();
   void interrupt.interrupted.then(() =>
-    process.stderr.write('ending what is under way; Ctrl-C again ends it at once\n'),
+    process.stderr.write('finishing the nodes in progress; press Ctrl-C again to stop at once\n'),
   );
   return await workflows.drive(run, interrupt.signal);
 }
@@ -156,7 +156,7 @@ async function approveAll({ workflows, name, args, output }: Acting) {
     output.line();
   }
   const question = `Sign all ${own.length} of these as ${key.issuer}, valid for ${expiresIn}?`;
-  if (!(await isConfirmed(args, question, output))) return undefined;
+  if (!(await isSigningConfirmed(args, question, output))) return undefined;
   const signer = approver(key);
   const licenses = own.map(({ proposal }) => signer.sign(proposal, { expiresIn }));
   return await workflows.approve(name, licenses);
@@ -168,7 +168,7 @@ async function list(args: Arguments, output: Output): Promise<void> {
   const views = await Promise.all(found.map((run) => findRun(records.ledgers, run)));
   const reports = views.map(reportOf);
   output.document({ runs: reports });
-  if (reports.length === 0) output.line('no run was started');
+  if (reports.length === 0) output.line('no run has started');
   for (const { run, workflow: name, status } of reports)
     output.line(`${output.paint(toneOfStatus(status), status.padEnd(9))}  ${run}  ${name}`);
 }

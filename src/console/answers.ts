@@ -35,7 +35,7 @@ const ANSWERS: Readonly<
   },
   async renew({ requests }, id) {
     const { difference } = await requests.renew(id);
-    return { notice: good('Proposed again from the state as it is now.'), difference };
+    return { notice: good('Proposed again from the current state.'), difference };
   },
 };
 

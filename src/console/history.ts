@@ -7,7 +7,7 @@ import { isRequestId } from '../requests/wanted.ts';
 import { headline } from './changes.ts';
 import { verdictChart } from './charts.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment, nameOf, pageLinks, pageNumber, stateBadge } from './layout.ts';
+import { badge, moment, pageLinks, pageNumber, stateBadge, subjectName } from './layout.ts';
 import { isVerdict, MEANINGS } from './verdict.ts';
 import { visibleVerdicts } from './visible.ts';
 import type { Shown, Visit } from './visit.ts';
@@ -83,7 +83,7 @@ function verdictRow(visit: Visit, { terminal, holder, isResolved }: HistoryRow):
   const operation = holder?.license.operation;
   const [why = ''] = reasonOf(terminal).split('\n');
   return html`<li><a class="row" href="/history/${occurrence}">
-<span class="head">${stateBadge(kind)}${isResolved && badge('plain', 'resolved')} <b>${nameOf({ operation, adapter })}</b>
+<span class="head">${stateBadge(kind)}${isResolved && badge('plain', 'resolved')} <b>${subjectName({ operation, adapter })}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`}</span>
 <span class="aside when">${!isRequestId(task) && `${shortTask(task)} · `}${holder && `approved by ${holder.license.issuer} · `}${moment(recordedAt, visit)}</span>
 <span class="what">${approvedIn(holder)}</span>

@@ -5,7 +5,7 @@ import { showText } from '../protocol/render-text.ts';
 import { type ApprovalRequest, isRequestState, type RequestState } from '../requests/request.ts';
 import { headline } from './changes.ts';
 import { type Html, html } from './html.ts';
-import { badge, moment, nameOf, stateBadge } from './layout.ts';
+import { badge, moment, stateBadge, subjectName } from './layout.ts';
 import { listVisible, seesAll } from './visible.ts';
 import type { Shown, Visit } from './visit.ts';
 
@@ -60,7 +60,7 @@ function readFilter({ req }: Visit['c']): InboxFilter {
   if (state !== 'all' && !isRequestState(state))
     throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such state');
   if (![by, adapter].every((name) => name === '' || isName(name)))
-    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'that is not the name of anything');
+    throw new EffectMatchError('ERR_EM_INPUT_INVALID', 'there is no such name');
   return { state, by, adapter };
 }
 
@@ -134,8 +134,8 @@ ${last && badge('plain', last.from === 'agent' ? 'agent replied' : 'question ask
 
 function emptyInbox({ agents, unconfigured }: Visit, { state, by, adapter }: InboxFilter): Html {
   if (by !== '' || adapter !== '')
-    return html`<p class="empty">No such requests. <a href="/?state=${state}">Show every agent and adapter</a></p>`;
-  if (state !== 'pending') return html`<p class="empty">No such requests.</p>`;
+    return html`<p class="empty">No matching requests. <a href="/?state=${state}">Show every agent and adapter</a></p>`;
+  if (state !== 'pending') return html`<p class="empty">No matching requests.</p>`;
   const lacksAgents = agents?.length === 0 && unconfigured === undefined;
   return html`<p class="empty">Nothing is waiting. New requests appear here automatically.</p>
 ${lacksAgents && html`<p class="empty">No agents are configured: add <code>agents</code> to the configuration (docs/mcp.md), then <code>effectmatch token new NAME</code></p>`}`;
@@ -147,7 +147,7 @@ function row(request: ApprovalRequest, filter: InboxFilter, visit: Visit): Html 
   const first = (text: string) => showText(text.split('\n')[0] ?? '');
   const said = detail !== undefined ? first(detail) : reason && quoted(first(reason));
   return html`<li><a class="row" href="/requests/${id}">
-<span class="head">${state !== filter.state && stateBadge(state)} <b>${nameOf(request)}</b>
+<span class="head">${state !== filter.state && stateBadge(state)} <b>${subjectName(request)}</b>
 ${operation !== undefined && html`<span class="aside">in ${adapter}</span>`} ${marks(request)}</span>
 <span class="aside when">${by} asked ${moment(askedAt, visit)}${waits}</span>
 <span class="what">${headline(request.proposal.approved.effects)}</span>

@@ -121,7 +121,7 @@ export function pageLinks(
 }
 
 /** What a request or a verdict is called: its operation, or the adapter that it changes. */
-export function nameOf({ operation, adapter }: Subject): string {
+export function subjectName({ operation, adapter }: Subject): string {
   return operation ?? `Change in ${adapter}`;
 }
 

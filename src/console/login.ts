@@ -16,7 +16,7 @@ import { type OidcAttempt, OidcClient } from './oidc.ts';
 export type ConsoleLogin = Pick<ConsoleConfig, 'people' | 'oidc'>;
 
 /** What the sign-in pages need from the console. */
-export interface LoginParts {
+interface LoginParts {
   readonly origin: string;
   readonly clock: Clock;
   /** Issuer names by public key. */
@@ -46,7 +46,7 @@ const PERSON: OptionNames<PersonConfig> = {
 };
 
 /** The digest label of sign-in challenges. License digests have another label. */
-export const LOGIN_DOMAIN = 'effectmatch/console-login/v1';
+const LOGIN_DOMAIN = 'effectmatch/console-login/v1';
 
 /** Adds the sign-in pages. Call it before adding the session check. */
 export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts): void {
@@ -69,7 +69,7 @@ export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts)
   app.get('/login/callback', async (c) => {
     const found = begun.take(c);
     if (client === undefined || found?.oidc === undefined)
-      throw refused('this sign-in was not begun here, or it took too long');
+      throw refused('this sign-in was not started here, or it took too long');
     const name = await client.finish(new URL(c.req.url).searchParams, found.oidc);
     return await parts.welcome(c, personNamed(login, name), found.to);
   });
@@ -78,7 +78,7 @@ export function addLogin(app: Hono<Env>, login: ConsoleLogin, parts: LoginParts)
     const found = begun.take(c);
     const form = await c.req.parseBody();
     if (found === undefined || !isSameWord(String(form.word ?? ''), found.word))
-      throw refused('this sign-in was not begun here, or it took too long');
+      throw refused('this sign-in was not started here, or it took too long');
     const name = signerOf(login, found.word, String(form.assertion ?? ''));
     return await parts.welcome(c, personNamed(login, name), found.to);
   });
@@ -135,7 +135,8 @@ function signerOf({ people = {} }: ConsoleLogin, word: string, assertion: string
 
 function personNamed({ people = {} }: ConsoleLogin, name: string): Person {
   const person = Object.hasOwn(people, name) ? people[name] : undefined;
-  if (person === undefined) throw refused(`${name.slice(0, 200)} is not one of the people here`);
+  if (person === undefined)
+    throw refused(`${name.slice(0, 200)} is not one of the people who may sign in`);
   const { may = ['answer'], issuers, adapters, operations } = person;
   const rights = { canAnswer: may.includes('answer'), canOperate: may.includes('operate') };
   return { name, ...rights, issuers: issuers ?? [], sight: { adapters, operations } };

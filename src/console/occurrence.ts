@@ -7,7 +7,7 @@ import { diffOfTerminal } from '../protocol/terminal.ts';
 import { isRequestId } from '../requests/wanted.ts';
 import { shortTask } from './history.ts';
 import { type Html, html, preformatted } from './html.ts';
-import { badge, moment, nameOf, stateBadge } from './layout.ts';
+import { badge, moment, stateBadge, subjectName } from './layout.ts';
 import { comparedSection, verdictSection } from './verdict.ts';
 import { missing } from './visible.ts';
 import type { Shown, Visit } from './visit.ts';
@@ -33,7 +33,7 @@ export async function occurrencePage(visit: Visit): Promise<Shown> {
   const adapter = terminal?.adapter ?? holder?.claim.record.adapter ?? 'nothing';
   const isUnclear = terminal?.kind === 'indeterminate' && resolution === undefined;
   const content = html`<p class="crumbs"><a href="/history">History</a></p>
-<div class="title"><h1>${nameOf({ operation: holder?.license.operation, adapter })}</h1>${state}${resolution && badge('plain', 'resolved')}</div>
+<div class="title"><h1>${subjectName({ operation: holder?.license.operation, adapter })}</h1>${state}${resolution && badge('plain', 'resolved')}</div>
 <p class="aside">${taskLine(terminal?.task ?? holder?.claim.record.task ?? '')} · <code>${occurrence}</code></p>
 <div class="columns"><div class="wide">
 ${terminal && verdictSection(terminal)}

@@ -78,11 +78,11 @@ export class OidcClient {
   /** Checks the callback's query and returns the name that the provider vouches for. */
   async finish(query: URLSearchParams, attempt: OidcAttempt): Promise<string> {
     if (!isSameWord(query.get('state') ?? '', attempt.state))
-      throw refused('the answer does not belong to this sign-in; begin again');
+      throw refused('the answer does not belong to this sign-in; start again');
     const provider = await this.#discover();
     const sender = query.get('iss');
     if (sender !== null && sender !== provider.issuer)
-      throw refused('another provider answered; begin again');
+      throw refused('another provider answered; start again');
     const code = query.get('code');
     if (code === null) throw refused(`the provider refused: ${query.get('error') ?? 'no code'}`);
     const { idToken, accessToken } = await this.#redeem(provider, code, attempt.verifier);
@@ -139,7 +139,7 @@ export class OidcClient {
     const [head = '', payload = '', signature = '', ...rest] = token.split('.');
     const [{ alg, kid }, claims] = [readPart(head), readPart(payload)];
     const algorithm = Object.hasOwn(ALGORITHMS, String(alg)) ? ALGORITHMS[String(alg)] : undefined;
-    if (algorithm === undefined || rest.length > 0) throw refused('the token has another form');
+    if (algorithm === undefined || rest.length > 0) throw refused('the token is malformed');
     const { keys = [] } = (await readJson(provider.jwks_uri)) as { keys?: readonly Jwk[] };
     const fitting = keys.filter(
       (key) => key.kty === algorithm.kty && (kid === undefined || key.kid === kid),
@@ -192,7 +192,7 @@ async function readUserInfo(
   if (place === undefined) return {};
   const headers = { authorization: `Bearer ${accessToken}` };
   const found = await readJson(place, { headers });
-  if (found.sub !== subject) throw refused('the provider spoke about another person');
+  if (found.sub !== subject) throw refused('the provider answered about another person');
   return found;
 }
 
@@ -215,7 +215,7 @@ function readPart(part: string): Record<string, unknown> {
   try {
     return Object(JSON.parse(Buffer.from(part, 'base64url').toString('utf8')));
   } catch {
-    throw refused('the token has another form');
+    throw refused('the token is malformed');
   }
 }
 

@@ -69,7 +69,7 @@ export function addPages(app: Hono<Env>, site: Console): void {
       wants: (event) => sees(sight, event),
       write: ({ seq, id }) => `id: ${seq}\nevent: request\ndata: ${id}\n\n`,
     });
-    return opened ?? c.text('too many pages listen; reload this one instead', 503);
+    return opened ?? c.text('too many pages are open; reload this one to see changes', 503);
   });
 }
 
@@ -82,7 +82,10 @@ function addFiles(app: Hono<Env>, { requests, runtime }: Console): void {
   app.get('/requests/:id/license.json', async (c) => {
     const { first } = await requests.get(c.req.param('id'));
     if (first !== undefined) return download('license.json', first);
-    throw new EffectMatchError('ERR_EM_NOT_FOUND', 'this request waits for no second signature');
+    throw new EffectMatchError(
+      'ERR_EM_NOT_FOUND',
+      'this request does not wait for a second signature',
+    );
   });
   // The check may find that the request is stale. The page learns that through its event stream.
   app.get('/requests/:id/check', async (c) => {

@@ -6,7 +6,7 @@ import { diffOfTerminal } from '../protocol/terminal.ts';
 import { type ApprovalRequest, isFinal } from '../requests/request.ts';
 import { headline } from './changes.ts';
 import { type Html, html, preformatted } from './html.ts';
-import { badge, moment, nameOf, scrolling, stateBadge, tokenField } from './layout.ts';
+import { badge, moment, scrolling, stateBadge, subjectName, tokenField } from './layout.ts';
 import { limitsCard } from './limits.ts';
 import { outcome } from './outcome.ts';
 import { signerDigest } from './saved-pages.ts';
@@ -29,7 +29,7 @@ export async function requestPage(visit: Visit): Promise<Shown> {
   const isOpen = state === 'pending';
   const deadline = isOpen && html` · expires ${moment(expiresAt, visit)}`;
   const content = html`<p class="crumbs"><a href="/">Inbox</a></p>
-<div class="title"><h1>${nameOf(request)}</h1>${stateBadge(state)}</div>
+<div class="title"><h1>${subjectName(request)}</h1>${stateBadge(state)}</div>
 <p class="aside">${by} asked ${moment(askedAt, visit)}${deadline}${answeredBy !== undefined && ` · answered by ${answeredBy}`}${isOpen && assignedTo !== undefined && ` · for ${assignedTo}`} · <code>${id}</code></p>
 ${detail !== undefined && terminal === undefined && html`<p class="detail">${detailWords(state, detail)}</p>`}
 ${said?.difference && differenceCard(said.difference)}
@@ -50,7 +50,7 @@ ${talkCard(request, visit, isOpen && canAnswer)}
 ${terms(request)}
 </aside>
 </div>`;
-  return { title: nameOf(request), section: 'inbox', content };
+  return { title: subjectName(request), section: 'inbox', content };
 }
 
 /** Rechecks a request against the backend; if that fails, returns its last known state. */

@@ -29,7 +29,10 @@ export function signerDigest(): string | undefined {
 function saved(name: string, change = (text: string) => text): Response {
   const file = new URL(`./assets/${name}`, import.meta.url);
   if (!existsSync(file))
-    throw new EffectMatchError('ERR_EM_NOT_FOUND', 'the package was not built, so this is missing');
+    throw new EffectMatchError(
+      'ERR_EM_NOT_FOUND',
+      'this page is missing because the package was not built',
+    );
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'content-disposition': `attachment; filename="effectmatch-${name}"`,

@@ -123,7 +123,7 @@ function converse(
     });
     request.on('response', (response) => void collect(response, maxBytes).then(settle));
     request.on('upgrade', () => lose('the service switched to another protocol'));
-    request.on('error', (error) => lose(`the connection broke (${nameOf(error)})`));
+    request.on('error', (error) => lose(`the connection broke (${safeCodeOf(error)})`));
     request.on('close', () => lose('the connection was closed without a response'));
     request.end(body ?? '');
   });
@@ -140,7 +140,7 @@ async function collect(response: IncomingMessage, maxBytes: number): Promise<Exc
       chunks.push(chunk as Buffer);
     }
   } catch (error) {
-    return lost(`the response broke off (${nameOf(error)})`);
+    return lost(`the response broke off (${safeCodeOf(error)})`);
   }
   if (!response.complete) return lost('the response broke off');
   const encoding = response.headers['content-encoding'] ?? 'identity';
@@ -167,7 +167,7 @@ function lost(why: string): Exchanged {
  * The code of an error, or `fault` if it has none that is safe to show. The message is never used,
  * because it may quote what was sent.
  */
-export function nameOf(error: unknown): string {
+export function safeCodeOf(error: unknown): string {
   const code = (error as { readonly code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'fault';
 }

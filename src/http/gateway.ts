@@ -14,7 +14,7 @@ import {
   type RequestParts,
 } from './content.ts';
 import { refused } from './errors.ts';
-import { type Exchanged, exchange, nameOf } from './exchange.ts';
+import { type Exchanged, exchange, safeCodeOf } from './exchange.ts';
 import { parseJson } from './json.ts';
 
 /**
@@ -253,7 +253,7 @@ function askFor(credential: () => string): string {
   try {
     return credential();
   } catch (error) {
-    throw refused(`the function that returns the credential threw (${nameOf(error)})`);
+    throw refused(`the function that returns the credential threw (${safeCodeOf(error)})`);
   }
 }
 

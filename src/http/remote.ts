@@ -215,7 +215,7 @@ function silence(channels: readonly string[], why: string) {
 }
 
 /** Reads registered entries in the given order. Each target says how to read one. */
-export async function readRows<How>(
+export async function readEntries<How>(
   reads: readonly StateRead[],
   targets: Readonly<Record<string, { readonly read?: How }>>,
   readRow: (how: How, read: StateRead) => Promise<Row | null>,

@@ -206,8 +206,8 @@ class PrivateCopy {
   tools(agent: string, requests: AgentRequests, run: string): readonly AgentTool[] {
     const inputSchema = { type: 'object', properties: {}, additionalProperties: false } as const;
     const annotations = { readOnlyHint: false, idempotentHint: true, openWorldHint: false };
-    const asks = `Puts what was changed in the private copy of ${this.#name} to a person.`;
-    const drops = `Forgets what was changed in the private copy of ${this.#name}.`;
+    const asks = `Asks a person to approve what was changed in the private copy of ${this.#name}.`;
+    const drops = `Discards what was changed in the private copy of ${this.#name}.`;
     return [
       {
         name: `${this.#name}_submit`,

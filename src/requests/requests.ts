@@ -132,14 +132,14 @@ const RENEWABLE: readonly RequestState[] = ['pending', 'stale', 'expired'];
 /** Opens the list of requests. */
 export async function openRequests(options: RequestsOptions): Promise<Requests> {
   const { store } = options;
-  return new Requests(options, typeof store === 'string' ? await openStore(store) : store);
+  return new Requests(options, typeof store === 'string' ? await openRequestStore(store) : store);
 }
 
 /**
  * Opens the store at a path or address. The PostgreSQL driver is an optional package, so it is
  * loaded only if needed.
  */
-export async function openStore(place: string): Promise<RequestStore> {
+export async function openRequestStore(place: string): Promise<RequestStore> {
   demandPlace('requests.store', place);
   if (!isPostgresAddress(place)) return await openSqliteRequests(place);
   const { openPostgresRequests } = await import('./postgres.ts').catch((cause) => {

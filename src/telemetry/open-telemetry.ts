@@ -8,6 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
+import { given } from '../contract/options.ts';
 import type { Step } from '../contract/steps.ts';
 import type { Activity, Ending, Telemetry, Trace } from '../runtime/telemetry.ts';
 import { createInstruments, type Instruments } from './instruments.ts';
@@ -89,21 +90,18 @@ class SpanTrace implements Trace {
 }
 
 function adapterOf({ adapter, route }: Activity): Attributes {
-  return {
-    ...(adapter !== undefined && { 'effectmatch.adapter': adapter }),
-    ...(route !== undefined && { 'http.route': route }),
-  };
+  return given({ 'effectmatch.adapter': adapter, 'http.route': route });
 }
 
 function labelsOf(ending: Ending): Attributes {
   switch (ending.kind) {
     case 'verdict': {
       const { disposition, gate, reason } = ending;
-      return {
+      return given({
         'effectmatch.disposition': disposition,
-        ...(gate !== undefined && { 'effectmatch.gate': gate }),
-        ...(reason !== undefined && { 'effectmatch.reason': reason }),
-      };
+        'effectmatch.gate': gate,
+        'effectmatch.reason': reason,
+      });
     }
     case 'shadow':
       return { 'effectmatch.would': ending.would };

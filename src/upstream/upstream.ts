@@ -156,7 +156,7 @@ export class Upstream {
   async #list(connection: UpstreamConnection, maxAgeMs: number): Promise<Definitions> {
     const tools = await connection.listTools(maxAgeMs);
     if (tools.length > MAX_TOOLS) throw new Error(`it has more than ${MAX_TOOLS} tools`);
-    const listed = new Map(tools.map((tool) => [tool.name, { tool, digest: digestOf(tool) }]));
+    const listed = new Map(tools.map((tool) => [tool.name, { tool, digest: toolDigest(tool) }]));
     if (listed.size < tools.length) throw new Error('two of its tools have the same name');
     return listed;
   }
@@ -188,7 +188,7 @@ function toolOf(tools: Definitions, name: string): Tool {
 }
 
 /** The digest of everything that a person or model reads about a tool, and of its schemas. */
-export function digestOf(tool: Tool): string {
+function toolDigest(tool: Tool): string {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool;
   const said = { name, title, description, inputSchema, outputSchema, annotations };
   const text = canonical(JSON.parse(JSON.stringify(said)));

@@ -5,11 +5,11 @@ import { lineagesOf } from '../runtime/continuation.ts';
 import { type ContinuationNode, isOperation, type Workflow } from './definition.ts';
 import { taskOf } from './records.ts';
 import {
-  actionOf,
   contextOf,
   inParallel,
   nextInstances,
-  propose,
+  nodeActionOf,
+  proposeInstance,
   type RunParts,
   type RunView,
   readRun,
@@ -183,7 +183,7 @@ async function licensed(
       'ERR_EM_LICENSE_REFUSED',
       `the license of node "${id}" was signed for something else; nothing was executed`,
     );
-  const action = await actionOf(parts, record, node, proposed);
+  const action = await nodeActionOf(parts, record, node, proposed);
   return { license, proposal: proposed.proposal, action };
 }
 
@@ -191,7 +191,7 @@ async function licensed(
 async function proposeLate(parts: RunParts, { view, workflow, instance }: Step): Promise<NodeFact> {
   const place = { ...view.record, instance: instance.id };
   try {
-    const proposed = await propose(parts, view, workflow, instance);
+    const proposed = await proposeInstance(parts, view, workflow, instance);
     await parts.records.keep('proposal', place, proposed);
     return { state: 'unapproved' };
   } catch (error) {

@@ -1,3 +1,4 @@
+import { given } from '../contract/options.ts';
 import type { OccurrenceId } from '../protocol/record.ts';
 import { type RunStatus, type RunView, statesOf, statusOf } from './run.ts';
 import { isDone, type NodeState, nodeNamed } from './state.ts';
@@ -58,8 +59,7 @@ export function reportOf(view: RunView): HandoffReport {
       instance: id,
       node,
       state,
-      ...(detail !== undefined && { detail }),
-      ...(from !== undefined && { occurrence: from.occurrence }),
+      ...given({ detail, occurrence: from?.occurrence }),
     };
     const { isQueued } = nodeNamed(record, node);
     const waits = state === 'released' && isQueued ? 'a worker of its queue' : WAITS[state];
@@ -71,7 +71,7 @@ export function reportOf(view: RunView): HandoffReport {
   }
   const { workflow, run, revision } = record;
   const about = { workflow, run, revision, status: statusOf(view) };
-  return { ...about, ...lists, ...(stop !== undefined && { stop }) };
+  return { ...about, ...lists, ...given({ stop }) };
 }
 
 /** The command that moves a run forward, if there is one. */

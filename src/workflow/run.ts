@@ -171,7 +171,7 @@ export function contextOf(view: RunView, workflow: Workflow, instance: Instance)
 }
 
 /** Proposes one instance as a separate task, with the work that its commit releases. */
-export async function propose(
+export async function proposeInstance(
   { runtime }: RunParts,
   view: RunView,
   workflow: Workflow,
@@ -190,7 +190,7 @@ export async function propose(
 }
 
 /** The action of a node's operation, for the input that was proposed. */
-export async function actionOf(
+export async function nodeActionOf(
   { runtime, operations }: RunParts,
   record: RunRecord,
   node: string,

@@ -16,10 +16,10 @@ import { type Blocker, findBlockers, NO_APPROVER } from './preflight.ts';
 import { type ProposedNode, type RunRecord, RunRecords, taskOf } from './records.ts';
 import { type HandoffReport, reportOf } from './report.ts';
 import {
-  actionOf,
   inParallel,
+  nodeActionOf,
   planNodes,
-  propose,
+  proposeInstance,
   type RunParts,
   type RunView,
   readRun,
@@ -231,7 +231,7 @@ export class Workflows implements AsyncDisposable {
     const kept = await records.read('license', place);
     if (kept !== undefined && canonical(kept as never) !== canonical(license as never))
       throw refused(`"${instance}" has a license already`);
-    const action = await actionOf(this.#parts, record, node, proposed);
+    const action = await nodeActionOf(this.#parts, record, node, proposed);
     const refusal = kept === undefined ? await runtime.check({ license }, action) : undefined;
     if (refusal !== undefined)
       throw refused(`"${instance}" could not run (${refusal.reason}): ${refusal.detail}`);
@@ -348,7 +348,7 @@ export class Workflows implements AsyncDisposable {
     if (blockers.length === 0)
       await inParallel(early, async (instance) => {
         try {
-          const one = await propose(this.#parts, view, workflow, instance);
+          const one = await proposeInstance(this.#parts, view, workflow, instance);
           proposed.set(instance.id, one);
           if (this.#parts.runtime.issuersFor(one.proposal).length === 0)
             blockers.push({ node: instance.id, why: NO_APPROVER });

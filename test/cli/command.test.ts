@@ -57,8 +57,8 @@ const REFUSED: readonly [readonly string[], RegExp][] = [
   [['a', '--limit='], /--limit needs a value/],
   [['a', '--file', '--force'], /--file needs a value/],
   [['a', '--deep'], /--deep needs --file/],
-  [['a', '--flat', '--deep', '--file', 'b'], /--deep does not go together with --flat/],
-  [['a', '--limit', '1', '--flat'], /--limit does not go together with --flat/],
+  [['a', '--flat', '--deep', '--file', 'b'], /--deep cannot be combined with --flat/],
+  [['a', '--limit', '1', '--flat'], /--limit cannot be combined with --flat/],
 ];
 
 for (const [argv, sentence] of REFUSED) {
@@ -85,7 +85,7 @@ test('a count is a whole number that is not too small', () => {
 
 test('a needed flag and a choice of words are checked when they are read', () => {
   assert.equal(parse('a', '--file', 'b').needed('file'), 'b');
-  assert.throws(() => parse('a').needed('file'), /--file is needed/);
+  assert.throws(() => parse('a').needed('file'), /--file is required/);
   assert.equal(parse('a', '--file', 'b').choice('file', ['a', 'b']), 'b');
   assert.equal(parse('a').choice('file', ['a', 'b']), undefined);
   assert.throws(

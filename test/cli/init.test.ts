@@ -195,9 +195,9 @@ test('what cannot be done is refused before anything is written', async () => {
       /"log" cannot be registered: it has no PRIMARY KEY/,
       /leave it out/,
     ],
-    [['books.db', '--profile', 'row-event'], /SQLite gives net changes only/, /nothing was done/],
+    [['books.db', '--profile', 'row-event'], /SQLite reports only net changes/, /nothing was done/],
     [['books.db', '--approver', ';-'], /an issuer is named by/, /nothing was done/],
-    [['books.db', '--name', 'a b'], /an adapter is named by/, /nothing was done/],
+    [['books.db', '--name', 'a b'], /the name of an adapter has/, /nothing was done/],
     [[], /name the database/, /nothing was done/],
   ];
   const calls = cases.map(async ([words, what, next]) => {

@@ -6,7 +6,12 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { type Arguments, readArguments } from '../../src/cli/command.ts';
 
-import { createMatcher, FILTER_FLAGS, readFilter, readRows } from '../../src/cli/journal-rows.ts';
+import {
+  createMatcher,
+  FILTER_FLAGS,
+  readFilter,
+  readJournalRows,
+} from '../../src/cli/journal-rows.ts';
 import type { JournalEntry } from '../../src/contract/ledgers.ts';
 import { createRuntime, defineOperation, update } from '../../src/index.ts';
 import { Office, startCommand } from './command.ts';
@@ -45,7 +50,9 @@ const argumentsOf = (...words: string[]): Arguments =>
 const NOW = Date.now();
 const choose = async (limit: number, from: number | undefined, ...words: string[]) => {
   const matches = createMatcher(runtime.ledgers, readFilter(argumentsOf(...words), NOW));
-  return (await readRows(runtime.ledgers, { limit, after: from, matches })).map(({ seq }) => seq);
+  return (await readJournalRows(runtime.ledgers, { limit, after: from, matches })).map(
+    ({ seq }) => seq,
+  );
 };
 const seqs = (test: (entry: JournalEntry) => boolean) => all.filter(test).map(({ seq }) => seq);
 

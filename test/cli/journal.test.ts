@@ -119,8 +119,8 @@ test('limit, after and kind choose rows', async () => {
 test('an unknown kind and flags that do not belong together are refused', async () => {
   const cases: [string[], RegExp][] = [
     [['--kind', 'verdict'], /--kind takes one of claim, permit/],
-    [['--verify', '--limit', '3'], /--limit does not go together with --verify/],
-    [['--verify', '--checkpoint'], /--checkpoint does not go together with --verify/],
+    [['--verify', '--limit', '3'], /--limit cannot be combined with --verify/],
+    [['--verify', '--checkpoint'], /--checkpoint cannot be combined with --verify/],
     [['--export', 'x.json'], /--export needs --checkpoint/],
   ];
   const ended = await Promise.all(cases.map(([args]) => run(...args)));

@@ -200,7 +200,7 @@ test('a disk that can only be read', (context) => {
   assertFault(
     asEnded(onReadOnlyDisk('plan', ...PAY)),
     /ERR_EM_(?:STORE_UNAVAILABLE|ADAPTER_REFUSED)/,
-    /written/,
+    /read-only: use a folder that you can write to/,
   );
   pending(desk);
 });
@@ -248,7 +248,7 @@ test('a wrong file, name or flag is met with what would have been right', async 
     [['provision'], /ERR_EM_USAGE: no adapter of this configuration needs/, /effectmatch doctor/],
     [
       ['doctor', '--adapter', 'boks'],
-      /ERR_EM_USAGE: unknown adapter "boks"; there are books/,
+      /ERR_EM_USAGE: unknown adapter "boks"; the configuration has books/,
       /doctor --help/,
     ],
     [['plan', '--action', 'not.json'], /the file not\.json is not JSON/, /\{ "sql": /],

@@ -116,7 +116,7 @@ test('without a terminal nothing is signed unless --yes was given', async () => 
   assert.equal(silent.code, 1);
   assert.match(
     silent.stderr,
-    /it cannot ask for confirmation here: this is not a terminal\nnext: .*--yes.*nothing was signed/,
+    /cannot ask for confirmation: this is not a terminal\nnext: .*--yes.*nothing was signed/,
   );
   assert.equal(existsSync(desk.path('license.json')), false);
 });
@@ -359,7 +359,7 @@ test('a shortened outcome is read page by page, or as a whole in the pager, befo
   assert.equal(rendering, lines.slice(400, 600).join('\n'));
   const beyond = await desk.run(['approve', 'proposal.json', '--page', String(pages + 1)]);
   assert.equal(beyond.code, 1);
-  assert.match(beyond.stderr, /page \d+ does not exist: it has \d+ of 200 lines/);
+  assert.match(beyond.stderr, /page \d+ does not exist: there are \d+ pages of 200 lines/);
   // In addition a blank line, the heading of the note, and the SQL.
   await readAllThenRefuse(desk, 'wc -l', new RegExp(`^ *${lines.length + 3}\\r?$`, 'm'));
   // A pager that fails has shown nothing that anybody could sign.

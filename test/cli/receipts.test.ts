@@ -234,8 +234,8 @@ test('an existing file is replaced only with --force, and a failed export leaves
 
 test('flags of export that do not belong together are refused', async () => {
   const cases: [string[], RegExp][] = [
-    [['--occurrence', 'ab', '--after', '1'], /--after does not go together with --occurrence/],
-    [['--public-key', '--format', 'jsonl'], /--format does not go together with --public-key/],
+    [['--occurrence', 'ab', '--after', '1'], /--after cannot be combined with --occurrence/],
+    [['--public-key', '--format', 'jsonl'], /--format cannot be combined with --public-key/],
     [['--format', 'xml'], /--format takes one of jsonl, cloudevents/],
     [['--force'], /--force needs --out/],
     [['--occurrence', 'xyz'], /is not an occurrence/],

@@ -92,7 +92,7 @@ test('two people sign, by file and by request, and neither can sign for the othe
   const id = await ask(desk, 'both');
   const sign = (name: string) => ['--key', `${name}.key.json`, '--yes'];
   const first = await desk.run(['approve', '--request', id, ...sign('alice')]);
-  assert.match(first.stdout, /a second person has to sign it too/, first.stderr);
+  assert.match(first.stdout, /a second person must sign it too/, first.stderr);
   assert.match((await desk.run(['requests', id])).stdout, /signed by alice; waits for a second/);
   const same = await desk.run(['approve', '--request', id, ...sign('alice')]);
   assert.match(same.stderr, /alice signed it first; a second person has to sign it now/);

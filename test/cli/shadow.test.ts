@@ -93,5 +93,5 @@ test('what would be refused is told with its differences, and still ends with ex
   assert.equal(JSON.parse(denied.stdout).shadow.would, 'reject');
   const confused = await desk.run(['shadow', 'proposal.json', ...PAY, '--task', 'x']);
   assert.equal(confused.code, 1);
-  assert.match(confused.stderr, /--task does not go together with a file/);
+  assert.match(confused.stderr, /--task cannot be combined with a file/);
 });

@@ -140,7 +140,7 @@ test('verdicts of remote backends have exit codes 3 and 4, no verdict has 5, and
   );
   for (const id of ids.filter((candidate) => candidate.startsWith(begin)))
     assert.ok(many.stderr.includes(`  ${id}\n`));
-  assert.match(many.stderr, /\nnext: write more of the id\n$/);
+  assert.match(many.stderr, /\nnext: give more of the id\n$/);
 
   async function claim(store: Ledgers, name: string): Promise<ClaimRecord> {
     const approved = {

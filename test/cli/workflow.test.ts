@@ -100,7 +100,10 @@ test('Ctrl-C ends a run behind what is under way, and the next command takes it 
   assert.match(String(rests), /it rests/);
   child.kill('SIGINT');
   const [said] = await once(child.stderr, 'data');
-  assert.match(String(said), /^ending what is under way; Ctrl-C again ends it at once\n$/);
+  assert.match(
+    String(said),
+    /^finishing the nodes in progress; press Ctrl-C again to stop at once\n$/,
+  );
   assert.deepEqual(await ended, { code: 5, signal: null });
   assert.match(await printed, /durable \(2\)\n {2}a .*\n {2}rest {2}completed/);
   assert.deepEqual(desk.query('select tag from entry'), [{ tag: 'one.a' }]);

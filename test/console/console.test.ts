@@ -26,7 +26,7 @@ test('a request is read in the inbox, signed elsewhere, sent back and executed o
   assert.match(shown, /globex/);
   assert.match(shown, /<option>agent<\/option>[\s\S]*<option>books<\/option>/);
   for (const state of ['diverged', 'indeterminate'])
-    assert.match(await visitor.read(`/?state=${state}`), /No such requests/);
+    assert.match(await visitor.read(`/?state=${state}`), /No matching requests/);
   const page = await visitor.read(`/requests/${id}`);
   assert.match(page, /<code class="text ">&quot;globex&quot;<\/code>/);
   const proposal = await (await visitor.get(`/requests/${id}/proposal.json`)).text();

@@ -151,7 +151,7 @@ describe('signing in with OpenID Connect', { skip: skipWithout('console') }, () 
   test('people who are not listed, whose address is not verified, or who may only read', async () => {
     await using app = open();
     const refusals = [
-      ['eve', /not one of the people here/],
+      ['eve', /not one of the people who may sign in/],
       ['mallory', /has not verified this email/],
     ] as const;
     for (const [login, why] of refusals) {

@@ -111,7 +111,7 @@ describe('the whole way', { skip: skipWithoutChromium() || skipWithout('console'
     // New keys are new rules, so what was asked under the old ones is proposed again.
     await pages.alice.goto(`${server.origin}/requests/${id}`);
     await pages.alice.getByRole('button', { name: 'Propose again' }).click();
-    await pages.alice.getByText('Proposed again from the state as it is now.').waitFor();
+    await pages.alice.getByText('Proposed again from the current state.').waitFor();
     await pages.alice.getByLabel('Reason (sent to the agent)').fill('not this month');
     await pages.alice.getByRole('button', { name: 'Decline', exact: true }).click();
     await pages.alice.getByText('Declined: not this month').waitFor();

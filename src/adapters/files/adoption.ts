@@ -18,7 +18,7 @@ export function newFolderName(): string {
 }
 
 /** The entry that a version keeps for a tree item. `digest` is the digest of a file. */
-export function entryOf(item: TreeItem, digest: string | null): FileEntry {
+export function fileEntryOf(item: TreeItem, digest: string | null): FileEntry {
   const { path, kind, mode, size, link, stamp } = item;
   if (kind === 'special') throw refused(`"${path}" is a device, pipe or socket`);
   const isFile = kind === 'file';
@@ -59,7 +59,7 @@ function inspectFolder(root: string): readonly FileEntry[] {
           `"${item.path}" has another hard link, through which it can be changed; copy the file`,
         );
       }
-      return entryOf(item, item.kind === 'file' ? hashReadable(root, item.path) : null);
+      return fileEntryOf(item, item.kind === 'file' ? hashReadable(root, item.path) : null);
     });
   } catch (error) {
     if (systemCode(error) === undefined) throw error;

@@ -30,7 +30,7 @@ function findItemProblem(item: TreeItem, names: Set<string>): string | undefined
   const problem = path.startsWith(RESERVED_PREFIX) ? undefined : findPathProblem(path);
   if (problem !== undefined) return problem;
   const folded = foldName(path);
-  if (names.has(folded)) return 'another name beside it differs only in case or Unicode form';
+  if (names.has(folded)) return 'another name in this folder differs only in case or Unicode form';
   names.add(folded);
   return link === null ? undefined : findLinkProblem(path, link);
 }

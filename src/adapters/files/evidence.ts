@@ -5,7 +5,7 @@ import { fingerprint } from '../../backend/setup.ts';
 import type { ChannelReport, Evidence } from '../../contract/adapter.ts';
 import { EffectMatchError } from '../../errors.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
-import { entryOf } from './adoption.ts';
+import { fileEntryOf } from './adoption.ts';
 import { hashFile } from './content.ts';
 import {
   describeEntry,
@@ -67,7 +67,7 @@ export function walkCandidate(tree: string, base: VersionEntries): CandidateWalk
     if (item.kind === 'special') continue;
     const digest =
       item.kind === 'file' ? (shared?.digest ?? hashFile(join(tree, item.path))) : null;
-    const entry = entryOf(item, digest);
+    const entry = fileEntryOf(item, digest);
     after.set(item.path, entry);
     const was = base.get(item.path);
     if (was === undefined || describeEntry(was) !== describeEntry(entry)) changed.push(item.path);

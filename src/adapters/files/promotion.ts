@@ -11,7 +11,7 @@ import { readCurrent, writeVersion } from './control.ts';
 import { type BaseVersion, type CandidateWalk, describeBase, describeVersion } from './evidence.ts';
 import { type FolderLayout, showCurrent, treeOf } from './layout.ts';
 import { insertMarker } from './markers.ts';
-import { endStage, isRegistered } from './sweep.ts';
+import { endStage, isStageRegistered } from './sweep.ts';
 import { flush, systemWords } from './tree.ts';
 
 /** An observed candidate, ready to become the next version. */
@@ -94,7 +94,7 @@ function findObstacle(
       'base-changed',
       'the folder was changed past EffectMatch; put it back, or adopt it as it is',
     );
-  if (!isRegistered(db, folder))
+  if (!isStageRegistered(db, folder))
     return refusedPromotion(
       'stage-lost',
       'the candidate was held for too long and has been given up',

@@ -38,7 +38,7 @@ export function abandonStage(folder: string): void {
   abandoned.add(folder);
 }
 
-export function isRegistered(db: DatabaseSync, folder: string): boolean {
+export function isStageRegistered(db: DatabaseSync, folder: string): boolean {
   return statement(db, 'select 1 from stage where folder = ?').get(folder) !== undefined;
 }
 

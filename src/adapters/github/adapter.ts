@@ -6,13 +6,13 @@ import { invalid, refused } from '../../http/errors.ts';
 import type { Exchanged } from '../../http/exchange.ts';
 import { Gateway } from '../../http/gateway.ts';
 import { parseJson } from '../../http/json.ts';
-import { parseEmptyAction, REQUESTS_KEPT, readRows, remoteAdapter } from '../../http/remote.ts';
+import { parseEmptyAction, REQUESTS_KEPT, readEntries, remoteAdapter } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { RecentMap } from '../../protocol/recent-map.ts';
 import type { Registration } from '../../protocol/registration.ts';
 import { isObject, type Row } from '../../protocol/value.ts';
 import { FIELDS, ISSUE, markBody, readIssue } from './issue.ts';
-import { exactFields, isWhole, normaliseChange, numberIn } from './normalise.ts';
+import { exactFields, issueNumberOf, isWhole, normaliseChange } from './normalise.ts';
 import { CHANNELS, lookUpIssue } from './read-back.ts';
 
 /** The repository whose issues may be changed. */
@@ -86,8 +86,8 @@ export async function openAdapter(
     normalise: (manifest) =>
       normaliseChange(registration, manifest, (number) => readFields(gateway, issues, number)),
     read: (reads) =>
-      readRows(reads, { [ISSUE.name]: { read: issues } }, async (_, read) => {
-        const number = numberIn(read);
+      readEntries(reads, { [ISSUE.name]: { read: issues } }, async (_, read) => {
+        const number = issueNumberOf(read);
         const fields = await readFields(gateway, issues, number);
         return fields && { number, ...fields };
       }),

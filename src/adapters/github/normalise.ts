@@ -41,7 +41,10 @@ async function completeUpdate(
   read: ReadFields,
 ): Promise<Manifest> {
   const cell = key?.number ?? { any: true };
-  const number = numberIn({ target: ISSUE.name, key: 'is' in cell ? { number: cell.is } : {} });
+  const number = issueNumberOf({
+    target: ISSUE.name,
+    key: 'is' in cell ? { number: cell.is } : {},
+  });
   const required = manifest.requires.find((row) => row.key.number === number)?.row;
   const current = isWhole(required) ? required : await read(number);
   if (current === null) throw invalid(`issue ${number} does not exist`);
@@ -99,7 +102,7 @@ export function isWhole(row: Row | null | undefined): row is Row {
 }
 
 /** The number that identifies an issue. */
-export function numberIn({ target, key }: StateRead): number {
+export function issueNumberOf({ target, key }: StateRead): number {
   const { number } = key;
   const isNumber = typeof number === 'number' && Number.isSafeInteger(number) && number > 0;
   if (target === ISSUE.name && isNumber) return number;

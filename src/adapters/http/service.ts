@@ -1,10 +1,10 @@
 import type { AdapterContext, RemoteAdapter } from '../../contract/adapter.ts';
-import { misnamedOption, type OptionNames } from '../../contract/options.ts';
+import { given, misnamedOption, type OptionNames } from '../../contract/options.ts';
 import { fillPath } from '../../http/content.ts';
 import { refused } from '../../http/errors.ts';
 import { Gateway } from '../../http/gateway.ts';
 import { identifyOptions, registerTargets } from '../../http/registered.ts';
-import { type DescribedService, readRows } from '../../http/remote.ts';
+import { type DescribedService, readEntries } from '../../http/remote.ts';
 import { isObject, type Value } from '../../protocol/value.ts';
 import type { HttpOptions } from './options.ts';
 
@@ -25,7 +25,7 @@ export function openService<Options extends HttpOptions>(
   if (misnamed !== undefined) throw refused(misnamed);
   const { service, profile = 'row-event', values = 'plain', ...declared } = options;
   const gateway = new Gateway(service, context);
-  const terms = { profile, values, ...(capability !== undefined && { capability }) };
+  const terms = { profile, values, ...given({ capability }) };
   return {
     backend: service.backend,
     gateway,
@@ -33,7 +33,7 @@ export function openService<Options extends HttpOptions>(
     configuration: identifyOptions({ url: service.url, ...declared }),
     ...registerTargets(terms, declared.targets, refused),
     read: (reads) =>
-      readRows(reads, declared.targets, async ({ path, row }, { target, key }) => {
+      readEntries(reads, declared.targets, async ({ path, row }, { target, key }) => {
         const found = await gateway.read(`"${target}"`, fillPath(path, key));
         return found === undefined ? null : row(found.body, found.headers);
       }),

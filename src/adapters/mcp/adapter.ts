@@ -10,7 +10,7 @@ import { decodeData } from '../../http/content.ts';
 import { invalid } from '../../http/errors.ts';
 import { CHANNELS, checkDeclared } from '../../http/findings.ts';
 import { identifyOptions, registerTargets } from '../../http/registered.ts';
-import { readRows, remoteAdapter, type ServiceAccess } from '../../http/remote.ts';
+import { readEntries, remoteAdapter, type ServiceAccess } from '../../http/remote.ts';
 import { canonical } from '../../protocol/canon.ts';
 import type { Target } from '../../protocol/registration.ts';
 import { isObject, type Row, type Value } from '../../protocol/value.ts';
@@ -83,7 +83,7 @@ function openAdapter(
     configuration: identifyOptions({ url: server.url, targets, operations }),
     channels: CHANNELS,
     read: (reads) =>
-      readRows(reads, targets, async (how, { target, key }) => {
+      readEntries(reads, targets, async (how, { target, key }) => {
         const reading = await callReading(upstream, how.tool, how.arguments(key));
         if (reading.kind === 'read') return how.row(reading.value);
         throw unavailable(`"${target}" could not be read: ${reading.why}`);

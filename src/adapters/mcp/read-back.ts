@@ -1,12 +1,13 @@
+import type { CallToolResult } from '@modelcontextprotocol/client';
 import type { Approval } from '../../contract/adapter.ts';
 import { messageOf } from '../../errors.ts';
 import { decodeData } from '../../http/content.ts';
 import { findingsOf, lookAgain, NOT_FOUND, type ReadBackResult } from '../../http/findings.ts';
+import { parseJson } from '../../http/json.ts';
 import { type Plan, planOf } from '../../http/plan.ts';
 import type { ReadBackFindings } from '../../http/remote.ts';
-import type { Row, Value } from '../../protocol/value.ts';
+import { findRounded, type Row, type Value } from '../../protocol/value.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
-import { readAnswer, type ToolReading } from './answer.ts';
 import type { ClassifiedTool, McpOperation, McpReadBack } from './options.ts';
 
 /**
@@ -56,4 +57,29 @@ export async function callReading(
   } catch (error) {
     return { kind: 'silent', why: messageOf(error) };
   }
+}
+
+/** The answer of a read-only tool, or why it is not used. */
+type ToolReading =
+  | { readonly kind: 'read'; readonly value: Value }
+  | { readonly kind: 'silent'; readonly why: string };
+
+/**
+ * Reads the answer as a value: its structured content, or its only text, parsed if it is JSON. Text
+ * keeps all digits of a number. Structured content is already parsed, so it is unusable if it has a
+ * number that may have been rounded.
+ */
+export function readAnswer(tool: string, result: CallToolResult): ToolReading {
+  const silent = (why: string) => ({ kind: 'silent' as const, why: `"${tool}" ${why}` });
+  const { structuredContent, content, isError } = result;
+  if (isError === true) return silent('answered with an error');
+  if (structuredContent !== undefined) {
+    if (findRounded(structuredContent) !== undefined)
+      return silent('answered with a number that may have been rounded');
+    const value = parseJson(Buffer.from(JSON.stringify(structuredContent)));
+    return value === undefined ? silent('gave no usable answer') : { kind: 'read', value };
+  }
+  const [first, ...more] = content;
+  if (first?.type !== 'text' || more.length > 0) return silent('did not answer with one text');
+  return { kind: 'read', value: parseJson(Buffer.from(first.text)) ?? first.text };
 }

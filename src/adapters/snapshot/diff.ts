@@ -1,7 +1,7 @@
 import { rowText, sameValue } from '../../protocol/bag.ts';
 import type { ChangeRecord } from '../../protocol/effect.ts';
 import { encodeData, isObject, type Row, type Value } from '../../protocol/value.ts';
-import { type DocumentLayout, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
+import { type DocumentLayout, orderPath, REST_TARGET } from './layout.ts';
 import { extendPointer } from './pointer.ts';
 import type { CollectionView, DocumentView } from './view.ts';
 
@@ -15,13 +15,14 @@ export function diffViews(
   after: DocumentView,
 ): readonly ChangeRecord[] {
   const changes: ChangeRecord[] = [];
-  for (const { target, path, keepsOrder } of layout.collections) {
+  for (const list of layout.collections) {
+    const { target, keepsOrder } = list;
     const was = before.collections.get(target);
     const is = after.collections.get(target);
     if (was === undefined || is === undefined) continue;
     diffRecords(target, was, is, changes);
     if (keepsOrder && was.isList && is.isList && !isAppended(was, is))
-      changes.push(changeOfRest(`${path}${ORDER_SUFFIX}`, listOrder(was), listOrder(is)));
+      changes.push(changeOfRest(orderPath(list), listOrder(was), listOrder(is)));
   }
   for (const { target } of layout.relations) diffElements(target, before, after, changes);
   diffRest('', before.rest, after.rest, changes);

@@ -18,10 +18,10 @@ import { findValue } from './values.ts';
  */
 export const REST_TARGET = '/';
 /**
- * The suffix of the path under which the order of a list's records is reported. In a JSON pointer
- * `~` is always followed by 0 or 1, so no field has this path.
+ * The path under which the order of a list's records is reported. In a JSON pointer `~` is always
+ * followed by 0 or 1, so no field has this path.
  */
-export const ORDER_SUFFIX = '~order';
+export const orderPath = ({ path }: Pick<Collection, 'path'>) => `${path}~order`;
 /** The column for all undeclared fields of a record, as one object. */
 export const OTHER_FIELDS = '*';
 /** The column of elements that are compared whole. */

@@ -5,12 +5,12 @@ import { encodeData, isObject, type Value } from '../../protocol/value.ts';
 import {
   type DocumentLayout,
   type DocumentParts,
-  ORDER_SUFFIX,
+  orderPath,
   REST_TARGET,
   type SnapshotColumn,
 } from './layout.ts';
 import { isBeneath, parsePointer, stepInto, type Tokens } from './pointer.ts';
-import { ABSENT, decodeData, isAbsent, sortLists } from './values.ts';
+import { ABSENT, isAbsent, jsonOf, sortLists } from './values.ts';
 
 type Shape = RelationShape<SnapshotColumn>;
 
@@ -47,7 +47,7 @@ export class SnapshotSchema implements ManifestSchema<SnapshotColumn> {
   /** The value as an observation would report it. */
   store(_: Shape, { kind, unordered }: SnapshotColumn, value: Value, where: string): Value {
     if (kind === 'field' && isAbsent(value)) return value;
-    const data = decodeData(value);
+    const data = jsonOf(value);
     if (data === undefined)
       throw invalid(where, 'JSON has no form for this value; state what the document holds');
     if (kind === 'others' && !isObject(data))
@@ -84,8 +84,7 @@ export function readPath(
   path: Value,
   where: string,
 ): Tokens | undefined {
-  if (collections.some((list) => list.keepsOrder && path === `${list.path}${ORDER_SUFFIX}`))
-    return undefined;
+  if (collections.some((list) => list.keepsOrder && path === orderPath(list))) return undefined;
   const tokens = typeof path === 'string' ? parsePointer(path) : undefined;
   if (tokens === undefined) {
     const stated = typeof path === 'string' ? `"${path}"` : 'path';

@@ -2,7 +2,7 @@ import { normaliseRead } from '../../backend/normalise.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import { encodeData, type Row, type Value } from '../../protocol/value.ts';
 import { listOrder } from './diff.ts';
-import { type DocumentLayout, type DocumentParts, ORDER_SUFFIX, REST_TARGET } from './layout.ts';
+import { type DocumentLayout, type DocumentParts, orderPath, REST_TARGET } from './layout.ts';
 import { readPath, SnapshotSchema } from './normalise.ts';
 import { findValue } from './values.ts';
 import { type DocumentView, keyText, viewDocument } from './view.ts';
@@ -46,7 +46,7 @@ function readRest(parts: DocumentParts, view: DocumentView, key: Row): Row | nul
     const value = findValue(view.rest, tokens);
     return value === undefined ? null : { path, value: encodeData(value) };
   }
-  const list = parts.collections.find((candidate) => path === `${candidate.path}${ORDER_SUFFIX}`);
+  const list = parts.collections.find((candidate) => path === orderPath(candidate));
   const found = list && view.collections.get(list.target);
   return found?.isList === true ? { path, value: listOrder(found) } : null;
 }

@@ -2,7 +2,10 @@ import { deniedOutlets, fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet, Survey } from '../../protocol/boundary.ts';
 import { type Collection, type DocumentLayout, type DocumentParts, REST_TARGET } from './layout.ts';
 
-const observed = (outlet: string, by: string): Outlet => ({ outlet, disposition: 'observed', by });
+/** An outlet, how it is observed and, for the approver, what is not compared. */
+function observed(outlet: string, how: string, limits: readonly string[] = []): Outlet {
+  return { outlet, disposition: 'observed', by: [how, ...limits].join(', ') };
+}
 
 /** Outlets of every tool, and what closes them. The last one is declared, not enforced. */
 const CLOSED = deniedOutlets({
@@ -33,7 +36,7 @@ export function surveyStore(facts: {
       ...lists.map(({ target }) =>
         observed(`list ${target}`, 'difference of its elements, compared without order'),
       ),
-      observed(`document ${REST_TARGET}`, `difference by JSON pointer${uncompared(layout)}`),
+      observed(`document ${REST_TARGET}`, 'difference by JSON pointer', uncompared(layout)),
       ...CLOSED,
       ...problems.map((problem) => openOutlet('snapshot file', problem)),
     ],
@@ -43,16 +46,17 @@ export function surveyStore(facts: {
   };
 }
 
-/** Says what is compared and, for the approver, what is not. */
 function surveyCollection(collection: Collection): Outlet {
   const { target, volatile, isMap, keepsOrder } = collection;
-  const by = ['difference by key'];
-  if (volatile.length > 0) by.push(`volatile and not compared: ${volatile.join(', ')}`);
-  if (!isMap && !keepsOrder) by.push('the order of its records is not compared');
-  return observed(`collection ${target}`, `${by.join(', ')}${uncompared(collection)}`);
+  const limits: string[] = [];
+  if (volatile.length > 0) limits.push(`volatile and not compared: ${volatile.join(', ')}`);
+  if (!isMap && !keepsOrder) limits.push('the order of its records is not compared');
+  limits.push(...uncompared(collection));
+  return observed(`collection ${target}`, 'difference by key', limits);
 }
 
-function uncompared({ unordered }: Pick<DocumentParts, 'unordered'>): string {
-  if (unordered.length === 0) return '';
-  return `, compared without order: ${unordered.map((tokens) => `/${tokens.join('/')}`).join(', ')}`;
+function uncompared({ unordered }: Pick<DocumentParts, 'unordered'>): readonly string[] {
+  if (unordered.length === 0) return [];
+  const paths = unordered.map((tokens) => `/${tokens.join('/')}`);
+  return [`compared without order: ${paths.join(', ')}`];
 }

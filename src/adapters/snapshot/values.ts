@@ -44,17 +44,17 @@ export function isAbsent(value: Value): boolean {
 }
 
 /** Converts a manifest value to JSON; undefined if JSON cannot represent it. */
-export function decodeData(value: Value): Value | undefined {
+export function jsonOf(value: Value): Value | undefined {
   if (typeof value !== 'object' || value === null) return value;
   if (!isObject(value)) {
-    const items = value.map(decodeData);
+    const items = value.map(jsonOf);
     return items.every((item) => item !== undefined) ? items : undefined;
   }
   const real = readReal(value);
   if (real !== undefined) return real;
   const fields: [string, Value][] = [];
   for (const [key, inner] of Object.entries(value)) {
-    const decoded = /^\$(?!\$)/.test(key) ? undefined : decodeData(inner);
+    const decoded = /^\$(?!\$)/.test(key) ? undefined : jsonOf(inner);
     if (decoded === undefined) return undefined;
     fields.push([key.startsWith('$') ? key.slice(1) : key, decoded]);
   }

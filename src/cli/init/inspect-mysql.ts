@@ -5,7 +5,7 @@ import {
 } from '../../adapters/mysql/catalog.ts';
 import { asFault, MysqlConnection, type TextCells } from '../../adapters/mysql/connection.ts';
 import { connectionParts } from '../../adapters/mysql/options.ts';
-import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
+import { columnsSetToNow, type DatabaseSchema, namesWritten, type TableSchema } from './schema.ts';
 
 const DEADLINE_MS = 30_000;
 
@@ -77,7 +77,7 @@ function describeTable(
       nullable: column.isNullable,
     })),
     ...(report.kind === 'unusable' && { unusable: report.why }),
-    volatile: volatileColumns(
+    volatile: columnsSetToNow(
       others.map((column) => column.name),
       own,
       setsToNow,

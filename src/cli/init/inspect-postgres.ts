@@ -2,7 +2,7 @@ import { type RelationInspection, readRelations } from '../../adapters/postgres/
 import { EffectMatchError } from '../../errors.ts';
 import { Connection, describeError } from '../../postgres/connection.ts';
 import { nameTarget, parseTarget, sqlName } from '../../postgres/identifier.ts';
-import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
+import { columnsSetToNow, type DatabaseSchema, namesWritten, type TableSchema } from './schema.ts';
 
 /** Reads the schema of a PostgreSQL database in one read-only transaction. */
 export async function inspectPostgres(url: string): Promise<DatabaseSchema> {
@@ -55,7 +55,7 @@ function describeTable(row: TableRow, inspection: RelationInspection | undefined
       return { name, type: known ?? ANY, nullable: !notNull };
     }),
     ...(unusable && { unusable }),
-    volatile: volatileColumns(names, row.triggers, setsToNow),
+    volatile: columnsSetToNow(names, row.triggers, setsToNow),
     triggers: row.triggers.map(({ name, source }) => ({ name, writes: writesOf(source) })),
     cascadesFrom: row.cascades.map(nameTarget),
   };

@@ -7,7 +7,7 @@ import { inspectRelation } from '../../adapters/sqlite/relation.ts';
 import { messageOf } from '../../errors.ts';
 import { openDatabase, quoteName } from '../../sqlite/connection.ts';
 import { GuidedError } from '../fault.ts';
-import { type DatabaseSchema, namesWritten, type TableSchema, volatileColumns } from './schema.ts';
+import { columnsSetToNow, type DatabaseSchema, namesWritten, type TableSchema } from './schema.ts';
 
 /** Reads the schema of an SQLite file, opened read-only. */
 export function inspectSqlite(file: string): DatabaseSchema {
@@ -64,7 +64,7 @@ function describeTable(db: DatabaseSync, catalog: SqliteCatalog, name: string): 
     key,
     columns,
     ...(inspection.kind === 'unusable' && { unusable: inspection.why }),
-    volatile: volatileColumns(others, triggers, ({ body }, column) =>
+    volatile: columnsSetToNow(others, triggers, ({ body }, column) =>
       setsToNow(body, name, column),
     ),
     triggers: triggers.map((trigger) => ({ name: trigger.name, writes: writesOf(trigger.body) })),

@@ -36,7 +36,7 @@ export function readServer(args: Arguments, admin: string): Server {
   }
   const roles = args.value('roles');
   if (roles !== undefined && !/^[a-z0-9_]{1,40}$/.test(roles))
-    throw args.wrong('--roles takes small letters, digits and _, at most 40');
+    throw args.wrong('--roles takes at most 40 lowercase letters, digits and _');
   return { address, suffix: roles?.replace(/^_*/, '_') };
 }
 

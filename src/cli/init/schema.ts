@@ -92,7 +92,7 @@ export function strayTriggers(
 }
 
 /** The given columns that a trigger sets to the current time. */
-export function volatileColumns<T extends { readonly name: string }>(
+export function columnsSetToNow<T extends { readonly name: string }>(
   columns: readonly string[],
   triggers: readonly T[],
   setsToNow: (trigger: T, column: string) => boolean,

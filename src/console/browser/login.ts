@@ -14,7 +14,8 @@ export function offerLogin(box: HTMLElement): void {
     const challenge = digestText('effectmatch/console-login/v1', word);
     const { signature } = await signWithPasskey(known, challenge);
     const answer = await submit('/login/passkey', { word, assertion: signature });
-    if (!answer.ok) throw new Error('no one here has this passkey; reload the page to try another');
+    if (!answer.ok)
+      throw new Error('this passkey is not registered here; reload the page to try another');
     location.href = to;
   };
   const register = async () => {

@@ -32,7 +32,7 @@ export async function registerPasskey(user: string): Promise<string> {
   const algorithm = ALGORITHMS[response.getPublicKeyAlgorithm()];
   const spki = response.getPublicKey();
   if (algorithm === undefined || spki === null)
-    throw new Error('the authenticator made a key of an algorithm that is not supported');
+    throw new Error('the authenticator made a key with an unsupported algorithm');
   const point = base64url(spki.slice(-POINT_BYTES[algorithm]));
   const credential = base64url(created.rawId);
   return writePasskeyText({ algorithm, point, credential, origin: location.origin });

@@ -60,7 +60,7 @@ async function fetchClaim(occurrence: OccurrenceId) {
   const approved = approvedRecord.parse(found.approved);
   const isPlain = approved.registration.values === 'plain';
   if (isPlain && digestRecord(approvedRecord, approved) !== license.approved)
-    throw new Error('the server sent another outcome than the one that was approved');
+    throw new Error('the server sent a different outcome from the one that was approved');
   const text = isPlain
     ? renderLicense(license, approved)
     : `${license.task}, in ${license.adapter}; this deployment does not keep the values`;

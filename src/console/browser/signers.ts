@@ -105,7 +105,7 @@ export async function keysHere(
 
 function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
   if (!canUsePasskeys()) {
-    const about = 'Passkeys need a host name: they cannot be used at an address made of numbers.';
+    const about = 'Passkeys need a host name: they do not work at an IP address.';
     return [paragraph(about)];
   }
   const about = 'A passkey asks for your fingerprint, face or PIN at every signature.';
