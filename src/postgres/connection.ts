@@ -193,8 +193,8 @@ export class Connection implements AsyncDisposable {
    * Runs several statements over the extended protocol as one message, up to the first error. Never
    * throws.
    */
-  async run(statements: readonly WireStatement[]): Promise<MessageAnswer> {
-    return await this.#exchange(writeStatements(statements));
+  run(statements: readonly WireStatement[]): Promise<MessageAnswer> {
+    return this.#exchange(writeStatements(statements));
   }
 
   /** Calls `heard` with the payload of every notification that the session receives. */
@@ -215,18 +215,16 @@ export class Connection implements AsyncDisposable {
     return replies;
   }
 
-  async #exchange(message: Buffer): Promise<MessageAnswer> {
+  #exchange(message: Buffer): Promise<MessageAnswer> {
     this.#received = 0;
-    const exchange = new Exchange(message);
+    const exchange = new Exchange(message, this.#unanswered);
     if (this.#deadlineMs !== undefined) {
       const inMs = this.#deadlineMs + message.length / BYTES_PER_MS;
       this.#unanswered.set(exchange, performance.now() + inMs);
       if (this.#watching === undefined) this.#watch(inMs);
     }
     this.#client.query(exchange);
-    const answer = await exchange.answer;
-    this.#unanswered.delete(exchange);
-    return answer;
+    return exchange.answer;
   }
 
   /**

@@ -29,13 +29,15 @@ export class Exchange extends pg.Query {
   /** Ends the exchange, with an error if there was one. Ends it only once. */
   callback: (error: unknown) => void;
 
-  constructor(message: Buffer) {
+  /** Leaves `unanswered` when it ends. */
+  constructor(message: Buffer, unanswered: { delete(exchange: Exchange): unknown }) {
     super('');
     this.#message = message;
     const { promise, resolve } = Promise.withResolvers<MessageAnswer>();
     this.answer = promise;
     this.callback = (error) => {
       const replies = this.#replies;
+      unanswered.delete(this);
       resolve(error == null ? { replies } : { replies, failure: { error } });
     };
     this.submit = (connection) => {

@@ -222,8 +222,8 @@ class PostgresBackend implements Backend<CheckedPostgresAction> {
     return { gate: this.#opened.gate, entries, catalog: names };
   }
 
-  async survey(): Promise<Survey> {
-    return (await this.#readBoundary()).survey;
+  survey(): Promise<Survey> {
+    return this.#readBoundary().then(({ survey }) => survey);
   }
 
   commitLog(): CommitLog | undefined {

@@ -23,6 +23,8 @@ export class Control {
   #log: string | undefined;
   #served: Pick<PostgresDeployment, 'backend' | 'major'> | undefined;
   #connection: Promise<Connection> | undefined;
+  /** The same session once it is open, for use without waiting. */
+  #open: Connection | undefined;
   /** Prepared on one session. A new session must prepare them again. */
   #fingerprints:
     | { readonly connection: Connection; readonly prepared: Promise<Fingerprints> }
@@ -82,11 +84,13 @@ export class Control {
   async connection(): Promise<Connection> {
     if (this.#closed)
       throw asFault(new Error('the adapter is closed'), 'ERR_EM_ADAPTER_UNAVAILABLE', 'control');
+    if (this.#open?.isAlive) return this.#open;
     const known = await this.#connection?.catch(() => undefined);
     if (known?.isAlive) return known;
     this.#connection = this.open('effectmatch control');
     try {
-      return await this.#connection;
+      this.#open = await this.#connection;
+      return this.#open;
     } catch (error) {
       throw asFault(error, 'ERR_EM_ADAPTER_UNAVAILABLE', 'the control login could not connect');
     }
@@ -135,15 +139,15 @@ export class Control {
    * The current fingerprint of the configuration. One read serves all callers that asked before it
    * began. Later callers get the next one, so that no answer is older than its question.
    */
-  async fingerprint(): Promise<string> {
-    if (this.#next !== undefined) return await this.#next;
-    const next = this.#running.then(async () => {
+  fingerprint(): Promise<string> {
+    if (this.#next !== undefined) return this.#next;
+    const next = this.#running.then(() => {
       this.#next = undefined;
-      return await this.#readFingerprint();
+      return this.#readFingerprint();
     });
     this.#next = next;
     this.#running = next.catch(() => {});
-    return await next;
+    return next;
   }
 
   async #readFingerprint(): Promise<string> {

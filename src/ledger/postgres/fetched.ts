@@ -46,6 +46,9 @@ export class Unfetched extends Error {
   }
 }
 
+/** Rows that were checked, or made here from a checked record; none of them changes. */
+const opened = new WeakMap<JournalRow, OpenedRow>();
+
 /**
  * The fetched part of the tables, plus the decisions made since. If a decision throws, only that
  * decision is undone; the others are written at the end of the transaction.
@@ -58,7 +61,6 @@ export class FetchedTables implements LedgerTables {
   readonly kept = new Map<string, DocumentRow>();
   readonly checkpoints: CheckpointRow[] = [];
   readonly #rows = new Map<string, Map<string, FetchedRow>>();
-  readonly #opened = new Map<JournalRow, OpenedRow>();
   readonly #entries = new Map<number, UnsettledEntry>();
   readonly #issuanceOf = new Map<number, number>();
   #undo: (() => void)[] = [];
@@ -171,9 +173,10 @@ export class FetchedTables implements LedgerTables {
   append(
     kind: JournalEntry['kind'],
     slot: string,
-    { record, text, seal }: Sealed<{ readonly occurrence: OccurrenceId }>,
+    sealed: Sealed<{ readonly occurrence: OccurrenceId }>,
     issuance?: number,
   ): number {
+    const { record, text, seal } = sealed;
     const seq = this.lastSeq() + 1;
     const { occurrence } = record;
     const place = { seq, kind, slot, sealKey: seal.key, sealMac: seal.mac };
@@ -182,6 +185,7 @@ export class FetchedTables implements LedgerTables {
     const rows = this.#rowsOf(occurrence);
     invariant(!rows.has(slot), 'a slot of the journal is filled once');
     this.addRow(row, undefined);
+    opened.set(row, { seq, slot, digest, kind, sealed } as OpenedRow);
     this.lists.positions = seq;
     this.changes.rows.push(row);
     this.#undo.push(() => {
@@ -343,12 +347,9 @@ export class FetchedTables implements LedgerTables {
   }
 
   #open(row: FetchedRow): OpenedRow {
-    let opened = this.#opened.get(row);
-    if (opened === undefined) {
-      opened = openRow(this.context, row);
-      this.#opened.set(row, opened);
-    }
-    return opened;
+    const known = opened.get(row) ?? openRow(this.context, row);
+    opened.set(row, known);
+    return known;
   }
 
   #entryOf({ occurrence, execution }: AttemptName): UnsettledEntry | undefined {

@@ -63,6 +63,8 @@ export class PostgresStore implements TableStore {
   readonly context: LedgerContext;
   readonly #place: Place;
   readonly #sessions = new Map<'reading' | 'deciding', Promise<Connection>>();
+  /** The same sessions once they are open, for use without waiting. */
+  readonly #open = new Map<'reading' | 'deciding', Connection>();
   readonly #waiting: Waiting[] = [];
   readonly #memory = new LedgerMemory();
   readonly #named: NamedStatements;
@@ -104,7 +106,7 @@ export class PostgresStore implements TableStore {
 
   async read<T>(about: About, look: (tables: LedgerTables) => T): Promise<T> {
     const tables = await this.#untilDeadline(async () => {
-      const session = await this.#session('reading');
+      const session = this.#alive('reading') ?? (await this.#session('reading'));
       const run: Connection['run'] = (statements) => this.#named.read(session, statements);
       return await readTables({ run }, this.#place.queries, this.context, about);
     });
@@ -165,9 +167,7 @@ export class PostgresStore implements TableStore {
     this.#isDeciding = true;
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, GROUP_MAX);
-      const results = await this.#decideGroup(group).catch((error: unknown) =>
-        group.map(() => ({ error })),
-      );
+      const results = await this.#decideGroup(group);
       group.forEach(({ settle }, index) => {
         const result = results[index];
         if (result !== undefined) settle(result);
@@ -184,15 +184,18 @@ export class PostgresStore implements TableStore {
     const transaction: Transaction = { group, unanswered: undefined };
     try {
       return await this.#untilDeadline(() => this.#tryOnce(transaction));
-    } catch (error) {
-      if (transaction.unanswered === undefined) throw error;
+    } catch (cause) {
       const what = 'COMMIT was not answered; whether it became durable is not known';
-      throw new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', what, { cause: error });
+      const error =
+        transaction.unanswered === undefined
+          ? cause
+          : new EffectMatchError('ERR_EM_STORE_UNAVAILABLE', what, { cause });
+      return group.map(() => ({ error }));
     }
   }
 
   async #tryOnce(transaction: Transaction): Promise<readonly Result[]> {
-    const session = await this.#session('deciding');
+    const session = this.#alive('deciding') ?? (await this.#session('deciding'));
     try {
       return (
         (await this.#decideAtOnce(session, transaction)) ??
@@ -308,13 +311,20 @@ export class PostgresStore implements TableStore {
     invariant(replies.at(-1)?.command === 'COMMIT', 'a COMMIT that returned has committed');
   }
 
+  #alive(use: 'reading' | 'deciding'): Connection | undefined {
+    const open = this.#open.get(use);
+    return open?.isAlive ? open : undefined;
+  }
+
   async #session(use: 'reading' | 'deciding'): Promise<Connection> {
     const open = await this.#sessions.get(use)?.catch(() => undefined);
     if (open?.isAlive) return open;
     if (this.#isClosed) throw closed();
     const opening = openSession(this.#place);
     this.#sessions.set(use, opening);
-    return await opening;
+    const session = await opening;
+    this.#open.set(use, session);
+    return session;
   }
 
   /** Retries until the deadline while the server cannot be reached. */
@@ -382,6 +392,7 @@ async function readTables(
   await fetch().about(about).run(session);
   const { page = [], unsettled = [] } = tables.lists;
   const depends = [...(about.neighbours === true ? page : []), ...unsettled];
+  if (depends.length === 0) return tables;
   const occurrences = [...new Set(depends.map((one) => one.occurrence ?? ''))];
   await fetch().occurrences(occurrences).issuancesOf(occurrences).run(session);
   return tables;
