@@ -168,4 +168,23 @@ describe('MariaDB: definitions', { skip: skipWithoutMariadb() }, () => {
     assert.match(changes?.find((line) => line.startsWith('relation t:')) ?? '', /KEY `more`/);
     assert.ok(changes?.some((line) => /^trigger .*\.noted: there → gone$/.test(line)));
   });
+
+  test('a right that is granted while a candidate is held stops it at the final gate', async () => {
+    await using office = await open();
+    const license = await office.approve([update('t', { id: 1 }, { v: to(7) })]);
+    await using owner = await createConnection(office.db.url());
+    await owner.beginTransaction();
+    await owner.query('update t set v = v where id = 1');
+    const executing = office.runtime.execute(license, { sql: 'update t set v = 7 where id = 1' });
+    const waits =
+      "select 1 from information_schema.processlist where info like 'update t set v = 7%'";
+    while ((await office.db.run(waits)).length === 0) await sleep(20);
+    await office.db.run(`grant delete on hidden to ${office.db.unique('em_exec')}`);
+    await owner.rollback();
+    const stopped = await executing;
+    assert.ok(stopped.kind === 'rejected', JSON.stringify(stopped));
+    assert.deepEqual([stopped.at, stopped.reason], ['final-gate', 'boundary-changed']);
+    assert.match(stopped.detail, /DELETE ON .*hidden/);
+    assert.deepEqual(await office.db.run('select v from t'), [{ v: 0 }]);
+  });
 });
