@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type MysqlOptions, planProvisioning } from '../../../src/adapters/mysql/index.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { unobserved } from '../../../src/contract/steps.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { protectedMariadb } from '../../mysql/protected.ts';
 import { freshDatabase } from '../../mysql/server.ts';
@@ -53,6 +55,19 @@ describe('MariaDB: provisioning', { skip: skipWithoutMariadb() }, () => {
     const again = await planProvisioning(db.url(), options);
     assert.equal(again.keepsMarkers, undefined);
     await again.apply();
+  });
+
+  test('keeps the passwords of accounts whose options state none', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const { db, options } = place;
+    const control = new URL(String(options.control));
+    control.password = '';
+    const { username: user, port } = new URL(String(options.execution));
+    const execution = { host: '127.0.0.1', port: Number(port), user, database: db.name };
+    const again = { ...options, control: control.href, execution };
+    await (await planProvisioning(db.url(), again)).apply();
+    const context = { name: 'db', clock: systemClock, reached: unobserved };
+    await (await place.factory().open(context)).close();
   });
 
   test('by an administrator who may not set a definer is refused before anything is changed; removal is not', async () => {
