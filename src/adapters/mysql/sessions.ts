@@ -112,7 +112,7 @@ export class ControlAccount {
     const known = this.#asked.get(text);
     const asked =
       known ?? new SharedAnswer(async () => await (await this.connection()).queryAgain(questions));
-    if (known === undefined) this.#asked.set(text, asked);
+    this.#asked.set(text, asked);
     return await asked.get();
   }
 

@@ -65,6 +65,20 @@ test('one statement asks for at most 900 keys, of as many relations as there are
   assert.deepEqual(await ask(901), [0, 0]);
 });
 
+test('many keys of two integer columns are listed, each with both', async () => {
+  let asked = '';
+  const query = async (sql: string) => {
+    asked = sql;
+    return [];
+  };
+  const place = { connection: { query } as unknown as MysqlConnection, database: 'd' };
+  const columns = ['a', 'b'].map((name) => ({ name, kind: 'integer' }) as const);
+  const keys = Array.from({ length: 200 }, (_, a) => ({ a, b: 7 }));
+  await readImages(place, [{ relation: { target: 'p', key: ['a', 'b'], columns }, keys }]);
+  assert.match(asked, /in \(\(0, 7\), \(1, 7\)/);
+  assert.doesNotMatch(asked, /between/);
+});
+
 describe('MariaDB: reading rows', { skip: skipWithoutMariadb() }, () => {
   test('many integer keys are found in runs and one by one, and no others', async () => {
     await using db = await freshDatabase();
