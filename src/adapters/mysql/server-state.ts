@@ -53,7 +53,7 @@ export class ServerWatch {
   async read(control: MysqlConnection): Promise<ServerState> {
     const known = this.#questions.get(control);
     const question = known ?? this.#questionAbout(await control.texts(COUNTERS));
-    if (known === undefined) this.#questions.set(control, question);
+    this.#questions.set(control, question);
     const [rows = []] = await control.queryAgain([question]);
     const [row = []] = textsOf(rows);
     const [counted, routines, unmarked, ...values] = row;

@@ -35,10 +35,9 @@ export const READ_VARIABLES =
   `select concat_ws(char(31), ${WATCHED.map(readable).join(', ')}, ` +
   'abs(@@session.timestamp - unix_timestamp(sysdate(6))) < 2), unix_timestamp(sysdate(3))';
 
-/** Only this variable can be NULL, and a NULL would be left out. */
+/** `character_set_results` can be NULL, and a NULL would be left out. */
 function readable(name: string): string {
-  const variable = `@@session.${name}`;
-  return name === 'character_set_results' ? `ifnull(${variable}, 'NULL')` : variable;
+  return `ifnull(@@session.${name}, 'NULL')`;
 }
 
 /** The session's variables as one text, and the server's time. */
@@ -112,7 +111,7 @@ export class ControlAccount {
     const known = this.#asked.get(text);
     const asked =
       known ?? new SharedAnswer(async () => await (await this.connection()).queryAgain(questions));
-    if (known === undefined) this.#asked.set(text, asked);
+    this.#asked.set(text, asked);
     return await asked.get();
   }
 

@@ -48,6 +48,16 @@ describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
     await control.close();
   });
 
+  test('callers that ask the same question together share its answer, and later ones do not', async () => {
+    const control = new ControlAccount(place.options.control);
+    const ask = async () => String((await control.ask('select uuid()'))[0]?.[0]?.[0]);
+    const [one, other, different] = await Promise.all([ask(), ask(), control.ask('select 1')]);
+    assert.equal(one, other);
+    assert.equal(String(different[0]?.[0]?.[0]), '1');
+    assert.notEqual(await ask(), one);
+    await control.close();
+  });
+
   test('work that fails does not keep the control account from the next', async () => {
     const control = new ControlAccount(place.options.control);
     const failing = control.withSession(() => Promise.reject(new Error('it failed')));

@@ -24,6 +24,25 @@ test('MariaDB: a server that counts no statements is not trusted', async () => {
   await assert.rejects(reading, /the server counts statements/);
 });
 
+test('MariaDB: the names of the counters are read once for each session', async () => {
+  const options = { control: 'mysql://c@host/shop', execution: 'mysql://e@host/shop' };
+  const watch = new ServerWatch(readOptions({ ...options, relations: ['t'] }));
+  let named = 0;
+  const session = () => {
+    const texts = async () => {
+      named += 1;
+      return [['COM_ALTER_TABLE']];
+    };
+    return { texts, queryAgain: async () => [[[Buffer.from('1')]]] } as never;
+  };
+  const first = session();
+  await watch.read(first);
+  await watch.read(first);
+  assert.equal(named, 1);
+  await watch.read(session());
+  assert.equal(named, 2);
+});
+
 describe('MariaDB: adapter', { skip: skipWithoutMariadb() }, () => {
   test('records of finished stages are swept after a thousand stages, and a sweep that fails is no harm', async () => {
     await using place = await protectedMariadb('create table t (id int primary key)', {

@@ -33,7 +33,9 @@ describe('MariaDB: boundary', { skip: skipWithoutMariadb() }, () => {
   test('a default that draws from a sequence is open, because a rollback does not restore it', async () => {
     await using place = await protectedMariadb(
       `create sequence numbers;
-        create table t (id int primary key, n int default nextval(numbers), m int default 3)`,
+        create table t (
+          id int primary key, n int default nextval(numbers), s varchar(9) default 'kill'
+        )`,
       { relations: ['t'] },
     );
     const outlets = await survey(place);

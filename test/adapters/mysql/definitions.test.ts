@@ -71,15 +71,27 @@ describe('MariaDB: definitions', { skip: skipWithoutMariadb() }, () => {
     await db.run('set global init_connect = default');
   });
 
-  test('definitions are read once while none changes', async () => {
+  test('while no definition changes, definitions and grants are read once, and sessions are kept', async () => {
     await using office = await open();
-    await office.runtime.survey('db');
-    const read = async () =>
-      (await office.db.run("show global status like 'Com_show_create_table'"))[0]?.Value;
+    await using watcher = await createConnection(office.db.url());
+    const write = async (v: number) => {
+      const action = { sql: 'update t set v = ? where id = 1', values: [v] };
+      const terminal = await office.run([update('t', { id: 1 }, { v: to(v) })], action);
+      assert.equal(terminal.kind, 'committed');
+    };
+    await write(1);
+    await write(2);
+    const COUNTED = ['Com_show_create_table', 'Com_show_grants', 'Connections'];
+    const read = async () => {
+      const names = COUNTED.map((name) => `'${name}'`).join(', ');
+      return (await watcher.query(`show global status where variable_name in (${names})`))[0];
+    };
     const once = await read();
-    await office.db.run('update t set v = 1; create temporary table x (id int)');
+    await watcher.query('update t set v = 1');
+    await watcher.query('create temporary table x (id int)');
     await office.runtime.survey('db');
-    assert.equal(await read(), once);
+    await write(3);
+    assert.deepEqual(await read(), once);
   });
 
   test('a definition that is being changed while it is read is not kept', async () => {
@@ -167,5 +179,24 @@ describe('MariaDB: definitions', { skip: skipWithoutMariadb() }, () => {
     await adapter.close();
     assert.match(changes?.find((line) => line.startsWith('relation t:')) ?? '', /KEY `more`/);
     assert.ok(changes?.some((line) => /^trigger .*\.noted: there → gone$/.test(line)));
+  });
+
+  test('a right that is granted while a candidate is held stops it at the final gate', async () => {
+    await using office = await open();
+    const license = await office.approve([update('t', { id: 1 }, { v: to(7) })]);
+    await using owner = await createConnection(office.db.url());
+    await owner.beginTransaction();
+    await owner.query('update t set v = v where id = 1');
+    const executing = office.runtime.execute(license, { sql: 'update t set v = 7 where id = 1' });
+    const waits =
+      "select 1 from information_schema.processlist where info like 'update t set v = 7%'";
+    while ((await office.db.run(waits)).length === 0) await sleep(20);
+    await office.db.run(`grant delete on hidden to ${office.db.unique('em_exec')}`);
+    await owner.rollback();
+    const stopped = await executing;
+    assert.ok(stopped.kind === 'rejected', JSON.stringify(stopped));
+    assert.deepEqual([stopped.at, stopped.reason], ['final-gate', 'boundary-changed']);
+    assert.match(stopped.detail, /DELETE ON .*hidden/);
+    assert.deepEqual(await office.db.run('select v from t'), [{ v: 0 }]);
   });
 });

@@ -33,7 +33,10 @@ const record = (op: string, before: Cells | null, after: Cells | null, target = 
   before && imageOf(before),
   after && imageOf(after),
 ];
-const chosen = (id: string) => [Buffer.from('t'), Buffer.from('chosen'), null, Buffer.from(id)];
+const chosen = (id: string, target = 't') => [
+  ...[Buffer.from(target), Buffer.from('chosen')],
+  ...[null, Buffer.from(id)],
+];
 const read = (...rows: ReturnType<typeof record>[]) => readRecords(RELATIONS, rows);
 const row = (id: number, v: string | null) => ({ id, v });
 
@@ -118,6 +121,13 @@ test('evidence depends on every record, its order and its images', () => {
   all.push(read(record('insert', null, [1, 'A'])), read(record('delete', [1, 'a'], null)));
   assert.equal(new Set(all.map(({ evidence }) => evidence)).size, all.length);
   assert.equal(read(one).evidence, read(record('insert', null, [1, 'a'])).evidence);
+});
+
+test('evidence tells a record of an oddly named table from two records', () => {
+  const odd = { ...T, target: 't-chosen--1-t' };
+  const relations = new Map([...RELATIONS, [odd.target, odd]]);
+  const { evidence } = readRecords(relations, [chosen('1', odd.target)]);
+  assert.notEqual(evidence, read(chosen('1'), chosen('1')).evidence);
 });
 
 test('a record that names another table, lacks an image or cannot be read is an error', () => {

@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type MysqlOptions, planProvisioning } from '../../../src/adapters/mysql/index.ts';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { unobserved } from '../../../src/contract/steps.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { protectedMariadb } from '../../mysql/protected.ts';
 import { freshDatabase } from '../../mysql/server.ts';
@@ -55,7 +57,20 @@ describe('MariaDB: provisioning', { skip: skipWithoutMariadb() }, () => {
     await again.apply();
   });
 
-  test('by an administrator who may not set a definer is refused before anything is changed', async () => {
+  test('keeps the passwords of accounts whose options state none', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const { db, options } = place;
+    const control = new URL(String(options.control));
+    control.password = '';
+    const { username: user, port } = new URL(String(options.execution));
+    const execution = { host: '127.0.0.1', port: Number(port), user, database: db.name };
+    const again = { ...options, control: control.href, execution };
+    await (await planProvisioning(db.url(), again)).apply();
+    const context = { name: 'db', clock: systemClock, reached: unobserved };
+    await (await place.factory().open(context)).close();
+  });
+
+  test('by an administrator who may not set a definer is refused before anything is changed; removal is not', async () => {
     await using db = await freshDatabase();
     await db.run('create table t (id int primary key)');
     const admin = db.unique('admin');
@@ -81,5 +96,8 @@ describe('MariaDB: provisioning', { skip: skipWithoutMariadb() }, () => {
     const steps: string[] = [];
     await plan.apply((step) => steps.push(step));
     assert.ok(steps.some((step) => step.includes('trigger')));
+    await db.run(`revoke set user on *.* from ${admin}`);
+    await (await planProvisioning(db.url(admin), options, 'remove')).apply();
+    assert.deepEqual(await db.run('show triggers'), [], 'removal does not need the right');
   });
 });

@@ -42,6 +42,43 @@ test('images are the same row if their bytes or their values are', () => {
   assert.ok(!isSameImage(open('1:7'), null) && !isSameImage(null, open('1:7')));
 });
 
+test('one statement asks for at most 900 keys, of as many relations as there are', async () => {
+  const asked: number[] = [];
+  const query = async (sql: string) => {
+    asked.push(sql.match(/union all/g)?.length ?? 0);
+    return [];
+  };
+  const place = { connection: { query } as unknown as MysqlConnection, database: 'd' };
+  const ask = async (...counts: readonly number[]) => {
+    asked.length = 0;
+    const wanted = counts.map((count) => ({
+      relation: PAIR,
+      keys: Array.from({ length: count }, (_, index) => ({ a: String(index), b: 'b' })),
+    }));
+    await readImages(place, wanted);
+    return asked;
+  };
+  assert.deepEqual(await ask(1, 2, 3), [2]);
+  assert.deepEqual(await ask(900), [0]);
+  assert.deepEqual(await ask(450, 450), [1]);
+  assert.deepEqual(await ask(500, 500), [1, 0]);
+  assert.deepEqual(await ask(901), [0, 0]);
+});
+
+test('many keys of two integer columns are listed, each with both', async () => {
+  let asked = '';
+  const query = async (sql: string) => {
+    asked = sql;
+    return [];
+  };
+  const place = { connection: { query } as unknown as MysqlConnection, database: 'd' };
+  const columns = ['a', 'b'].map((name) => ({ name, kind: 'integer' }) as const);
+  const keys = Array.from({ length: 200 }, (_, a) => ({ a, b: 7 }));
+  await readImages(place, [{ relation: { target: 'p', key: ['a', 'b'], columns }, keys }]);
+  assert.match(asked, /in \(\(0, 7\), \(1, 7\)/);
+  assert.doesNotMatch(asked, /between/);
+});
+
 describe('MariaDB: reading rows', { skip: skipWithoutMariadb() }, () => {
   test('many integer keys are found in runs and one by one, and no others', async () => {
     await using db = await freshDatabase();

@@ -3,64 +3,13 @@
 // so many bytes; what is durable is then compared with what the promotion said and with what a void
 // marker meets.
 import assert from 'node:assert/strict';
-import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { postgres } from '../../../src/adapters/postgres/index.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { mintProofs } from '../../../src/testing/proofs.ts';
 import { protectedDatabase } from '../../postgres/protected.ts';
-
-/** How many bytes still pass, once it is armed; everything else does. */
-interface Cut {
-  readonly side: 'client' | 'server';
-  readonly after: number;
-}
-
-class Relay implements AsyncDisposable {
-  armed: Cut | undefined;
-  /** What passed since it was armed. */
-  passed = { client: 0, server: 0 };
-  port = 0;
-  readonly #sockets: Socket[] = [];
-  readonly #server = createServer((client) => {
-    const server = connect(this.#target, '127.0.0.1');
-    this.#sockets.push(client, server);
-    for (const socket of [client, server]) socket.on('error', () => {});
-    this.#pass('client', client, server);
-    this.#pass('server', server, client);
-  });
-  readonly #target: number;
-
-  constructor(target: number) {
-    this.#target = target;
-  }
-
-  async listen(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    const address = this.#server.address();
-    this.port = typeof address === 'object' && address !== null ? address.port : 0;
-    return this;
-  }
-
-  #pass(side: 'client' | 'server', from: Socket, to: Socket): void {
-    from.on('data', (bytes) => {
-      const left =
-        this.armed?.side === side
-          ? Math.max(0, this.armed.after - this.passed[side])
-          : bytes.length;
-      this.passed[side] += bytes.length;
-      to.write(bytes.subarray(0, left));
-      if (left < bytes.length) for (const socket of [from, to]) socket.destroySoon();
-    });
-    from.on('close', () => to.destroySoon());
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
-}
+import { type Cut, Relay } from '../../relay.ts';
 
 test('a promotion that is cut anywhere says no more than is so, and its marker settles the rest', async () => {
   await using place = await protectedDatabase('create table item (id integer primary key)', {
