@@ -159,7 +159,6 @@ export class ExecutionSessions {
 
   /** Takes back a session after its transaction has ended, and logs in again in the background. */
   giveBack({ connection }: ExecutionSession): void {
-    if (!connection.isAlive) return;
     if (this.#isClosed || this.#ready.length >= MAX_READY) {
       connection.close();
       return;

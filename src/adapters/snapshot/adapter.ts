@@ -26,6 +26,7 @@ import type {
   PromotableProbe,
   Survey,
 } from '../../contract/adapter.ts';
+import { codeIdentity } from '../../crypto/code-identity.ts';
 import type { StateRead, StateReading } from '../../protocol/effect.ts';
 import type { Manifest } from '../../protocol/manifest.ts';
 import type { Registration } from '../../protocol/registration.ts';
@@ -158,7 +159,8 @@ class SnapshotBackend implements Backend<CheckedSnapshotAction> {
     this.#file = identifyFile(file);
     this.registration = layout.registration;
     // The identity covers the code and the layout, which determines how states are compared.
-    const code = `${adapterCode(import.meta.url, '../../sqlite/')}+${fingerprint(layout.text)}`;
+    const all = fingerprint([adapterCode(import.meta.url, '../../sqlite/'), layout.text]);
+    const code = `${codeIdentity(new URL('.', import.meta.url))}+${all}`;
     this.identity = { kind: 'snapshot', backend, code };
     this.markers = markersOf(db, { busyTimeoutMs, reached });
     this.probe = {

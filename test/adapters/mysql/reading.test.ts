@@ -79,6 +79,20 @@ test('many keys of two integer columns are listed, each with both', async () => 
   assert.doesNotMatch(asked, /between/);
 });
 
+test('a key is asked for as its column takes it', async () => {
+  let asked = '';
+  const query = async (sql: string) => {
+    asked = sql;
+    return [];
+  };
+  const place = { connection: { query } as unknown as MysqlConnection, database: 'd' };
+  const columns = [{ name: 'at', kind: 'timestamp' } as const];
+  const keys = [{ at: '2026-01-02T03:04:05Z' }];
+  await readImages(place, [{ relation: { target: 's', key: ['at'], columns }, keys }]);
+  const plain = Buffer.from('2026-01-02T03:04:05').toString('hex');
+  assert.ok(asked.includes(`in ((_utf8mb4 x'${plain}'))`), 'MariaDB takes no zone');
+});
+
 describe('MariaDB: reading rows', { skip: skipWithoutMariadb() }, () => {
   test('many integer keys are found in runs and one by one, and no others', async () => {
     await using db = await freshDatabase();
@@ -108,5 +122,7 @@ describe('MariaDB: reading rows', { skip: skipWithoutMariadb() }, () => {
     const [all, listed] = [ranges.flat(), conditions.slice(1).join(' ')];
     assert.deepEqual(all, ['between -3 and 1', 'between 4994 and 4996']);
     assert.match(listed, /in \(.*\(9\), \(11\), \(13\)/s);
+    for (const [list] of listed.matchAll(/in \(.*?\)\)/g))
+      assert.match(list, /^in \(\(-?\d+\)(?:, \(-?\d+\))*\)$/, 'a run is not in a list');
   });
 });
