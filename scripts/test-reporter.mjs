@@ -129,13 +129,19 @@ class Run {
     const { file, title, error } = ended;
     ended.isDescribed = true;
     const cause = error?.cause ?? error;
-    // Anything can be thrown. An error may hold others, which its stack does not show.
-    const text = typeof cause === 'string' ? cause : inspect(cause);
+    const text = describeThrown(cause);
     const output = this.#outputs.get(file);
     this.#outputs.delete(file);
     const printed = output === undefined ? '' : `  its output ends:\n${indent(output)}`;
     return `\n✖ ${shown(file)}: ${title}\n${indent(text)}${printed}`;
   }
+}
+
+/** Anything can be thrown. A SuppressedError hides the error of the test and that of the disposal. */
+function describeThrown(thrown) {
+  if (typeof thrown === 'string') return thrown;
+  if (thrown?.name !== 'SuppressedError') return inspect(thrown);
+  return [thrown, thrown.suppressed, thrown.error].map((one) => inspect(one)).join('\n');
 }
 
 const shown = (file) =>

@@ -110,17 +110,17 @@ export class Sessions {
    * is already under way.
    */
   async giveBack(session: Connection, asked?: Promise<boolean>): Promise<void> {
-    try {
-      if (!this.#reuse || this.#closed || !session.isAlive) throw new Error('not reused');
-      this.#resetting += 1;
-      const texts = this.textsOf(session);
-      await resetSession(session, texts, asked ?? isReset(session)).finally(() => {
-        this.#resetting -= 1;
-      });
-    } catch {
-      await this.drop(session);
-      return;
-    }
+    const isReusable = this.#reuse && !this.#closed && session.isAlive;
+    if (!isReusable) return await this.drop(session);
+    this.#resetting += 1;
+    const resetting = resetSession(session, this.textsOf(session), asked ?? isReset(session));
+    const isClean = await resetting.then(
+      () => true,
+      () => false,
+    );
+    // In the same turn as the offer: a caller must find the session as one or the other.
+    this.#resetting -= 1;
+    if (!isClean) return await this.drop(session);
     this.#offer(session);
   }
 
