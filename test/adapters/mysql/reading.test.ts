@@ -65,7 +65,7 @@ test('one statement asks for at most 900 keys, of as many relations as there are
   assert.deepEqual(await ask(901), [0, 0]);
 });
 
-test('many keys of two integer columns are listed, each with both', async () => {
+test('many keys of two integer columns, or of a column of texts, are listed', async () => {
   let asked = '';
   const query = async (sql: string) => {
     asked = sql;
@@ -76,6 +76,11 @@ test('many keys of two integer columns are listed, each with both', async () => 
   const keys = Array.from({ length: 200 }, (_, a) => ({ a, b: 7 }));
   await readImages(place, [{ relation: { target: 'p', key: ['a', 'b'], columns }, keys }]);
   assert.match(asked, /in \(\(0, 7\), \(1, 7\)/);
+  assert.doesNotMatch(asked, /between/);
+  const texts = Array.from({ length: 200 }, (_, a) => ({ a: `no ${a}` }));
+  const named = { target: 'n', key: ['a'], columns: [{ name: 'a', kind: 'text' }] } as const;
+  await readImages(place, [{ relation: named, keys: texts }]);
+  assert.equal(asked.match(/_utf8mb4 x'/g)?.length, 200);
   assert.doesNotMatch(asked, /between/);
 });
 
