@@ -62,7 +62,7 @@ export async function fillInbox({ requests }: Site, folder: string, pending: num
   if (model === undefined) throw new Error('the first request is not there');
   for (let index = 1; index < pending; index += 1) {
     const name = `req_${index.toString(16).padStart(40, '0')}`;
-    await store.insert({ ...model, id: name, askedMs: model.askedMs + index });
+    await store.insert({ ...model, id: name, askedMs: model.askedMs - index });
   }
   await store.close();
 }
