@@ -105,7 +105,10 @@ describe('the command', { concurrency: 2 }, () => {
   test('says which agent is unknown, and which has no name', async () => {
     const unknown = await run(['--agent', 'nobody']);
     assert.equal(unknown.code, 1);
-    assert.match(unknown.stderr, /ERR_EM_USAGE: unknown agent "nobody"; the configuration has clerk, rival/);
+    assert.match(
+      unknown.stderr,
+      /ERR_EM_USAGE: unknown agent "nobody"; the configuration has clerk, rival/,
+    );
     assert.equal(unknown.stdout, '');
     const unnamed = await run([]);
     assert.match(unnamed.stderr, /name the agent with --agent: clerk, rival, guest/);
