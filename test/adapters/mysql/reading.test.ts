@@ -6,6 +6,7 @@ import { MysqlConnection } from '../../../src/adapters/mysql/connection.ts';
 import type { TracedRelation } from '../../../src/adapters/mysql/observation.ts';
 import { readImages } from '../../../src/adapters/mysql/reading.ts';
 import { idOf, isSameImage, openImage } from '../../../src/adapters/mysql/row-image.ts';
+import type { Row } from '../../../src/protocol/value.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { freshDatabase } from '../../mysql/server.ts';
 
@@ -65,35 +66,36 @@ test('one statement asks for at most 900 keys, of as many relations as there are
   assert.deepEqual(await ask(901), [0, 0]);
 });
 
-test('many keys of two integer columns, or of a column of texts, are listed', async () => {
-  let asked = '';
+/** The statement that asks for rows with these keys. */
+async function askedFor(relation: TracedRelation, keys: readonly Row[]): Promise<string> {
+  const asked: string[] = [];
   const query = async (sql: string) => {
-    asked = sql;
+    asked.push(sql);
     return [];
   };
   const place = { connection: { query } as unknown as MysqlConnection, database: 'd' };
+  await readImages(place, [{ relation, keys }]);
+  assert.equal(asked.length, 1);
+  return asked[0] ?? '';
+}
+
+test('many keys of two integer columns, or of a column of texts, are listed', async () => {
   const columns = ['a', 'b'].map((name) => ({ name, kind: 'integer' }) as const);
   const keys = Array.from({ length: 200 }, (_, a) => ({ a, b: 7 }));
-  await readImages(place, [{ relation: { target: 'p', key: ['a', 'b'], columns }, keys }]);
-  assert.match(asked, /in \(\(0, 7\), \(1, 7\)/);
-  assert.doesNotMatch(asked, /between/);
+  const pairs = await askedFor({ target: 'p', key: ['a', 'b'], columns }, keys);
+  assert.match(pairs, /in \(\(0, 7\), \(1, 7\)/);
+  assert.doesNotMatch(pairs, /between/);
   const texts = Array.from({ length: 200 }, (_, a) => ({ a: `no ${a}` }));
   const named = { target: 'n', key: ['a'], columns: [{ name: 'a', kind: 'text' }] } as const;
-  await readImages(place, [{ relation: named, keys: texts }]);
+  const asked = await askedFor(named, texts);
   assert.equal(asked.match(/_utf8mb4 x'/g)?.length, 200);
   assert.doesNotMatch(asked, /between/);
 });
 
 test('a key is asked for as its column takes it', async () => {
-  let asked = '';
-  const query = async (sql: string) => {
-    asked = sql;
-    return [];
-  };
-  const place = { connection: { query } as unknown as MysqlConnection, database: 'd' };
   const columns = [{ name: 'at', kind: 'timestamp' } as const];
   const keys = [{ at: '2026-01-02T03:04:05Z' }];
-  await readImages(place, [{ relation: { target: 's', key: ['at'], columns }, keys }]);
+  const asked = await askedFor({ target: 's', key: ['at'], columns }, keys);
   const plain = Buffer.from('2026-01-02T03:04:05').toString('hex');
   assert.ok(asked.includes(`in ((_utf8mb4 x'${plain}'))`), 'MariaDB takes no zone');
 });

@@ -29,7 +29,7 @@ export function surveyListed(statement: string) {
   const text = SQL.outlets.get(statement);
   const tables = [`actors as (${SQL.outlets.get('actors')})`];
   for (const part of SQL.catalog.names) {
-    // `owned` has a parameter of its own, and is given.
+    // `owned` takes another parameter, so the facts bring its rows.
     if (part !== 'owned' && new RegExp(`\\b${part}\\b`).test(text))
       tables.push(`"${part}" as (${SQL.catalog.get(part)})`);
   }
