@@ -20,25 +20,39 @@ function seal(text: string): string {
   return createHmac('sha256', SEAL).update(text).digest('hex');
 }
 
+/**
+ * What no decision can leave out, whatever the backend: the signature, a flushed claim and an
+ * unflushed terminal. `between` is what happens on the backend.
+ */
+export function unavoidableDecision(
+  ledger: string,
+  between: (id: number) => void = () => {},
+): (id: number) => void {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const license = Buffer.from(LICENSE);
+  const signature = sign(null, license, privateKey);
+  const journal = openJournal(ledger);
+  return (id) => {
+    if (!verify(null, license, publicKey, signature)) throw new Error('the signature is ours');
+    journal.claim(id);
+    between(id);
+    journal.end(id);
+  };
+}
+
 /** Runs one operation with exactly these parts. `books` has the application's tables. */
 export function unavoidableWriter(
   books: string,
   ledger: string,
   statements: (id: number) => readonly Statement[],
 ): (id: number) => void {
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
-  const license = Buffer.from(LICENSE);
-  const signature = sign(null, license, privateKey);
-  const journal = openJournal(ledger);
   const db = new DatabaseSync(books, { timeout: 5000 });
   db.exec('pragma synchronous = full; pragma foreign_keys = on');
   db.exec('create table marker(occurrence text primary key, text text, mac text)');
   db.setAuthorizer(() => constants.SQLITE_OK);
   const prepared = statements(0).map(({ sql }) => db.prepare(sql));
   const mark = db.prepare('insert into marker values (?, ?, ?)');
-  return (id) => {
-    if (!verify(null, license, publicKey, signature)) throw new Error('the signature is ours');
-    journal.claim(id);
+  return unavoidableDecision(ledger, (id) => {
     db.exec('begin immediate');
     const session = db.createSession();
     for (const [index, { values }] of statements(id).entries()) prepared[index]?.run(...values);
@@ -47,8 +61,7 @@ export function unavoidableWriter(
     if (changeset.length === 0) throw new Error('the operation changes rows');
     mark.run(`occ_${id}`, MARKER, seal(MARKER));
     db.exec('commit');
-    journal.end(id);
-  };
+  });
 }
 
 function openJournal(file: string) {
