@@ -1,5 +1,5 @@
 import type { LeftOut, Provisioning, RightChange } from '../contract/adapter.ts';
-import { asFault, Connection } from './connection.ts';
+import { asFault, Connection, sqlState } from './connection.ts';
 import type { ConnectionOptions } from './options.ts';
 
 /** One statement of a provisioning script, the reason for it, and the rights that it needs. */
@@ -54,15 +54,33 @@ async function applySteps(
   steps: readonly ProvisionStep[],
   report: ((statement: string) => void) | undefined,
 ): Promise<readonly LeftOut[]> {
-  await connection.script(BEGIN);
-  const leftOut = await runSteps(connection, steps, report);
-  await connection.script('commit');
-  return leftOut;
+  return await inTurn(connection, async () => {
+    const leftOut = await runSteps(connection, steps, report);
+    await connection.script('commit');
+    return leftOut;
+  });
 }
 
 /** Concurrent provisionings would conflict on catalogue rows, so they take turns. */
 const BEGIN =
   "begin; select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('effectmatch provision'))";
+const DEADLOCK = '40P01';
+
+/**
+ * Does the work in a transaction that it ends itself, and rolls back if it fails. A vacuum of a
+ * table that is provisioned can make it the victim of a deadlock: then it starts again.
+ */
+async function inTurn<T>(connection: Connection, work: () => Promise<T>, tries = 3): Promise<T> {
+  await connection.script(BEGIN);
+  try {
+    return await work();
+  } catch (error) {
+    await connection.script('rollback').catch(() => {});
+    const { cause } = error as Error;
+    if (tries === 1 || sqlState(cause) !== DEADLOCK) throw error;
+    return await inTurn(connection, work, tries - 1);
+  }
+}
 
 /**
  * Runs all steps in a transaction that is rolled back, and returns which rights each role would
@@ -72,17 +90,18 @@ async function rehearseSteps(
   connection: Connection,
   steps: readonly ProvisionStep[],
 ): Promise<readonly RightChange[]> {
-  await connection.script(BEGIN);
-  const before = await readRights(connection);
-  await runSteps(connection, steps, undefined);
-  const after = await readRights(connection);
-  await connection.script('rollback');
-  const logins = [...before.keys()].filter((login) => after.has(login));
-  return logins.map((login) => ({
-    login,
-    loses: [...(before.get(login) ?? [])].filter((right) => !after.get(login)?.has(right)),
-    gains: [...(after.get(login) ?? [])].filter((right) => !before.get(login)?.has(right)),
-  }));
+  return await inTurn(connection, async () => {
+    const before = await readRights(connection);
+    await runSteps(connection, steps, undefined);
+    const after = await readRights(connection);
+    await connection.script('rollback');
+    const logins = [...before.keys()].filter((login) => after.has(login));
+    return logins.map((login) => ({
+      login,
+      loses: [...(before.get(login) ?? [])].filter((right) => !after.get(login)?.has(right)),
+      gains: [...(after.get(login) ?? [])].filter((right) => !before.get(login)?.has(right)),
+    }));
+  });
 }
 
 /** The rights of every role except superusers in this database, direct or through memberships. */
@@ -120,10 +139,7 @@ from pg_catalog.pg_roles as r, lateral (
 where not r.rolsuper and r.rolname !~ '^pg_'
 group by r.rolname order by r.rolname`;
 
-/**
- * Returns the statements that were skipped because they need a superuser. If a statement fails,
- * everything is rolled back.
- */
+/** Returns the statements that were skipped because they need a superuser. */
 async function runSteps(
   connection: Connection,
   steps: readonly ProvisionStep[],
@@ -143,7 +159,6 @@ async function runSteps(
     try {
       await connection.query(step.sql);
     } catch (error) {
-      await connection.script('rollback').catch(() => {});
       const what = `"${firstLine(printable(step.sql))}" failed and nothing was changed; it needs ${step.needs}`;
       throw asFault(error, 'ERR_EM_ADAPTER_REFUSED', `postgres: ${what}`);
     }

@@ -1,8 +1,11 @@
 // Goal: provisioning does what its login may do, says what it may not, and leaves owners able to
-// run their tables. Method: a database owner without superuser on a real server, and the same
-// database closed by a superuser afterwards.
+// run their tables; a deadlock with a vacuum does not end it. Method: a database owner without
+// superuser on a real server, the same database closed by a superuser afterwards, and a session that
+// holds what a vacuum holds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
 import { planProvisioning, postgres } from '../../../src/adapters/postgres/index.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
@@ -56,4 +59,34 @@ test('an owner without superuser provisions what it can, and the survey names wh
   function open() {
     return postgres(options).open({ name: 'books', clock: systemClock, reached: unobserved });
   }
+});
+
+test('a provisioning that is the victim of a deadlock starts again', async () => {
+  await using db = await freshDatabase();
+  await db.run('create table account (id int primary key)');
+  const plan = await planProvisioning(db.url(), {
+    owner: db.role('em_owner'),
+    control: db.url(db.role('em_control')),
+    execution: db.url(db.role('em_exec')),
+    relations: ['account'],
+  });
+  // A vacuum holds this lock while it waits for the table's row in pg_class.
+  const vacuum = new pg.Client({ connectionString: db.url() });
+  await vacuum.connect();
+  await vacuum.query(`set deadlock_timeout = '1h'`);
+  await vacuum.query('begin; lock table account in share update exclusive mode');
+
+  const done: string[] = [];
+  const applied = plan.apply((statement) => done.push(statement));
+  const waiting = () =>
+    db.run(`select from pg_stat_activity where application_name = 'effectmatch provision'
+      and datname = current_database() and wait_event_type = 'Lock'`);
+  while ((await waiting()).length === 0) await setTimeout(10);
+  await vacuum.query('grant select on account to public; commit');
+  await vacuum.end();
+
+  assert.deepEqual(await applied, []);
+  const recorders = await db.run(`select from pg_trigger where tgname = 'effectmatch_record'`);
+  assert.ok(recorders.length > 0);
+  assert.equal(done.filter((statement) => statement === done[0]).length, 2, 'it began twice');
 });
