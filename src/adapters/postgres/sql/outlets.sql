@@ -182,10 +182,13 @@ with recursive
       join relations c on not c.partition and l.oid = any (c.parents)
     where l.is_root
     union all
+    -- The server's own tables are no rows of `relations`.
     select l.oid, 'inheritance of ', 'it inherits from ' || p.object, false,
       format('ALTER TABLE %s NO INHERIT %s', l.object, p.object)
     from leaves l
-      join relations p on p.oid = any (l.parents)
+      cross join unnest(l.parents) u (parent)
+      left join relations r on r.oid = u.parent
+      cross join lateral coalesce(r.object, u.parent::oid::regclass::text) p (object)
     where l.is_root and not l.partition
     union all
     select oid, 'extension of ', format('it belongs to extension %s, whose code may act on its rows after the commit', extension),
@@ -888,10 +891,12 @@ with ours (role) as (
         when s.name ~* ($1::jsonb ->> 'harmless') then 'affects neither what is written nor how durably'
       end as closed
     from stored s
-      cross join lateral (select min(n) filter (where t ~ '^"?pg_catalog"?$') as first,
-          string_agg(t, ', ' order by n) filter (where t !~ '^"?pg_catalog"?$') as others
+      -- As the server reads it: any white space, and names without quotes in any case.
+      cross join lateral (select min(n) filter (where system) as first,
+          string_agg(t, ', ' order by n) filter (where not system) as others
         from regexp_matches(s.value, '(?:"(?:[^"]|"")*"|[^,"])+', 'g') with ordinality x (m, n)
-          cross join lateral trim(m[1]) t) p
+          cross join lateral regexp_replace(m[1], '^\s+|\s+$', '', 'g') t
+          cross join lateral (select t = '"pg_catalog"' or lower(t) = 'pg_catalog') u (system)) p
   )
 select case when closed is null then 'open' else 'denied' end as kind, outlet,
   case when closed = '' then 'outside a stage the execution login writes nothing'

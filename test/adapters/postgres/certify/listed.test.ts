@@ -99,7 +99,16 @@ describe('search paths', () => {
     assert.deepEqual((await open([path(BEFORE, '', 'db')]))[0]?.fix, [
       'ALTER DATABASE "db" SET search_path = "$user", public',
     ]);
-    assert.deepEqual((await open([path('app, "pg_catalog"', 'exec')])).length, 1);
+    for (const value of [
+      'app, "pg_catalog"',
+      'app,\tpg_catalog',
+      'app\n,\r\n pg_catalog\v',
+      'app, PG_Catalog',
+    ])
+      assert.deepEqual((await open([path(value, 'exec')])).length, 1, JSON.stringify(value));
+    assert.deepEqual((await open([path('app ,\t"x, y"\n,\fpg_catalog', 'exec')]))[0]?.fix, [
+      'ALTER ROLE "exec" SET search_path = app, "x, y"',
+    ]);
   });
 
   test('others are not: of other logins, without the server’s schema, or with it in front', async () => {
@@ -111,6 +120,8 @@ describe('search paths', () => {
       'pg_catalog, app',
       '"pg_catalog",app',
       '"a, pg_catalog", app',
+      '\tpg_catalog, app',
+      'app, "PG_CATALOG"',
     ]) {
       assert.deepEqual(await open([path(value, 'exec')]), [], value);
       assert.deepEqual(await open([], value), [], value);
@@ -215,7 +226,7 @@ describe('registered tables', () => {
       facts: { relations: [registered as never], ...facts },
     };
     return (await say(given, surveyListed('registered'))).problems
-      .filter(({ outlet }) => outlet.startsWith('extension of'))
+      .filter(({ outlet }) => /^(?:extension|inheritance) of/.test(outlet))
       .map(({ fix }) => fix.join());
   };
 
@@ -226,6 +237,10 @@ describe('registered tables', () => {
     ]);
     assert.deepEqual(await open({ extension: 'queue' }, { trustedCode: ['queue'] }), []);
     assert.deepEqual(await open({ extension: 'citext' }), []);
+  });
+
+  test('that inherit from a table of the server are open, although no survey reads that one', async () => {
+    assert.deepEqual(await open({ parents: [1259] }), ['ALTER TABLE app.mine NO INHERIT pg_class']);
   });
 });
 

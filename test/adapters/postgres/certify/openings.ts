@@ -479,6 +479,11 @@ export const OPENINGS: readonly Opening[] = [
     outlet: /setting search_path/,
   },
   {
+    name: 'a search path with other white space, as FROM CURRENT stores it',
+    sql: `select set_config('search_path', E'app,\\tpg_catalog', false); alter database {db} set search_path from current; reset search_path`,
+    outlet: /setting search_path of database/,
+  },
+  {
     name: 'preloaded libraries on the role',
     sql: `alter role {exec} set session_preload_libraries = 'auto_explain'`,
     outlet: /setting session_preload_libraries/,
