@@ -39,7 +39,9 @@ const UNSUITABLE: Readonly<Record<string, RegExp>> = {
 };
 
 /** Settings that new sessions take over. */
-const TAKEN_OVER = { autocommit: '0', tx_read_only: '1', sql_select_limit: '3' };
+const TAKEN_OVER = {
+  ...{ autocommit: '0', tx_read_only: '1', sql_select_limit: '3', sql_quote_show_create: '0' },
+};
 
 describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
   test('tables that cannot be observed are refused by provisioning, which changes nothing', async () => {

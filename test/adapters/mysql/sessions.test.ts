@@ -4,9 +4,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MysqlConnection, textsOf } from '../../../src/adapters/mysql/connection.ts';
-import { parseVariables, readVariables } from '../../../src/adapters/mysql/sessions.ts';
+import {
+  ControlAccount,
+  parseVariables,
+  readVariables,
+} from '../../../src/adapters/mysql/sessions.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
-import { freshDatabase } from '../../mysql/server.ts';
+import { freshDatabase, startServer } from '../../mysql/server.ts';
 
 /** A value of each watched variable that a new session does not have. */
 const OTHER = {
@@ -87,6 +91,16 @@ describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(await session.execute('do 1', [], rows), { kind: 'ran', rows: undefined });
     assert.deepEqual([count, begun], [400_000, [true, false]]);
     assert.ok(most < 200e6, `${Math.round(most / 1e6)} MB for rows of 400 MB`);
+  });
+
+  test('a control session has no time limit from the server', async () => {
+    await using server = await startServer();
+    const db = await server.createDatabase();
+    await db.run('set global max_statement_time = 7');
+    const control = new ControlAccount(db.url());
+    const connection = await control.connection();
+    assert.deepEqual(await connection.texts('select @@max_statement_time'), [['0.000000']]);
+    await control.close();
   });
 
   test('every change of a watched variable is seen, and ends with the next login', async () => {
