@@ -28,6 +28,9 @@ interface Floor {
   readonly business: string;
 }
 
+/** The statements return no rows. */
+const NO_ROWS = { begin: () => {}, add: () => {} };
+
 /**
  * The least that a protected operation can take with this driver and the procedures that are in the
  * database: a license is verified, a claim is kept, the server is surveyed twice, the statements
@@ -101,7 +104,7 @@ async function runHeld(
       `call ${records}.open(${randomBytes(6).readUIntBE(0, 6)}, '${occurrence}')`,
     ]),
   ]);
-  for (const sql of STATEMENTS) await session.execute(sql, [id]);
+  for (const sql of STATEMENTS) await session.execute(sql, [id], NO_ROWS);
   const [[written = [], now], [status = [], stages = []]] = await Promise.all([
     session.queryAll([`call ${records}.observe()`, READ_VARIABLES]),
     control.ask(INNODB_STATUS, `select connection from ${records}.stage`, counters),

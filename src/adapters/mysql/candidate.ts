@@ -34,7 +34,7 @@ import { type Recorded, readRecords, type TracedRelation } from './observation.t
 import type { MysqlSettings } from './options.ts';
 import { readImages, readState } from './reading.ts';
 import { PROBE_RELATION } from './recorders.ts';
-import { readReturned } from './result-rows.ts';
+import { receiverOf } from './result-rows.ts';
 import type { RowImage } from './row-image.ts';
 import {
   type ControlAccount,
@@ -143,13 +143,11 @@ export class MysqlCandidate implements Candidate<CheckedMysqlAction> {
       const refusal = await refusalOf(sql, which, { session: this.#session, settings, admitted });
       if (refusal !== undefined) return refusal;
       try {
-        const ran = await this.#session.execute(sql, bindValues(values));
+        const ran = await this.#session.execute(sql, bindValues(values), receiverOf(collected));
         if (ran.kind === 'mismatch') {
           const { message } = refuseValueCount(which, ran.takes, values.length);
           return stageFailed('action-failed', message);
         }
-        collected.begin(ran.rows !== undefined);
-        for (const row of ran.rows ?? []) collected.add(() => readReturned(row));
       } catch (error) {
         return describeFailure(error, `${which} failed`, settings.values);
       }

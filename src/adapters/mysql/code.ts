@@ -84,6 +84,12 @@ async function readServer(
     `select event_object_schema, event_object_table, concat('trigger ', trigger_schema, '.', trigger_name),
         action_statement from information_schema.triggers`,
   );
+  // Only these defaults have effects. They also run for an INSERT IGNORE that skips its row.
+  const defaults = await connection.query(
+    `select table_schema, table_name, concat('default of ', table_schema, '.', table_name, '.', column_name),
+        column_default from information_schema.columns
+      where table_schema not in ${system} and column_default rlike '${SEQUENCE_FUNCTION.source}'`,
+  );
   const unsafe = await connection.query(
     `select table_schema, table_name, concat(table_type, ' of engine ', engine) from information_schema.tables
       where table_schema not in ${system} and (engine <> 'InnoDB' or table_type = 'SEQUENCE')`,
@@ -92,7 +98,7 @@ async function readServer(
     "select lower(variable_name) from information_schema.system_variables where variable_scope <> 'GLOBAL'",
   );
   const keyOf = ([schema, name]: RawRow) => `${schema}.${name}`.toLowerCase();
-  const objects = [...routines, ...views, ...triggers]
+  const objects = [...routines, ...views, ...triggers, ...defaults]
     .filter((row) => !recorders.has(String(row[2])))
     .map((row) => ({
       key: keyOf(row),
@@ -118,16 +124,20 @@ function readText(cells: RawRow): string {
 
 interface Word {
   readonly word: string;
-  /** The name before the dot: a database, a table, or `new`. */
-  readonly qualifier: string | undefined;
+  /** Whether a name and a dot stand directly before it: a column, for example of `new`. */
+  readonly isQualified: boolean;
 }
 
-function lookUp({ schema }: CodeObject, { word, qualifier = schema }: Word): string {
-  return `${qualifier}.${word}`.toLowerCase();
-}
+const WORD = /[\p{L}\p{N}_$]+/gu;
 
-/** The three characters that quote strings and names. */
-const QUOTE = /[\x22\x27\x60]/g;
+/** A name and a dot. Between them and the word there is nothing, so no comment ends there. */
+const QUALIFIER = /[\p{L}\p{N}_$][\x22\x60]?\.[\x22\x60]?$/u;
+
+/** As much as a {@link QUALIFIER} is long, in UTF-16. */
+const QUALIFIER_LENGTH = 5;
+
+/** A function that draws from a sequence, or sets it, in a default as the catalogue shows it. */
+export const SEQUENCE_FUNCTION = /nextval|lastval|setval/i;
 
 /** A name without special characters. Databases, tables and routines may have others. */
 const PLAIN_NAME = /^[\p{L}\p{N}_$]+$/u;
@@ -137,33 +147,32 @@ const PLAIN_NAME = /^[\p{L}\p{N}_$]+$/u;
  * on the SQL mode. Code may be refused for a word it only mentions, but no use is missed.
  */
 function readWords(text: string): readonly Word[] {
-  const words: Word[] = [];
-  let before: readonly string[] = [];
-  for (const [token] of text
-    .toLowerCase()
-    .replace(QUOTE, ' ')
-    .matchAll(/[\p{L}\p{N}_$]+|\S/gu)) {
-    const qualifier = before[1] === '.' ? before[0] : undefined;
-    if (PLAIN_NAME.test(token)) words.push({ word: token, qualifier });
-    before = [before[1] ?? '', token];
-  }
-  return words;
+  return Array.from(text.toLowerCase().matchAll(WORD), ({ 0: word, index, input }) => ({
+    word,
+    isQualified: QUALIFIER.test(input.slice(Math.max(0, index - QUALIFIER_LENGTH), index)),
+  }));
 }
 
-/** The names that the object uses. A name with special characters counts wherever it appears. */
+/**
+ * The names that the object uses. A name of its own database counts wherever it appears, and one of
+ * another database if that appears too: what stands between them may be a comment. A name with
+ * special characters counts wherever it appears.
+ */
 function namesIn(
   object: CodeObject,
   words: readonly Word[],
   names: ReadonlyMap<string, unknown>,
 ): readonly string[] {
-  const used = words.map((word) => lookUp(object, word));
+  const known = new Set([object.schema.toLowerCase(), ...words.map(({ word }) => word)]);
+  const written = new Set(words.map(({ word }) => word));
   // Quotes are doubled inside a quoted name.
   const text = object.text.toLowerCase().replace(/([\x22\x60])\1/g, '$1');
-  const odd = [...names.keys()].filter((key) => {
-    const isPlain = key.split('.').every((part) => PLAIN_NAME.test(part));
-    return !isPlain && text.includes(key.slice(key.lastIndexOf('.') + 1));
+  return [...names.keys()].filter((key) => {
+    const [schema = '', name = '', ...more] = key.split('.');
+    const isPlain = more.length === 0 && PLAIN_NAME.test(schema) && PLAIN_NAME.test(name);
+    if (isPlain) return written.has(name) && known.has(schema);
+    return text.includes(key.slice(key.lastIndexOf('.') + 1));
   });
-  return [...used.filter((key) => names.has(key)), ...odd];
 }
 
 /** A name that a collation cannot equate with a different spelling. */
@@ -188,9 +197,26 @@ function routinesIn(words: readonly Word[], routines: readonly string[]): readon
 /** Words that let code act outside the transaction, or change the meaning of a session. */
 const FORBIDDEN = [
   ...['outfile', 'dumpfile', 'load_file', 'global', 'persist', 'mysql', 'performance_schema'],
-  ...['xa', 'statement', 'kill', 'shutdown'],
+  ...['xa', 'statement', 'kill', 'shutdown', 'binlog'],
   // A temporary table hides the table of the same name, also from recorders.
   'temporary',
+];
+
+/** What the server takes for nothing between two words of a statement. */
+const GAP = String.raw`(?:\s|/\*[\s\S]*?\*/|--[^\n]*\n|#[^\n]*\n)+`;
+
+/** Finds one of these phrases, each of words that may have comments between them. */
+function findPhrase(text: string, phrases: readonly string[]): string | undefined {
+  return phrases.find((phrase) =>
+    new RegExp(`(?<![\\w$])${phrase.split(' ').join(GAP)}(?![\\w$])`, 'i').test(text),
+  );
+}
+
+/** Statements that write files or tables of the server, and that a trigger may have. */
+const FORBIDDEN_PHRASES = [
+  ...['change master', 'start slave', 'start replica', 'start all', 'stop slave', 'stop replica'],
+  ...['stop all', 'purge binary', 'purge master'],
+  ...['create server', 'replace server', 'alter server', 'drop server'],
 ];
 
 function findProblem(
@@ -207,6 +233,8 @@ function findProblem(
   if (text.includes('@@')) return 'it uses a system variable';
   const forbidden = words.find(({ word }) => FORBIDDEN.includes(word));
   if (forbidden !== undefined) return `it has the word "${forbidden.word}"`;
+  const phrase = findPhrase(text, FORBIDDEN_PHRASES);
+  if (phrase !== undefined) return `it has the words "${phrase}"`;
   const [key] = namesIn(object, words, unsafe);
   if (key !== undefined)
     return `it names ${key} (${unsafe.get(key)}), which a rollback does not restore`;
@@ -214,14 +242,8 @@ function findProblem(
 }
 
 /** What SET changes besides variables, by the words it is written with. */
-const SETTINGS = [
-  ['names'],
-  ['charset'],
-  ['char', 'set'],
-  ['character', 'set'],
-  ['transaction', 'isolation'],
-  ['transaction', 'read'],
-];
+const SETTINGS = ['names', 'charset'];
+const SETTING_PHRASES = ['char set', 'character set', 'transaction isolation', 'transaction read'];
 
 /** Under the Oracle mode, `:=` assigns without SET. */
 function findSetting(
@@ -230,11 +252,9 @@ function findSetting(
   variables: ReadonlySet<string>,
 ): string | undefined {
   if (!text.includes(':=') && !words.some(({ word }) => word === 'set')) return undefined;
-  const setting = words.find(({ word, qualifier }, at) => {
-    if (qualifier !== undefined) return false;
-    const isSetting = ([first, second]: readonly string[]) =>
-      word === first && (second === undefined || words[at + 1]?.word === second);
-    return variables.has(word) || SETTINGS.some(isSetting);
-  });
-  return setting && `it may set the session variable "${setting.word}"`;
+  const isSetting = (word: string) => variables.has(word) || SETTINGS.includes(word);
+  const setting =
+    words.find(({ word, isQualified }) => !isQualified && isSetting(word))?.word ??
+    findPhrase(text, SETTING_PHRASES);
+  return setting && `it may set the session variable "${setting}"`;
 }

@@ -20,9 +20,16 @@ export type TextCells = readonly (string | null)[];
 /** A row that an agent statement returned. */
 type ReturnedRow = Readonly<Record<string, unknown>>;
 
+/** Takes the rows of an agent statement one by one, because there may be too many to keep. */
+export interface RowReceiver {
+  /** Called once, before the first row. */
+  begin(returnsRows: boolean): void;
+  add(row: ReturnedRow): void;
+}
+
 /** The result of an agent statement; `rows` is undefined if the statement cannot return rows. */
 type Executed =
-  | { readonly kind: 'ran'; readonly rows: readonly ReturnedRow[] | undefined }
+  | { readonly kind: 'ran'; readonly rows: number | undefined }
   | { readonly kind: 'mismatch'; readonly takes: number };
 
 /**
@@ -172,36 +179,40 @@ export class MysqlConnection implements AsyncDisposable {
   }
 
   /** Prepares and runs one statement. Does not run it if the number of values is wrong. */
-  async execute(sql: string, values: readonly unknown[]): Promise<Executed> {
-    return await this.#withPrepared(sql, values, async (statement) => {
-      const rows = await this.#within((done) => statement.execute(values, done));
-      return Array.isArray(rows) ? (rows as readonly ReturnedRow[]) : undefined;
-    });
+  async execute(sql: string, values: readonly unknown[], rows: RowReceiver): Promise<Executed> {
+    return await this.#withPrepared(sql, values, rows, Number.POSITIVE_INFINITY);
   }
 
   /** Like `execute`, but only for reading. Closes the session after more than `most` rows. */
-  async select(sql: string, values: readonly unknown[], most: number): Promise<Executed> {
-    return await this.#withPrepared(sql, values, async (statement) => {
-      return await this.#within<readonly ReturnedRow[] | undefined>((done) => {
-        this.#driver.once('error', done);
-        collectRows(statement.execute(values).on('error', done), most, (rows) => {
-          this.#driver.off('error', done);
-          done(null, rows);
-          if (rows !== undefined && rows.length > most) this.close();
-        });
-      });
-    });
+  async select(
+    sql: string,
+    values: readonly unknown[],
+    rows: RowReceiver,
+    most: number,
+  ): Promise<Executed> {
+    const ran = await this.#withPrepared(sql, values, rows, most);
+    if (ran.kind === 'ran' && ran.rows !== undefined && ran.rows > most) this.close();
+    return ran;
   }
 
   async #withPrepared(
     sql: string,
     values: readonly unknown[],
-    run: (statement: PrepareStatementInfo) => Promise<readonly ReturnedRow[] | undefined>,
+    rows: RowReceiver,
+    most: number,
   ): Promise<Executed> {
     const statement = await this.#prepare(sql);
     const { parameters } = statement as Prepared;
     if (parameters.length !== values.length) return { kind: 'mismatch', takes: parameters.length };
-    return { kind: 'ran', rows: await run(statement) };
+    const returned = await this.#within<number | undefined>((done) => {
+      const settle: typeof done = (...result) => {
+        this.#driver.off('error', settle);
+        done(...result);
+      };
+      this.#driver.on('error', settle);
+      receiveRows(statement.execute(values).on('error', settle), rows, most, settle);
+    });
+    return { kind: 'ran', rows: returned };
   }
 
   /**
@@ -263,21 +274,29 @@ export function textsOf(rows: RawRows): readonly TextCells[] {
   return rows.map((row) => row.map((cell) => cell?.toString('utf8') ?? null));
 }
 
-/** Collects at most `most` + 1 rows; undefined if the statement cannot return rows. */
-function collectRows(
+/**
+ * Passes on at most `most` rows and returns how many there are, at most one more; undefined if the
+ * statement cannot return rows.
+ */
+function receiveRows(
   answer: Query,
+  rows: RowReceiver,
   most: number,
-  done: (rows: readonly ReturnedRow[] | undefined) => void,
+  done: Done<number | undefined>,
 ): void {
-  let rows: ReturnedRow[] | undefined;
+  let count: number | undefined;
   answer.on('fields', (fields: unknown) => {
-    if (fields !== undefined) rows ??= [];
+    if (count !== undefined) return;
+    if (fields !== undefined) count = 0;
+    rows.begin(count !== undefined);
   });
   answer.on('result', (row) => {
-    if (rows === undefined || rows.length > most) return;
-    if (rows.push(row as unknown as ReturnedRow) > most) done(rows);
+    if (count === undefined || count > most) return;
+    count += 1;
+    if (count > most) done(null, count);
+    else rows.add(row as unknown as ReturnedRow);
   });
-  answer.on('end', () => done(rows));
+  answer.on('end', () => done(null, count));
 }
 
 type Prepared = PrepareStatementInfo & { readonly parameters: readonly unknown[] };

@@ -3,7 +3,13 @@ import { fingerprint, openOutlet } from '../../backend/setup.ts';
 import type { Outlet } from '../../protocol/boundary.ts';
 import type { Registration, Target } from '../../protocol/registration.ts';
 import { type MysqlRelation, type RelationReport, readRelations } from './catalog.ts';
-import { type CodeFinding, type CodeObject, digestOf, judgeCode } from './code.ts';
+import {
+  type CodeFinding,
+  type CodeObject,
+  digestOf,
+  judgeCode,
+  SEQUENCE_FUNCTION,
+} from './code.ts';
 import type { MysqlConnection, TextCells } from './connection.ts';
 import { surveyControlTables, surveyProcedures } from './control-objects.ts';
 import type { MysqlSettings } from './options.ts';
@@ -150,7 +156,7 @@ function firstCode(
         schema === business && table === target && !recorders.has(`trigger ${schema}.${name}`),
     );
     const defaults = columns.filter(({ defaultText }) =>
-      /nextval|lastval/i.test(String(defaultText)),
+      SEQUENCE_FUNCTION.test(String(defaultText)),
     );
     return [
       ...own.map(([schema, , , , name, text]) => ({

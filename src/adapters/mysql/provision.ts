@@ -22,8 +22,16 @@ export const PROCEDURES = ['open', 'observe', 'promote'];
 /** The SQL modes of procedures and recorders, whatever modes the caller's session has. */
 export const SQL_MODE = 'NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
 
+/**
+ * A new session takes these from the server, where an administrator may have changed them. Without
+ * autocommit, a session that only reads would hold up every DDL statement.
+ */
+export const SESSION_BASICS =
+  'autocommit = 1, tx_read_only = 0, sql_select_limit = 18446744073709551615, ' +
+  'sql_quote_show_create = 1, max_statement_time = 0';
+
 /** Procedures and recorders keep the mode of the session that creates them. */
-const SET_MODE = `set session sql_mode = '${SQL_MODE}', time_zone = '+00:00'`;
+const SET_MODE = `set session sql_mode = '${SQL_MODE}', time_zone = '+00:00', ${SESSION_BASICS}`;
 
 const ADMIN_DEADLINE_MS = 60_000;
 

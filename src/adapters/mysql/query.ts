@@ -5,7 +5,7 @@ import { bindValues, type CheckedMysqlAction } from './action.ts';
 import { type AdmittedTexts, refusalOf } from './admission.ts';
 import { explainError } from './failure.ts';
 import type { MysqlSettings } from './options.ts';
-import { readReturned } from './result-rows.ts';
+import { receiverOf } from './result-rows.ts';
 import type { ExecutionSession } from './sessions.ts';
 
 const NOTHING: StatementResult = { rows: [], omitted: 0 };
@@ -34,15 +34,15 @@ export async function queryRows(
   await connection.query('start transaction read only');
   const refusal = await refusalOf(sql, 'the statement', { session: connection, ...tools });
   if (refusal !== undefined) throw queryRefused(refusal.detail);
-  const ran = await connection.select(sql, bindValues(values), most + 1).catch((error: unknown) => {
-    throw queryRefused(explainError(error, 'plain'));
-  });
+  const collected = new ResultCollector();
+  const ran = await connection
+    .select(sql, bindValues(values), receiverOf(collected, most), most + 1)
+    .catch((error: unknown) => {
+      throw queryRefused(explainError(error, 'plain'));
+    });
   if (ran.kind === 'mismatch')
     throw queryRefused(`the statement takes ${ran.takes} values, and there are ${values.length}`);
   if (ran.rows === undefined) throw queryRefused(NO_ROWS);
-  const collected = new ResultCollector();
-  collected.begin(true);
-  for (const row of ran.rows.slice(0, most)) collected.add(() => readReturned(row));
   const { results: [{ rows, omitted } = NOTHING] = [] } = collected;
-  return { rows, more: ran.rows.length > most || omitted > 0 };
+  return { rows, more: ran.rows > most || omitted > 0 };
 }

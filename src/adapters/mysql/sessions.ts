@@ -2,7 +2,7 @@ import { invariant } from '../../errors.ts';
 import { RecentMap } from '../../protocol/recent-map.ts';
 import { asFault, MysqlConnection, type RawRows } from './connection.ts';
 import type { MysqlConnectionOptions, MysqlSettings } from './options.ts';
-import { SQL_MODE } from './provision.ts';
+import { SESSION_BASICS, SQL_MODE } from './provision.ts';
 import { SharedAnswer } from './shared-answer.ts';
 
 /** How long to wait for the server to report that it ended an overdue stage. */
@@ -84,7 +84,7 @@ export class ControlAccount {
       await connection.query(
         `set session sql_mode = '${SQL_MODE},ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
           tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = 1,
-          group_concat_max_len = 4294967295`,
+          group_concat_max_len = 4294967295, ${SESSION_BASICS}`,
       );
       return connection;
     } catch (error) {
@@ -217,8 +217,8 @@ function settingsOf({ stageTimeoutMs, lockTimeoutMs, isolation }: MysqlSettings)
   const seconds = Math.max(1, Math.ceil(stageTimeoutMs / 1000));
   const lockSeconds = Math.max(1, Math.ceil(lockTimeoutMs / 1000));
   return `set session sql_mode = '${AGENT_MODE}', time_zone = '+00:00', foreign_key_checks = 1,
-    unique_checks = 1, check_constraint_checks = 1, autocommit = 1, sql_safe_updates = 0,
-    tx_isolation = '${isolation.replace(' ', '-').toUpperCase()}', sql_select_limit = default,
+    unique_checks = 1, check_constraint_checks = 1, sql_safe_updates = 0, ${SESSION_BASICS},
+    tx_isolation = '${isolation.replace(' ', '-').toUpperCase()}',
     innodb_lock_wait_timeout = ${lockSeconds}, lock_wait_timeout = ${lockSeconds},
     max_statement_time = ${seconds}, idle_transaction_timeout = ${seconds}`;
 }

@@ -95,11 +95,17 @@ interface ImageColumn {
   readonly kind: ColumnKind;
 }
 
-/** SQL that writes a row as one image: the length and bytes of each column, or `-` for NULL. */
+/**
+ * SQL that writes a row as one image: the length and bytes of each column, or `-` for NULL. The
+ * function concat() is NULL for a result above max_allowed_packet. In a recorder that is an error;
+ * in a query (`r`) the whole image becomes NULL, so that a value is not taken for NULL.
+ */
 export function imageOf(columns: readonly ImageColumn[], row: 'old' | 'new' | 'r'): string {
   const parts = columns.map(({ name, kind }) => {
-    const form = exactForm(kind, `${row}.${quoteName(name)}`);
-    return `ifnull(concat(octet_length(${form}), ':', ${form}), '-')`;
+    const column = `${row}.${quoteName(name)}`;
+    const form = exactForm(kind, column);
+    const cell = `concat(octet_length(${form}), ':', ${form})`;
+    return row === 'r' ? `if(${column} is null, '-', ${cell})` : `ifnull(${cell}, '-')`;
   });
   return `concat(${parts.join(', ')})`;
 }

@@ -13,6 +13,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { parseAction } from '../../../src/adapters/mysql/action.ts';
+import { MysqlConnection } from '../../../src/adapters/mysql/connection.ts';
 import type { PromotableAdapter } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
@@ -156,6 +157,23 @@ describe('MariaDB: the name of the branch', { skip: skipWithoutMariadb() }, () =
     await session.query(`xa rollback ${name}`);
     await assert.rejects(session.query("update t set v = 'late'"), /cannot be null/);
     await candidate.end('unknown');
+    assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
+    await close();
+  });
+
+  test('past the gate, another session of the account cannot use the name', async () => {
+    await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+    const { candidate, name, session, close } = await knownBranch(place);
+    await using other = await MysqlConnection.open(place.options.execution, 10_000);
+    const tryAll = async () => {
+      for (const what of ['end', 'prepare', 'commit', 'rollback'])
+        await assert.rejects(other.query(`xa ${what} ${name}`), /XAER_(?:RMFAIL|NOTA)/, what);
+      await assert.rejects(other.query(`xa commit ${name} one phase`), /XAER_/);
+    };
+    await tryAll();
+    await session.query(`xa end ${name}`);
+    await tryAll();
+    await candidate.end('discarded');
     assert.deepEqual(await place.db.run('select v from t'), [{ v: 'old' }]);
     await close();
   });

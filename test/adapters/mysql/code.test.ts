@@ -14,6 +14,8 @@ const SCHEMA = `
   create table loose (id int) engine = myisam;
   create table \`odd name\` (id int) engine = aria;
   create sequence numbers;
+  create table drawing (id int primary key, n int default nextval(numbers));
+  create table setting (id int primary key, n int default (setval(numbers, 9) + 1));
   create view seen as select id from loose;
   create function safe() returns int return 1;
   create function outer_() returns int return inner_();
@@ -62,10 +64,32 @@ const JUDGED: readonly (readonly [text: string, problem: RegExp | undefined])[] 
   ['insert_id := 7', /session variable "insert_id"/],
   ['set names latin1', /session variable "names"/],
   ['set @x = 1, charset latin1', /session variable "charset"/],
-  ['set char set latin1', /session variable "char"/],
-  ['set character set latin1', /session variable "character"/],
-  ['set transaction isolation level serializable', /session variable "transaction"/],
-  ['set session transaction read only', /session variable "transaction"/],
+  ['set char set latin1', /session variable "char set"/],
+  ['set character set latin1', /session variable "character set"/],
+  ['set transaction isolation level serializable', /session variable "transaction isolation"/],
+  ['set session transaction read only', /session variable "transaction read"/],
+  ['insert into -- of x.\n loose values (1)', /loose .*MyISAM/],
+  ['insert into #x.\n loose values (1)', /loose .*MyISAM/],
+  ['insert into {db}/**/.loose values (1)', /loose .*MyISAM/],
+  ['insert into {db}./* x */loose values (1)', /loose .*MyISAM/],
+  ['insert into {db} . `loose` values (1)', /loose .*MyISAM/],
+  ['set @x = nextval(-- x.\n numbers)', /numbers .*SEQUENCE/],
+  ['set -- x.\n timestamp = 1', /session variable "timestamp"/],
+  ['set #x.\n names latin1', /session variable "names"/],
+  ['set char /* x */ set latin1', /session variable "char set"/],
+  ['set transaction -- x\n isolation level serializable', /session variable "transaction iso/],
+  ['set new.`timestamp` = 1', undefined],
+  ['set `new`.timestamp = 1', undefined],
+  ["change /* x */ master to master_host = 'x'", /"change master"/],
+  ['start slave', /"start slave"/],
+  ['start all slaves', /"start all"/],
+  ['stop replica', /"stop replica"/],
+  ["purge binary logs to 'x'", /"purge binary"/],
+  ["create server s foreign data wrapper x options (host 'x')", /"create server"/],
+  ["create or replace server s foreign data wrapper x options (host 'x')", /"replace server"/],
+  ['drop server if exists s', /"drop server"/],
+  ["binlog 'x'", /"binlog"/],
+  ['insert into watched (id) select master from start', undefined],
   ['delete from records_of_test.record', /database of records/],
   ['delete from `Records_Of_Test`.record', /database of records/],
 ];
@@ -103,7 +127,7 @@ describe('MariaDB: code', { skip: skipWithoutMariadb() }, () => {
     assert.match(own(await judge('set @x = 1', 'Records_of_test')) ?? '', /database of records/);
   });
 
-  test('that it reaches is judged too: routines, views, and triggers by any name but a recorder', async () => {
+  test('that it reaches is judged too: routines, views, defaults, and triggers by any name but a recorder', async () => {
     const reached = async (text: string) => {
       const findings = await judge(text);
       return findings
@@ -120,6 +144,14 @@ describe('MariaDB: code', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(await reached('insert into plain values (1)'), [
       foreign,
       ['trigger db.own', true],
+    ]);
+    assert.deepEqual(await reached('insert ignore into drawing (id) values (1)'), [
+      ['default of db.drawing.n', true],
+      foreign,
+    ]);
+    assert.deepEqual(await reached('insert ignore into setting (id) values (1)'), [
+      ['default of db.setting.n', true],
+      foreign,
     ]);
     const watched = 'insert into watched values (1)';
     assert.deepEqual(await reached(watched), [foreign, ['trigger db.effectmatch_real', false]]);

@@ -38,6 +38,11 @@ const UNSUITABLE: Readonly<Record<string, RegExp>> = {
   'create table t2 (a int primary key)': /there is no such table.*t2/,
 };
 
+/** Settings that new sessions take over. */
+const TAKEN_OVER = {
+  ...{ autocommit: '0', tx_read_only: '1', sql_select_limit: '3', sql_quote_show_create: '0' },
+};
+
 describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
   test('tables that cannot be observed are refused by provisioning, which changes nothing', async () => {
     await using db = await freshDatabase();
@@ -220,6 +225,28 @@ describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(await open(), ['innodb_flush_log_at_trx_commit = 0']);
     await adapter.close();
   });
+
+  for (const [setting, value] of Object.entries(TAKEN_OVER))
+    test(`a server with ${setting} = ${value} is used like any other`, async () => {
+      await using server = await startServer();
+      const db = await server.createDatabase();
+      await db.run(`set global ${setting} = ${value}`);
+      const all = 'set autocommit = 1, tx_read_only = 0, lock_wait_timeout = 5;';
+      const place = await protectedMariadb(`${all} ${TABLE}`, { relations: ['t'] }, db);
+      await using runtime = await createRuntime({
+        store: temporaryLedgers(),
+        keyring: testKeyring(),
+        issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
+        adapters: { db: place.factory() },
+      });
+      const effects = [update('t', { id: 1 }, { v: ['old', 'new'] })];
+      const task = { adapter: 'db', task: 'run', planRevision: 1, effects };
+      const license = approver(KEY).sign(await runtime.prepare(task), { expiresIn: '5m' });
+      const sql = "update t set v = 'new' where id = 1";
+      const terminal = await runtime.execute(license, { sql });
+      assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
+      await db.run(`${all} alter table t add more int`);
+    });
 
   test('a server that restarts between plan and run is found again, and the run commits', async () => {
     await using server = await startServer();

@@ -45,7 +45,8 @@ describe('MariaDB: reading', { skip: skipWithoutMariadb() }, () => {
   test('fails at a row that is longer than the server sends', async () => {
     await using place = await protectedMariadb(
       `create table t (id int primary key, a longtext, b longtext);
-        insert into t values (1, repeat('a', 9000000), repeat('b', 9000000)), (2, 'a', 'b')`,
+        insert into t values (1, repeat('a', 9000000), repeat('b', 9000000)), (2, 'a', 'b'), (3, repeat('a', 16777210), 'b'),
+        (4, null, 'b')`,
       { relations: ['t'] },
     );
     const inside = await openInside(place);
@@ -55,6 +56,8 @@ describe('MariaDB: reading', { skip: skipWithoutMariadb() }, () => {
         { target: 't', key: { id } },
       ]);
     await assert.rejects(read(1), /a row of "t" is too long to be read/);
+    await assert.rejects(read(3), /a row of "t" is too long to be read/, 'and is not NULL');
+    assert.deepEqual((await read(4))[0]?.row, { id: 4, a: null, b: 'b' });
     assert.deepEqual((await read(2))[0]?.row, { id: 2, a: 'a', b: 'b' });
     await inside.close();
   });

@@ -4,9 +4,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MysqlConnection, textsOf } from '../../../src/adapters/mysql/connection.ts';
-import { parseVariables, readVariables } from '../../../src/adapters/mysql/sessions.ts';
+import {
+  ControlAccount,
+  parseVariables,
+  readVariables,
+} from '../../../src/adapters/mysql/sessions.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
-import { freshDatabase } from '../../mysql/server.ts';
+import { freshDatabase, startServer } from '../../mysql/server.ts';
 
 /** A value of each watched variable that a new session does not have. */
 const OTHER = {
@@ -53,18 +57,50 @@ test('MariaDB: an answer that lacks a variable is not compared', () => {
     assert.throws(() => parseVariables(rows), /shows every variable/);
 });
 
+/** Ignores the rows of a statement. */
+const NO_ROWS = { begin: () => {}, add: () => {} };
+
 describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
   test('a session is closed after more rows than asked for, and only then', async () => {
     await using db = await freshDatabase();
     await using session = await MysqlConnection.open(db.url(), 10_000);
-    const select = (rows: number) => session.select(`select seq from seq_1_to_${rows}`, [], 10);
-    assert.equal((await session.select('do 1', [], 10)).kind, 'ran');
+    const select = (rows: number) =>
+      session.select(`select seq from seq_1_to_${rows}`, [], NO_ROWS, 10);
+    assert.equal((await session.select('do 1', [], NO_ROWS, 10)).kind, 'ran');
     const [few, many] = [await select(10), await select(11)];
     assert.deepEqual(
-      [few, many].map((ran) => ran.kind === 'ran' && ran.rows?.length),
+      [few, many].map((ran) => ran.kind === 'ran' && ran.rows),
       [10, 11],
     );
     assert.equal(session.isAlive, false);
+  });
+
+  test('rows of an agent statement are passed on as they arrive, and not kept', async () => {
+    await using db = await freshDatabase();
+    await using session = await MysqlConnection.open(db.url(), 60_000);
+    const begun: boolean[] = [];
+    let [count, most] = [0, 0];
+    const before = process.memoryUsage().heapUsed;
+    const add = () => {
+      count += 1;
+      if (count % 1000 === 0) most = Math.max(most, process.memoryUsage().heapUsed - before);
+    };
+    const rows = { begin: (returnsRows: boolean) => begun.push(returnsRows), add };
+    const sql = "select repeat('x', 1000) as text from seq_1_to_400000";
+    assert.deepEqual(await session.execute(sql, [], rows), { kind: 'ran', rows: 400_000 });
+    assert.deepEqual(await session.execute('do 1', [], rows), { kind: 'ran', rows: undefined });
+    assert.deepEqual([count, begun], [400_000, [true, false]]);
+    assert.ok(most < 200e6, `${Math.round(most / 1e6)} MB for rows of 400 MB`);
+  });
+
+  test('a control session has no time limit from the server', async () => {
+    await using server = await startServer();
+    const db = await server.createDatabase();
+    await db.run('set global max_statement_time = 7');
+    const control = new ControlAccount(db.url());
+    const connection = await control.connection();
+    assert.deepEqual(await connection.texts('select @@max_statement_time'), [['0.000000']]);
+    await control.close();
   });
 
   test('every change of a watched variable is seen, and ends with the next login', async () => {
@@ -113,8 +149,8 @@ describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
     await using session = await MysqlConnection.open(db.url(), 10_000, 'several statements');
     for (const text of ['select 1; select 2', 'select 1; xa recover', 'select 1;\nselect 2;']) {
       await assert.rejects(session.parse(text), { number: 1064 });
-      await assert.rejects(session.execute(text, []), { number: 1064 });
-      await assert.rejects(session.select(text, [], 10), { number: 1064 });
+      await assert.rejects(session.execute(text, [], NO_ROWS), { number: 1064 });
+      await assert.rejects(session.select(text, [], NO_ROWS, 10), { number: 1064 });
     }
   });
 

@@ -85,11 +85,13 @@ test('the SQL of an image quotes names and writes each kind in its exact form', 
     ...{ text: 'cast(convert(r.`c` using utf8mb4) as binary)', bytes: 'r.`c`' },
     timestamp: "if(r.`c` = 0, '0', cast(unix_timestamp(r.`c`) as char))",
   };
-  for (const [kind, form] of Object.entries(forms))
-    assert.equal(
-      imageOf([{ name: 'c', kind: kind as ColumnKind }], 'r'),
-      `concat(ifnull(concat(octet_length(${form}), ':', ${form}), '-'))`,
-    );
+  for (const [kind, form] of Object.entries(forms)) {
+    const columns = [{ name: 'c', kind: kind as ColumnKind }];
+    const cell = `concat(octet_length(${form}), ':', ${form})`;
+    assert.equal(imageOf(columns, 'r'), `concat(if(r.\`c\` is null, '-', ${cell}))`);
+    const recorded = `concat(ifnull(${cell.replaceAll('r.`', 'old.`')}, '-'))`;
+    assert.equal(imageOf(columns, 'old'), recorded);
+  }
 });
 
 test('types and character sets without an exact form are named', () => {

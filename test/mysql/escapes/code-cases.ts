@@ -52,6 +52,54 @@ const session: readonly MariadbEscape[] = Object.entries(SESSION).map(([what, bo
   ends: { rejected: /^boundary .*session/ },
 }));
 
+/** Code whose names and words are not where they seem to be, because comments are between them. */
+const COMMENTED: Readonly<Record<string, string>> = {
+  'a table after a comment that ends with a dot': "insert into -- x.\n loose values (5, 'x')",
+  'a table after another comment that ends with a dot': "insert into #x.\n loose values (5, 'x')",
+  'a comment before the dot': "insert into {db}/**/.loose values (5, 'x')",
+  'a function after a comment that ends with a dot': 'set @x = -- x.\n deep()',
+  'a sequence after a comment that ends with a dot': 'set @x = nextval(-- x.\n numbers)',
+  'a variable after a comment that ends with a dot': 'set -- x.\n foreign_key_checks = 0',
+  'a comment between two words': 'set session transaction /* x */ isolation level read uncommitted',
+};
+
+const commented: readonly MariadbEscape[] = Object.entries(COMMENTED).map(([what, body]) => ({
+  name: `trigger with ${what}`,
+  setup: `create function deep() returns int modifies sql data
+      begin insert into loose values (6, 'deep'); return 1; end;
+    ${TRIGGER} begin ${body}; end`,
+  cleanup: 'drop trigger spy; drop function deep',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*(?:loose|numbers|session)/ },
+}));
+
+/** Statements of a trigger that write files or tables of the server itself. */
+const OF_THE_SERVER: Readonly<Record<string, string>> = {
+  'points the server at another one': "change master to master_host = 'x'",
+  'registers another server': "create server {db} foreign data wrapper x options (host 'x')",
+};
+
+const ofTheServer: readonly MariadbEscape[] = Object.entries(OF_THE_SERVER).map(([what, body]) => ({
+  name: `trigger that ${what}`,
+  setup: `${TRIGGER} begin ${body}; end`,
+  cleanup: 'drop trigger spy; drop server if exists {db}; reset slave all',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*it has the words/ },
+}));
+
+/** Defaults act even if INSERT IGNORE then skips the row, which leaves no undo entry. */
+const defaults: readonly MariadbEscape[] = ['nextval(numbers)', 'setval(numbers, 5000)'].map(
+  (value) => ({
+    name: `trigger that skips a row whose default is ${value}`,
+    setup: `create table counted (id int primary key, n bigint default ${value});
+      insert into counted values (1, 1);
+      ${TRIGGER} insert ignore into counted (id) values (1)`,
+    cleanup: 'drop trigger spy; drop table counted',
+    sql: [PAY],
+    ends: { rejected: /^boundary .*default of .*numbers/ },
+  }),
+);
+
 const oracle: MariadbEscape = {
   name: 'trigger that assigns a session variable without SET',
   setup: `set sql_mode = oracle;
@@ -262,6 +310,7 @@ const controls: readonly MariadbEscape[] = [
 /** Attempts through the code of the database, and through values that look alike. */
 export const CODE_ESCAPES: readonly MariadbEscape[] = [
   ...[...controls, ...againstRecords, ...session, oracle, ...named, ...rewritten, packaged],
+  ...[...commented, ...ofTheServer, ...defaults],
   ...controlTables,
   ...[...observed, ...failing, ...chosen],
 ];

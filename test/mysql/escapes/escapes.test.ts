@@ -46,6 +46,7 @@ async function dump({ db, control }: ProtectedMariadb): Promise<unknown> {
     events: 'select db, name from mysql.event',
     accounts: 'select host, user, priv from mysql.global_priv order by 1, 2',
     grants: 'select * from mysql.tables_priv order by 1, 2, 3, 4',
+    servers: 'select server_name, host from mysql.servers',
     zones: 'select * from mysql.time_zone',
     settings: `select variable_name as n, global_value as v from information_schema.system_variables
       where global_value is not null order by 1`,
