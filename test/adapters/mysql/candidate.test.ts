@@ -128,8 +128,9 @@ describe('MariaDB: candidate', { skip: skipWithoutMariadb() }, () => {
   });
 
   test('a candidate has ended even if nobody can read any more what it left behind', async () => {
-    const counted = 'create table t (id int auto_increment primary key)';
-    await using place = await protectedMariadb(counted, { relations: ['t'] });
+    const counted = `create table t (v int, id int auto_increment primary key);
+      create table calm (id int auto_increment primary key)`;
+    await using place = await protectedMariadb(counted, { relations: ['t', 'calm'] });
     const inside = await openInside(place);
     const { control } = inside;
     const insert = parseAction({ sql: 'insert into t values ()' });
