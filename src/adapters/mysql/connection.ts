@@ -190,9 +190,7 @@ export class MysqlConnection implements AsyncDisposable {
     rows: RowReceiver,
     most: number,
   ): Promise<Executed> {
-    const ran = await this.#withPrepared(sql, values, rows, most);
-    if (ran.kind === 'ran' && ran.rows !== undefined && ran.rows > most) this.close();
-    return ran;
+    return await this.#withPrepared(sql, values, rows, most);
   }
 
   async #withPrepared(
@@ -212,6 +210,7 @@ export class MysqlConnection implements AsyncDisposable {
       this.#driver.on('error', settle);
       receiveRows(statement.execute(values).on('error', settle), rows, most, settle);
     });
+    if (returned !== undefined && returned > most) this.close();
     return { kind: 'ran', rows: returned };
   }
 
