@@ -290,7 +290,7 @@ function receiveRows(
     rows.begin(count !== undefined);
   });
   answer.on('result', (row) => {
-    if (count === undefined || count > most) return;
+    if (count === undefined) return;
     count += 1;
     if (count > most) done(null, count);
     else rows.add(row as unknown as ReturnedRow);

@@ -27,6 +27,11 @@ describe('MariaDB: query', { skip: skipWithoutMariadb() }, () => {
     await refused(ask('select nothing from t'), /Unknown column 'nothing'/);
     const none = await ask('select id from t where id > 1');
     assert.deepEqual(none, { rows: [], more: false });
+    // The limit of the session holds for the first of these, and not for the second.
+    for (const sql of ['select seq from seq_1_to_1001', 'select seq from seq_1_to_1001 limit 1001']) {
+      const part = await ask(sql);
+      assert.deepEqual([part.rows.length, part.more], [1000, true]);
+    }
     const long = await ask("select id, repeat('x', 1000001) as text from t");
     assert.deepEqual(long, { rows: [], more: true });
     assert.deepEqual(await ask('select @kept as kept'), { rows: [{ kept: null }], more: false });
