@@ -28,7 +28,10 @@ describe('MariaDB: query', { skip: skipWithoutMariadb() }, () => {
     const none = await ask('select id from t where id > 1');
     assert.deepEqual(none, { rows: [], more: false });
     // The limit of the session holds for the first of these, and not for the second.
-    for (const sql of ['select seq from seq_1_to_1001', 'select seq from seq_1_to_1001 limit 1001']) {
+    for (const sql of [
+      'select seq from seq_1_to_1001',
+      'select seq from seq_1_to_1001 limit 1001',
+    ]) {
       const part = await ask(sql);
       assert.deepEqual([part.rows.length, part.more], [1000, true]);
     }
