@@ -41,6 +41,20 @@ const LONG_LOADERS: Loaders = {
   'crashes-long': async () => (await import('./studies/crashes.ts')).longCrashesStudy,
 };
 
+/**
+ * The studies that measure time. They need the machine for themselves and a real disk. All others
+ * count how runs end: `all` runs them beside each other, and their files are in memory where the
+ * system has a file system for that.
+ */
+const TIMED: ReadonlySet<string> = new Set([
+  ...['compare', 'core-cost', 'sqlite-cost', 'pg-cost', 'mariadb-cost', 'cost'],
+  ...['agents', 'server', 'held-tasks', 'workflows'],
+]);
+
+export function measuresTime(name: string): boolean {
+  return TIMED.has(name);
+}
+
 /** The studies of `all`. */
 export const STUDY_NAMES: readonly string[] = Object.keys(LOADERS);
 /** The studies that only run if they are named. */

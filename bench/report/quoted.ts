@@ -66,6 +66,7 @@ function listRuns(published: readonly PublishedStudy[]): string {
       `\`${study}\``,
       run === null ? 'taken over from an older run' : run.at.slice(0, 10),
       run?.seconds === undefined ? '' : String(Math.round(run.seconds)),
+      run?.files ?? '',
       count('matches the paper'),
       count('DIFFERS FROM THE PAPER'),
       count('meets its target'),
@@ -73,7 +74,7 @@ function listRuns(published: readonly PublishedStudy[]): string {
     ];
   });
   const counts = ['as the paper', 'not as the paper', 'target met', 'target missed'];
-  const head = ['study', 'run', 'seconds', ...counts];
+  const head = ['study', 'run', 'seconds', 'files', ...counts];
   return table([head, ...rows]);
 }
 

@@ -126,10 +126,11 @@ export function showValue(value: number | null): string {
 
 /** Describes when, where and with which seed a study ran. */
 export function describeRun({ context }: StudyResult): string {
-  const { node, cpu, cores, at, seconds, seed, seeded } = context;
+  const { node, cpu, cores, at, seconds, seed, seeded, files } = context;
   const drawn = seeded === null ? 'nothing is drawn at random' : `seed ${seed} decides ${seeded}`;
   const when = `${at.slice(0, 16).replace('T', ' ')} UTC`;
-  return `${when}, ${seconds} s; Node.js ${node}; ${cpu}, ${cores} cores; ${drawn}`;
+  const where = files === undefined ? '' : `; files ${files === 'disk' ? 'on disk' : 'in memory'}`;
+  return `${when}, ${seconds} s; Node.js ${node}; ${cpu}, ${cores} cores${where}; ${drawn}`;
 }
 
 /** Where the figures of a study come from: the command, and files relative to the report. */
