@@ -12,7 +12,7 @@ const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 /** Where Linux keeps files in memory. */
 const MEMORY_FOLDER = '/dev/shm';
 /** What the files of one study may need. */
-const MEMORY_BYTES = 4 * 2 ** 30;
+const MEMORY_BYTES = 2 * 2 ** 30;
 /** What `statfs` says of a file system in memory (`TMPFS_MAGIC`). */
 const TMPFS = 0x01021994;
 
