@@ -1,4 +1,5 @@
 import type { Study } from './study.ts';
+import type { Medium } from './temporary.ts';
 
 type Loaders = { readonly [name: string]: () => Promise<Study> };
 
@@ -53,6 +54,11 @@ const TIMED: ReadonlySet<string> = new Set([
 
 export function measuresTime(name: string): boolean {
   return TIMED.has(name);
+}
+
+/** Where the files of a study had better be. */
+export function mediumFor(name: string): Medium {
+  return measuresTime(name) ? 'disk' : 'memory';
 }
 
 /** The studies of `all`. */

@@ -7,13 +7,13 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runAll, type Summary } from './all.ts';
-import { measuresTime, STUDY_NAMES } from './catalogue.ts';
+import { measuresTime, mediumFor, STUDY_NAMES } from './catalogue.ts';
 import { findFolder } from './data/folder.ts';
 import { readPublished } from './published.ts';
 import { fingerprintOf, RawRecords } from './raw.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
 import { DEFAULT_SEED, NotRun } from './study.ts';
-import { endInOrder, type Folders, makeTemporary } from './temporary.ts';
+import { endInOrder, type Folders, type Medium, makeTemporary } from './temporary.ts';
 
 /** The options of the command line. */
 export interface How {
@@ -68,7 +68,12 @@ export async function runEverything(
   const folder = findFolder(data);
   const children = new Set<Child>();
   let interrupted = false;
-  const [disk, memory] = [makeTemporary('disk'), makeTemporary('memory')];
+  const folders = new Map<Medium, Folders>();
+  const foldersOn = (medium: Medium) => {
+    const made = folders.get(medium) ?? makeTemporary(medium);
+    folders.set(medium, made);
+    return made;
+  };
   endInOrder(async (signal) => {
     interrupted = true;
     const isAlive = ({ exitCode, signalCode }: Child) => exitCode === null && signalCode === null;
@@ -80,7 +85,7 @@ export async function runEverything(
   });
   const code = fingerprintOf([]);
   const start = async (name: string) => {
-    const child = startChild(name, argumentsOf(how), measuresTime(name) ? disk : memory);
+    const child = startChild(name, argumentsOf(how), foldersOn(mediumFor(name)));
     children.add(child);
     const closed = once(child, 'close');
     const [status, signal] = await once(child, 'exit');

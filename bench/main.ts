@@ -9,6 +9,7 @@ import {
   loadStudies,
   loadStudy,
   measuresTime,
+  mediumFor,
   STUDY_NAMES,
 } from './catalogue.ts';
 import { findFolder } from './data/folder.ts';
@@ -27,7 +28,7 @@ import {
   type Study,
   type StudyOptions,
 } from './study.ts';
-import { endInOrder, makeTemporary, mediumOf } from './temporary.ts';
+import { endInOrder, endWithParent, makeTemporary, mediumOf } from './temporary.ts';
 
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]
@@ -194,10 +195,8 @@ else if (unknown !== undefined || (name !== 'all' && others.length > 0)) {
   const asked = known.filter((one) => others.includes(one));
   await runEverything(others.length === 0 ? STUDY_NAMES : asked, how, () => printReport(quick));
 } else {
-  Object.assign(process.env, makeTemporary(measuresTime(name) ? 'disk' : 'memory'));
+  endWithParent();
   endInOrder();
-  // A study that `all` started ends with it.
-  process.on('disconnect', () => process.exit(1));
-  process.channel?.unref();
+  Object.assign(process.env, makeTemporary(mediumFor(name)));
   await runStudy(await loadStudy(name), how);
 }

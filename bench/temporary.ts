@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { TEMPLATES } from '../test/postgres/data-template.ts';
 
 /**
@@ -9,6 +9,7 @@ import { TEMPLATES } from '../test/postgres/data-template.ts';
  */
 export const SERVER_FOLDER_VARIABLE = 'EFFECTMATCH_SERVER_TMPDIR';
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+const PREFIX = 'effectmatch-bench-';
 /** Where Linux keeps files in memory. */
 const MEMORY_FOLDER = '/dev/shm';
 /** What the files of one study may need. */
@@ -44,14 +45,26 @@ function chooseFolder(wanted: Medium): string {
  */
 export function makeTemporary(wanted: Medium): Folders {
   const parent = chooseFolder(wanted);
-  const folder = mkdtempSync(join(parent, 'effectmatch-bench-'));
-  process.on('exit', () =>
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
-  );
+  const folder = mkdtempSync(join(parent, PREFIX));
+  process.on('exit', () => remove(folder));
   const templates = process.env[TEMPLATES] ?? join(folder, 'templates');
   mkdirSync(templates, { recursive: true });
   const servers = process.env[SERVER_FOLDER_VARIABLE] ?? parent;
   return { TMPDIR: folder, [SERVER_FOLDER_VARIABLE]: servers, [TEMPLATES]: templates };
+}
+
+function remove(folder: string): void {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+}
+
+/** Ends this process when the `all` that started it does, and removes what that one cannot. */
+export function endWithParent(): void {
+  const { TMPDIR: given = '' } = process.env;
+  process.on('disconnect', () => {
+    if (basename(given).startsWith(PREFIX)) remove(given);
+    process.exit(1);
+  });
+  process.channel?.unref();
 }
 
 /** Ends this process in order if a signal ends it; `before` is awaited first. */

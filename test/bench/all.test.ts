@@ -231,6 +231,13 @@ test('Ctrl-C in a terminal ends studies that run beside each other, with their s
   await until('the servers are gone', () => readdirSync(temporary).length === 0);
 });
 
+test('a killed "all" takes its studies along, and they remove its folders', async () => {
+  const all = bench('all', 'integrated', '--quick');
+  await until('a server', () => readdirSync(temporary).some((name) => /-pg-/.test(name)));
+  all.kill('SIGKILL');
+  await until('nothing is left', () => readdirSync(temporary).length === 0);
+});
+
 test('a study that counts must not judge a time: it shares the machine', () => {
   const given = ['--no-warnings', '--import', resolve('test/bench/miss-a-target.ts')];
   const env = { ...process.env, EFFECTMATCH_BENCH_RESULTS: results };
