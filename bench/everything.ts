@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { runAll, type Summary } from './all.ts';
 import { measuresTime, mediumFor, STUDY_NAMES } from './catalogue.ts';
 import { findFolder } from './data/folder.ts';
+import { digestOf } from './facts.ts';
 import { readPublished } from './published.ts';
 import { fingerprintOf, RawRecords } from './raw.ts';
 import { describeContext, readResult, writeResult } from './results.ts';
@@ -34,6 +35,8 @@ export const MISSED = 3;
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
 /** Studies that count also wait: for locks, for servers, for processes that are started. */
 const LANES = Math.max(2, Math.min(availableParallelism(), 4));
+/** Letters of a file name that every system takes, with room for an ending. */
+const LONGEST = 100;
 /** What an ended study has written arrives within this time, unless something else holds the pipe. */
 const DRAIN_MS = 2000;
 
@@ -105,12 +108,18 @@ export async function runEverything(
     entry.isFile(),
   );
   const files = inputs.map(({ parentPath, name }) => join(parentPath, name)).sort();
-  const part = names.length === STUDY_NAMES.length ? [] : names;
-  const done = new RawRecords(['all', ...part, ...(quick ? ['quick'] : [])].join('-'), files, seed);
+  const done = new RawRecords(`${recordOf(names)}${quick ? '-quick' : ''}`, files, seed);
   const begun = performance.now();
   const summary = await runAll(names, course, done);
   await report();
   printSummary(summary, seed, (performance.now() - begun) / 60_000);
+}
+
+/** The name of the record of finished studies: one for every choice of studies. */
+function recordOf(names: readonly string[]): string {
+  if (names.join() === STUDY_NAMES.join()) return 'all';
+  const name = ['all', ...names].join('-');
+  return name.length <= LONGEST ? name : `all-${names.length}-${digestOf(names).slice(0, 16)}`;
 }
 
 function argumentsOf({ quick, data, seed, strict }: How): readonly string[] {
