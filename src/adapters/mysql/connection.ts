@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { Socket } from 'node:net';
 import mysql, {
   type Connection as Driver,
   type PrepareStatementInfo,
@@ -233,10 +234,14 @@ export class MysqlConnection implements AsyncDisposable {
     }
   }
 
-  /** Closes the session at once. The server rolls back its open transaction. */
+  /**
+   * Closes the session at once. The server rolls back its open transaction. The driver only closes
+   * its own direction, and would go on reading what the server still sends.
+   */
   close(): void {
     this.#isLost = true;
     this.#driver.destroy();
+    (this.#driver as unknown as { readonly stream: Socket }).stream.destroy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
