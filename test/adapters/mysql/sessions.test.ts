@@ -81,6 +81,15 @@ describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
     while ((await db.run(open)).length > 0) await sleep(20);
   });
 
+  test('who waits for an answer is told at once that the session was closed', async () => {
+    await using db = await freshDatabase();
+    await using session = await MysqlConnection.open(db.url(), 300_000);
+    const waiting = assert.rejects(session.query('select sleep(200)'), /the connection was lost/);
+    session.close();
+    await waiting;
+    await assert.rejects(session.query('do 1'), /the connection was lost/);
+  });
+
   test('rows of an agent statement are passed on as they arrive, and not kept', async () => {
     await using db = await freshDatabase();
     await using session = await MysqlConnection.open(db.url(), 60_000);
