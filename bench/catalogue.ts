@@ -1,4 +1,5 @@
 import type { Study } from './study.ts';
+import type { Medium } from './temporary.ts';
 
 type Loaders = { readonly [name: string]: () => Promise<Study> };
 
@@ -40,6 +41,25 @@ const LONG_LOADERS: Loaders = {
   'concurrency-long': async () => (await import('./studies/concurrency.ts')).longConcurrencyStudy,
   'crashes-long': async () => (await import('./studies/crashes.ts')).longCrashesStudy,
 };
+
+/**
+ * The studies that measure time. They need the machine for themselves and a real disk. All others
+ * count how runs end: `all` runs them beside each other, and their files are in memory where the
+ * system has a file system for that.
+ */
+const TIMED: ReadonlySet<string> = new Set([
+  ...['compare', 'core-cost', 'sqlite-cost', 'pg-cost', 'mariadb-cost', 'cost'],
+  ...['agents', 'server', 'held-tasks', 'workflows'],
+]);
+
+export function measuresTime(name: string): boolean {
+  return TIMED.has(name);
+}
+
+/** Where the files of a study had better be. */
+export function mediumFor(name: string): Medium {
+  return measuresTime(name) ? 'disk' : 'memory';
+}
 
 /** The studies of `all`. */
 export const STUDY_NAMES: readonly string[] = Object.keys(LOADERS);

@@ -32,12 +32,15 @@ interface Ended {
   readonly outcome?: { readonly kind: string; readonly observed?: string } | undefined;
 }
 
-/** Keeps a verdict: how the attempt ended, and the digests of what was approved and observed. */
-export function keepVerdict<T extends Ended>(terminal: T): T {
+/** How an attempt ended, and the digest of what was approved. */
+export function summariseVerdict(terminal: Ended) {
   const { kind, at, reason, occurrence, execution, approved, outcome } = terminal;
-  keepFact({
-    verdict: { kind, at, reason, occurrence, execution, approved, outcome: outcome?.kind },
-  });
+  return { kind, at, reason, occurrence, execution, approved, outcome: outcome?.kind };
+}
+
+/** Keeps a verdict. */
+export function keepVerdict<T extends Ended>(terminal: T): T {
+  keepFact({ verdict: summariseVerdict(terminal) });
   return terminal;
 }
 

@@ -3,21 +3,23 @@
 // Exit code 0 if the study ran, whatever its figures, or if its data is missing; 1 if it or a study
 // of `all` failed; with --strict, 3 if a figure missed its target or the study was not run; 130
 // after Ctrl-C.
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { globSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { runAll } from './all.ts';
-import { LONG_STUDY_NAMES, loadStudies, loadStudy, STUDY_NAMES } from './catalogue.ts';
+import {
+  LONG_STUDY_NAMES,
+  loadStudies,
+  loadStudy,
+  measuresTime,
+  mediumFor,
+  STUDY_NAMES,
+} from './catalogue.ts';
 import { findFolder } from './data/folder.ts';
+import { type How, MISSED, runEverything } from './everything.ts';
 import { mergePublished, readPublished, writePublished } from './published.ts';
-import { fingerprintOf, RawRecords, writeSamples } from './raw.ts';
+import { fingerprintOf, writeSamples } from './raw.ts';
 import { rewritePages } from './report/quoted.ts';
 import { showValue } from './report/verdict.ts';
 import { gatherEntries, writeReport } from './report/write.ts';
-import { describeContext, readResult, writeResult } from './results.ts';
+import { describeContext, writeResult } from './results.ts';
 import {
   type Cell,
   DEFAULT_SEED,
@@ -26,7 +28,7 @@ import {
   type Study,
   type StudyOptions,
 } from './study.ts';
-import { keepTemporary } from './temporary.ts';
+import { endInOrder, endWithParent, makeTemporary, mediumOf } from './temporary.ts';
 
 const USAGE = `Usage: npm run bench -- list
        npm run bench -- all [<study> ...] [--quick] [--strict] [--data <folder>] [--seed <n>]
@@ -44,23 +46,9 @@ const USAGE = `Usage: npm run bench -- list
   --seed   a number from 0 on, for what a study draws at random; ${DEFAULT_SEED} unless told
 `;
 
-interface How {
-  readonly quick: boolean;
-  readonly data: string | undefined;
-  /** From the command line. By default each study uses its own seed. */
-  readonly seed: number | undefined;
-  readonly json: boolean;
-  readonly strict: boolean;
-}
-
-/**
- * The exit code of a strict run whose study missed a target or could not run. It is neither a
- * success nor a failure.
- */
-const MISSED = 3;
-
 async function printList(): Promise<void> {
-  for (const study of await loadStudies()) console.log(`${study.name.padEnd(16)} ${study.about}`);
+  for (const { name, about } of await loadStudies())
+    console.log(`${name.padEnd(16)} ${measuresTime(name) ? 'times ' : 'counts'} ${about}`);
 }
 
 function printTable(cells: readonly Cell[]): void {
@@ -90,6 +78,13 @@ async function publish(): Promise<void> {
   console.log(`written: ${[writePublished(published), ...rewritePages(published)].join(', ')}`);
 }
 
+/** A study that shares the machine with others cannot judge times. Only counts have one right value. */
+function refuseJudgedTimes(name: string, cells: readonly Cell[]): void {
+  const judged = cells.find(({ target = '= ' }) => !target.startsWith('= '));
+  if (judged !== undefined && !measuresTime(name))
+    throw new Error(`"${judged.name}" is judged, so ${name} has to be one of the timed studies`);
+}
+
 /** Runs one study and records how it ended. Rethrows the error if it failed. */
 async function runStudy(study: Study, { quick, data, json, strict, ...how }: How): Promise<void> {
   const seed = how.seed ?? study.seed ?? DEFAULT_SEED;
@@ -97,7 +92,8 @@ async function runStudy(study: Study, { quick, data, json, strict, ...how }: How
   const code = fingerprintOf([]);
   const context = () => {
     const seconds = Math.round((performance.now() - started) / 100) / 10;
-    return describeContext({ quick, seed, seeded: study.seeded ?? null, seconds, code });
+    const files = mediumOf();
+    return describeContext({ quick, seed, seeded: study.seeded ?? null, seconds, code, files });
   };
   const options: StudyOptions = {
     quick,
@@ -109,6 +105,7 @@ async function runStudy(study: Study, { quick, data, json, strict, ...how }: How
   let cells: readonly Cell[];
   try {
     const found = await study.run(options);
+    refuseJudgedTimes(study.name, found);
     writeSamples(`${study.name}${quick ? '-quick' : ''}`, found);
     cells = found.map(({ samples: _, ...cell }) => cell);
   } catch (error) {
@@ -141,70 +138,6 @@ async function runStudy(study: Study, { quick, data, json, strict, ...how }: How
   printTable(cells);
   const words = quick ? ', quick: too few repetitions to quote' : '';
   console.log(`\n${study.name}: ${seconds} s${words}; seed ${seed}; written to ${file}`);
-}
-
-/** Runs each study in a separate process, so that no heap or crash carries over to the next. */
-async function runEverything(
-  names: readonly string[],
-  { quick, data, seed, strict }: How,
-): Promise<void> {
-  const folder = findFolder(data);
-  let current: ReturnType<typeof fork> | undefined;
-  let interrupted = false;
-  const code = fingerprintOf([]);
-  keepTemporary(async (signal) => {
-    interrupted = true;
-    if (current === undefined || current.exitCode !== null || current.signalCode !== null) return;
-    current.kill(signal);
-    await once(current, 'exit');
-  });
-  const start = async (name: string) => {
-    const given = [
-      ...(seed === undefined ? [] : ['--seed', String(seed)]),
-      ...(quick ? ['--quick'] : []),
-      ...(strict ? ['--strict'] : []),
-      ...(data === undefined ? [] : ['--data', data]),
-    ];
-    current = fork(fileURLToPath(import.meta.url), [name, ...given]);
-    const [status, signal] = await once(current, 'exit');
-    // An interrupted study has not failed, and no other study may start after it.
-    if (interrupted) await new Promise(() => {});
-    const ended = readResult(name, quick);
-    if (status === MISSED && ended !== undefined && 'cells' in ended)
-      throw new Error('a figure missed its target');
-    if (status !== 0 && status !== MISSED) {
-      const message = `it ended with ${status ?? signal}`;
-      // A killed process wrote no result. Record the failure, so that the report does not show
-      // older figures.
-      if (ended === undefined || !('failed' in ended)) {
-        const told = seed ?? DEFAULT_SEED;
-        const context = describeContext({ quick, seed: told, seeded: null, seconds: 0, code });
-        writeResult({ study: name, context, failed: message });
-      }
-      throw new Error(message);
-    }
-    if (ended !== undefined && 'notRun' in ended) throw new NotRun(ended.notRun);
-  };
-  const inputs = globSync('**/*', { cwd: folder, withFileTypes: true }).filter((entry) =>
-    entry.isFile(),
-  );
-  const files = inputs.map(({ parentPath, name }) => join(parentPath, name)).sort();
-  const part = names.length === STUDY_NAMES.length ? [] : names;
-  const done = new RawRecords(['all', ...part, ...(quick ? ['quick'] : [])].join('-'), files, seed);
-  const begun = performance.now();
-  const { ran, kept, notRun, failed } = await runAll(names, start, done, (line) =>
-    console.error(`\n=== ${line}`),
-  );
-  await printReport(quick);
-  const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
-  console.log(
-    `\nall: ${minutes} min; seed ${seed ?? DEFAULT_SEED}; ran ${ran.length}, kept from before ${kept.length}`,
-  );
-  if (notRun.length > 0) console.log(`not run: ${notRun.join(', ')}`);
-  if (failed.length > 0) {
-    console.log(`FAILED: ${failed.join(', ')}; the same command tries only these again`);
-    process.exitCode = 1;
-  }
 }
 
 function readSeed(text: string | undefined): number | undefined {
@@ -260,11 +193,10 @@ else if (unknown !== undefined || (name !== 'all' && others.length > 0)) {
   process.exitCode = 1;
 } else if (name === 'all') {
   const asked = known.filter((one) => others.includes(one));
-  await runEverything(others.length === 0 ? STUDY_NAMES : asked, how);
+  await runEverything(others.length === 0 ? STUDY_NAMES : asked, how, () => printReport(quick));
 } else {
-  keepTemporary();
-  // A study that `all` started ends with it.
-  process.on('disconnect', () => process.exit(1));
-  process.channel?.unref();
+  endWithParent();
+  endInOrder();
+  Object.assign(process.env, makeTemporary(mediumFor(name)));
   await runStudy(await loadStudy(name), how);
 }

@@ -19,6 +19,8 @@ const study = z.strictObject({
       cores: z.int(),
       /** How long it took; absent for figures that were published before this was kept. */
       seconds: z.number().optional(),
+      /** Where the study had its files; absent for figures from before this was kept. */
+      files: z.enum(['disk', 'memory']).optional(),
     })
     .nullable(),
   cells: z.array(cell),
@@ -41,8 +43,8 @@ export function mergePublished(
     const { result } = entry;
     const older = known.filter((one) => one.study === entry.name);
     if (result === undefined || result.context.quick || !('cells' in result)) return older;
-    const { at, node, cpu, cores, seconds } = result.context;
-    const run = { at, node, cpu, cores, seconds };
+    const { at, node, cpu, cores, seconds, files } = result.context;
+    const run = { at, node, cpu, cores, seconds, ...(files && { files }) };
     return [{ study: entry.name, run, cells: [...cellsOf(entry)] }];
   });
 }

@@ -4,6 +4,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { recomputeEscapes } from './recompute/escapes.ts';
 import * as mechanisms from './recompute/mechanisms.ts';
 import * as outcomes from './recompute/outcomes.ts';
 import { recomputeMorePairs, recomputePairs } from './recompute/pairs.ts';
@@ -27,7 +28,7 @@ const STUDIES: { readonly [study: string]: (records: readonly ReadRecord[]) => F
   crashes: mechanisms.recomputeCrashes,
   'concurrency-long': mechanisms.recomputeRaces,
   'crashes-long': mechanisms.recomputeCrashes,
-  escapes: mechanisms.recomputeEscapes,
+  escapes: recomputeEscapes,
   peers: mechanisms.recomputePeers,
   topologies: mechanisms.recomputeTopologies,
   cost: mechanisms.recomputeRight,

@@ -25,6 +25,8 @@ const context = z.strictObject({
   seeded: z.string().nullable(),
   /** Fingerprint of the code that made the figures. */
   code: z.string(),
+  /** Where the study had its files; absent if nobody recorded it. */
+  files: z.enum(['disk', 'memory']).optional(),
 });
 const result = z.union([
   z.strictObject({ study: z.string(), context, cells: z.array(cell) }),
@@ -51,7 +53,7 @@ function fileOf(study: string, quick: boolean): string {
  * the run.
  */
 export function describeContext(
-  how: Pick<StudyResult['context'], 'quick' | 'seed' | 'seeded' | 'seconds' | 'code'>,
+  how: Omit<StudyResult['context'], 'node' | 'cpu' | 'cores' | 'at'>,
 ): StudyResult['context'] {
   return {
     node: process.version,

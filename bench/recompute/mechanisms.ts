@@ -233,52 +233,6 @@ function isContradicted(one: KeptOperation): boolean {
   return payments > arrivals || (one.verdict === 'rejected' && payments > 0);
 }
 
-interface KeptAttempt {
-  readonly name: string;
-  readonly found: string;
-  readonly ok: boolean;
-  readonly violation: string | null;
-}
-
-const TIERS: { readonly [tier: string]: string } = {
-  server: 'server boundary',
-  gate: 'statement gate of the managed boundary',
-  managed: 'the same catalogue behind the managed boundary',
-};
-/** Before the class of an attempt; the classes of the server boundary have nothing before them. */
-const PREFIXES: { readonly [tier: string]: string } = {
-  gate: 'statement gate, ',
-  managed: 'managed boundary, ',
-};
-const ENDINGS = ['observed', 'denied', 'refused', 'committed'];
-/** Smaller classes are combined into one figure. */
-const LEAST = 6;
-
-/** `escapes`. */
-export function recomputeEscapes(records: readonly ReadRecord[]): Figures {
-  const tally = new FigureTally();
-  const attempts = records.flatMap((record) =>
-    listIn<KeptAttempt>(record, 'ended').map((one) => ({ ...one, tier: partsOf(record)[0] ?? '' })),
-  );
-  const classOf = ({ name }: KeptAttempt) => name.split(':')[0] ?? '';
-  const placeOf = (one: KeptAttempt & { readonly tier: string }) => `${one.tier}|${classOf(one)}`;
-  const sizes = Map.groupBy(attempts, placeOf);
-  for (const attempt of attempts) {
-    const { tier, found, ok, violation } = attempt;
-    const words = TIERS[tier] ?? tier;
-    tally.count(`${words}, cases`, true);
-    tally.count(`${words}, ended as they must`, ok);
-    tally.count(
-      `${words}, unapproved changes that became durable or were sent`,
-      violation !== null,
-    );
-    const isLarge = (sizes.get(placeOf(attempt))?.length ?? 0) >= LEAST;
-    const place = `${PREFIXES[tier] ?? ''}${isLarge ? classOf(attempt) : 'others'}`;
-    tally.count(`${place}: ${ENDINGS.find((one) => found.startsWith(one)) ?? found}`, true);
-  }
-  return tally.figures;
-}
-
 /** `peers`. */
 export function recomputePeers(records: readonly ReadRecord[]): Figures {
   const tally = new FigureTally();

@@ -51,7 +51,7 @@ export function recomputeOutcomes(records: readonly ReadRecord[]): Figures {
   return tally.figures;
 }
 
-/** Counts the unapproved states that the benchmark's own check accepts, in part (c). */
+/** Counts the unapproved states that the benchmark's own check accepts, in parts (a) and (c). */
 function countNative(runs: readonly ReadRecord[], tally: FigureTally): void {
   const placeOf = (record: ReadRecord) =>
     [partsOf(record)[0], textIn(record, 'task'), textIn(record, 'variant')].join('|');
@@ -62,7 +62,7 @@ function countNative(runs: readonly ReadRecord[], tally: FigureTally): void {
   const accepted = new Set(runs.filter(isAccepted).map(placeOf));
   for (const record of runs) {
     const [part = ''] = partsOf(record);
-    if (!part.startsWith('c')) continue;
+    if (!/^[ac]/.test(part)) continue;
     const title = TITLES[part];
     tally.count(
       `${title} direct: wrong commit, and the benchmark's check passes`,

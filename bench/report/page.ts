@@ -43,7 +43,7 @@ ${renderHeadlines(entries)}
 ${summarise(groups)}
 ${outcomes.map((entry) => markup`${plotOutcomes(entry)}${cellsOf(entry).length === 0 ? NOTHING : renderSources(entry)}`)}
 <h2 id="mismatches">Figures that do not match: ${bad.length}</h2>
-${bad.length === 0 ? markup`<p>None among the studies that were run.</p>` : tableOf(bad)}
+${bad.length === 0 ? markup`<p>None among the studies that were run.</p>` : renderBad(bad)}
 ${renderBreadth(entries)}
 ${groups.map(renderGroup)}
 </body>
@@ -89,7 +89,7 @@ function summariseStudy(entry: Entry): Markup {
 }
 
 function renderGroup({ id, title, words, entries }: EntryGroup): Markup {
-  return markup`<h2 class="part" id="${id}">${title}</h2><p>${words}</p>\n${entries.map(renderStudy)}`;
+  return markup`<h2 class="part" id="${id}">${title}</h2><p>${words}</p>\n${entries.map((entry) => renderStudy(entry, entries))}`;
 }
 
 function renderBreadth(entries: readonly Entry[]): Markup {
@@ -103,19 +103,27 @@ function renderBreadth(entries: readonly Entry[]): Markup {
 <div class="wide"><table><thead><tr><th>block</th><th>study</th><th>tasks or cases</th><th>repetitions</th><th class="number">paper, executions</th><th class="number">here, executions</th></tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
-function renderStudy(entry: Entry): Markup {
+function renderStudy(entry: Entry, entries: readonly Entry[]): Markup {
   const cells = cellsOf(entry);
   const hasFailed = entry.result !== undefined && 'failed' in entry.result;
-  const isOpen = entry.name !== 'public-outcomes';
   return markup`<section id="${entry.name}">
 <h3>${entry.name}</h3>
 <p>${capitalise(entry.about)}.</p>
-${isOpen ? plotsOf(entry) : markup`<p class="context">Figures 1 and 2, at the top of the page.</p>`}
+${renderPlots(entry, entries)}
 ${renderSources(entry)}
 <p class="${hasFailed ? 'bad' : 'context'}">${stateOf(entry)}${entry.result === undefined ? NOTHING : markup` · ${describeRun(entry.result)}`}</p>
 ${cells.length === 0 ? NOTHING : markup`<details><summary>All ${cells.length} figures</summary>${tableOf(cells.map((cell) => ({ cell })))}</details>`}
 </section>
 `;
+}
+
+/** The plots of a study, unless they stand elsewhere or its long run draws the same with more runs. */
+function renderPlots(entry: Entry, entries: readonly Entry[]): Markup {
+  if (entry.name === 'public-outcomes')
+    return markup`<p class="context">Figures 1 and 2, at the top of the page.</p>`;
+  const longer = entries.find(({ name }) => name === `${entry.name}-long`);
+  if (longer === undefined || cellsOf(longer).length === 0) return plotsOf(entry);
+  return markup`<p class="context">The figure of ${linkTo(longer.name)} shows the same with more runs.</p>`;
 }
 
 function capitalise(text: string): string {
@@ -129,14 +137,30 @@ function renderSources(entry: Entry): Markup {
   return markup`<p class="context"><code>${command}</code>${links}</p>`;
 }
 
+/** The figures that need attention, each with what the same work costs at least. */
+function renderBad(bad: ReturnType<typeof listBad>): Markup {
+  const hasFloors = bad.some(({ floor }) => floor !== undefined);
+  const words = markup`<p class="context">A floor is the same figure of a path written by hand, with the same flushes and round trips, that checks nothing and keeps no records beyond claim and marker.</p>`;
+  return markup`${hasFloors ? words : NOTHING}${tableOf(bad)}`;
+}
+
+interface ShownFigure {
+  readonly cell: WrittenCell;
+  readonly study?: string;
+  readonly floor?: WrittenCell | undefined;
+}
+
 /** A table of figures. Those of a study that stands elsewhere link to it. */
-function tableOf(figures: readonly { readonly cell: WrittenCell; study?: string }[]): Markup {
-  const rows = figures.map(({ cell, study }) => {
+function tableOf(figures: readonly ShownFigure[]): Markup {
+  const hasFloors = figures.some(({ floor }) => floor !== undefined);
+  const rows = figures.map(({ cell, study, floor }) => {
     const { name, value, unit, paper, target } = cell;
     const place = study === undefined ? NOTHING : markup`${linkTo(study)}: `;
-    return markup`<tr class="${toneOf(cell)}"><td>${place}${name}</td><td class="number">${showValue(value)} ${unit}</td><td class="number">${paper === undefined ? '' : showValue(paper)}</td><td class="number">${showTarget(target)}</td><td>${verdictOf(cell)}</td></tr>\n`;
+    const least = floor === undefined ? '' : `${showValue(floor.value)} ${floor.unit}`;
+    return markup`<tr class="${toneOf(cell)}"><td>${place}${name}</td><td class="number">${showValue(value)} ${unit}</td><td class="number">${paper === undefined ? '' : showValue(paper)}</td><td class="number">${showTarget(target)}</td>${hasFloors ? markup`<td class="number">${least}</td>` : NOTHING}<td>${verdictOf(cell)}</td></tr>\n`;
   });
-  return markup`<div class="wide"><table><thead><tr><th>figure</th><th class="number">ours</th><th class="number">paper</th><th class="number">target</th><th>verdict</th></tr></thead><tbody>${rows}</tbody></table></div>`;
+  const floors = hasFloors ? markup`<th class="number">floor</th>` : NOTHING;
+  return markup`<div class="wide"><table><thead><tr><th>figure</th><th class="number">ours</th><th class="number">paper</th><th class="number">target</th>${floors}<th>verdict</th></tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
 function linkTo(study: string): Markup {

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { findPublished, type PublishedStudy } from '../published.ts';
 import type { WrittenCell } from '../results.ts';
+import { findFloor } from './floor.ts';
 import { QUOTED_GRIDS } from './quoted-grids.ts';
 import {
   listEscapes,
@@ -66,6 +67,7 @@ function listRuns(published: readonly PublishedStudy[]): string {
       `\`${study}\``,
       run === null ? 'taken over from an older run' : run.at.slice(0, 10),
       run?.seconds === undefined ? '' : String(Math.round(run.seconds)),
+      run?.files ?? '',
       count('matches the paper'),
       count('DIFFERS FROM THE PAPER'),
       count('meets its target'),
@@ -73,7 +75,7 @@ function listRuns(published: readonly PublishedStudy[]): string {
     ];
   });
   const counts = ['as the paper', 'not as the paper', 'target met', 'target missed'];
-  const head = ['study', 'run', 'seconds', ...counts];
+  const head = ['study', 'run', 'seconds', 'files', ...counts];
   return table([head, ...rows]);
 }
 
@@ -94,28 +96,10 @@ function listMissed(published: readonly PublishedStudy[]): string {
   return rows.length === 0 ? 'None.' : table([head, ...rows]);
 }
 
-/**
- * The same figure of a path that was written by hand with as little as possible. Empty if the study
- * has no such path.
- */
+/** The floor of a figure; empty if the study has none. */
 function showFloor(cells: readonly WrittenCell[], figure: string): string {
-  const named = floorOf(figure);
-  const floor = cells.find(({ name }) => name === named && name !== figure);
+  const floor = findFloor(cells, figure);
   return floor === undefined ? '' : `${showValue(floor.value)} ${floor.unit}`.trim();
-}
-
-/** The name of the figure that says how little a figure can be. */
-function floorOf(figure: string): string {
-  switch (figure) {
-    case 'core beyond one durable write':
-      return 'floor: signature, claim and terminal written by hand, beyond one durable write';
-    case 'protected over the floor of two durable writes':
-      return 'floor with what protection needs, over the floor of two durable writes';
-    default:
-      return figure
-        .replace(/: (protected|certified)(?=, | over direct)/, ': floor')
-        .replace(/median of held/, 'the barest path with the same flushes,');
-  }
 }
 
 /** Studies whose counts stand in one table. */

@@ -1,6 +1,7 @@
 import type { FigureSamples, RawRecord } from '../raw.ts';
 import type { StudyResult, WrittenCell } from '../results.ts';
 import type { PlotTone } from './charts.ts';
+import { findFloor } from './floor.ts';
 
 /** The verdict on a figure. A figure without a target is only reported. */
 export type Verdict =
@@ -106,14 +107,19 @@ export function countVerdicts(entry: Entry): ReadonlyMap<Verdict, number> {
   return counts;
 }
 
-/** Lists the figures that need attention, with their studies. */
-export function listBad(
-  entries: readonly Entry[],
-): readonly { readonly study: string; readonly cell: WrittenCell }[] {
+/** A figure that needs attention, with its study and its floor. */
+interface BadFigure {
+  readonly study: string;
+  readonly cell: WrittenCell;
+  readonly floor: WrittenCell | undefined;
+}
+
+/** Lists the figures that need attention. */
+export function listBad(entries: readonly Entry[]): readonly BadFigure[] {
   return entries.flatMap((entry) =>
     cellsOf(entry)
       .filter((cell) => isBad(verdictOf(cell)))
-      .map((cell) => ({ study: entry.name, cell })),
+      .map((cell) => ({ study: entry.name, cell, floor: findFloor(cellsOf(entry), cell.name) })),
   );
 }
 
@@ -126,10 +132,11 @@ export function showValue(value: number | null): string {
 
 /** Describes when, where and with which seed a study ran. */
 export function describeRun({ context }: StudyResult): string {
-  const { node, cpu, cores, at, seconds, seed, seeded } = context;
+  const { node, cpu, cores, at, seconds, seed, seeded, files } = context;
   const drawn = seeded === null ? 'nothing is drawn at random' : `seed ${seed} decides ${seeded}`;
   const when = `${at.slice(0, 16).replace('T', ' ')} UTC`;
-  return `${when}, ${seconds} s; Node.js ${node}; ${cpu}, ${cores} cores; ${drawn}`;
+  const where = files === undefined ? '' : `; files ${files === 'disk' ? 'on disk' : 'in memory'}`;
+  return `${when}, ${seconds} s; Node.js ${node}; ${cpu}, ${cores} cores${where}; ${drawn}`;
 }
 
 /** Where the figures of a study come from: the command, and files relative to the report. */

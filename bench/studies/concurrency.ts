@@ -104,6 +104,8 @@ async function runBatch(
     races.push(await race(backend.name, children, operation, releases));
   const released = operations.map(({ n }) => n);
   await scene.compare({ stage: 'settled', released });
+  if ((await children[0]?.ask('verify', {}))?.kind !== 'intact')
+    scene.complain('the journal does not verify');
   await keepInstallation(installation);
   return { races, violations: scene.result().violations };
 }

@@ -10,6 +10,7 @@ import {
 import { ESCAPES as GATE } from '../../test/escapes/cases/gate.ts';
 import { ESCAPES } from '../../test/escapes/cases/postgres.ts';
 import { runEscapes } from '../../test/escapes/runner.ts';
+import { digestOf, summariseVerdict } from '../facts.ts';
 import { RawRecords } from '../raw.ts';
 import { type Cell, exactly, figure, type Study, type StudyOptions } from '../study.ts';
 
@@ -70,14 +71,13 @@ async function runTier(
     const cases = file.cases.slice(at, at + PART);
     const { ended } = await raw.run(`${tier}|${at}`, async () => {
       const { results } = await runEscapes({ ...file, cases }, { anyEnding: tier === 'managed' });
+      const actions = new Map(cases.map(({ name, action }) => [name, digestOf(action)]));
       return {
-        ended: results.map(({ name, expected, found, detail, ok, violation = null }) => ({
-          name,
-          expected,
-          found,
-          ok,
+        ended: results.map(({ terminal, violation = null, ...result }) => ({
+          ...result,
           violation,
-          detail: ok ? '' : detail.slice(0, 500),
+          action: actions.get(result.name),
+          ...(terminal && { verdict: summariseVerdict(terminal) }),
         })),
       };
     });

@@ -18,10 +18,12 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runAll } from '../../bench/all.ts';
+import { type Course, runAll } from '../../bench/all.ts';
+import { measuresTime, STUDY_NAMES } from '../../bench/catalogue.ts';
 import { findData } from '../../bench/data/folder.ts';
 import { STATE_FILES } from '../../bench/data/state-bench.ts';
 import { TOOLSANDBOX_FILES } from '../../bench/data/toolsandbox.ts';
+import { readPublished } from '../../bench/published.ts';
 import { RawRecords } from '../../bench/raw.ts';
 import {
   atLeast,
@@ -43,12 +45,15 @@ chmodSync(folder, 0o711);
 mkdirSync(temporary, { mode: 0o711 });
 after(() => rmSync(folder, { recursive: true }));
 
+function environment(): NodeJS.ProcessEnv {
+  const { EFFECTMATCH_TEST_POSTGRES: _, EFFECTMATCH_SERVER_TMPDIR: __, ...rest } = process.env;
+  return { ...rest, EFFECTMATCH_BENCH_RESULTS: results, TMPDIR: temporary };
+}
+
 /** The command with its results and everything temporary in this test's folder. */
 function bench(...given: readonly string[]): ChildProcess & { readonly said: () => string } {
-  const { EFFECTMATCH_TEST_POSTGRES: _, EFFECTMATCH_SERVER_TMPDIR: __, ...rest } = process.env;
-  const env = { ...rest, EFFECTMATCH_BENCH_RESULTS: results, TMPDIR: temporary };
   const child = spawn(process.execPath, ['--no-warnings', 'bench/main.ts', ...given], {
-    env,
+    env: environment(),
     stdio: 'pipe',
   });
   let text = '';
@@ -64,6 +69,11 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   }
 }
 
+/** One study at a time, in order. */
+function courseOf(start: (name: string) => Promise<void>): Course {
+  return { start, isAlone: () => true, seconds: () => 0, lanes: 2, say: () => {} };
+}
+
 test('a failed study stops no other and is the only one that the next run starts', async () => {
   process.env.EFFECTMATCH_BENCH_RESULTS = results;
   const open = () => new RawRecords('all-test', [], 1);
@@ -74,7 +84,7 @@ test('a failed study stops no other and is the only one that the next run starts
       if (name === breaks) throw new Error('broken');
       if (name === 'absent') throw new NotRun('no data');
     };
-    const summary = await runAll(['one', 'absent', 'two', 'three'], start, done, () => {});
+    const summary = await runAll(['one', 'absent', 'two', 'three'], courseOf(start), done);
     return { started, ...summary };
   };
   assert.deepEqual(await play('two', open()), {
@@ -92,6 +102,47 @@ test('a failed study stops no other and is the only one that the next run starts
     failed: [],
   });
   assert.deepEqual((await play('', open())).kept, [], 'that run was finished');
+});
+
+test('a study that measures time runs alone; the others run in pairs, the longest first', async () => {
+  const running = new Set<string>();
+  const beside = new Map<string, readonly string[]>();
+  const ends = new Map<string, () => void>();
+  const said: string[] = [];
+  const course: Course = {
+    async start(name) {
+      for (const other of running) beside.set(other, [...(beside.get(other) ?? []), name]);
+      beside.set(name, [...running]);
+      running.add(name);
+      if (name.startsWith('time')) await sleep(5);
+      else await new Promise<void>((resolve) => ends.set(name, resolve));
+      running.delete(name);
+      if (name === 'count 9') throw new Error('broken');
+    },
+    isAlone: (name) => name.startsWith('time'),
+    seconds: (name) => Number(name.split(' ')[1]),
+    ...{ lanes: 2, say: (line) => said.push(line) },
+  };
+  const names = ['count 1', 'time 1', 'count 9', 'count 5', 'time 2'];
+  const all = runAll(names, course, new RawRecords('pairs', [], 1));
+  await until('two run', () => running.size === 2 && running.has('count 5'));
+  assert.deepEqual([...running], ['count 9', 'count 5']);
+  ends.get('count 9')?.();
+  await until('the third runs', () => running.has('count 1'));
+  for (const name of ['count 5', 'count 1']) ends.get(name)?.();
+  const summary = await all;
+  assert.deepEqual(summary.ran, ['count 1', 'time 1', 'count 5', 'time 2']);
+  assert.deepEqual(summary.failed, ['count 9']);
+  for (const name of ['time 1', 'time 2']) assert.deepEqual(beside.get(name), []);
+  assert.ok(said.includes('4 of 5: count 5, beside count 9'), said.join('\n'));
+});
+
+test('no published study that counts judges a time', () => {
+  for (const { study, cells } of readPublished())
+    if (!measuresTime(study))
+      for (const { name, target = '= 0' } of cells)
+        assert.match(target, /^= /, `${study}: ${name} is judged by a bound`);
+  assert.ok(STUDY_NAMES.some(measuresTime) && !STUDY_NAMES.every(measuresTime));
 });
 
 test('another seed draws other numbers and starts other records', async () => {
@@ -156,6 +207,47 @@ test('Ctrl-C ends the servers of a study and leaves no folder', async () => {
   await until('the server is gone', () => server() === undefined);
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
   assert.deepEqual(readdirSync(temporary), []);
+});
+
+test('Ctrl-C in a terminal ends studies that run beside each other, with their servers', async () => {
+  const servers = () =>
+    readdirSync(temporary).filter((name) =>
+      existsSync(join(temporary, name, 'data', 'postmaster.pid')),
+    );
+  const given = ['--no-warnings', 'bench/main.ts', 'all', 'integrated', 'trace', '--quick'];
+  // A group of its own, as a terminal's: the signal reaches all of its processes at once.
+  const all = spawn(process.execPath, given, {
+    env: environment(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  let said = '';
+  all.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  await until('two servers', () => servers().length === 2);
+  process.kill(-(all.pid ?? 0), 'SIGINT');
+  assert.deepEqual(await once(all, 'close'), [130, null], said);
+  assert.match(said, /2 of 2: \w+, beside \w+\n[\s\S]*\ninterrupted: /);
+  assert.equal(said.match(/interrupted: /g)?.length, 1, said);
+  await until('the servers are gone', () => readdirSync(temporary).length === 0);
+});
+
+test('a killed "all" takes its studies along, and they remove its folders', async () => {
+  const all = bench('all', 'integrated', '--quick');
+  await until('a server', () => readdirSync(temporary).some((name) => /-pg-/.test(name)));
+  all.kill('SIGKILL');
+  await until('nothing is left', () => readdirSync(temporary).length === 0);
+});
+
+test('a study that counts must not judge a time: it shares the machine', () => {
+  const given = ['--no-warnings', '--import', resolve('test/bench/miss-a-target.ts')];
+  const env = { ...process.env, EFFECTMATCH_BENCH_RESULTS: results };
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [...given, 'bench/main.ts', 'information', '--quick'],
+    { encoding: 'utf8', env },
+  );
+  assert.equal(status, 1);
+  assert.match(stderr, /"timed on purpose" is judged, so information has to be one of the timed/);
 });
 
 test('a folder that is named and does not exist fails clearly, before anything runs', async () => {

@@ -55,6 +55,28 @@ test('recovery counts what readers answered and what was read back', () => {
   assert.equal(of('correct state', [{ states: { ...STATES, durable: 'i' } }]), 0);
 });
 
+test('an attempt counts as its verdict says, and as demanded only with its reason and no change', () => {
+  const at = (place: string, reason: string) => ({ kind: 'rejected', at: place, reason });
+  const attempt = {
+    ...{ name: 'trigger: one', expected: 'refused certificate because "TEMP"', violation: null },
+    ...{ found: 'refused certificate', detail: 'TEMP is granted', ok: true },
+    verdict: at('certificate', 'boundary-open'),
+  };
+  const told = (change: object, name = 'server boundary, ended as they must') =>
+    figureOf('escapes', name, { run: 'server|0', ended: [{ ...attempt, ...change }] });
+  assert.equal(told({}), 1);
+  assert.equal(told({}, 'others: refused'), 1);
+  assert.equal(told({ detail: 'something else' }), 0);
+  assert.equal(told({ found: 'refused final-gate' }), 0);
+  assert.equal(told({ violation: 'a row is durable' }), 0);
+  assert.equal(told({ verdict: { kind: 'committed' } }), 0, 'whatever the study found');
+  assert.equal(told({ verdict: { kind: 'committed' } }, 'others: committed'), 1);
+  assert.equal(told({ verdict: at('comparison', 'diverged') }, 'others: observed'), 1);
+  assert.equal(told({ verdict: at('stage', 'failed') }, 'others: denied'), 1);
+  const any = { expected: 'refused, denied or observed', found: 'committed', violation: null };
+  assert.equal(told({ ...any, verdict: { kind: 'committed' } }), 0);
+});
+
 test('a kill after which marker, releases or payments contradict the verdict is a finding', () => {
   const findings = (kept: object) =>
     figureOf('crashes', 'wrong or lost verdicts', {

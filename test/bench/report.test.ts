@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fingerprintOf, RawRecords, writeSamples } from '../../bench/raw.ts';
+import { renderPage } from '../../bench/report/page.ts';
 import { verdictOf } from '../../bench/report/verdict.ts';
 import { gatherEntries, writeReport } from '../../bench/report/write.ts';
 import { describeContext, writeResult } from '../../bench/results.ts';
@@ -36,6 +37,7 @@ finish('public-outcomes', [
 finish('cost', [
   { ...figure('STATE travel/one: held over direct', 2.5, 'x'), paper: 4.35 },
   { ...atMost('STATE: median of held over direct', 3.25, 'x', 3), paper: 4.35 },
+  figure('STATE: the barest path with the same flushes, over direct', 2.75, 'x'),
   figure('comparison of 1 effects', 0.004, 'ms'),
   { ...atMost('comparison of 500 effects', 0.4, 'ms', 0.5), paper: 2.92 },
   atMost('nothing was measured', Number.NaN, 'ms', 1),
@@ -111,6 +113,9 @@ test('mismatches are shown as such, above everything else and in their row', () 
     rowOf('STATE: median of held over direct'),
     />3.25 x<.*>4.35<.*>≤ 3<.*MISSES ITS TARGET/,
   );
+  const bad = html.slice(html.indexOf('id="mismatches"'), html.indexOf('id="breadth"'));
+  assert.match(bad, />≤ 3<\/td><td class="number">2.75 x<\/td><td>MISSES/, 'its floor');
+  assert.match(bad, /nothing was measured<.*>≤ 1<\/td><td class="number"><\/td><td>MISSES/);
   assert.match(rowOf('comparison of 500 effects'), />0.400 ms<.*>2.92<.*meets its target/);
   assert.match(rowOf('nothing was measured'), />none ms<.*MISSES ITS TARGET/);
 });
@@ -186,6 +191,19 @@ test('plots show the recorded samples, and populations the recorded runs', () =>
   assert.match(row, />1080<\/td><td class="number">6</, 'three samples of each side');
   assert.match(html, /href="\.\.\/results\/raw\/cost\.jsonl">1 raw record</);
   assert.match(html, /<code>npm run bench -- cost --seed 42<\/code>/);
+});
+
+test('a study whose long run draws the same leaves the figure to it', () => {
+  const run = (name: string, kills: number) => {
+    finish(name, [exactly('path:claimed | files', kills, 'kills', kills)]);
+    return { name, about: `about ${name}` };
+  };
+  const [short, long] = [run('crashes', 5), run('crashes-long', 60)];
+  const draw = (...studies: (typeof short)[]) => renderPage(gatherEntries(studies, false));
+  assert.match(draw(short), />5 of 5</);
+  const both = draw(short, long);
+  assert.doesNotMatch(both, />5 of 5</);
+  assert.match(both, /href="#crashes-long">crashes-long<\/a> shows the same[\s\S]*>60 of 60</);
 });
 
 test('every figure leads to its study, and from there to its command and raw records', () => {

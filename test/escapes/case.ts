@@ -1,3 +1,5 @@
+import type { Terminal } from '../../src/protocol/terminal.ts';
+
 /**
  * One attempt to get something past the boundary, as data. `{exec}`, `{app}`, `{control}`,
  * `{owner}`, `{db}` are quoted names; `{scratch}` is a folder that the server can write, `{port}`
@@ -84,6 +86,8 @@ export interface EscapeResult {
   readonly ok: boolean;
   /** Something unapproved is durable, or was sent. There must be none. */
   readonly violation?: string;
+  /** What the runtime said; absent if it refused before there could be a verdict. */
+  readonly terminal?: Terminal;
 }
 
 /** What `found` says of a case that its server is too old for. */

@@ -38,6 +38,8 @@ export interface Place {
 export interface Ending {
   readonly found: string;
   readonly detail: string;
+  /** What the runtime said; absent if it refused before there could be a verdict. */
+  readonly terminal?: Terminal;
 }
 
 /** Prepares, approves and executes what the case says, with its administrator acting in between. */
@@ -83,12 +85,12 @@ export async function execute(
     });
     const license = approver(KEY).sign(proposal, { expiresIn: '10m' });
     await aside(approvedThen);
-    if (!inTask) return describe(await runtime.execute(license, action));
+    if (!inTask) return endingOf(await runtime.execute(license, action));
     const work = async (task: Task) => {
       for (const call of callsOf(action)) await task.call(call);
       await aside(whileHeld);
     };
-    return describe(await runtime.task(license, work));
+    return endingOf(await runtime.task(license, work));
   } catch (error) {
     if (!(error instanceof EffectMatchError)) throw error;
     const kind = error.code === 'ERR_EM_ACTION_INVALID' ? 'denied' : 'refused';
@@ -101,7 +103,11 @@ function callsOf(action: unknown): readonly unknown[] {
   return statements ?? [action];
 }
 
-function describe(terminal: Terminal): Ending {
+function endingOf(terminal: Terminal): Ending {
+  return { ...describe(terminal), terminal };
+}
+
+function describe(terminal: Terminal): Pick<Ending, 'found' | 'detail'> {
   if (terminal.kind !== 'rejected') return { found: terminal.kind, detail: '' };
   const { at, detail, outcome, reason } = terminal;
   const code = /\((ERR_EM_\w+)\)/.exec(detail)?.[1];

@@ -47,6 +47,7 @@ const PAPER: readonly {
 
 /** How one run ended. */
 export interface DatabaseRun {
+  readonly task: TaskName;
   readonly variant: Variant;
   readonly condition: string;
   readonly committed: boolean;
@@ -142,7 +143,24 @@ export async function runDatabase(
       'runs',
       all,
     ),
+    // Hidden or submitted, the extra write is to a relation that is not the task's.
+    exactly(
+      '(a) EffectMatch: rejected where that check passes',
+      countRejectedThere(runs),
+      'runs',
+      2 * all,
+    ),
   ];
+}
+
+/** Counts rejections of what the benchmark accepts under direct execution, though not approved. */
+function countRejectedThere(runs: readonly DatabaseRun[]): number {
+  const of = (condition: DatabaseCondition) =>
+    runs.filter((run) => run.condition === condition.name);
+  const accepted = of(direct).filter(({ isNative, isApproved }) => isNative && !isApproved);
+  const isAccepted = (run: DatabaseRun) =>
+    accepted.some(({ task, variant }) => task === run.task && variant === run.variant);
+  return of(effectMatch).filter((run) => isAccepted(run) && isRejected(run)).length;
 }
 
 /**
