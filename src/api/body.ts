@@ -1,6 +1,6 @@
 import { errorsOf } from '../errors.ts';
 import { MAX_DEPTH } from '../protocol/canon.ts';
-import { readOnce, type Schema } from '../protocol/schema.ts';
+import { copyOnce, type Schema } from '../protocol/schema.ts';
 import type { BodyOf } from './endpoint.ts';
 import { ApiRefusal } from './problem.ts';
 
@@ -30,7 +30,7 @@ export function readJson<T>(schema: Schema<T>, text: string): T {
   } catch {
     throw invalid('it is not JSON');
   }
-  const found = readOnce(schema, value, Number.POSITIVE_INFINITY);
+  const found = copyOnce(schema, value, Number.POSITIVE_INFINITY);
   if ('copy' in found) return found.copy;
   const where = found.path.length === 0 ? 'it' : found.path.join('.');
   throw invalid(`${where} ${found.why}`);

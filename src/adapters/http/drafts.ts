@@ -4,10 +4,10 @@ import {
   type Candidate,
   type CandidateEnd,
   type CandidateEvidence,
+  type HoldRequest,
   refusedPromotion,
   stageFailed,
 } from '../../backend/candidate.ts';
-import type { StagedUnder } from '../../backend/permit-check.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { unavailable } from '../../backend/setup.ts';
 import { refuseAction } from '../../contract/action-input.ts';
@@ -120,7 +120,7 @@ class Draft implements Candidate<DraftAction> {
   readonly #warrant: Warrant;
   #draft: string | undefined;
 
-  constructor({ certificate }: StagedUnder, tools: DraftTools) {
+  constructor({ certificate }: HoldRequest, tools: DraftTools) {
     this.read = tools.read;
     this.#tools = tools;
     this.#warrant = { credentials: certificate.credentials };
