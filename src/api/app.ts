@@ -159,7 +159,7 @@ function checkSource({ headers }: Request, origin: string): void {
     throw new ApiRefusal(
       421,
       'ERR_EM_ACCESS_REFUSED',
-      `call it as ${host}, or name the address you use in \`console.origin\` of the configuration`,
+      `call it as ${host}, or set \`console.origin\` in the configuration to the address you use`,
     );
   const from = headers.get('origin');
   if (from !== null && from !== origin)

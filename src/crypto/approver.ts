@@ -47,7 +47,7 @@ export function saveApproverKey(
   const text = `${JSON.stringify({ version: 1, issuer, publicKey, privateKey }, null, 2)}\n`;
   parseKeyFile(file, text);
   if (!createSecretFile(file, text))
-    throw invalidKeyFile(file, 'it exists already and is never overwritten');
+    throw invalidKeyFile(file, 'it already exists and is never overwritten');
 }
 
 /** Reads a key file under the same rules as a keyring, and checks that the two keys are a pair. */

@@ -36,7 +36,7 @@ export function rowText(row: Row): string {
   return columnsText(row);
 }
 
-/** The value of a key that is a single number, else undefined. Faster to look up than a text. */
+/** The value of a key that is a single number, else undefined. Faster to look up than a string. */
 export function numberOf(key: Row | undefined): number | undefined {
   const found = scalarOf(key);
   return typeof found === 'number' ? found : undefined;

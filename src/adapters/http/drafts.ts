@@ -189,7 +189,7 @@ class Draft implements Candidate<DraftAction> {
     // It belongs to another attempt only if it was there before and is readable. If it was made
     // just now or is unreadable, it is ours, but the service did not keep the marker.
     if (state.published && (state.made || state.marker === undefined)) {
-      const cause = unavailable('the service published, and did not keep the marker');
+      const cause = unavailable('the service published the draft but did not keep the marker');
       return { kind: 'unknown', cause };
     }
     return refusedPromotion('marker-conflict', 'something else stands under this occurrence');
