@@ -84,7 +84,7 @@ export interface RecordKind<T> {
    */
   parse(input: unknown): T;
   /**
-   * Like `parse`, for plain data that nobody else holds or changes, such as parsed JSON. What is in
+   * Like `parse`, for plain data that no other code holds or changes, such as parsed JSON. What is in
    * canonical order is frozen instead of copied.
    */
   adopt(input: unknown): T;

@@ -76,9 +76,14 @@ export async function executePromotable(
     }));
     if (inspected.kind === 'prevented') return inspected;
     if (inspected.kind !== 'passed') return await endUnpromoted(run, inspected);
-    return withResults(await promote(run, inspected), inspected.stage);
+    const terminal = await promote(run, inspected);
+    const { results } = inspected.stage;
+    // Rows are returned only after the commit.
+    return terminal.kind === 'committed' && results ? { ...terminal, results } : terminal;
   } finally {
-    await dispose(run.stage);
+    // Only a safety net: the stage was already discarded if it matters that nothing remains. If
+    // this fails, the recorded verdict is true anyway.
+    await Promise.try(() => run.stage?.[Symbol.asyncDispose]()).catch(() => {});
   }
 }
 
@@ -177,11 +182,6 @@ function digestExact(run: Run, known: KnownApproval, outcome: Exact): Digest {
   return known.observed;
 }
 
-/** Rows are returned only after the commit. */
-function withResults(terminal: Terminal, { results }: Stage): Executed {
-  return terminal.kind === 'committed' && results ? { ...terminal, results } : terminal;
-}
-
 type Exact = Extract<Outcome, { kind: 'EXACT' }>;
 
 function explain(outcome: Exclude<Outcome, Exact>): Refused {
@@ -276,15 +276,6 @@ async function tryDiscard(stage: Stage): Promise<Discarded> {
   };
   const first = await discard();
   return first.isGone ? first : await discard();
-}
-
-/** Only a safety net: the stage was already discarded if it matters that nothing remains. */
-async function dispose(stage: Stage | undefined): Promise<void> {
-  try {
-    await stage?.[Symbol.asyncDispose]();
-  } catch {
-    // The recorded verdict is true anyway.
-  }
 }
 
 /** The void marker decides. A backend that cannot be reached decides nothing. */
