@@ -87,34 +87,50 @@ function listMissed(published: readonly PublishedStudy[]): string {
         name.replaceAll('|', ','),
         `${showValue(value)} ${unit}`.trim(),
         target,
-        showFloor(cells, name),
+        ...showFloor(cells, name),
       ]),
   );
-  const head = ['study', 'figure', 'ours', 'target', 'floor'];
+  const head = ['study', 'figure', 'ours', 'target', 'floor', 'the floor is'];
   return rows.length === 0 ? 'None.' : table([head, ...rows]);
 }
 
 /**
- * The same figure of a path that was written by hand with as little as possible. Empty if the study
- * has no such path.
+ * The same figure of a path that was written by hand with as little as possible, and its name. Both
+ * are empty if the study has no such path.
  */
-function showFloor(cells: readonly WrittenCell[], figure: string): string {
-  const named = floorOf(figure);
-  const floor = cells.find(({ name }) => name === named && name !== figure);
-  return floor === undefined ? '' : `${showValue(floor.value)} ${floor.unit}`.trim();
+function showFloor(cells: readonly WrittenCell[], figure: string): readonly [string, string] {
+  const names = floorsOf(figure).filter((name) => name !== figure);
+  const floor = names.map((one) => cells.find(({ name }) => name === one)).find(Boolean);
+  return floor === undefined
+    ? ['', '']
+    : [`${showValue(floor.value)} ${floor.unit}`.trim(), floor.name];
 }
 
-/** The name of the figure that says how little a figure can be. */
-function floorOf(figure: string): string {
+/** What a floor needs to take the place of these paths. */
+const OWED: Readonly<Record<string, string>> = {
+  protected: 'floor with what protection needs',
+  certified: 'floor with what certification needs',
+  on: 'floor with what certification needs',
+};
+
+/**
+ * The names of the figures that say how little a figure can be. The first one that was measured
+ * applies: of some paths there is a floor with everything that is owed, and a barer one.
+ */
+function floorsOf(figure: string): readonly string[] {
   switch (figure) {
     case 'core beyond one durable write':
-      return 'floor: signature, claim and terminal written by hand, beyond one durable write';
+      return ['floor: signature, claim and terminal written by hand, beyond one durable write'];
     case 'protected over the floor of two durable writes':
-      return 'floor with what protection needs, over the floor of two durable writes';
-    default:
-      return figure
-        .replace(/: (protected|certified)(?=, | over direct)/, ': floor')
-        .replace(/median of held/, 'the barest path with the same flushes,');
+      return ['floor with what protection needs, over the floor of two durable writes'];
+    default: {
+      const path = /: (protected|certified|on)(?=, | over | among )/;
+      return [
+        figure.replace(path, (_, name: string) => `: ${OWED[name]}`),
+        figure.replace(path, ': floor'),
+        figure.replace(/median of held/, 'the barest path with the same flushes,'),
+      ];
+    }
   }
 }
 
