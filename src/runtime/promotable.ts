@@ -2,7 +2,6 @@ import type { Stage, Staged, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
 import { invariant, isFault } from '../errors.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
-import type { Approved } from '../protocol/manifest.ts';
 import { exactEffects, type Prepared, prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
@@ -114,13 +113,13 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   run.at = 'comparison';
   const evidence = await stage.observe();
   const observation = establish(evidence, admitted.registration, admitted.frame.channels);
-  const known = knownOf(approved);
-  const outcome = deployment.classify(known.prepared, observation, evidence);
+  const prepared = prepareApproved(approved);
+  const outcome = deployment.classify(prepared, observation, evidence);
   run.seen = { outcome, residue: tries.residue(evidence.residue) };
   deployment.reached('path:observed');
   if (outcome.kind !== 'EXACT') return explain(outcome);
 
-  const observed = digestExact(run, known, outcome);
+  const observed = digestExact(run, prepared, outcome);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
   deployment.reached('path:permit-bound');
 
@@ -153,33 +152,14 @@ async function serveTask(run: Run, host: TaskHost): Promise<Staged | Refused> {
   return completed.kind === 'failed' ? refuse(completed.reason, completed.detail) : held;
 }
 
-/** What follows from the approval alone, computed at its first use. */
-interface KnownApproval {
-  readonly prepared: Prepared;
-  /** Digest of the matching outcome, if only one can match. */
-  observed?: Digest;
-}
-
-const approvals = new WeakMap<Approved, KnownApproval>();
-
-function knownOf(approved: Approved): KnownApproval {
-  const known = approvals.get(approved) ?? { prepared: prepareApproved(approved) };
-  approvals.set(approved, known);
-  return known;
-}
-
 /**
  * Digest of an EXACT outcome. If A states one exact change per row, only one outcome can match, so
  * its digest is computed from A without assembling E.
  */
-function digestExact(run: Run, known: KnownApproval, outcome: Exact): Digest {
-  const { deployment, admitted } = run;
-  const isKeyed = admitted.registration.values === 'digest';
-  const isOurs = deployment.classify === classify;
-  if (isKeyed || !isOurs || !known.prepared.isSingle)
-    return observedDigest(deployment, admitted, outcome.effects);
-  known.observed ??= observedDigest(deployment, admitted, exactEffects(known.prepared));
-  return known.observed;
+function digestExact({ deployment, admitted }: Run, prepared: Prepared, outcome: Exact): Digest {
+  const isKnown = prepared.isSingle && deployment.classify === classify;
+  const effects = isKnown ? exactEffects(prepared) : outcome.effects;
+  return observedDigest(deployment, admitted, effects);
 }
 
 type Exact = Extract<Outcome, { kind: 'EXACT' }>;
